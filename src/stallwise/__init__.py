@@ -1,0 +1,22 @@
+"""stallwise names the stage that stalls, proves it, and says what fixing it is worth.
+
+Nothing heavy is imported here: the part that runs inside a training job is standard library only, and the doctor and
+the planner load when first used.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "diagnose": "stallwise.doctor.examine",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'stallwise' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(module), name)

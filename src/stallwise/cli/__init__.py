@@ -1,0 +1,90 @@
+"""The command line: one command per file, found by walking this folder, imported only when called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from stallwise.errors import StallwiseError
+
+HERE = Path(__file__).parent
+BUG = 4
+
+
+class Commands(click.Group):
+    """Lists the files beside this one; a command's first docstring line is its help, read without importing it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(p.stem.replace("_", "-") for p in HERE.glob("*.py") if not p.stem.startswith("_"))
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        stem = name.replace("-", "_")
+        if not (HERE / f"{stem}.py").is_file():
+            return None
+        command: click.Command = import_module(f"{__name__}.{stem}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, _first_line(HERE / f"{name.replace('-', '_')}.py")) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            raise click.UsageError(f"{error.message}{hint}", ctx) from error
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8") as stream:
+        return stream.readline().strip().strip('"').rstrip(".")
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Start here: stallwise diagnose trace.json.gz",
+)
+@click.version_option(package_name="stallwise", message="%(version)s")
+def main() -> None:
+    """Names the stage that stalls, proves it, and says what fixing it is worth."""
+
+
+def run() -> None:
+    """The console script: every error becomes a sentence and an exit code."""
+    try:
+        code = main.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except StallwiseError as error:
+        click.echo(f"stallwise: {error.problem}", err=True)
+        if error.hint:
+            click.echo(f"  try: {error.hint}", err=True)
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:  # a bug of ours: say so in one line, keep the traceback for those who ask
+        if os.environ.get("STALLWISE_DEBUG"):
+            raise
+        click.echo(f"stallwise: a bug of ours: {type(error).__name__}: {error}", err=True)
+        click.echo("  try: set STALLWISE_DEBUG=1 for the traceback and file it with the input", err=True)
+        sys.exit(BUG)

@@ -1,0 +1,95 @@
+"""One input: bytes with a name, unpacked if they were packed."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+
+from stallwise.errors import UnreadableInput
+
+SAMPLE_BYTES = 1 << 20  # what recognisers look at, from the start and, for longer inputs, from the end
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A file (or stdin, or a member of a zip) that readers can open again and again."""
+
+    name: str  # as the user wrote it; members of archives as "run.zip!trace.json"
+    path: Path | None = None
+    content: bytes | None = None  # for stdin and members of archives
+
+    def raw(self) -> IO[bytes]:
+        """The bytes as stored."""
+        if self.content is not None:
+            return io.BytesIO(self.content)
+        assert self.path is not None
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise UnreadableInput(f"cannot open {self.name}: {error.strerror}") from error
+
+    def open(self) -> IO[bytes]:
+        """The bytes, gunzipped if they are gzip (whatever the name says)."""
+        stream = self.raw()
+        if not self.packed:
+            return stream
+        from isal import igzip  # twice the speed of the standard library's
+
+        return igzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[no-untyped-call,no-any-return]
+
+    @cached_property
+    def packed(self) -> bool:
+        """True for gzip."""
+        with self.raw() as stream:
+            return stream.read(2) == GZIP_MAGIC
+
+    @cached_property
+    def size_bytes(self) -> int:
+        """Size as stored."""
+        if self.content is not None:
+            return len(self.content)
+        assert self.path is not None
+        return self.path.stat().st_size
+
+    @cached_property
+    def head(self) -> bytes:
+        """The start, and for long plain files also the end, for recognisers."""
+        try:
+            with self.open() as stream:
+                head = stream.read(SAMPLE_BYTES)
+                if not self.packed and self.size_bytes > 2 * SAMPLE_BYTES:
+                    stream.seek(-SAMPLE_BYTES, io.SEEK_END)
+                    head += stream.read(SAMPLE_BYTES)
+                return head
+        except (OSError, EOFError, ValueError) as error:
+            # A cut gzip still gives its first bytes to a reader that streams; the recogniser sees what it can.
+            return self._readable_prefix() or _fail(self.name, error)
+
+    def _readable_prefix(self) -> bytes:
+        import zlib
+
+        with self.raw() as stream:
+            try:
+                return zlib.decompressobj(wbits=31).decompress(stream.read(SAMPLE_BYTES), SAMPLE_BYTES)
+            except zlib.error:
+                return b""
+
+    def text(self, limit_bytes: int = 512 << 20) -> str:
+        """All of it as text; undecodable bytes are kept visible, never fatal."""
+        with self.open() as stream:
+            data = stream.read(limit_bytes)
+        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # PowerShell redirects write UTF-16
+            return data.decode("utf-16", errors="replace")
+        return data.decode("utf-8-sig", errors="replace")
+
+    def lines(self) -> list[str]:
+        """Lines without their ends; line n is at index n-1."""
+        return self.text().splitlines()
+
+
+def _fail(name: str, error: Exception) -> bytes:
+    raise UnreadableInput(f"{name} is damaged: {error}", hint="copy it again, or capture it anew") from error

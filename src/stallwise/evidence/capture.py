@@ -1,0 +1,91 @@
+"""Artifacts that would answer an open question, with the exact command that captures each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Something to collect next."""
+
+    artifact: str
+    command: str
+    cost: str = ""  # what collecting it costs the user: time, a restart, overhead
+
+
+TORCH_TRACE = Capture(
+    "a PyTorch profiler trace of 3 to 5 steady steps",
+    "stallwise record -- python train.py",
+    "one short run; traced steps are up to 2x slower",
+)
+RANK_TRACES = Capture(
+    "profiler traces of every rank for the same steps",
+    "torchrun --nproc-per-node 8 --no-python stallwise record -- python train.py",
+    "one short run; about 5 MB a rank",
+)
+CLEAN_STEP = Capture(
+    "the step time without a profiler attached",
+    "stallwise record --light -- python train.py",
+    "one short run",
+)
+NVIDIA_SMI = Capture(
+    "clocks, throttle reasons, power and temperature under load",
+    "nvidia-smi --query-gpu=timestamp,index,name,utilization.gpu,power.draw,power.limit,clocks.sm,clocks.max.sm,"
+    "temperature.gpu,clocks_event_reasons.active,pcie.link.gen.current,pcie.link.gen.max,memory.used "
+    "--format=csv -lms 200 > nvidia_smi.csv",
+    "free; while the job runs",
+)
+NVIDIA_SMI_Q = Capture("the full state of each GPU", "nvidia-smi -q > nvidia_smi_q.txt", "free")
+DMESG = Capture("kernel messages with Xid codes", "sudo dmesg -T | grep -iE 'xid|nvrm|nvswitch' > dmesg.txt", "free")
+TOPOLOGY = Capture("which links join the GPUs and NICs", "nvidia-smi topo -m > topo.txt", "free")
+NCCL_LOG = Capture(
+    "NCCL's own account of transports and rings",
+    "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,ENV NCCL_DEBUG_FILE=nccl.%h.%p.log python train.py",
+    "a restart",
+)
+NCCL_TESTS = Capture(
+    "bus bandwidth by size and by number of ranks",
+    "all_reduce_perf -b 8 -e 4G -f 2 -g 8 -J out.json",
+    "minutes, idle nodes",
+)
+FLIGHT_RECORDER = Capture(
+    "flight-recorder dumps of all ranks",
+    "TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=fr/rank_ python train.py",
+    "a restart; nothing while running",
+)
+STACKS = Capture("what every rank's Python is doing now", "py-spy dump --pid PID", "seconds, no restart")
+PY_SPY = Capture("where the host spends its time", "py-spy record -d 20 -o host.svg --pid PID", "20 s, no restart")
+GC_LOG = Capture(
+    "when garbage collection runs", "python -X importtime -c 'import gc; gc.set_debug(gc.DEBUG_STATS)'", "a restart"
+)
+MEMORY_SNAPSHOT = Capture(
+    "a CUDA memory snapshot",
+    "torch.cuda.memory._record_memory_history(stacks='python'); ...; torch.cuda.memory._dump_snapshot('snap.pickle')",
+    "two lines and one run",
+)
+MEMORY_SUMMARY = Capture("the allocator's summary", "print(torch.cuda.memory_summary())", "one line")
+NCU = Capture(
+    "hardware counters of the kernel",
+    "ncu --set full --csv --page details -k regex:KERNEL --launch-count 3 python script.py > details.csv",
+    "minutes; needs counter permission",
+)
+NSYS = Capture(
+    "a system timeline",
+    "nsys profile -t cuda,nvtx,osrt -o run python train.py && nsys export --type sqlite run.nsys-rep",
+    "a short run",
+)
+TRAIN_LOG = Capture("the training log with step times", "python train.py 2>&1 | tee train.log", "free")
+SERVE_METRICS = Capture(
+    "the engine's metrics twice, under load", "stallwise diagnose http://HOST:PORT/metrics --for 30s", "30 s"
+)
+SERVE_LOG = Capture("the engine's log under load", "vllm serve MODEL 2>&1 | tee engine.log", "free")
+SERVE_BENCH = Capture(
+    "latency by request rate", "vllm bench serve --model MODEL --request-rate 8 --save-result", "minutes of load"
+)
+COMPILE_LOG = Capture(
+    "recompiles and graph breaks", "TORCH_LOGS=recompiles,graph_breaks python train.py 2> compile.log", "a restart"
+)
+LAYER_STATS = Capture("per-layer amax and saturation", "stallwise numerics MODEL.py", "one forward pass")
+DATA_PROBE = Capture("the loader's own rate", "stallwise measure loader train.py", "a minute; no GPU")
+STEP_SHAPE = Capture("model, layout and batch", "stallwise facts --template > case.toml", "typing")

@@ -1,0 +1,48 @@
+"""Where every second went. Each second is in exactly one account, and the accounts sum to the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from stallwise.evidence.fact import WHOLE, Scope, Source
+
+
+class Account(Enum):
+    """The accounts of a training step, an inference iteration or a request."""
+
+    COMPUTE = "compute"
+    COMMUNICATION = "exposed communication"
+    INPUT_WAIT = "input wait"
+    LAUNCH_GAP = "launch gap"
+    HOST_WAIT = "host wait"
+    COPY = "copy"
+    BUBBLE = "bubble"
+    CHECKPOINT = "checkpoint"
+    OTHER = "other"
+    QUEUE = "queue"
+    PREFILL = "prefill"
+    DECODE = "decode"
+    PREEMPTED = "preempted"
+    NETWORK = "network"
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Seconds by account for one step (a mean over `samples`) or one request."""
+
+    seconds: Mapping[Account, float]
+    source: Source
+    scope: Scope = WHOLE
+    samples: int = 1
+    unit: str = "step"  # or "request", "iteration", "window"
+
+    @property
+    def whole_s(self) -> float:
+        """The wall time that the accounts sum to."""
+        return sum(self.seconds.values())
+
+    def share(self, account: Account) -> float:
+        """This account's part of the whole."""
+        return self.seconds.get(account, 0.0) / self.whole_s if self.whole_s else 0.0

@@ -1,0 +1,1 @@
+"""What a rule may say: a finding, or that it cannot know."""

@@ -1,0 +1,83 @@
+"""A cause seen in the evidence, with what speaks for it, what it is worth and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stallwise.evidence.capture import Capture
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
+from stallwise.evidence.ledger import Account
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What fixing it is worth: seconds a step (or request), as a range, and how that was found."""
+
+    low_s: float
+    high_s: float
+    basis: str
+
+    @property
+    def middle_s(self) -> float:
+        """Half-way between the ends, for ordering."""
+        return (self.low_s + self.high_s) / 2
+
+    def capped(self, limit_s: float) -> Gain:
+        """The same gain, never above what is there to win."""
+        return Gain(min(self.low_s, limit_s), min(self.high_s, limit_s), self.basis)
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One thing to do, with what it wins, costs and risks here."""
+
+    action: str
+    gain: Gain | None = None
+    worth: str = ""  # where the gain is not seconds: "frees 12 GB", "TTFT 4.2 s -> 0.6 s"
+    cost: str = ""
+    risk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One sentence of evidence and the places it points at."""
+
+    text: str
+    sources: tuple[Source, ...] = ()
+
+    @classmethod
+    def of(cls, text: str, *facts: Fact) -> Reason:
+        """A sentence with the sources of the facts it rests on."""
+        return cls(text, tuple(dict.fromkeys(f.source for f in facts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule returns when its cause is there. `cause` is filled in from the rule's own name."""
+
+    headline: str
+    confidence: float  # probability that this cause is really there, 0 to 1
+    because: tuple[Reason, ...]
+    cause: str = ""
+    family: str = ""
+    scope: Scope = WHOLE
+    account: Account | None = None  # the ledger account it claims from
+    gain: Gain | None = None
+    against: tuple[Reason, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    not_here: tuple[Reason, ...] = ()  # what looks bad here and is not
+    avoid: str = ""  # the tempting first move that does not help: "do not start here"
+    next: tuple[Capture, ...] = ()
+    explains: tuple[str, ...] = ()  # causes that are only consequences of this one
+    blocking: bool = False  # the run is dead, stuck or wrong, not merely slow
+    optional: bool = False  # nothing is broken; a gain is there for the taking
+    summary: str = ""  # one or two sentences of why, under the headline
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A rule that could not decide, and what it lacked."""
+
+    cause: str
+    missing: tuple[str, ...]
+    next: tuple[Capture, ...] = ()

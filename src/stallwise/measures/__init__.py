@@ -1,0 +1,42 @@
+"""Measures: one measurement per file, found by walking this package.
+
+A measure module defines `from_timeline(timeline)` (run once per rank, next to the file, in parallel) or
+`from_evidence(evidence)` (run once over everything, after all ranks), or both. It derives and never judges. ORDER
+(default 0) sorts the modules where one needs what another adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.timeline import Timeline
+
+
+@cache
+def all_measures() -> tuple[ModuleType, ...]:
+    """Every measure module in the order they run."""
+    found = [
+        import_module(f"{__name__}.{module.name}")
+        for module in iter_modules(__path__)
+        if not module.name.startswith("_")
+    ]
+    return tuple(sorted(found, key=lambda m: (getattr(m, "ORDER", 0), m.__name__)))
+
+
+def measure_timeline(timeline: Timeline) -> Iterator[Item]:
+    """All that can be said of one rank by itself."""
+    for module in all_measures():
+        if hasattr(module, "from_timeline"):
+            yield from module.from_timeline(timeline)
+
+
+def measure_evidence(evidence: Evidence) -> None:
+    """Adds what only the whole shows: across ranks, across artifacts."""
+    for module in all_measures():
+        if hasattr(module, "from_evidence"):
+            evidence.add(list(module.from_evidence(evidence)))

@@ -1,0 +1,43 @@
+"""Readers: one format per file, found by walking this package.
+
+A reader module has three names: FORMAT, `recognises(name, head) -> bool` and `read(artifact) -> Iterator[Item]`. It
+recognises by content, converts units, streams, never judges, and raises only StallwiseError. Several readers may read
+one log: each takes the lines it knows. A module that sets EXCLUSIVE = True owns its artifact alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+
+
+class Reader(Protocol):
+    """The shape of a reader module."""
+
+    FORMAT: str
+
+    def recognises(self, name: str, head: bytes) -> bool: ...
+    def read(self, artifact: Artifact) -> Iterator[Item]: ...
+
+
+@cache
+def all_readers() -> tuple[Reader, ...]:
+    """Every reader; modules that start with an underscore hold shared parts."""
+    return tuple(
+        cast(Reader, import_module(f"{__name__}.{module.name}"))
+        for module in iter_modules(__path__)
+        if not module.name.startswith("_")
+    )
+
+
+def readers_for(artifact: Artifact) -> list[Reader]:
+    """The readers that know this artifact; an exclusive one takes it alone."""
+    found = [r for r in all_readers() if r.recognises(artifact.name, artifact.head)]
+    alone = [r for r in found if getattr(r, "EXCLUSIVE", False)]
+    return alone[:1] or found

@@ -1,0 +1,126 @@
+"""The diagnosis as the JSON contract that checks and other programs rely on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stallwise.evidence.ledger import Ledger
+from stallwise.findings.diagnosis import SCHEMA, Diagnosis
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
+
+
+def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Plain containers, ready for json.dumps."""
+    whole_s = diagnosis.ledger.whole_s if diagnosis.ledger else None
+    run_findings = [f for f in diagnosis.findings if f.scope.kernel is None]
+    answer: dict[str, Any] = {
+        "schema": SCHEMA,
+        "subject": diagnosis.subject,
+        "inputs": diagnosis.evidence.inputs,
+        "formats": diagnosis.evidence.formats,
+        "healthy": diagnosis.healthy,
+        "ranked": list(diagnosis.ranked),
+        "ledger": _ledger(diagnosis.ledger),
+        "findings": [_finding(f, i + 1, whole_s) for i, f in enumerate(run_findings)],
+        "hypotheses": [
+            {
+                "cause": h.cause,
+                "probability": h.probability,
+                "because": [_reason(r) for r in h.because],
+                "against": [_reason(r) for r in h.against],
+            }
+            for h in diagnosis.hypotheses
+        ],
+        "next": [
+            {
+                "artifact": n.capture.artifact,
+                "command": n.capture.command,
+                "separates": list(n.separates),
+                "information_bits": n.information_bits,
+            }
+            for n in diagnosis.next
+        ],
+        "contradictions": [_reason(r) for r in diagnosis.contradictions],
+        "notes": [{"text": n.text, "source": str(n.source)} for n in diagnosis.notes],
+        "unknown": [{"cause": u.cause, "missing": list(u.missing)} for u in diagnosis.unknown],
+        "tree": list(diagnosis.tree),
+    }
+    kernels = _kernels(diagnosis)
+    if kernels:
+        answer["kernels"] = kernels
+    return answer
+
+
+def _kernels(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    by_name: dict[str, list[Finding]] = {
+        scope.kernel: [] for scope in diagnosis.evidence.scopes("kernel") if scope.kernel is not None
+    }
+    for finding in diagnosis.findings:
+        if finding.scope.kernel is not None:
+            by_name.setdefault(finding.scope.kernel, []).append(finding)
+    return [
+        {
+            "name": name,
+            "ranked": [f.cause for f in found] or ["none"],
+            "findings": [_finding(f, i + 1, None) for i, f in enumerate(found)],
+        }
+        for name, found in by_name.items()
+    ]
+
+
+def _ledger(ledger: Ledger | None) -> dict[str, Any] | None:
+    if ledger is None:
+        return None
+    return {
+        "unit": ledger.unit,
+        "samples": ledger.samples,
+        "whole_s": ledger.whole_s,
+        "accounts": {a.value: s for a, s in ledger.seconds.items()},
+        "source": str(ledger.source),
+    }
+
+
+def _finding(finding: Finding, place: int, whole_s: float | None) -> dict[str, Any]:
+    return {
+        "cause": finding.cause,
+        "rank": place,
+        "confidence": finding.confidence,
+        "headline": finding.headline,
+        "summary": finding.summary,
+        "family": finding.family,
+        "scope": finding.scope.to_dict(),
+        "account": finding.account.value if finding.account else None,
+        "gain": _gain(finding.gain, whole_s),
+        "optional": finding.optional,
+        "because": [_reason(r) for r in finding.because],
+        "against": [_reason(r) for r in finding.against],
+        "fixes": [_fix(f, whole_s) for f in finding.fixes],
+        "looks_bad_is_not": [_reason(r) for r in finding.not_here],
+        "avoid": finding.avoid,
+    }
+
+
+def _fix(fix: Fix, whole_s: float | None) -> dict[str, Any]:
+    return {
+        "action": fix.action,
+        "gain": _gain(fix.gain, whole_s),
+        "worth": fix.worth,
+        "cost": fix.cost,
+        "risk": fix.risk,
+    }
+
+
+def _gain(gain: Gain | None, whole_s: float | None) -> dict[str, Any] | None:
+    if gain is None:
+        return None
+    return {
+        "low_s": gain.low_s,
+        "high_s": gain.high_s,
+        "low_share": gain.low_s / whole_s if whole_s else None,
+        "high_share": gain.high_s / whole_s if whole_s else None,
+        "basis": gain.basis,
+    }
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {"text": reason.text, "sources": [str(s) for s in reason.sources]}

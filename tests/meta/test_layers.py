@@ -1,0 +1,87 @@
+"""Data flows one way: who may import whom, checked on the source itself."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2] / "src" / "stallwise"
+
+# A package may import itself and these.
+MAY_IMPORT = {
+    "errors": set(),
+    "units": {"errors"},
+    "evidence": {"units", "errors"},
+    "specs": {"units", "errors"},
+    "readers": {"evidence", "specs", "units", "errors"},
+    "costs": {"specs", "units", "errors"},
+    "measures": {"evidence", "costs", "specs", "units", "errors"},
+    "findings": {"evidence", "units", "errors"},
+    "rules": {"findings", "evidence", "units", "errors"},
+    "sim": {"evidence", "costs", "specs", "units", "errors"},
+    "search": {"sim", "evidence", "costs", "specs", "units", "errors"},
+    "doctor": {
+        "rules",
+        "measures",
+        "readers",
+        "findings",
+        "evidence",
+        "costs",
+        "specs",
+        "search",
+        "sim",
+        "units",
+        "errors",
+    },
+    "render": {"findings", "evidence", "search", "specs", "units", "errors"},
+    "instrument": set(),
+    "drill": {
+        "doctor",
+        "findings",
+        "evidence",
+        "sim",
+        "search",
+        "costs",
+        "specs",
+        "readers",
+        "measures",
+        "units",
+        "errors",
+    },
+}
+ANYTHING = {"cli", "web", "__main__", "__init__", "lint", "mcp"}
+
+
+def imports_of(path: Path) -> set[str]:
+    """The packages of ours that a file imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "stallwise" and len(parts) > 1:
+                found.add(parts[1])
+    return found
+
+
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_file_imports_only_what_its_layer_may_see(path: Path) -> None:
+    layer = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    if layer in ANYTHING:
+        return
+    too_far = imports_of(path) - MAY_IMPORT[layer] - {layer}
+    assert not too_far, f"{layer} must not import {sorted(too_far)}"
+
+
+def test_every_package_has_a_place_in_the_table() -> None:
+    names = {p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith("__")}
+    assert names <= set(MAY_IMPORT) | ANYTHING

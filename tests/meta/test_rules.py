@@ -1,0 +1,38 @@
+"""Every rule is documented, named after its cause, and known to the catalogue of quantities."""
+
+from __future__ import annotations
+
+import pytest
+
+from stallwise.evidence.catalog import quantities
+from stallwise.findings.rule import Rule
+from stallwise.rules import all_rules
+
+SECTIONS = ("## What it means", "## Why it costs", "## What else looks so", "## Fix", "## How the gain is found")
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda r: r.cause)
+def test_a_rule_has_a_full_page(rule: Rule) -> None:
+    assert rule.page.splitlines()[0].endswith(".")
+    missing = [s for s in SECTIONS if s not in rule.page]
+    assert not missing, f"{rule.cause} lacks {missing}"
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda r: r.cause)
+def test_a_rule_reads_only_catalogued_quantities(rule: Rule) -> None:
+    known = quantities()
+    for quantity in (*rule.needs, *(q for clue in rule.clues for q in clue.reads)):
+        assert known.get(quantity.name) is quantity
+
+
+def test_base_rates_are_probabilities() -> None:
+    for rule in all_rules():
+        for symptom, rate in rule.explains.items():
+            assert 0 < rate < 1, (rule.cause, symptom)
+        for clue in rule.clues:
+            assert clue.ratio > 0 and clue.otherwise > 0
+
+
+def test_causes_are_unique() -> None:
+    causes = [r.cause for r in all_rules()]
+    assert len(causes) == len(set(causes))
