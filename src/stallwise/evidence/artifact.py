@@ -39,7 +39,7 @@ class Artifact:
             return stream
         from isal import igzip  # twice the speed of the standard library's
 
-        return igzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[no-untyped-call,no-any-return]
+        return igzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[no-untyped-call,return-value]
 
     @cached_property
     def packed(self) -> bool:
