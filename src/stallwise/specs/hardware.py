@@ -1,0 +1,151 @@
+"""GPUs: what the vendor promises, by name. One file per GPU in `catalog/gpus`; every number has its source there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from stallwise.errors import BadRequest
+
+# What large copies and large GEMMs reach of the data sheet where nobody measured this very card: the H200 here reached
+# 0.90 and 0.80, published A100 and H100 figures lie within 0.05 of these.
+USUAL_BANDWIDTH_SHARE = 0.88
+USUAL_MATRIX_SHARE = 0.78
+
+
+@dataclass(frozen=True, slots=True)
+class Multiprocessor:
+    """What one SM (or compute unit) can hold at once."""
+
+    warps: int
+    blocks: int
+    registers: int
+    shared_bytes: int
+    shared_bytes_per_block: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One kind of accelerator. Rates are dense data-sheet peaks; see `achieved_*` for what code reaches."""
+
+    name: str
+    title: str
+    vendor: str
+    architecture: str
+    compute_capability: str
+    aliases: tuple[str, ...]
+    source: str
+    memory_bytes: float
+    bandwidth_byte_per_s: float
+    l2_bytes: float
+    sm_count: int
+    boost_hz: float
+    nvlink_byte_per_s: float  # NVLink or Infinity Fabric, all links together, one direction; 0 without
+    pcie_byte_per_s: float
+    power_w: float
+    peak_flop_per_s: Mapping[str, float]
+    sm: Multiprocessor
+    price_dollar_per_hour: float | None = None
+    achieved_share: Mapping[str, float] = field(default_factory=dict)
+
+    def peak(self, dtype: str) -> float:
+        """Dense peak for this number type; types without their own matrix rate fall back to what the card really does."""
+        for name in (dtype, *_FALLBACK.get(dtype, ())):
+            if name in self.peak_flop_per_s:
+                return self.peak_flop_per_s[name]
+        return self.peak_flop_per_s["fp32"]
+
+    def achieved_flop_per_s(self, dtype: str) -> float:
+        """What a large library GEMM reaches."""
+        return self.peak(dtype) * self.achieved_share.get(dtype, USUAL_MATRIX_SHARE)
+
+    @property
+    def achieved_byte_per_s(self) -> float:
+        """What a large copy reaches, bytes read plus bytes written."""
+        return self.bandwidth_byte_per_s * self.achieved_share.get("bandwidth", USUAL_BANDWIDTH_SHARE)
+
+    def ridge(self, dtype: str) -> float:
+        """FLOP per byte at which memory stops being the limit."""
+        return self.peak(dtype) / self.bandwidth_byte_per_s
+
+
+# A T4 has no bf16 and a V100 no tf32: such work runs as fp32 there; int4 weights are computed in 16 bit.
+_FALLBACK = {
+    "fp4": ("fp8", "bf16", "fp16"),
+    "fp8": ("bf16", "fp16"),
+    "bf16": ("fp32",),
+    "fp16": ("bf16",),
+    "tf32": ("fp32",),
+    "int8": ("fp8", "fp16"),
+    "fp64_tensor": ("fp64",),
+    "fp16_vector": ("fp32",),
+    "bf16_vector": ("fp32",),
+}
+
+
+@cache
+def all_gpus() -> tuple[Gpu, ...]:
+    """The catalogue, in order of name."""
+    folder = files("stallwise.specs") / "catalog" / "gpus"
+    texts = sorted((f.name, f.read_text(encoding="utf-8")) for f in folder.iterdir() if f.name.endswith(".toml"))
+    return tuple(_gpu(tomllib.loads(text)) for _, text in texts)
+
+
+def _gpu(entry: dict[str, Any]) -> Gpu:
+    sm = Multiprocessor(**entry.pop("sm"))
+    return Gpu(**{**entry, "aliases": tuple(entry["aliases"])}, sm=sm)
+
+
+def find_gpu(name: str, *, memory_bytes: float | None = None) -> Gpu | None:
+    """A GPU by slug, alias or driver string; memory tells twins apart (an A100 of 40 or 80 GB). None when unknown."""
+    wanted = _plain(name)
+    if not wanted:
+        return None
+    exact = [g for g in all_gpus() if wanted in {_plain(n) for n in (g.name, g.title, *g.aliases)}]
+    # Driver strings carry more words than slugs ("NVIDIA H100 80GB HBM3"): the longest known name inside them wins.
+    inside = [(len(_plain(n)), g) for g in all_gpus() for n in (g.name, *g.aliases) if _plain(n) in wanted]
+    longest = max((size for size, _ in inside), default=0)
+    found = exact or [g for size, g in inside if size == longest and longest >= 2] or _containing(wanted)
+    if not found:
+        return None
+    return _twin(found[0], memory_bytes) if memory_bytes else found[0]
+
+
+def _containing(wanted: str) -> list[Gpu]:
+    """Just "4090"  is enough when only one kind of card has it in its name."""
+    return [g for g in all_gpus() if len(wanted) >= 4 and wanted in _plain(g.name)]
+
+
+def _twin(found: Gpu, memory_bytes: float) -> Gpu:
+    """The variant of this card with this much memory: an A100 of 40 GB reports itself as plain A100."""
+    stem = found.name.split("-")[0]
+    twins = [g for g in all_gpus() if g.name.split("-")[0] == stem and "pcie" not in g.name]
+    for twin in (found, *twins):
+        if abs(twin.memory_bytes / memory_bytes - 1) < MEMORY_TWIN_SHARE:
+            return twin
+    return found
+
+
+MEMORY_TWIN_SHARE = 0.15  # drivers report up to a tenth less than the label; twins differ by a factor of two
+
+
+def gpu(name: str) -> Gpu:
+    """The same, or an error that names the nearest known GPU."""
+    found = find_gpu(name)
+    if found is None:
+        names = [n for g in all_gpus() for n in (g.name, *g.aliases)]
+        close = get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.4)
+        hint = f"did you mean {', '.join(close)}?" if close else f"known: {', '.join(g.name for g in all_gpus())}"
+        raise BadRequest(f"no GPU called '{name}' is in the catalogue", hint=hint)
+    return found
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
