@@ -56,7 +56,7 @@ class Gpu:
     achieved_share: Mapping[str, float] = field(default_factory=dict)
 
     def peak(self, dtype: str) -> float:
-        """Dense peak for this number type; types without their own matrix rate fall back to what the card really does."""
+        """Dense peak for this number type; one without its own matrix rate falls back to what the card really does."""
         for name in (dtype, *_FALLBACK.get(dtype, ())):
             if name in self.peak_flop_per_s:
                 return self.peak_flop_per_s[name]
@@ -108,7 +108,7 @@ def find_gpu(name: str, *, memory_bytes: float | None = None) -> Gpu | None:
     wanted = _plain(name)
     if not wanted:
         return None
-    exact = [g for g in all_gpus() if wanted in {_plain(n) for n in (g.name, g.title, *g.aliases)}]
+    exact = [g for g in all_gpus() if wanted in {_plain(n) for n in _names(g)}]
     # Driver strings carry more words than slugs ("NVIDIA H100 80GB HBM3"): the longest known name inside them wins.
     inside = [(len(_plain(n)), g) for g in all_gpus() for n in (g.name, *g.aliases) if _plain(n) in wanted]
     longest = max((size for size, _ in inside), default=0)
@@ -138,13 +138,19 @@ MEMORY_TWIN_SHARE = 0.15  # drivers report up to a tenth less than the label; tw
 
 def gpu(name: str) -> Gpu:
     """The same, or an error that names the nearest known GPU."""
+    typed = _plain(name)
     found = find_gpu(name)
-    if found is None:
-        names = [n for g in all_gpus() for n in (g.name, *g.aliases)]
-        close = get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.4)
+    # A driver string may carry more words than we know; a typed slug may not ("h100-sxn" is a typo, not an H100).
+    if found is None or (" " not in name.strip() and not any(typed in _plain(n) for n in _names(found))):
+        names = [n.lower() for g in all_gpus() for n in _names(g)]
+        close = get_close_matches(name.lower(), names, n=3, cutoff=0.4)
         hint = f"did you mean {', '.join(close)}?" if close else f"known: {', '.join(g.name for g in all_gpus())}"
         raise BadRequest(f"no GPU called '{name}' is in the catalogue", hint=hint)
     return found
+
+
+def _names(card: Gpu) -> tuple[str, ...]:
+    return (card.name, card.title, *card.aliases)
 
 
 def _plain(name: str) -> str:
