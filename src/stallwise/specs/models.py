@@ -1,0 +1,101 @@
+"""Finds a model by name, by path or in the local Hugging Face cache; never on the network."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.specs.hf_config import read_config
+from stallwise.specs.model import Model
+
+CATALOG = Path(__file__).parent / "catalog" / "models"
+
+
+@cache
+def catalog() -> dict[str, dict[str, Any]]:
+    """Every catalogued model's config by its name."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(CATALOG.glob("*.toml")):
+        found.update(tomllib.loads(path.read_text(encoding="utf-8")))
+    return found
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Every spelling to the catalogue's name."""
+    spelled: dict[str, str] = {}
+    for name, config in catalog().items():
+        for spelling in (name, *config.get("aliases", ())):
+            spelled[_plain(spelling)] = name
+    return spelled
+
+
+def _plain(name: str) -> str:
+    low = name.strip().lower().split("/")[-1]
+    low = re.sub(r"[-_](instruct|base|chat|it|hf|bf16|fp8|preview|v0\.\d|\d{4})(?=$|[-_])", "", low)
+    return re.sub(r"[-_. ]", "", low)
+
+
+def model_names() -> list[str]:
+    """The names `find_model` knows without a file."""
+    return sorted(catalog())
+
+
+def find_model(name_or_path: str) -> Model:
+    """A model by catalogue name, config.json, folder holding one, or Hugging Face id in the local cache."""
+    text = str(name_or_path).strip()
+    if not text:
+        raise BadRequest("no model was named", hint="--model llama-3.1-8b, or the path of a config.json")
+    path = Path(text).expanduser()
+    if path.is_dir():
+        path = path / "config.json"
+        if not path.is_file():
+            raise UnreadableInput(f"no config.json in {text}", hint="give the folder of a Hugging Face model")
+    if path.is_file():
+        return read_config(_json(path), _title(path))
+    name = _names().get(_plain(text))
+    if name:
+        return read_config(catalog()[name], name)
+    cached = _in_cache(text)
+    if cached:
+        return read_config(_json(cached), text.split("/")[-1])
+    if path.suffix == ".json" or text.startswith((".", "/", "~")):
+        raise UnreadableInput(f"there is no file {text}", hint="check the path of the config.json")
+    near = get_close_matches(_plain(text), list(_names()), n=3, cutoff=0.5)
+    known = ", ".join(dict.fromkeys(_names()[n] for n in near)) or "llama-3.1-8b"
+    raise BadRequest(
+        f"no model called '{text}' is known",
+        hint=f"the nearest known: {known}; or give its config.json",
+    )
+
+
+def _title(path: Path) -> str:
+    return path.parent.resolve().name if path.name == "config.json" else path.stem
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise UnreadableInput(f"{path} is not readable JSON", hint="give a Hugging Face config.json") from error
+    if not isinstance(config, dict):
+        raise UnreadableInput(f"{path} is not a JSON object", hint="give a Hugging Face config.json")
+    return config
+
+
+def _in_cache(name: str) -> Path | None:
+    """The config of a model already downloaded by Hugging Face tools."""
+    if "/" not in name:
+        return None
+    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    hub = Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
+    folder = hub / ("models--" + name.replace("/", "--")) / "snapshots"
+    found = sorted(folder.glob("*/config.json"), key=lambda p: p.stat().st_mtime) if folder.is_dir() else []
+    return found[-1] if found else None
