@@ -1,0 +1,106 @@
+"""How GPUs reach each other: links inside a domain, network cards between domains, and where it narrows further up.
+
+A domain is the set of GPUs joined by NVLink (or by one host's PCIe): 8 in a DGX, 72 in an NVL72. Rates are per GPU and
+per direction, as in "450 GB/s": data sheets often print both directions added, which is twice that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from stallwise.errors import BadRequest
+
+
+class Wiring(Enum):
+    """What joins the GPUs of one domain."""
+
+    SWITCH = "switch"  # every GPU reaches every other at full rate (NVSwitch)
+    PAIRS = "pairs"  # bridges join two and two, the pairs meet over PCIe
+    HOST = "host"  # everything crosses the host's PCIe
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One generation of GPU-to-GPU link with what a collective gets out of it.
+
+    The latencies and efficiencies were fitted on the aiconfigurator NCCL tables of one GPU per generation (NCCL 2.23 to
+    2.29, 2 to 8 ranks, 64 KB to 512 MB); the rates are the makers' figures.
+    """
+
+    name: str
+    byte_per_s: float  # per GPU and direction
+    efficiency_share: float  # of that rate which a ring of large messages reaches
+    launch_s: float  # from the call to the first byte, and from the last byte to the end
+    hop_s: float  # one step of the low-latency protocol
+
+
+# NVLink 4 and 5 carry the same protocol overhead; the differences in latency are those of the measured machines.
+NVLINK2 = Link("nvlink2", 150e9, 0.84, 12e-6, 1.4e-6)  # V100: not measured, scaled from the next
+NVLINK3 = Link("nvlink3", 300e9, 0.84, 11.0e-6, 1.30e-6)
+NVLINK4 = Link("nvlink4", 450e9, 0.93, 6.1e-6, 0.96e-6)
+NVLINK5 = Link("nvlink5", 900e9, 0.875, 9.25e-6, 1.34e-6)
+PCIE4 = Link("pcie4", 26e9, 0.80, 6.5e-6, 2.0e-6)
+PCIE5 = Link("pcie5", 52e9, 0.80, 6.5e-6, 2.0e-6)
+LINKS = (NVLINK2, NVLINK3, NVLINK4, NVLINK5, PCIE4, PCIE5)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Beyond this many GPUs traffic crosses a narrower part of the network."""
+
+    gpus: int
+    oversubscription_ratio: float  # 1 = full bisection; 4 = a crossing flow may get a quarter
+    name: str = "pod"
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """A cluster's network as a collective sees it."""
+
+    link: Link
+    gpus_per_domain: int = 8
+    wiring: Wiring = Wiring.SWITCH
+    in_switch_reduction: bool = False  # NVLS: the NVSwitch adds up and multicasts (third generation and later)
+    nic_byte_per_s: float = 50e9  # per GPU and direction: 400 Gb/s
+    nic_efficiency_share: float = 0.94  # 46-48 of 50 GB/s are seen on InfiniBand (NVIDIA/nccl-tests #212, #290)
+    nic_hop_s: float = 7.0e-6  # one network step of the low-latency protocol, GPU memory to GPU memory
+    levels: tuple[Level, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.gpus_per_domain < 1:
+            raise BadRequest("a domain needs at least one GPU", hint="gpus_per_domain=8 for a DGX, 72 for an NVL72")
+        if self.nic_byte_per_s <= 0 or self.link.byte_per_s <= 0:
+            raise BadRequest("a link rate must be above zero", hint="400 Gb/s per GPU is 50e9 bytes per second")
+
+    def narrowing(self, gpus: int) -> float:
+        """How much less a flow may get when the group spans this many GPUs."""
+        return max((lv.oversubscription_ratio for lv in self.levels if gpus > lv.gpus), default=1.0)
+
+
+def link_like(byte_per_s: float) -> Link:
+    """The known generation nearest to a rate, at exactly that rate."""
+    nearest = min(LINKS, key=lambda link: abs(link.byte_per_s - byte_per_s) / link.byte_per_s)
+    return replace(nearest, byte_per_s=byte_per_s)
+
+
+def fabric_for(
+    link_byte_per_s: float, *, gpus_per_domain: int = 8, nic_byte_per_s: float = 50e9, levels: tuple[Level, ...] = ()
+) -> Fabric:
+    """A switched fabric from the three rates people know; NVLS where the link's generation has it."""
+    link = link_like(link_byte_per_s)
+    switched = link.name.startswith("nvlink")
+    return Fabric(
+        link=link,
+        gpus_per_domain=gpus_per_domain,
+        wiring=Wiring.SWITCH if switched else Wiring.HOST,
+        in_switch_reduction=link.name in ("nvlink4", "nvlink5"),
+        nic_byte_per_s=nic_byte_per_s,
+        levels=levels,
+    )
+
+
+DGX_A100 = Fabric(NVLINK3, nic_byte_per_s=25e9)
+DGX_H100 = Fabric(NVLINK4, in_switch_reduction=True)
+DGX_B200 = Fabric(NVLINK5, in_switch_reduction=True)
+GB200_NVL72 = Fabric(NVLINK5, gpus_per_domain=72, in_switch_reduction=True)
