@@ -1,11 +1,13 @@
 """One rank's events as columns: what ran when, on which lane.
 
-A trace has 10^6 to 10^7 events, so nothing here is an object per event. Times are seconds since `origin_s`; strings are
-codes into a list; details that few readers need (tensor shapes, collective arguments) stay as raw JSON until asked for.
+A trace has 10^6 to 10^7 events, so nothing here is an object per event. Times are seconds since `origin_s`; strings
+are codes into a list; details that few measures need (tensor shapes, collective arguments, launch grids) are interned
+as raw JSON and decoded once per distinct value when somebody asks.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -34,46 +36,8 @@ class Kind(IntEnum):
 
 
 GPU_KINDS = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+ON_DEVICE = (*GPU_KINDS, Kind.GPU_ANNOTATION, Kind.SYNC)
 NO_ID = -1
-
-
-@dataclass(slots=True, eq=False)
-class Timeline:
-    """Columns of equal length, sorted by start."""
-
-    start_s: NDArray[np.float64]
-    duration_s: NDArray[np.float64]
-    kind: NDArray[np.uint8]
-    name: NDArray[np.int32]  # code into names
-    lane: NDArray[np.int32]  # code into lanes: a host thread or a device stream
-    correlation: NDArray[np.int64]  # joins a runtime call with what it launched; NO_ID where absent
-    external: NDArray[np.int64]  # joins device work with the operator that caused it
-    size_bytes: NDArray[np.float64]  # of a copy or an allocation; NaN where absent
-    detail: NDArray[np.int32]  # code into details, NO_ID where absent
-    names: list[str]
-    lanes: list[Lane]
-    details: list[bytes]  # raw JSON of the event's args, interned
-    source: Source
-    scope: Scope = WHOLE
-    origin_s: float = 0.0  # add to start_s for the trace's own clock
-    devices: list[Device] = field(default_factory=list)
-    properties: dict[str, Any] = field(default_factory=dict)  # distributedInfo, versions, with_stack...
-
-    def __len__(self) -> int:
-        return len(self.start_s)
-
-    @property
-    def end_s(self) -> NDArray[np.float64]:
-        """Ends of all events."""
-        return self.start_s + self.duration_s
-
-    def rows(self, *kinds: Kind) -> NDArray[np.intp]:
-        """Row numbers of the events of these kinds, in order of start."""
-        return np.flatnonzero(np.isin(self.kind, [int(k) for k in kinds]))
-
-    def text(self, row: int) -> str:
-        """The name of one event."""
-        return self.names[int(self.name[row])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +47,7 @@ class Lane:
     on_device: bool
     process: str  # host pid, or device id
     thread: str  # host tid, or stream id
+    label: str = ""  # the thread's own name where the trace tells it
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +59,93 @@ class Device:
     memory_bytes: float = 0.0
     sm_count: int = 0
     compute_capability: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class MemoryCounters:
+    """What the allocator said at each event of kind MEMORY, in the order of `rows(Kind.MEMORY)`."""
+
+    allocated_bytes: NDArray[np.float64]
+    reserved_bytes: NDArray[np.float64]
+    address: NDArray[np.uint64]
+    device: NDArray[np.int32]  # NO_ID for host memory
+
+
+@dataclass(slots=True, eq=False)
+class Timeline:
+    """Columns of equal length, sorted by start; of two that start together the longer (the parent) comes first."""
+
+    start_s: NDArray[np.float64]
+    duration_s: NDArray[np.float64]
+    kind: NDArray[np.uint8]
+    name: NDArray[np.int32]  # code into names
+    lane: NDArray[np.int32]  # code into lanes: a host thread or a device stream
+    correlation: NDArray[np.int64]  # joins a runtime call with what it launched; NO_ID where absent
+    external: NDArray[np.int64]  # joins device work with the operator that caused it; NO_ID where absent
+    size_bytes: NDArray[np.float64]  # of a copy or an allocation (negative: freed); NaN where absent
+    detail: NDArray[np.int32]  # code into details, NO_ID where absent
+    names: list[str]
+    lanes: list[Lane]
+    details: list[bytes]  # raw JSON objects of the event's args without its ids, interned
+    source: Source
+    scope: Scope = WHOLE
+    origin_s: float = 0.0  # add to start_s for the trace's own clock (since the epoch where the trace tells)
+    devices: list[Device] = field(default_factory=list)
+    properties: dict[str, Any] = field(default_factory=dict)  # distributedInfo, versions, with_stack...
+    memory: MemoryCounters | None = None
+    _decoded: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.start_s)
+
+    @property
+    def end_s(self) -> NDArray[np.float64]:
+        """Ends of all events."""
+        return self.start_s + self.duration_s
+
+    @property
+    def span_s(self) -> float:
+        """From the first start to the last end."""
+        return float(self.end_s.max() - self.start_s[0]) if len(self) else 0.0
+
+    def rows(self, *kinds: Kind) -> NDArray[np.intp]:
+        """Row numbers of the events of these kinds, in order of start."""
+        wanted = np.zeros(256, dtype=bool)
+        wanted[[int(k) for k in kinds]] = True
+        return np.flatnonzero(wanted[self.kind])
+
+    def text(self, row: int) -> str:
+        """The name of one event."""
+        return self.names[int(self.name[row])]
+
+    def named(self, test: Any, rows: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+        """The rows (of these, or of all) whose name passes the test; the test runs once per distinct name."""
+        passes = np.fromiter((bool(test(n)) for n in self.names), dtype=bool, count=len(self.names))
+        if rows is None:
+            return np.flatnonzero(passes[self.name])
+        kept: NDArray[np.intp] = rows[passes[self.name[rows]]]
+        return kept
+
+    def details_of(self, row: int) -> dict[str, Any]:
+        """The args of one event that were kept (shapes, types, collective, grid), decoded; empty where none."""
+        return self._detail(int(self.detail[row]))
+
+    def detail_values(self, key: str, rows: NDArray[np.intp]) -> list[Any]:
+        """One arg of many events, None where absent; each distinct detail is decoded once."""
+        codes = self.detail[rows]
+        by_code = {int(c): self._detail(int(c)).get(key) for c in np.unique(codes)}
+        return [by_code[c] for c in codes.tolist()]
+
+    def _detail(self, code: int) -> dict[str, Any]:
+        if code == NO_ID:
+            return {}
+        found = self._decoded.get(code)
+        if found is None:
+            found = self._decoded[code] = json.loads(self.details[code])
+        return found
+
+    @property
+    def distributed(self) -> dict[str, Any]:
+        """What the trace says of the job: rank, world_size, backend, process groups; empty where it does not."""
+        info = self.properties.get("distributedInfo")
+        return info if isinstance(info, dict) else {}

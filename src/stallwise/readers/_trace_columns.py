@@ -1,0 +1,263 @@
+"""Events into columns, block by block; strings and details interned; sorted once at the end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.evidence.timeline import NO_ID, ON_DEVICE, Kind, Lane, MemoryCounters
+from stallwise.readers import _trace_kinds as kinds
+from stallwise.readers._trace_events import (
+    ABSENT,
+    JSON_KEYS,
+    LAUNCH_DETAIL,
+    NO_ARGS,
+    OP_DETAIL,
+    SYNC_DETAIL,
+    Args,
+    Event,
+)  # fmt: skip
+
+PLAUSIBLE_US = 30 * 86400e6  # no trace spans a month: events farther than this from the middle have a broken clock
+_OPS = {int(Kind.CPU_OP), int(Kind.ANNOTATION)}
+_LAUNCHED = {int(Kind.KERNEL), int(Kind.MEMCPY), int(Kind.MEMSET)}
+
+
+class Codes(dict[Any, int]):
+    """Values to codes, in order of appearance."""
+
+    def __missing__(self, value: Any) -> int:
+        code = self[value] = len(self)
+        return code
+
+
+@dataclass
+class Columns:
+    """Grows by blocks of events; `finish` hands out the sorted arrays."""
+
+    names: Codes = field(default_factory=Codes)
+    lanes: Codes = field(default_factory=Codes)  # (pid, tid)
+    details: Codes = field(default_factory=Codes)  # raw JSON
+    kinds: kinds.KindCodes = field(default_factory=kinds.KindCodes)
+    parts: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
+    labels: dict[tuple[Any, Any], str] = field(default_factory=dict)  # of threads (pid, tid) and processes (pid, None)
+    open_ranges: dict[tuple[Any, Any], list[Event]] = field(default_factory=dict)
+    untimed: int = 0  # events without a usable time
+
+    def add(self, events: list[Event]) -> None:
+        """Takes a block."""
+        whole = [e for e in events if e.ph == "X"]
+        if len(whole) != len(events):
+            for event in events:
+                if event.ph not in ("X", "s", "f", "t"):
+                    self._odd(event, whole)
+        if whole:
+            self._append(whole)
+
+    def _odd(self, event: Event, whole: list[Event]) -> None:
+        """Names of threads, allocator instants, and ranges written as a begin and an end."""
+        if event.ph == "M":
+            if event.name in ("process_name", "thread_name") and event.args is not None:
+                thread = event.tid if event.name == "thread_name" else None
+                self.labels[(event.pid, thread)] = _text(event.args.name)
+        elif event.ph in ("i", "I"):
+            if event.args is not None and (event.cat == "cpu_instant_event" or event.name == "[memory]"):
+                event.cat = "cpu_instant_event"
+                whole.append(event)
+        elif event.ph == "B":
+            self.open_ranges.setdefault((event.pid, event.tid), []).append(event)
+        elif event.ph == "E":
+            stack = self.open_ranges.get((event.pid, event.tid))
+            if stack:
+                begun = stack.pop()
+                if begun.ts is not None and event.ts is not None:
+                    begun.dur = event.ts - begun.ts
+                    whole.append(begun)
+
+    def _append(self, events: list[Event]) -> None:
+        args = [e.args or NO_ARGS for e in events]
+        kind_of = self.kinds
+        kind = [kind_of[e.cat] for e in events]
+        names, lanes = self.names, self.lanes
+        columns: dict[str, NDArray[Any]] = {
+            "start": np.array([e.ts for e in events], dtype=np.float64),
+            "duration": np.array([e.dur for e in events], dtype=np.float64),
+            "kind": np.array(kind, dtype=np.uint8),
+            "name": np.array([names[e.name] for e in events], dtype=np.int32),
+            "lane": np.array([lanes[e.pid, e.tid] for e in events], dtype=np.int32),
+            "correlation": _ids([a.correlation for a in args]),
+            "external": _ids([a.external for a in args]),
+            "size": np.array([a.size for a in args], dtype=np.float64),
+            "detail": self._details(kind, args),
+        }
+        if np.any(columns["external"] == NO_ID):
+            old = _ids([a.external_old for a in args])
+            columns["external"] = np.where(columns["external"] == NO_ID, old, columns["external"])
+        memory = columns["kind"] == int(Kind.MEMORY)
+        if memory.any():
+            self._memory(columns, memory, args)
+        for key, column in columns.items():
+            self.parts.setdefault(key, []).append(column)
+
+    def _memory(self, columns: dict[str, NDArray[Any]], where: NDArray[np.bool_], args: list[Args]) -> None:
+        found = [args[i] for i in np.flatnonzero(where).tolist()]
+        columns["size"][where] = np.array([a.memory_size for a in found], dtype=np.float64)
+        # Device type 0 is the CPU in PyTorch's enumeration; its own index there means nothing.
+        device = [a.device_id if a.device_type not in (0, None) else NO_ID for a in found]
+        counters: dict[str, NDArray[Any]] = {
+            "allocated": np.array([a.allocated for a in found], dtype=np.float64),
+            "reserved": np.array([a.reserved for a in found], dtype=np.float64),
+            "address": np.array([(a.address or 0) & 0xFFFFFFFFFFFFFFFF for a in found], dtype=np.uint64),
+            "device": _ids(device).astype(np.int32),
+        }
+        for key, column in counters.items():
+            self.parts.setdefault(f"memory.{key}", []).append(column)
+
+    def _details(self, kind: list[int], args: list[Args]) -> NDArray[np.int32]:
+        codes = [NO_ID] * len(kind)
+        details = self.details
+        for row, (k, a) in enumerate(zip(kind, args, strict=True)):
+            if k in _OPS:
+                if a.dims is ABSENT and a.collective is ABSENT and a.dims_old is ABSENT and a.concrete is ABSENT:
+                    continue
+                key = _op_key(a)
+            elif k in _LAUNCHED:
+                key = _launch_key(a)
+            elif k == Kind.SYNC:
+                key = _sync_key(a)
+            else:
+                continue
+            codes[row] = details[key]
+        return np.array(codes, dtype=np.int32)
+
+    def finish(self) -> Finished:
+        """Sorted arrays; the parts are given up one by one so that memory never holds everything twice."""
+        starts = np.concatenate(self.parts["start"])
+        good = np.isfinite(starts)
+        if good.any():
+            good &= np.abs(starts - np.median(starts[good])) < PLAUSIBLE_US
+        self.untimed += int(len(starts) - good.sum())
+        origin_us = float(starts[good].min()) if good.any() else 0.0
+        durations = np.concatenate(self.parts.pop("duration"))
+        durations = np.where(np.isfinite(durations) & (durations > 0), durations, 0.0)
+        order = np.lexsort((-durations, starts))
+        order = order[good[order]]
+        taken = {"start": (starts[order] - origin_us) * 1e-6, "duration": durations[order] * 1e-6}
+        del starts, durations, self.parts["start"]
+        memory = self._finished_memory(order)
+        for key in list(self.parts):
+            taken[key] = np.concatenate(self.parts.pop(key))[order]
+        names = list(self.names)
+        self._resolve_kinds(taken, names)
+        lane, lanes = self._resolve_lanes(taken)
+        return Finished(taken, lane, names, lanes, _as_json(self.details), origin_us, memory)
+
+    def _finished_memory(self, order: NDArray[np.intp]) -> MemoryCounters | None:
+        if "memory.allocated" not in self.parts:
+            return None
+        where = np.concatenate(self.parts["kind"]) == int(Kind.MEMORY)
+        place = np.cumsum(where) - 1
+        rows = place[order[where[order]]]
+        columns = [
+            np.concatenate(self.parts.pop(f"memory.{key}"))[rows]
+            for key in ("allocated", "reserved", "address", "device")
+        ]
+        return MemoryCounters(*columns)
+
+    def _resolve_kinds(self, taken: dict[str, NDArray[Any]], names: list[str]) -> None:
+        kind, name = taken["kind"], taken["name"]
+        ranges = np.fromiter((kinds.is_range(n) for n in names), dtype=bool, count=len(names))
+        kind[(kind == int(Kind.CPU_OP)) & ranges[name]] = int(Kind.ANNOTATION)
+        queued = np.flatnonzero(kind == kinds.ENGINE_QUEUE)
+        if len(queued):
+            kind[queued] = [int(kinds.of_queue_word(names[c])) for c in name[queued].tolist()]
+        loose = np.flatnonzero(kind == kinds.UNCATEGORISED)
+        if len(loose):
+            processes = [pid for pid, _ in self.lanes]
+            labels = [self.labels.get((pid, None), str(pid)) for pid in processes]
+            pairs = zip(taken["lane"][loose].tolist(), name[loose].tolist(), strict=True)
+            kind[loose] = [int(kinds.of_process(labels[at], names[code])) for at, code in pairs]
+
+    def _resolve_lanes(self, taken: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int32], list[Lane]]:
+        """A host process and a device may bear the same number, so being on the device is part of a lane."""
+        device = np.zeros(256, dtype=bool)
+        device[[int(k) for k in ON_DEVICE]] = True
+        mixed = taken.pop("lane").astype(np.int64) * 2 + device[taken["kind"]]
+        seen, lane = np.unique(mixed, return_inverse=True)
+        known = list(self.lanes)
+        lanes = [self._lane(known[code >> 1], bool(code & 1)) for code in seen.tolist()]
+        return lane.astype(np.int32), lanes
+
+    def _lane(self, key: tuple[Any, Any], on_device: bool) -> Lane:
+        pid, tid = key
+        thread = str(tid).removeprefix("stream ") if on_device else str(tid)
+        return Lane(on_device, str(pid), thread, self.labels.get((pid, tid), ""))
+
+
+@dataclass
+class Finished:
+    """What `Columns.finish` gives."""
+
+    columns: dict[str, NDArray[Any]]
+    lane: NDArray[np.int32]
+    names: list[str]
+    lanes: list[Lane]
+    details: list[bytes]
+    origin_us: float
+    memory: MemoryCounters | None
+
+
+def _ids(values: list[int | None]) -> NDArray[np.int64]:
+    try:
+        return np.array(values, dtype=np.int64)
+    except (TypeError, OverflowError, ValueError):  # null, or unsigned numbers that mean "none"
+        return np.array([v if v is not None and -(2**63) <= v < 2**63 else NO_ID for v in values], dtype=np.int64)
+
+
+_op_fields = attrgetter(*OP_DETAIL)
+_op_short = attrgetter("dims", "types", "strides", "concrete")
+_launch_fields = attrgetter(*LAUNCH_DETAIL)
+_launch_short = attrgetter("grid", "block", "registers", "shared", "occupancy", "graph", "graph_node", "copy_kind")
+_sync_fields = attrgetter(*SYNC_DETAIL)
+
+
+# A key is the bytes of the kept args; its length tells which list of fields it holds (see _as_json).
+def _op_key(args: Args) -> tuple[bytes, ...]:
+    if args.collective is ABSENT and args.dims_old is ABSENT:
+        return tuple(map(bytes, _op_short(args)))
+    return tuple(map(bytes, _op_fields(args)))
+
+
+def _launch_key(args: Args) -> tuple[bytes, ...]:
+    fields = _launch_short if args.collective is ABSENT else _launch_fields
+    return tuple(map(bytes, fields(args)))
+
+
+def _sync_key(args: Args) -> tuple[bytes, ...]:
+    return tuple(map(bytes, _sync_fields(args)))
+
+
+_FIELDS_BY_LENGTH = {
+    len(fields): [json.dumps(JSON_KEYS[f]).encode() for f in fields]
+    for fields in (OP_DETAIL[:4], OP_DETAIL, LAUNCH_DETAIL[:8], LAUNCH_DETAIL, SYNC_DETAIL)
+}
+assert len(_FIELDS_BY_LENGTH) == 5, "each list of fields needs its own length"
+
+
+def _as_json(details: Codes) -> list[bytes]:
+    return [
+        b"{" + b",".join(k + b":" + v for k, v in zip(_FIELDS_BY_LENGTH[len(values)], values, strict=True) if v) + b"}"
+        for values in details
+    ]
+
+
+def _text(raw: Any) -> str:
+    try:
+        return str(json.loads(bytes(raw)))
+    except ValueError:
+        return ""

@@ -1,0 +1,148 @@
+"""Cuts a stream of bytes into blocks of whole events, whatever stands before, between and after them.
+
+The cut is a guess (the last place that looks like the start of an event) that the decoder verifies: a block that begins
+at an event and decodes as a list is right. A block that does not decode goes through a slow, lenient parser that keeps
+every event it can and counts the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from stallwise.readers._trace_blocks import Blocks
+from stallwise.readers._trace_events import Event, decode_block, from_object, lenient
+
+_ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BORDER = re.compile(r'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|bp|tts)"\s*:')
+_EVENT_KEYS = {b'"ph"', b'"cat"', b'"name"', b'"pid"', b'"tid"', b'"ts"', b'"dur"', b'"args"', b'"bp"', b'"tts"'}
+_KEY = re.compile(rb'\{\s*("[^"\\]{1,8}")')
+_SPACE = b" \t\r\n"
+_GAP = re.compile(r"[\s,]*")
+_LOOK_BACK = 64  # candidates for a cut; one of the last few objects is a top-level event in every layout seen
+MAX_PENDING_BYTES = 64 << 20  # without a cut for so long, the layout is not what we think: parse leniently
+
+
+class Split:
+    """Iterates over lists of events; afterwards `properties`, `lost` and `cut_off` tell the rest."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.blocks = blocks
+        self.properties: dict[str, Any] = {}
+        self.found = False  # an event array was there
+        self.cut_off = False  # it did not end
+        self.lost = 0  # events that could not be read, about
+        self._closed = False
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        stream = iter(self.blocks)
+        rest = self._head(stream)
+        if not self.found:
+            return
+        for block in stream:
+            pending = rest + block if rest else block
+            if self._closed:
+                rest = pending
+                continue
+            cut = last_border(pending)
+            if cut <= 0 and len(pending) < MAX_PENDING_BYTES:
+                rest = pending
+                continue
+            events, rest = self._events(pending, cut)
+            yield events
+        if not self._closed:
+            events, rest = self._events(rest, last_border(rest))
+            yield events
+        if not self._closed:
+            events, rest = self._leniently(rest)  # the last event, and the end of the array
+            yield events
+            self.cut_off = not self._closed
+        if not self.cut_off:
+            self._tail(rest)
+
+    def _head(self, stream: Iterator[bytes]) -> bytes:
+        """Reads up to the event array; what stands before it is properties."""
+        seen = b""
+        for block in stream:
+            searched = max(len(seen) - 64, 0)
+            seen += block
+            start = seen.lstrip(b"\xef\xbb\xbf" + _SPACE)[:1]
+            if start == b"[":
+                self.found = True
+                return seen[seen.index(b"[") + 1 :]
+            match = _ARRAY.search(seen, searched)
+            if match:
+                self.found = True
+                self._take_properties(seen[: match.start()].rstrip(_SPACE + b",") + b"}")
+                return seen[match.end() :]
+        return b""
+
+    def _events(self, pending: bytes, cut: int) -> tuple[list[Event], bytes]:
+        if cut > 0:
+            try:
+                return decode_block(pending[:cut].rstrip(_SPACE + b",").lstrip(_SPACE + b",")), pending[cut:]
+            except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
+                pass
+        return self._leniently(pending)
+
+    def _leniently(self, pending: bytes) -> tuple[list[Event], bytes]:
+        """Event by event; gives back what was not consumed."""
+        text = pending.decode("utf-8", "replace")
+        events: list[Event] = []
+        at = 0
+        while True:
+            gap = _GAP.match(text, at)
+            at = gap.end() if gap else at
+            if at == len(text):
+                return events, b""
+            if text[at] == "]":
+                self._closed = True
+                return events, text[at + 1 :].encode("utf-8", "replace")
+            try:
+                item, at = lenient.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                again = _BORDER.search(text, at + 1)
+                if again is None:
+                    return events, text[at:].encode("utf-8", "replace")
+                self.lost += 1
+                at = again.start()
+                continue
+            event = from_object(item)
+            if event is None:
+                self.lost += 1
+            else:
+                events.append(event)
+
+    def _tail(self, rest: bytes) -> None:
+        """Some writers put the properties after the events."""
+        text = rest.strip(_SPACE + b",")
+        if text and text != b"}":
+            self._take_properties(b"{" + text)
+
+    def _take_properties(self, text: bytes) -> None:
+        try:
+            found, _ = lenient.raw_decode(text.decode("utf-8-sig", "replace").lstrip())
+        except (json.JSONDecodeError, ValueError, RecursionError):
+            return
+        if isinstance(found, dict):
+            self.properties.update(found)
+
+
+def last_border(pending: bytes) -> int:
+    """Where the last event in these bytes seems to start; -1 when none is seen."""
+    end = len(pending)
+    for _ in range(_LOOK_BACK):
+        at = pending.rfind(b"{", 0, end)
+        if at < 0:
+            return -1
+        key = _KEY.match(pending, at)
+        if key and key[1] in _EVENT_KEYS:
+            before = pending[max(at - 64, 0) : at].rstrip(_SPACE)
+            if before.endswith(b",") and before[:-1].rstrip(_SPACE).endswith(b"}"):
+                return at
+        end = at
+    return -1
