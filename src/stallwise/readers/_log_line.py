@@ -1,0 +1,145 @@
+"""One line of a training log: its step, its clock and the values it prints, whatever the framework."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from stallwise.readers._keys import Meaning, is_step, meaning_of
+
+_NUMBER = r"[-+]?(?:nan|inf|\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?)"
+# key: value and key = value, quoted or not, with up to five words and a unit in brackets.
+_PAIR = re.compile(
+    rf"['\"]?([A-Za-z][\w/.@-]*(?: [A-Za-z][\w/.-]*){{0,4}}(?: ?\([^()]{{1,24}}\))?)['\"]?\s*[:=]\s*\[?['\"]?"
+    rf"({_NUMBER})(?!\d|:\d|\.\d)\s*(%|[A-Za-zµ]+(?:/[A-Za-z]+)?(?![\w]*\s*[:=\"']|[\w]+))?",
+    re.IGNORECASE,
+)
+# Words that often stand before their number without any sign between.
+_BARE = re.compile(
+    rf"(?<![\w/.'\"-])(step_time|iter_time|batch_time|data_time|time|data|train_loss|val_loss|eval_loss|loss|loss_scale"
+    rf"|grad_norm|gnorm|lr|mfu|tps|tflops|mem|memory|rss)\s+({_NUMBER})\s*(%|[A-Za-zµ]+)?(?![\w])",
+    re.IGNORECASE,
+)
+_STEP = re.compile(
+    r"(?:global_?step|(?<![\w./])(?:global[ _]step|train[ _]step|step|iteration|iter|batch|update|it))\s*[#:=]?\s*\[?\s*(\d+)(?:\s*/\s*(\d+))?",  # noqa: E501
+    re.IGNORECASE,
+)
+_EPOCH_STEP = re.compile(r"[Ee]poch:?\s*\[(\d+)\]\s*\[\s*(\d+)/(\d+)\]|^e(\d+)-i(\d+)()")
+_BAR = re.compile(r"(\d+)/(\d+) \[(\d+(?::\d+)+)<")
+_RATE = re.compile(
+    r"(?<![\w.])(\d+\.?\d*)\s?(s|ms|us|sec)\s?(?:/|per )\s?(it|iter|iteration|batch|step)\b|(\d+\.?\d*)\s?it/s"
+)
+_TOTAL = re.compile(r"(\d+) (?:steps|iterations|batches|iters) in (\d+\.?\d*) ?(s|sec|seconds|ms|min)\b")
+_LIST = re.compile(
+    r"(?:step|iteration|iter|batch)\w* (?:durations?|times?)\s*\(?(ms|s|us)?\)?\s*:\s*\[?((?:\d+\.?\d*[, ]+){2,}\d+\.?\d*)",  # noqa: E501
+    re.I,
+)
+_CLOCK = re.compile(r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T])?\b(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?\b")
+_RANK = re.compile(r"\[?rank[ _]?(\d+)\]?", re.IGNORECASE)
+_STEP_TIME = "step_time"
+
+
+@dataclass(slots=True)
+class Line:
+    """What one line said."""
+
+    step: float | None = None
+    clock_s: float | None = None
+    rank: int | None = None
+    values: list[tuple[Meaning, float]] = field(default_factory=list)
+
+
+def parse_line(text: str) -> Line:
+    """Reads what it can; an empty Line for prose."""
+    line = Line(step=_step(text), clock_s=clock_of(text), rank=_rank(text))
+    spans: list[tuple[int, int]] = []
+    for match in _PAIR.finditer(text):
+        meaning = _meaning(match[1], match[3] or "")
+        if meaning is not None:
+            line.values.append((meaning, _number(match[2])))
+            spans.append(match.span())
+    for match in _BARE.finditer(text):
+        if any(a <= match.start() < b for a, b in spans):
+            continue
+        meaning = _meaning(_bare_key(match[1]), match[3] or "")
+        if meaning is not None:
+            line.values.append((meaning, _number(match[2])))
+    for match in _RATE.finditer(text):
+        if match[4]:
+            meaning, value = meaning_of("it_s"), float(match[4])
+        else:
+            meaning, value = meaning_of(_STEP_TIME, match[2]), float(match[1])
+        if meaning is not None:
+            line.values.append((meaning, value))
+    listed = _times_in(text)
+    if listed:
+        line.values = [(m, v) for m, v in line.values if m.quantity is not listed[0][0].quantity] + listed
+    return line
+
+
+def _times_in(text: str) -> list[tuple[Meaning, float]]:
+    """Step times that come as a list or as a total over many steps."""
+    found: list[tuple[Meaning, float]] = []
+    for match in _LIST.finditer(text):
+        meaning = meaning_of(_STEP_TIME, match[1] or "s")
+        if meaning is not None:
+            found += [(meaning, float(v)) for v in re.split(r"[, ]+", match[2]) if v]
+    for match in _TOTAL.finditer(text):
+        meaning = meaning_of(_STEP_TIME, match[3])
+        if meaning is not None and int(match[1]):
+            found.append((meaning, float(match[2]) / int(match[1])))
+    return found
+
+
+def clock_of(text: str) -> float | None:
+    """Seconds since midnight (or since 1970 where the date is printed)."""
+    match = _CLOCK.search(text)
+    if not match:
+        return None
+    seconds = int(match[4]) * 3600 + int(match[5]) * 60 + int(match[6]) + float(f"0.{match[7] or 0}")
+    if match[1]:
+        from datetime import date
+
+        try:
+            seconds += 86400.0 * date(int(match[1]), int(match[2]), int(match[3])).toordinal()
+        except ValueError:
+            return None
+    return seconds
+
+
+def _rank(text: str) -> int | None:
+    match = _RANK.match(text)
+    return int(match[1]) if match else None
+
+
+def _bare_key(word: str) -> str:
+    return {"time": _STEP_TIME, "data": "data_time"}.get(word.lower(), word)
+
+
+def _meaning(key: str, unit: str) -> Meaning | None:
+    bracket = re.search(r"\(([^()]*)\)$", key)
+    if bracket:
+        key, unit = key[: bracket.start()], unit if unit else bracket[1].split("/")[0]
+    if is_step(key):
+        return None
+    found = meaning_of(key, unit)
+    while found is None and " " in key:  # words of the sentence before the key
+        key = key.split(" ", 1)[1]
+        found = None if is_step(key) else meaning_of(key, unit)
+    return found
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", "").lower().rstrip("."))
+
+
+def _step(text: str) -> float | None:
+    if match := _EPOCH_STEP.search(text):
+        if match[1] is not None:
+            return float(int(match[1]) * int(match[3]) + int(match[2]))
+        return float(match[5])
+    if match := _BAR.search(text):
+        return float(match[1])
+    if match := _STEP.search(text):
+        return float(match[1])
+    return None

@@ -1,0 +1,111 @@
+"""Training logs as text: Megatron-LM, torchtitan, DeepSpeed, HF Trainer, Composer, torchvision-style meters, tqdm.
+
+No framework has its own parser here: a line is read for its step, its clock and the key-value pairs it prints, and the
+names decide what they mean. Where no step time is printed, the clock between steps gives it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import run
+from stallwise.evidence.evidence import Item
+from stallwise.readers._keys import Meaning
+from stallwise.readers._log_line import Line, parse_line
+from stallwise.readers._steps import StepValues
+
+FORMAT = "training log"
+_HINT = re.compile(
+    rb"loss|iteration|\bstep\b|it/s|s/it|samples_per_sec|tokens/s|throughput|ms/step|s/batch|/iter\b|steps in |epoch",
+    re.IGNORECASE,
+)
+_OTHER_FORMATS = (b"traceEvents", b"==PROF==", b"# HELP ", b"# TYPE ", b'"Metric Name"', b"timestamp, index")
+MAX_LINE = 4000  # longer lines are dumps, not progress
+DAY_S = 86400.0
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Text with words of training in it, and no sign of a format of its own."""
+    start = head[:65536]
+    opening = start.lstrip()[:2]
+    json_like = opening in (b'{"', b"{\n", b"[{", b"[\n", b"{\r", b"{}", b"[]", b"[[")
+    return not json_like and b"\x00" not in start and _looks_like_log(start)
+
+
+def _looks_like_log(start: bytes) -> bool:
+    first = start.split(b"\n", 1)[0]
+    table = first.count(b",") >= 1 and b":" not in first and b"=" not in first and b" " not in first.strip()
+    return not table and bool(_HINT.search(start)) and not any(mark in start for mark in _OTHER_FORMATS)
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Series by step, medians, and NaN counts."""
+    values = StepValues(artifact.name)
+    clocks: list[tuple[float, float, int]] = []
+    counter = _StepCounter()
+    for number, text in enumerate(artifact.lines(), 1):
+        if len(text) > MAX_LINE or "out of memory" in text:
+            continue
+        line = parse_line(text)
+        if not line.values and line.step is None:
+            continue
+        if line.rank not in (None, counter.rank_of(line)):
+            continue  # one rank's account is enough; the others repeat it
+        step = counter.advance(line, number)
+        if line.clock_s is not None and line.step is not None:
+            clocks.append((step, line.clock_s, number))
+        counts: dict[str, int] = {}
+        for meaning, value in line.values:
+            place = counts[meaning.quantity.name] = counts.get(meaning.quantity.name, 0) + 1
+            values.put(meaning, step + (place - 1 if line.step is None else 0), value, number)
+    if not values.has(run.STEP_TIME):
+        _put_clock_times(values, clocks)
+    yield from values.items()
+
+
+class _StepCounter:
+    """Turns printed steps into one rising count: lines without a step belong to the last one or get the next number."""
+
+    def __init__(self) -> None:
+        self.rank: int | None = None
+        self._offset = 0.0
+        self._last = -1.0
+        self._seen: set[object] = set()
+
+    def rank_of(self, line: Line) -> int | None:
+        """The rank whose lines are read: the first that prints values."""
+        if self.rank is None and line.rank is not None:
+            self.rank = line.rank
+        return self.rank
+
+    def advance(self, line: Line, number: int) -> float:
+        """The running step of this line."""
+        quantities = {m.quantity.name for m, _ in line.values}
+        if line.step is None:
+            if quantities & self._seen:  # a new record of a log that prints no step
+                self._last += 1
+                self._seen = set()
+        elif line.step + self._offset < self._last:  # a new epoch starts counting again
+            self._offset = self._last + 1 - line.step
+            self._last, self._seen = line.step + self._offset, set()
+        elif line.step + self._offset > self._last:
+            self._last, self._seen = line.step + self._offset, set()
+        self._last = max(self._last, 0.0)
+        self._seen |= quantities
+        return self._last
+
+
+def _put_clock_times(values: StepValues, clocks: list[tuple[float, float, int]]) -> None:
+    rising = [c for i, c in enumerate(clocks) if i == 0 or c[0] > clocks[i - 1][0]]
+    if len(rising) < 4:
+        return
+    meaning = Meaning(run.STEP_TIME)
+    for (step_a, clock_a, _), (step_b, clock_b, number) in pairwise(rising):
+        passed = clock_b - clock_a
+        if passed < 0:
+            passed += DAY_S  # midnight
+        if passed > 0:
+            values.put(meaning, step_b, passed / (step_b - step_a), number)
