@@ -1,0 +1,126 @@
+"""Shapes in a noisy series, found with medians so that one wild point never decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+MAD_TO_SIGMA = 1.4826  # makes the median absolute deviation equal sigma for normal noise
+SPIKE_SIGMAS = 6.0  # a normal series of 10^6 points has none
+SPIKE_SHARE = 0.05  # and a spike must stand out by this part of the usual value
+WINDOW = 25  # points of the rolling median that spikes are measured against
+MAX_SLOPE_POINTS = 400  # Theil-Sen looks at all pairs; longer series are thinned
+MIN_POINTS = 6
+
+
+def spread(values: Values) -> float:
+    """A sigma that half of the points may be wrong about."""
+    return float(MAD_TO_SIGMA * np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
+
+
+def rolling_median(values: Values, window: int = WINDOW) -> Values:
+    """The median of the neighbourhood of each point; windows shrink towards the ends, so that a trend is no spike."""
+    n = len(values)
+    half = min(window // 2, (n - 1) // 2)
+    if half == 0:
+        return values.copy()
+    result = np.empty(n)
+    result[half : n - half] = np.median(np.lib.stride_tricks.sliding_window_view(values, 2 * half + 1), axis=1)
+    for i in range(half):
+        result[i] = np.median(values[: 2 * i + 1])
+        result[n - 1 - i] = np.median(values[n - 1 - 2 * i :])
+    return result
+
+
+def spikes(values: Values) -> NDArray[np.intp]:
+    """Places of isolated high points."""
+    if len(values) < MIN_POINTS:
+        return np.array([], dtype=np.intp)
+    base = rolling_median(values)
+    above = values - base
+    limit = np.maximum(SPIKE_SIGMAS * spread(values - base), SPIKE_SHARE * base)
+    return np.flatnonzero(above > limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A level that changed once."""
+
+    index: int  # the first point of the new level
+    before: float
+    after: float
+    residual: float  # mean absolute deviation that remains
+
+
+def best_shift(values: Values, margin: int = 3) -> Shift | None:
+    """The split into two levels that leaves the least absolute deviation."""
+    n = len(values)
+    if n < 2 * margin:
+        return None
+    best: Shift | None = None
+    stride = max(1, n // MAX_SLOPE_POINTS)
+    for index in range(margin, n - margin + 1, stride):
+        left, right = values[:index], values[index:]
+        low, high = float(np.median(left)), float(np.median(right))
+        residual = float(np.abs(left - low).sum() + np.abs(right - high).sum()) / n
+        if best is None or residual < best.residual:
+            best = Shift(index, low, high, residual)
+    return best
+
+
+def slope(x: Values, values: Values) -> float:
+    """The median of all pairwise slopes (Theil-Sen)."""
+    stride = max(1, -(-len(x) // MAX_SLOPE_POINTS))
+    a, b = x[::stride], values[::stride]
+    i, j = np.triu_indices(len(a), 1)
+    run = a[j] - a[i]
+    keep = run > 0
+    return float(np.median((b[j] - b[i])[keep] / run[keep])) if keep.any() else 0.0
+
+
+def line_residual(x: Values, values: Values) -> tuple[float, float, float]:
+    """Start and end of the robust line, and the mean absolute deviation from it."""
+    gradient = slope(x, values)
+    offset = float(np.median(values - gradient * x))
+    fitted = gradient * x + offset
+    return float(fitted[0]), float(fitted[-1]), float(np.abs(values - fitted).mean())
+
+
+def monotony(values: Values) -> float:
+    """Spearman's correlation with time: 1 for a series that only rises."""
+    n = len(values)
+    if n < 3 or np.all(values == values[0]):
+        return 0.0
+    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(float)
+    order = np.arange(n, dtype=float)
+    return float(np.corrcoef(ranks, order)[0, 1])
+
+
+def events(places: NDArray[np.intp], gap: int = 2) -> NDArray[np.intp]:
+    """The first place of each run of neighbours: one pause may slow several steps in a row."""
+    if not len(places):
+        return places
+    return places[np.concatenate([[True], np.diff(places) > gap])]
+
+
+def segments(values: Values, drop: float = 0.3) -> list[Values]:
+    """The series cut where it falls back by a good part of its range (a sawtooth: memory freed at each epoch)."""
+    height = float(values.max() - values.min())
+    if height <= 0:
+        return [values]
+    cuts = np.flatnonzero(np.diff(values) < -drop * height) + 1
+    return [part for part in np.split(values, cuts) if len(part)]
+
+
+def regularity(places: Values) -> tuple[float, float]:
+    """The usual distance of events and how regular it is (1: a clock)."""
+    gaps = np.diff(places)
+    if not len(gaps):
+        return float("nan"), 0.0
+    period = float(np.median(gaps))
+    if period <= 0:
+        return float("nan"), 0.0
+    return period, float(max(0.0, 1.0 - np.median(np.abs(gaps - period)) / period * 2))
