@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.evidence.timeline import NO_ID, ON_DEVICE, Kind, Lane, MemoryCounters
+from stallwise.evidence.timeline import GPU_KINDS, NO_ID, ON_DEVICE, Kind, Lane, MemoryCounters
 from stallwise.readers import _trace_kinds as kinds
 from stallwise.readers._trace_events import (
     ABSENT,
@@ -24,8 +25,6 @@ from stallwise.readers._trace_events import (
 )  # fmt: skip
 
 PLAUSIBLE_US = 30 * 86400e6  # no trace spans a month: events farther than this from the middle have a broken clock
-_OPS = {int(Kind.CPU_OP), int(Kind.ANNOTATION)}
-_LAUNCHED = {int(Kind.KERNEL), int(Kind.MEMCPY), int(Kind.MEMSET)}
 
 
 class Codes(dict[Any, int]):
@@ -82,12 +81,12 @@ class Columns:
     def _append(self, events: list[Event]) -> None:
         args = [e.args or NO_ARGS for e in events]
         kind_of = self.kinds
-        kind = [kind_of[e.cat] for e in events]
+        kind = np.array([kind_of[e.cat] for e in events], dtype=np.uint8)
         names, lanes = self.names, self.lanes
         columns: dict[str, NDArray[Any]] = {
             "start": np.array([e.ts for e in events], dtype=np.float64),
             "duration": np.array([e.dur for e in events], dtype=np.float64),
-            "kind": np.array(kind, dtype=np.uint8),
+            "kind": kind,
             "name": np.array([names[e.name] for e in events], dtype=np.int32),
             "lane": np.array([lanes[e.pid, e.tid] for e in events], dtype=np.int32),
             "correlation": _ids([a.correlation for a in args]),
@@ -118,22 +117,17 @@ class Columns:
         for key, column in counters.items():
             self.parts.setdefault(f"memory.{key}", []).append(column)
 
-    def _details(self, kind: list[int], args: list[Args]) -> NDArray[np.int32]:
-        codes = [NO_ID] * len(kind)
+    def _details(self, kind: NDArray[np.uint8], args: list[Args]) -> NDArray[np.int32]:
+        codes = np.full(len(kind), NO_ID, dtype=np.int32)
         details = self.details
-        for row, (k, a) in enumerate(zip(kind, args, strict=True)):
-            if k in _OPS:
-                if a.dims is ABSENT and a.collective is ABSENT and a.dims_old is ABSENT and a.concrete is ABSENT:
-                    continue
-                key = _op_key(a)
-            elif k in _LAUNCHED:
-                key = _launch_key(a)
-            elif k == Kind.SYNC:
-                key = _sync_key(a)
-            else:
-                continue
-            codes[row] = details[key]
-        return np.array(codes, dtype=np.int32)
+        if not details:
+            for key in _NOTHING:
+                details[key]  # noqa: B018 - takes the first codes
+        for group, key_of in _DETAILED:
+            rows = np.flatnonzero(group[kind])
+            if len(rows):
+                codes[rows] = [details[key_of(args[i])] for i in rows.tolist()]
+        return np.maximum(codes - len(_NOTHING), NO_ID)
 
     def finish(self) -> Finished:
         """Sorted arrays; the parts are given up one by one so that memory never holds everything twice."""
@@ -185,9 +179,7 @@ class Columns:
 
     def _resolve_lanes(self, taken: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int32], list[Lane]]:
         """A host process and a device may bear the same number, so being on the device is part of a lane."""
-        device = np.zeros(256, dtype=bool)
-        device[[int(k) for k in ON_DEVICE]] = True
-        mixed = taken.pop("lane").astype(np.int64) * 2 + device[taken["kind"]]
+        mixed = taken.pop("lane").astype(np.int64) * 2 + _mask(*ON_DEVICE)[taken["kind"]]
         seen, lane = np.unique(mixed, return_inverse=True)
         known = list(self.lanes)
         lanes = [self._lane(known[code >> 1], bool(code & 1)) for code in seen.tolist()]
@@ -220,16 +212,17 @@ def _ids(values: list[int | None]) -> NDArray[np.int64]:
 
 
 _op_fields = attrgetter(*OP_DETAIL)
-_op_short = attrgetter("dims", "types", "strides", "concrete")
 _launch_fields = attrgetter(*LAUNCH_DETAIL)
-_launch_short = attrgetter("grid", "block", "registers", "shared", "occupancy", "graph", "graph_node", "copy_kind")
+_launch_short = attrgetter(*LAUNCH_DETAIL[:8])
 _sync_fields = attrgetter(*SYNC_DETAIL)
 
 
 # A key is the bytes of the kept args; its length tells which list of fields it holds (see _as_json).
 def _op_key(args: Args) -> tuple[bytes, ...]:
     if args.collective is ABSENT and args.dims_old is ABSENT:
-        return tuple(map(bytes, _op_short(args)))
+        if args.strides is ABSENT and args.concrete is ABSENT:
+            return (bytes(args.dims), bytes(args.types))
+        return (bytes(args.dims), bytes(args.types), bytes(args.strides), bytes(args.concrete))
     return tuple(map(bytes, _op_fields(args)))
 
 
@@ -242,18 +235,31 @@ def _sync_key(args: Args) -> tuple[bytes, ...]:
     return tuple(map(bytes, _sync_fields(args)))
 
 
+def _mask(*wanted: Kind) -> NDArray[np.bool_]:
+    mask = np.zeros(256, dtype=bool)
+    mask[[int(k) for k in wanted]] = True
+    return mask
+
+
+_DETAILED: tuple[tuple[NDArray[np.bool_], Callable[[Args], tuple[bytes, ...]]], ...] = (
+    (_mask(Kind.CPU_OP, Kind.ANNOTATION), _op_key),
+    (_mask(*GPU_KINDS), _launch_key),
+    (_mask(Kind.SYNC), _sync_key),
+)
+_NOTHING = ((b"",) * 2, (b"",) * len(LAUNCH_DETAIL[:8]), (b"",) * len(SYNC_DETAIL))
 _FIELDS_BY_LENGTH = {
     len(fields): [json.dumps(JSON_KEYS[f]).encode() for f in fields]
-    for fields in (OP_DETAIL[:4], OP_DETAIL, LAUNCH_DETAIL[:8], LAUNCH_DETAIL, SYNC_DETAIL)
+    for fields in (OP_DETAIL[:2], OP_DETAIL[:4], OP_DETAIL, LAUNCH_DETAIL[:8], LAUNCH_DETAIL, SYNC_DETAIL)
 }
-assert len(_FIELDS_BY_LENGTH) == 5, "each list of fields needs its own length"
+assert len(_FIELDS_BY_LENGTH) == 6, "each list of fields needs its own length"
 
 
 def _as_json(details: Codes) -> list[bytes]:
-    return [
+    found = [
         b"{" + b",".join(k + b":" + v for k, v in zip(_FIELDS_BY_LENGTH[len(values)], values, strict=True) if v) + b"}"
         for values in details
     ]
+    return found[len(_NOTHING) :]
 
 
 def _text(raw: Any) -> str:

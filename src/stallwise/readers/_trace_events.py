@@ -96,15 +96,19 @@ _list_decoder = msgspec.json.Decoder(list[Event], strict=False)
 _event_decoder = msgspec.json.Decoder(Event, strict=False)
 
 
-def decode_block(block: bytes) -> list[Event]:
+def decode_events(first: bytes, more: memoryview) -> list[Event]:
     """Whole events joined by commas, without the brackets. Raises msgspec.DecodeError on anything unexpected."""
-    return _list_decoder.decode(b"".join((b"[", block, b"]")))
+    return _list_decoder.decode(b"".join((b"[", first, more, b"]")))
 
 
-def from_object(item: Any) -> Event | None:
-    """An event from a leniently parsed object; its args are given up before the event is."""
+def from_text(text: str, item: Any) -> Event | None:
+    """An event from a leniently parsed object and its text; its args are given up before the event is."""
     if not isinstance(item, dict):
         return None
+    try:
+        return _event_decoder.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        pass
     plain = {k: item[k] for k in ("ph", "cat", "name", "pid", "tid", "ts", "dur") if k in item}
     for candidate in (item, {**plain, "args": _scalars(item.get("args"))}, plain):
         try:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from stallwise.readers._trace_blocks import Blocks
-from stallwise.readers._trace_events import Event, decode_block, from_object, lenient
+from stallwise.readers._trace_events import Event, decode_events, from_text, lenient
 
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BORDER = re.compile(r'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|bp|tts)"\s*:')
@@ -23,6 +23,7 @@ _EVENT_KEYS = {b'"ph"', b'"cat"', b'"name"', b'"pid"', b'"tid"', b'"ts"', b'"dur
 _KEY = re.compile(rb'\{\s*("[^"\\]{1,8}")')
 _SPACE = b" \t\r\n"
 _GAP = re.compile(r"[\s,]*")
+_WIDEST_GAP = 64  # bytes of space and comma between two events
 _LOOK_BACK = 64  # candidates for a cut; one of the last few objects is a top-level event in every layout seen
 MAX_PENDING_BYTES = 64 << 20  # without a cut for so long, the layout is not what we think: parse leniently
 
@@ -44,18 +45,17 @@ class Split:
         if not self.found:
             return
         for block in stream:
-            pending = rest + block if rest else block
             if self._closed:
-                rest = pending
+                rest += block
                 continue
-            cut = last_border(pending)
-            if cut <= 0 and len(pending) < MAX_PENDING_BYTES:
-                rest = pending
+            stop, start = last_border(block)
+            if stop < 0 and len(rest) + len(block) < MAX_PENDING_BYTES:
+                rest += block
                 continue
-            events, rest = self._events(pending, cut)
+            events, rest = self._events(rest, block, stop, start)
             yield events
         if not self._closed:
-            events, rest = self._events(rest, last_border(rest))
+            events, rest = self._events(b"", rest, *last_border(rest))
             yield events
         if not self._closed:
             events, rest = self._leniently(rest)  # the last event, and the end of the array
@@ -81,13 +81,13 @@ class Split:
                 return seen[match.end() :]
         return b""
 
-    def _events(self, pending: bytes, cut: int) -> tuple[list[Event], bytes]:
-        if cut > 0:
+    def _events(self, rest: bytes, block: bytes, stop: int, start: int) -> tuple[list[Event], bytes]:
+        if stop > 0:
             try:
-                return decode_block(pending[:cut].rstrip(_SPACE + b",").lstrip(_SPACE + b",")), pending[cut:]
+                return decode_events(rest, memoryview(block)[:stop]), block[start:]
             except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
                 pass
-        return self._leniently(pending)
+        return self._leniently(rest + block)
 
     def _leniently(self, pending: bytes) -> tuple[list[Event], bytes]:
         """Event by event; gives back what was not consumed."""
@@ -103,15 +103,16 @@ class Split:
                 self._closed = True
                 return events, text[at + 1 :].encode("utf-8", "replace")
             try:
-                item, at = lenient.raw_decode(text, at)
-            except (ValueError, RecursionError):
+                item, end = lenient.raw_decode(text, at)
+            except (ValueError, RecursionError) as error:
                 again = _BORDER.search(text, at + 1)
-                if again is None:
+                if again is None or (_runs_out(error, text) and len(text) - at < MAX_PENDING_BYTES):
                     return events, text[at:].encode("utf-8", "replace")
                 self.lost += 1
                 at = again.start()
                 continue
-            event = from_object(item)
+            event = from_text(text[at:end], item)
+            at = end
             if event is None:
                 self.lost += 1
             else:
@@ -132,17 +133,27 @@ class Split:
             self.properties.update(found)
 
 
-def last_border(pending: bytes) -> int:
-    """Where the last event in these bytes seems to start; -1 when none is seen."""
-    end = len(pending)
+def _runs_out(error: Exception, text: str) -> bool:
+    """True when the text ended before the value did, which more bytes may mend."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    return error.msg.startswith("Unterminated string") or error.pos >= len(text.rstrip()) - 1
+
+
+def last_border(block: bytes) -> tuple[int, int]:
+    """Where the last but one event seems to stop and the last to start; (-1, -1) when no border is seen."""
+    end = len(block)
     for _ in range(_LOOK_BACK):
-        at = pending.rfind(b"{", 0, end)
+        at = block.rfind(b"{", 0, end)
         if at < 0:
-            return -1
-        key = _KEY.match(pending, at)
+            break
+        key = _KEY.match(block, at)
         if key and key[1] in _EVENT_KEYS:
-            before = pending[max(at - 64, 0) : at].rstrip(_SPACE)
-            if before.endswith(b",") and before[:-1].rstrip(_SPACE).endswith(b"}"):
-                return at
+            window = max(at - _WIDEST_GAP, 0)
+            before = block[window:at].rstrip(_SPACE)
+            if before.endswith(b","):
+                before = before[:-1].rstrip(_SPACE)
+                if before.endswith(b"}"):
+                    return window + len(before), at
         end = at
-    return -1
+    return -1, -1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from stallwise.errors import UnreadableInput
@@ -38,8 +40,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
     blocks = Blocks(artifact)
     split = Split(blocks)
     columns = Columns()
-    for events in split:
-        columns.add(events)
+    with _collector_paused():
+        for events in split:
+            columns.add(events)
     if not split.found or not columns.parts:
         raise _nothing_inside(artifact, blocks, split)
     timeline = _timeline(artifact, columns.finish(), split.properties)
@@ -47,6 +50,18 @@ def read(artifact: Artifact) -> Iterator[Item]:
         raise _nothing_inside(artifact, blocks, split)
     yield from _losses(timeline.source, blocks, split, columns)
     yield timeline
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Decoding makes millions of short-lived objects and no cycles; Python's collector would walk them in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _nothing_inside(artifact: Artifact, blocks: Blocks, split: Split) -> UnreadableInput:
