@@ -122,7 +122,7 @@ class Columns:
         details = self.details
         if not details:
             for key in _NOTHING:
-                details[key]  # noqa: B018 - takes the first codes
+                details[key]
         for group, key_of in _DETAILED:
             rows = np.flatnonzero(group[kind])
             if len(rows):
