@@ -12,17 +12,29 @@ FORMATS = {".json": "json", ".md": "markdown", ".txt": "text"}
 
 
 @click.command(
-    epilog="Examples: stallwise diagnose trace.json.gz nvidia_smi.csv; stallwise diagnose RUN_DIR/ -o report.md"
+    epilog="Examples: stallwise diagnose trace.json.gz nvidia_smi.csv; stallwise diagnose RUN_DIR/ -o report.md; "
+    "stallwise diagnose --fact mfu=0.22 mfu.before=0.48 gpu=h100 gpus=512"
 )
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--fact",
+    "facts",
+    multiple=True,
+    metavar="WORD=VALUE",
+    help="State a fact (stallwise facts lists the words); more WORD=VALUE pairs may follow without the option.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write a report; the extension picks the format.")
-def command(paths: tuple[str, ...], as_json: bool, output: str | None) -> None:
+def command(paths: tuple[str, ...], facts: tuple[str, ...], as_json: bool, output: str | None) -> None:
     """Read any mix of artifacts (files, folders, globs, '-') and name the stage that stalls."""
     from stallwise.doctor.examine import diagnose
+    from stallwise.doctor.stating import split_words
     from stallwise.render.json import to_dict
 
-    diagnosis = diagnose(*paths)
+    places, words = split_words(paths, facts)
+    if not places and not words:
+        raise click.UsageError("give a file, a folder, or --fact WORD=VALUE")
+    diagnosis = diagnose(*places, facts=words)
     if as_json:
         click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
         return

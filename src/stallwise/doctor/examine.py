@@ -2,46 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from stallwise.doctor.contradictions import contradictions
+from stallwise.doctor.differential import SOMETHING_ELSE, differential
 from stallwise.doctor.gather import gather
+from stallwise.doctor.next_step import next_steps
 from stallwise.doctor.rank import SURE_ENOUGH, rank
+from stallwise.doctor.stating import state
+from stallwise.doctor.suspects import suspect
+from stallwise.doctor.tree import narrate
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Ledger
-from stallwise.findings.diagnosis import Diagnosis, NextStep
+from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep
 from stallwise.findings.finding import Finding, Unknown
+from stallwise.findings.rule import Rule
 from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules
 
 HEALTHY = "none"
+CLEAR = 0.8  # a finding this sure needs no list of suspects beside it
+WORTH_A_LOOK = 0.1  # suspects below this are listed, not argued
 
 
-def diagnose(*paths: str) -> Diagnosis:
-    """Reads the artifacts and says what stalls."""
-    return examine(gather(paths))
+def diagnose(*paths: str, facts: Sequence[str] = ()) -> Diagnosis:
+    """Reads the artifacts, hears what is stated ("mfu=0.22"), and says what stalls."""
+    evidence = gather(paths) if paths else Evidence()
+    state(evidence, facts)
+    return examine(evidence)
 
 
 def examine(evidence: Evidence) -> Diagnosis:
-    """Measures, judges, ranks."""
+    """Measures, judges, ranks; with little evidence the differential answers."""
     measure_evidence(evidence)
-    verdicts = [verdict for rule in all_rules() for verdict in rule.verdicts(evidence)]
+    rules = all_rules()
+    verdicts = [verdict for rule in rules for verdict in rule.verdicts(evidence)]
     ledger = _main_ledger(evidence)
     found = [v for v in verdicts if isinstance(v, Finding)]
+    unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
     findings = rank([f for f in found if f.scope.kernel is None], ledger)
     kernel_findings = rank([f for f in found if f.scope.kernel is not None], None)
-    unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
-    healthy = not any(f.confidence >= SURE_ENOUGH and not f.optional for f in findings)
-    ranked = tuple(dict.fromkeys(f.cause for f in findings))
+    seen = findings or (kernel_findings if ledger is None else ())  # a lone kernel is the whole question
+    spoke = {f.cause for f in found} | {u.cause for u in unknown}
+    silent = frozenset(r.cause for r in rules if r.needs and r.per is None and r.cause not in spoke)
+    hypotheses, heard = differential(evidence, rules, seen, silent)
+    suspects = _suspects(hypotheses, rules, seen, evidence)
+    ranked = _order(seen, suspects, hypotheses, ledger)
+    healthy = not heard and not any(f.confidence >= SURE_ENOUGH and not f.optional for f in (*seen, *suspects))
+    order = {cause: place for place, cause in enumerate(ranked)}
+    said = sorted((*findings, *suspects), key=lambda f: order.get(f.cause, len(order)))
     return Diagnosis(
         subject=" + ".join(evidence.formats),
         healthy=healthy,
         ranked=(HEALTHY, *ranked) if healthy else ranked,
-        findings=(*findings, *kernel_findings),
+        findings=(*said, *kernel_findings),
         ledger=ledger,
         evidence=evidence,
+        hypotheses=hypotheses,
         unknown=unknown,
-        next=_next_steps(findings, unknown),
+        next=next_steps(hypotheses, rules, evidence) or _next_steps(findings, unknown),
+        contradictions=contradictions(evidence),
         notes=tuple(evidence.notes),
+        tree=narrate(evidence, heard, ledger),
     )
+
+
+def _suspects(
+    hypotheses: tuple[Hypothesis, ...], rules: tuple[Rule, ...], seen: tuple[Finding, ...], evidence: Evidence
+) -> tuple[Finding, ...]:
+    """Hypotheses that no rule has seen for itself, likely enough to be worth acting on."""
+    if any(f.confidence >= CLEAR and not f.optional for f in seen):
+        return ()
+    by_cause = {r.cause: r for r in rules}
+    known = {f.cause for f in seen}
+    likely = [h for h in hypotheses if h.cause in by_cause and h.cause not in known and h.probability >= WORTH_A_LOOK]
+    return tuple(suspect(by_cause[h.cause], h, evidence) for h in likely)
+
+
+def _order(
+    seen: tuple[Finding, ...], suspects: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...], ledger: Ledger | None
+) -> tuple[str, ...]:
+    """Causes, best first: by seconds where a ledger priced them, by probability where little is known."""
+    measured = list(dict.fromkeys(f.cause for f in seen))
+    probability = {h.cause: h.probability for h in hypotheses}
+    if ledger is None and not any(f.blocking or f.explains for f in seen if f.confidence >= SURE_ENOUGH):
+        optional = {f.cause for f in seen if f.optional}
+        measured.sort(key=lambda c: (c in optional, -probability.get(c, 0.0)))
+        best = max((probability.get(c, 0.0) for c in measured if c not in optional), default=0.0)
+        ahead = [f.cause for f in suspects if f.confidence > best]
+        measured = [*ahead, *measured]
+    others = [h.cause for h in hypotheses if h.cause not in measured and h.cause != SOMETHING_ELSE]
+    return tuple(dict.fromkeys((*measured, *others)))
 
 
 def _main_ledger(evidence: Evidence) -> Ledger | None:

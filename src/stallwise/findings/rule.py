@@ -1,8 +1,9 @@
 """A rule: one cause, the quantities it looks at, and the function that judges them.
 
 File name = function name = cause (dashes to underscores). The module's docstring is the page that `stallwise explain`
-prints; EXPLAINS and CLUES beside the function feed the differential. Nothing is registered: discovery walks `rules`.
-"""
+prints; EXPLAINS and CLUES beside the function feed the differential, and `advise` (optional) says what to do with the
+cause while it is only suspected: its Finding's confidence is replaced by the differential's probability. Nothing is registered: discovery walks `rules`.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from stallwise.findings.symptom import Symptom
 
 Verdict = Finding | Unknown | None
 Judge = Callable[[Evidence], Finding | list[Finding] | None]
+Advise = Callable[[Evidence], Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Rule:
     page: str
     explains: Mapping[Symptom, float]
     clues: tuple[Clue, ...]
+    advise: Advise | None = None  # what to say while the cause is only suspected: fixes with their numbers here
 
     def verdicts(self, evidence: Evidence) -> list[Finding | Unknown]:
         """What this rule says; empty when the cause is not there."""

@@ -103,7 +103,8 @@ def events(places: NDArray[np.intp], gap: int = 2) -> NDArray[np.intp]:
     """The first place of each run of neighbours: one pause may slow several steps in a row."""
     if not len(places):
         return places
-    return places[np.concatenate([[True], np.diff(places) > gap])]
+    fresh = np.concatenate([[True], np.diff(places) > gap])
+    return np.asarray(places[fresh], dtype=np.intp)
 
 
 def segments(values: Values, drop: float = 0.3) -> list[Values]:

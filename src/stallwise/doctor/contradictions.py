@@ -1,0 +1,180 @@
+"""What cannot be true: stated or measured numbers that physics, arithmetic or each other forbid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from stallwise.evidence.catalog import run, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
+from stallwise.findings.finding import Reason
+from stallwise.specs.hardware import Gpu, find_gpu
+from stallwise.units import Unit, show
+
+SLACK = 1.02  # rounding in what people type
+
+
+def contradictions(evidence: Evidence) -> tuple[Reason, ...]:
+    """Every check that fails, as a sentence with its arithmetic."""
+    return tuple(reason for check in _CHECKS for reason in check(evidence))
+
+
+def _gpu(evidence: Evidence) -> Gpu | None:
+    return find_gpu(evidence.text(stated.GPU)) if evidence.get(stated.GPU) else None
+
+
+def _rate(value: float) -> str:
+    return show(value, Unit.FLOP_PER_S)
+
+
+def _rate_over_peak(evidence: Evidence) -> Iterator[Reason]:
+    card = _gpu(evidence)
+    if card is None:
+        return
+    dtype = _dtype(evidence)
+    for quantity in (run.FLOP_RATE, stated.LIBRARY_FLOP_RATE):
+        for fact in evidence.all(quantity):
+            if fact.number > card.peak(dtype) * SLACK:
+                text = f"{fact} is above the {_rate(card.peak(dtype))} that {card.title} can do in dense {dtype}"
+                sparse = (
+                    " (the doubled figure on the data sheet is for 2:4 sparsity)"
+                    if fact.number <= 2 * card.peak(dtype)
+                    else ""
+                )
+                yield Reason.of(text + sparse, fact)
+
+
+def _cuda_cores_alone(evidence: Evidence) -> Iterator[Reason]:
+    """A rate above the CUDA-core ceiling proves that tensor cores work, whatever the summary's percentage suggests."""
+    card, rate = _gpu(evidence), _own_rate(evidence)
+    if card is None or rate is None:
+        return
+    dtype = _dtype(evidence)
+    ceiling = card.peak(f"{dtype}_vector") if dtype in ("fp16", "bf16") else card.peak("fp32")
+    if ceiling * SLACK < rate.number <= card.peak(dtype) and (
+        evidence.get(stated.GEMM_M) or evidence.get(stated.LIBRARY_FLOP_RATE)
+    ):
+        yield Reason.of(
+            f"'no tensor cores at all' cannot be: {rate} is above the {_rate(ceiling)} that the CUDA cores of {card.title} "  # noqa: E501
+            f"reach in {dtype}, so tensor instructions do run, but starved",
+            rate,
+        )
+
+
+def _own_rate(evidence: Evidence) -> Fact | None:
+    return next((f for f in evidence.all(run.FLOP_RATE) if f.scope.run != "before"), None)
+
+
+def _dtype(evidence: Evidence) -> str:
+    word = evidence.text(run.PRECISION, "bf16").lower()
+    return next((d for d in ("fp8", "fp16", "bf16", "tf32", "fp64", "fp32") if d in word), "bf16")
+
+
+def _mfu_over_hfu(evidence: Evidence) -> Iterator[Reason]:
+    mfu, hfu = evidence.get(run.MFU), evidence.get(run.HFU)
+    if mfu and hfu and mfu.number > hfu.number * SLACK:
+        yield Reason.of(
+            f"MFU {mfu} is above HFU {hfu}: executed FLOP include all useful ones, so HFU is never smaller", mfu, hfu
+        )
+
+
+def _shares(evidence: Evidence) -> Iterator[Reason]:
+    for facts in list(evidence.facts.values()):
+        for fact in facts:
+            if fact.quantity.unit is Unit.SHARE and not isinstance(fact.value, str) and fact.number > 1.0001:  # noqa: SIM102
+                if fact.stated:
+                    yield Reason.of(f"{fact.quantity.name} = {fact.number:.2f} is a share and cannot exceed 100%", fact)
+
+
+def _parallel_degrees(evidence: Evidence) -> Iterator[Reason]:
+    degrees = [(q, evidence.get(q)) for q in (stated.TP, stated.PP, stated.DP, stated.CP)]
+    gpus, known = evidence.get(stated.GPUS), [(q, f) for q, f in degrees if f is not None]
+    if gpus is None or evidence.get(stated.DP) is None:
+        return
+    product = 1.0
+    for _, fact in known:
+        product *= fact.number
+    if product != gpus.number:
+        terms = " x ".join(f"{q.name.upper()} {f}" for q, f in known)
+        yield Reason.of(f"{terms} = {product:.0f} GPUs, but {gpus} are stated", gpus, *(f for _, f in known))
+
+
+def _memory_over_capacity(evidence: Evidence) -> Iterator[Reason]:
+    card = _gpu(evidence)
+    capacity = evidence.value(stated.GPU_CAPACITY, card.memory_bytes if card else float("nan"))
+    for quantity in (run.GPU_MEMORY, stated.PEAK_MEMORY):
+        for fact in evidence.all(quantity):
+            if fact.number > capacity * 1.08:  # GiB typed as GB makes 7%
+                yield Reason.of(f"{fact} of memory do not fit the {show(capacity, Unit.BYTE)} of one GPU", fact)
+
+
+def _parts_over_step(evidence: Evidence) -> Iterator[Reason]:
+    step = evidence.get(run.STEP_TIME)
+    if step is None:
+        return
+    for quantity in (run.DATA_TIME, stated.ALLREDUCE_TIME, run.SYNC_TIME):
+        part = evidence.get(quantity)
+        if part is not None and part.stated and step.stated and part.number > step.number * SLACK:
+            yield Reason.of(f"{quantity.name} {part} is longer than the whole step of {step}", part, step)
+
+
+def _bubble_under_minimum(evidence: Evidence) -> Iterator[Reason]:
+    bubble, stages, count = evidence.get(stated.BUBBLE), evidence.get(stated.PP), evidence.get(stated.MICROBATCHES)
+    if bubble is None or stages is None or count is None or "zb" in evidence.text(stated.SCHEDULE).lower():
+        return
+    chunks = evidence.value(stated.VIRTUAL_STAGES, 1.0)
+    idle = (stages.number - 1) / (count.number * chunks)
+    least = idle / (1 + idle)
+    if evidence.get(stated.VIRTUAL_STAGES) is None and "interleav" in evidence.text(stated.SCHEDULE).lower():
+        return  # any degree could be meant
+    if bubble.number < least / SLACK:
+        yield Reason.of(
+            f"a bubble of {bubble} is below the least possible {least:.1%} of {stages} stages and {count} micro-batches",  # noqa: E501
+            bubble, stages, count,
+        )  # fmt: skip
+
+
+def _bubble_formula(evidence: Evidence) -> Iterator[Reason]:
+    """(p-1)/m is idle over useful time; of the whole step it is (p-1)/(m+p-1), and interleaving divides by v."""
+    expected, stages, count = (
+        evidence.get(stated.BUBBLE_EXPECTED),
+        evidence.get(stated.PP),
+        evidence.get(stated.MICROBATCHES),
+    )
+    if expected is None or stages is None or count is None:
+        return
+    over_useful = (stages.number - 1) / count.number
+    if abs(expected.number - over_useful) < 0.015 and over_useful > 0.02:
+        share = over_useful / (1 + over_useful)
+        interleaved = ""
+        if "interleav" in evidence.text(stated.SCHEDULE).lower():
+            chunks = evidence.value(stated.VIRTUAL_STAGES, 2.0)
+            x = over_useful / chunks
+            interleaved = f"; interleaved with {chunks:.0f} chunks a rank it is {x / (1 + x):.0%}"
+        yield Reason.of(
+            f"the expected {expected} is (p-1)/m, idle over useful time: of the whole step plain 1F1B idles {share:.0%}{interleaved}",  # noqa: E501
+            expected, stages, count,
+        )  # fmt: skip
+
+
+def _mfu_and_rate(evidence: Evidence) -> Iterator[Reason]:
+    card, mfu, rate = _gpu(evidence), evidence.get(run.MFU), evidence.get(run.FLOP_RATE)
+    if card is None or mfu is None or rate is None or mfu.scope != rate.scope:
+        return
+    implied = rate.number / card.peak(_dtype(evidence))
+    if mfu.stated and rate.stated and abs(implied - mfu.number) > 0.05 + 0.1 * mfu.number:
+        yield Reason.of(f"{rate} on {card.title} is an MFU of {implied:.0%}, but {mfu} is stated", mfu, rate)
+
+
+_CHECKS: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
+    _rate_over_peak,
+    _cuda_cores_alone,
+    _mfu_over_hfu,
+    _shares,
+    _parallel_degrees,
+    _memory_over_capacity,
+    _parts_over_step,
+    _bubble_under_minimum,
+    _bubble_formula,
+    _mfu_and_rate,
+)

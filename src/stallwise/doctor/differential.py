@@ -1,0 +1,119 @@
+"""The differential: base rates times likelihood ratios, over every cause that could explain the complaint.
+
+A rule's EXPLAINS gives P(cause | symptom) and its CLUES say how much likelier each piece of evidence is under the cause
+than under another one. What is left over is "something else", an explicit hypothesis. A finding of a rule enters with
+its own odds, so one finding of 97% and nothing else gives 97%.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from stallwise.doctor.symptoms import Complaint, complaints
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Scope
+from stallwise.findings.diagnosis import Hypothesis
+from stallwise.findings.finding import Finding, Reason
+from stallwise.findings.rule import Rule
+from stallwise.findings.symptom import Symptom
+
+SOMETHING_ELSE = "something-else"
+LEAST_ELSE = 0.05  # no list of causes is complete, however well its rates add up
+UNPROMPTED = 0.03  # prior of a cause that nobody complained of but a telling clue points at
+TELLING = 10.0  # a clue this strong opens a hypothesis by itself
+LOOKED_AND_SAW_NOT = 0.2  # a rule with all it needs that stays silent makes its cause five times less likely
+MOST_SURE = 0.97  # clues are never certain: they may be correlated, or describe another part of the run
+KEPT = 0.01  # hypotheses below this are not worth a line
+
+
+@dataclass(slots=True)
+class _Weight:
+    rule: Rule
+    odds: float
+    because: list[Reason] = field(default_factory=list)
+    against: list[Reason] = field(default_factory=list)
+
+
+def differential(
+    evidence: Evidence, rules: Iterable[Rule], findings: Iterable[Finding], silent: frozenset[str] = frozenset()
+) -> tuple[tuple[Hypothesis, ...], tuple[Complaint, ...]]:
+    """Hypotheses, most likely first, with "something else" among them; probabilities sum to one."""
+    heard = complaints(evidence)
+    weights = [w for rule in rules if (w := _weigh(rule, heard, evidence, rule.cause in silent)) is not None]
+    prior_mass = sum(_prior(w.rule, heard) for w in weights)
+    rest = max(LEAST_ELSE, 1.0 - prior_mass)
+    by_cause = {w.rule.cause: w for w in weights}
+    rules_by_cause = {rule.cause: rule for rule in rules}
+    for finding in findings:
+        if finding.optional or finding.cause not in rules_by_cause:
+            continue
+        weight = by_cause.setdefault(finding.cause, _Weight(rules_by_cause[finding.cause], 0.0))
+        confidence = min(finding.confidence, 0.99)
+        weight.odds = max(weight.odds, confidence / (1.0 - confidence))
+        weight.because = [*finding.because, *weight.because]
+        weight.against = [*finding.against, *weight.against]
+    if not by_cause:
+        return (), tuple(heard)
+    return _normalised(by_cause, rest), tuple(heard)
+
+
+def _normalised(by_cause: dict[str, _Weight], rest: float) -> tuple[Hypothesis, ...]:
+    total = rest + sum(w.odds for w in by_cause.values())
+    top = max((w.odds for w in by_cause.values()), default=0.0)
+    if top / total > MOST_SURE:  # keep room for doubt
+        rest = rest + top * (1.0 / MOST_SURE - 1.0)
+        total = rest + sum(w.odds for w in by_cause.values())
+    kept = [(w, w.odds / total) for w in by_cause.values() if w.odds / total >= KEPT]
+    hypotheses = [Hypothesis(w.rule.cause, p, tuple(w.because), tuple(w.against)) for w, p in kept]
+    hypotheses.append(Hypothesis(SOMETHING_ELSE, 1.0 - math.fsum(p for _, p in kept)))
+    return tuple(sorted(hypotheses, key=lambda h: (-h.probability, h.cause)))
+
+
+def _prior(rule: Rule, heard: list[Complaint]) -> float:
+    """The base rate under what was complained of; several symptoms share the weight, so explaining all counts."""
+    if not heard:
+        return UNPROMPTED
+    rates = [rule.explains.get(c.symptom, 0.0) for c in heard]
+    return max(sum(rates) / len(rates), UNPROMPTED / 3)
+
+
+def _weigh(rule: Rule, heard: list[Complaint], evidence: Evidence, silent: bool) -> _Weight | None:
+    outcomes = _outcomes(rule, evidence)
+    explains = any(c.symptom in rule.explains for c in heard)
+    if not explains and not any(ratio >= TELLING for ratio, _ in outcomes):
+        return None
+    weight = _Weight(rule, _prior(rule, heard))
+    for ratio, reason in outcomes:
+        weight.odds *= ratio
+        if ratio > 1.0:
+            weight.because.append(reason)
+        elif ratio < 1.0:
+            weight.against.append(reason)
+    if silent:
+        weight.odds *= LOOKED_AND_SAW_NOT
+        weight.against.append(Reason("its rule had all it needs and saw nothing"))
+    return weight
+
+
+def _outcomes(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:
+    """Every clue that the evidence decides, read in the scope where it speaks loudest."""
+    views = [evidence, *(evidence.within(s) for s in _parts(rule, evidence))]
+    found: list[tuple[float, Reason]] = []
+    for clue in rule.clues:
+        weighed = [(outcome, view) for view in views if (outcome := clue.weigh(view)) is not None]
+        if weighed:
+            (ratio, says), view = max(weighed, key=lambda w: w[0][0])
+            sources = tuple(dict.fromkeys(f.source for q in clue.reads for f in view.all(q)))
+            found.append((ratio, Reason(says, sources[:3])))
+    return found
+
+
+def _parts(rule: Rule, evidence: Evidence) -> list[Scope]:
+    return list(evidence.scopes(rule.per)) if rule.per else []
+
+
+def heard_symptoms(heard: Iterable[Complaint]) -> tuple[Symptom, ...]:
+    """Only the symptoms."""
+    return tuple(c.symptom for c in heard)

@@ -1,0 +1,76 @@
+"""Which artifact to ask for next: the one expected to tell the most about which hypothesis is right."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+
+from stallwise.evidence.capture import Capture
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue
+from stallwise.findings.diagnosis import Hypothesis, NextStep
+from stallwise.findings.rule import Rule
+
+RULE_SEES = 0.85  # how often a rule fires when its cause is there and it has all it needs
+RULE_ERRS = 0.05  # and how often it fires when the cause is not there
+LEAST_BITS = 0.005
+MOST = 4
+
+
+def next_steps(hypotheses: Iterable[Hypothesis], rules: Iterable[Rule], evidence: Evidence) -> tuple[NextStep, ...]:
+    """Captures by expected information in bits, best first."""
+    probability = {h.cause: h.probability for h in hypotheses}
+    bits: dict[Capture, float] = defaultdict(float)
+    separates: dict[Capture, list[tuple[float, str]]] = defaultdict(list)
+    for rule in rules:
+        p = probability.get(rule.cause, 0.0)
+        if not p:
+            continue
+        best: dict[Capture, float] = {}
+        for capture, seen, erred in _questions(rule, evidence):
+            best[capture] = max(best.get(capture, 0.0), information(p, seen, erred))
+        for capture, gain in best.items():
+            bits[capture] += gain
+            separates[capture].append((gain, rule.cause))
+    limit = entropy(probability.values())
+    steps = [
+        NextStep(c, tuple(cause for _, cause in sorted(separates[c], reverse=True)[:4]), round(min(b, limit), 3))
+        for c, b in bits.items()
+        if b >= LEAST_BITS
+    ]
+    return tuple(sorted(steps, key=lambda s: -s.information_bits)[:MOST])
+
+
+def _questions(rule: Rule, evidence: Evidence) -> Iterable[tuple[Capture, float, float]]:
+    """What is still unknown about a cause: the capture that answers, P(yes | cause), P(yes | another)."""
+    for clue in rule.clues:
+        if clue.weigh(evidence) is None:
+            missing = [q for q in clue.reads if not evidence.all(q) and not evidence.series(q)]
+            rates = outcome_rates(clue)
+            for quantity in missing:
+                if quantity.from_ is not None and rates is not None:
+                    yield quantity.from_, *rates
+    for quantity in rule.needs:
+        if quantity.from_ is not None and not evidence.all(quantity):
+            yield quantity.from_, RULE_SEES, RULE_ERRS
+
+
+def outcome_rates(clue: Clue) -> tuple[float, float] | None:
+    """P(holds | cause) and P(holds | another cause), from the two likelihood ratios of a clue."""
+    if math.isclose(clue.ratio, clue.otherwise):
+        return None
+    other = (1.0 - clue.otherwise) / (clue.ratio - clue.otherwise)
+    under = clue.ratio * other
+    return (under, other) if 0.0 <= other <= 1.0 and 0.0 <= under <= 1.0 else None
+
+
+def information(p: float, under: float, other: float) -> float:
+    """Mutual information, in bits, between "this cause or not" and the answer."""
+    yes = p * under + (1.0 - p) * other
+    return max(0.0, entropy((yes, 1.0 - yes)) - p * entropy((under, 1 - under)) - (1 - p) * entropy((other, 1 - other)))
+
+
+def entropy(probabilities: Iterable[float]) -> float:
+    """In bits."""
+    return -sum(p * math.log2(p) for p in probabilities if p > 0.0)

@@ -1,0 +1,42 @@
+"""Facts typed on the command line into evidence, next to whatever the artifacts show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stallwise.errors import BadRequest
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import STATED
+from stallwise.evidence.vocabulary import stated_items
+
+INPUT = "stated facts"
+
+
+def pairs_of(words: Sequence[str]) -> dict[str, str]:
+    """`mfu=0.22` words into pairs; says what is wrong with the others."""
+    pairs: dict[str, str] = {}
+    for word in words:
+        key, sign, value = word.partition("=")
+        if not sign or not key or not value:
+            raise BadRequest(f"'{word}' is not WORD=VALUE", hint="--fact mfu=0.22 --fact mfu.before=0.48")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def split_words(paths: Sequence[str], facts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """After one --fact, bare WORD=VALUE arguments are facts too, unless a file of that name exists."""
+    if not facts:
+        return list(paths), []
+    stated = [p for p in paths if "=" in p and not Path(p).exists()]
+    return [p for p in paths if p not in stated], [*facts, *stated]
+
+
+def state(evidence: Evidence, words: Sequence[str]) -> None:
+    """Adds what was typed."""
+    if not words:
+        return
+    evidence.add(list(stated_items(pairs_of(words), STATED)))
+    evidence.inputs.append(INPUT)
+    if INPUT not in evidence.formats:
+        evidence.formats.append(INPUT)

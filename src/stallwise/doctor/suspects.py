@@ -1,0 +1,57 @@
+"""From a hypothesis to something a user can act on: the cause's own advice, or what its page says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.diagnosis import Hypothesis
+from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.rule import Rule
+
+MOST_FIXES = 4
+
+
+def suspect(rule: Rule, hypothesis: Hypothesis, evidence: Evidence) -> Finding:
+    """A finding whose confidence is the hypothesis's probability."""
+    finding = rule.advise(evidence) if rule.advise is not None else _from_page(rule)
+    reasons = tuple(dict.fromkeys((*finding.because, *hypothesis.because)))
+    captures = finding.next or tuple(
+        dict.fromkeys(q.from_ for q in rule.needs if q.from_ is not None and not evidence.all(q))
+    )
+    return replace(
+        finding,
+        cause=rule.cause,
+        family=rule.family,
+        confidence=hypothesis.probability,
+        because=reasons,
+        against=tuple(dict.fromkeys((*finding.against, *hypothesis.against))),
+        next=captures,
+    )
+
+
+def _from_page(rule: Rule) -> Finding:
+    return Finding(
+        headline=f"Perhaps: {_first_sentence(rule.page)}",
+        confidence=0.0,
+        because=(),
+        fixes=tuple(Fix(action) for action in _sentences(_section(rule.page, "Fix"))[:MOST_FIXES]),
+        summary=" ".join(_section(rule.page, "What it means").split()),
+    )
+
+
+def _first_sentence(page: str) -> str:
+    line = page.splitlines()[0] if page else ""
+    return line[:1].lower() + line[1:] if line[:2] != line[:2].upper() else line
+
+
+def _section(page: str, title: str) -> str:
+    match = re.search(rf"^## {re.escape(title)}[ \t]*(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    return match[1].strip() if match else ""
+
+
+def _sentences(text: str) -> list[str]:
+    plain = " ".join(text.split())
+    parts = re.split(r"(?<=[.;])\s+(?=[A-Z`0-9])|(?:^|\s)(?:\d+\.|-)\s+", plain)
+    return [p.strip().rstrip(";") for p in parts if len(p.strip()) > 3]

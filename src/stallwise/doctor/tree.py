@@ -1,0 +1,134 @@
+"""The first four questions of a slow run, each answered from the evidence or asked aloud, and where the answer leads."""  # noqa: E501
+
+from __future__ import annotations
+
+from stallwise.doctor.symptoms import Complaint
+from stallwise.evidence.catalog import change, run, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.quantity import Quantity
+from stallwise.findings.symptom import Symptom
+
+TRAINING = {
+    Symptom.SLOW_STEP,
+    Symptom.SUDDEN_SLOWDOWN,
+    Symptom.GRADUAL_SLOWDOWN,
+    Symptom.PERIODIC_STALL,
+    Symptom.LOW_GPU_UTILISATION,
+    Symptom.SLOW_SCALING,
+    Symptom.SLOW_COLLECTIVE,
+    Symptom.PIPELINE_IDLE,
+}
+SERVING = {Symptom.SERVING_COLLAPSE, Symptom.SERVING_SLOW, Symptom.HIGH_TTFT}
+BURSTY_SHARE = 0.05  # of all time in isolated slow steps
+
+
+def narrate(evidence: Evidence, heard: tuple[Complaint, ...], ledger: Ledger | None) -> tuple[str, ...]:
+    """One line a question; nothing where no run is slow."""
+    symptoms = {c.symptom for c in heard}
+    if symptoms & SERVING:
+        return (_load(evidence), _phase(evidence), _cache(evidence))
+    if symptoms & TRAINING or ledger is not None:
+        return (_stable(evidence), _local(evidence), _where(evidence, ledger), _memory_change(evidence))
+    return ()
+
+
+def _flag(evidence: Evidence, quantity: Quantity) -> bool | None:
+    fact = evidence.get(quantity)
+    return None if fact is None else bool(fact.number)
+
+
+def _stable(evidence: Evidence) -> str:
+    question = "Stable or bursty? "
+    drop, drift = evidence.get(change.DROP_RATIO), evidence.get(change.DRIFT_RATIO)
+    count, share = evidence.get(change.STALL_COUNT), evidence.value(change.STALL_SHARE, 0.0)
+    bursty = _flag(evidence, stated.BURSTY)
+    if drop is not None:
+        step = evidence.get(change.DROP_STEP)
+        return f"{question}Stable on two levels: {drop} slower from step {step} on. What happened there?"
+    if drift is not None:
+        return f"{question}Neither: it drifts, {drift} from start to end. Something grows."
+    if bursty or (count is not None and count.number >= 3 and share > BURSTY_SHARE):
+        period = evidence.get(change.STALL_PERIOD)
+        tail = f" about every {period} steps" if period else ""
+        return f"{question}Bursty{tail}: input, storage, checkpoints, collection or a noisy neighbour."
+    if bursty is False or evidence.get(change.STEPS_LOGGED) or evidence.get(stated.STEADY_FOR):
+        return f"{question}Stable: every step pays, so look inside one step."
+    return f"{question}Not known: ask for the step times (python train.py 2>&1 | tee train.log)."
+
+
+def _local(evidence: Evidence) -> str:
+    question = "One rank or all? "
+    local = _flag(evidence, stated.RANK_LOCAL)
+    if local is None:
+        local = _flag(evidence, stated.STRAGGLERS)
+    slow, ratio = evidence.get(stated.SLOW_NODE), evidence.get(stated.SLOW_RANK_RATIO)
+    if slow is not None or local:
+        name = f" {slow}" if slow else ""
+        tail = f" ({ratio} its peers)" if ratio else ""
+        return f"{question}One{name}{tail}: hardware, data or placement of that rank; the rest only wait."
+    if local is False:
+        return f"{question}All alike: no straggler, so the cause is shared: code, fabric, storage or schedule."
+    if evidence.value(stated.GPUS, 1.0) == 1.0 and not list(evidence.scopes("rank")):
+        return f"{question}One GPU, nothing to compare with."
+    return f"{question}Not known: ask for per-rank times of the same steps."
+
+
+def _where(evidence: Evidence, ledger: Ledger | None) -> str:
+    question = "Before backward or in gradient sync? "
+    if ledger is not None:
+        sync = ledger.share(Account.COMMUNICATION)
+        front = ledger.share(Account.INPUT_WAIT) + ledger.share(Account.HOST_WAIT) + ledger.share(Account.LAUNCH_GAP)
+        place = "in the exchange" if sync > front else "on the host's side, before the device has work"
+        return f"{question}{sync:.0%} exposed communication against {front:.0%} waiting for the host: {place}."
+    if (in_sync := _flag(evidence, stated.IN_GRADIENT_SYNC)) is not None:
+        return f"{question}{'In the exchange' if in_sync else 'Not in the exchange'}, as stated."
+    if (host := _flag(evidence, stated.GPU_BUSY_UNCHANGED)) is not None:
+        return question + (
+            "The GPU works no longer than before: host side." if host else "The GPU itself works longer."
+        )
+    data, step = evidence.get(run.DATA_TIME), evidence.get(run.STEP_TIME)
+    if data and step and data.number > 0.1 * step.number:
+        return f"{question}Before forward: {data} of {step} wait for the batch."
+    return f"{question}Not known: a trace of a few steps shows it (stallwise record -- python train.py)."
+
+
+def _memory_change(evidence: Evidence) -> str:
+    question = "After a memory-saving change? "
+    answer = _flag(evidence, stated.AFTER_MEMORY_SAVING)
+    changed = evidence.text(stated.CHANGED).lower()
+    if answer is None and changed:
+        answer = any(word in changed for word in ("checkpointing", "recompute", "offload", "fsdp", "zero", "shard"))
+    if answer:
+        return f"{question}Yes: it trades time for memory; price the recompute and the extra traffic first."
+    if answer is False:
+        return f"{question}No: nothing in the code changed{'' if not changed else ' of that kind'}, so suspect the machines."  # noqa: E501
+    return f"{question}Not known: what changed between the good and the bad run?"
+
+
+def _load(evidence: Evidence) -> str:
+    a, b = evidence.get(stated.QPS), evidence.get(stated.QPS, run="before")
+    if a and b and a is not b:
+        return f"Load or speed? {b} was fine, {a} is not: the engine is past its knee, not slow as such."
+    return "Load or speed? Not known: sweep the request rate and watch where the first token time bends."
+
+
+def _phase(evidence: Evidence) -> str:
+    ttft, rate = evidence.get(stated.TTFT), evidence.get(stated.USER_RATE)
+    if ttft and rate:
+        return (
+            f"First token or later ones? Both: {ttft} to the first and {rate} after it, so prefill and decode collide."
+        )
+    if ttft:
+        return f"First token or later ones? The first ({ttft}): queue or prefill."
+    return "First token or later ones? Not known: a benchmark that reports both tells."
+
+
+def _cache(evidence: Evidence) -> str:
+    use = evidence.get(stated.KV_USE)
+    if use is None:
+        return "Is the KV cache full? Not known: scrape the engine's metrics under load."
+    full = (
+        "Nearly full: requests are preempted or held back" if use.number > 0.9 else "No: memory does not hold it back"
+    )
+    return f"Is the KV cache full? {full} ({use} in use)."

@@ -1,0 +1,79 @@
+"""Facts that a person wrote down: a case file in TOML, in the words that `stallwise facts` lists.
+
+symptom = "MFU fell and stayed low"
+gpu = "h100"
+gpus = 512
+mfu = "22%"
+[before]
+mfu = "48%"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import STATED, WHOLE, Note, Scope, Source
+from stallwise.evidence.vocabulary import BEFORE, find, stated_items
+from stallwise.readers._kernel_summary import summary_facts
+
+FORMAT = "stated facts"
+EXCLUSIVE = True
+SUMMARY_KEYS = {"summary", "nsight", "ncu"}
+IGNORED_KEYS = {"title", "name", "note", "notes", "description", "question"}
+TABLES = {"stated", "facts", "case", "now", "bad", "artifact"}
+KNOWN_SHARE = 0.4  # of the keys: below it the file is somebody else's TOML
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """TOML whose keys are mostly words of ours."""
+    if b"=" not in head or b"\x00" in head or len(head) > 1 << 18:
+        return False
+    try:
+        data = tomllib.loads(head.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return name.endswith("case.toml")
+    keys = [k for k in _keys(data) if k not in IGNORED_KEYS]
+    known = sum(find(k) is not None or k in SUMMARY_KEYS for k in keys)
+    return bool(keys) and known >= max(1, KNOWN_SHARE * len(keys))
+
+
+def _keys(data: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in data.items():
+        if isinstance(value, Mapping) and (key in TABLES or key == BEFORE):
+            yield from _keys(value)
+        else:
+            yield key.removesuffix(f".{BEFORE}")
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Facts with the source "stated", each at its key."""
+    try:
+        data = tomllib.loads(artifact.text())
+    except tomllib.TOMLDecodeError as error:
+        raise UnreadableInput(f"{artifact.name} is not TOML: {error}", hint="stallwise facts --template") from error
+    yield from _table(data, artifact.name, WHOLE)
+
+
+def _table(data: Mapping[str, Any], name: str, scope: Scope) -> Iterator[Item]:
+    for key, value in data.items():
+        if key in IGNORED_KEYS:
+            continue
+        if isinstance(value, Mapping) and key == BEFORE:
+            yield from _table(value, name, Scope(run=BEFORE))
+        elif isinstance(value, Mapping) and key in TABLES:
+            yield from _table(value, name, scope)
+        elif key in SUMMARY_KEYS:
+            yield from summary_facts(str(value), STATED)
+        elif isinstance(value, Mapping) and find(key) is None and set(value) <= {BEFORE, "now"}:
+            pairs = {key if k == "now" else f"{key}.{BEFORE}": v for k, v in value.items()}
+            yield from stated_items(pairs, STATED)
+        else:
+            try:
+                yield from stated_items({key: value}, STATED, scope)
+            except BadRequest as error:
+                yield Note(f"{error.problem}{': ' + error.hint if error.hint else ''}", Source(name, key))
