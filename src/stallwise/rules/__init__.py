@@ -1,4 +1,8 @@
-"""Every cause the doctor knows, one file each, in a folder per family."""
+"""Every cause the doctor knows, one file each, in a folder per family.
+
+Beside `cause.py` may stand `_cause.py`: what the differential knows of the cause while it is only suspected (EXPLAINS,
+CLUES, `advise`), kept apart where it would crowd the rule. What the two say is put together here.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 
 from stallwise.findings.rule import Rule
 
@@ -16,13 +21,21 @@ def all_rules() -> tuple[Rule, ...]:
     found: list[Rule] = []
     for family in iter_modules(__path__):
         package = import_module(f"{__name__}.{family.name}")
-        for module in iter_modules(package.__path__):
-            if module.name.startswith("_"):
-                continue  # parts that several causes of a family share
-            loaded = import_module(f"{package.__name__}.{module.name}")
-            value = getattr(loaded, module.name)
-            assert isinstance(value, Rule), f"{loaded.__name__} must define the rule {module.name}"
-            explains = getattr(loaded, "EXPLAINS", {})
-            clues, advise = getattr(loaded, "CLUES", ()), getattr(loaded, "advise", None)
-            found.append(replace(value, explains=explains, clues=clues, advise=advise))
+        names = {module.name for module in iter_modules(package.__path__)}
+        for name in sorted(n for n in names if not n.startswith("_")):
+            loaded = [import_module(f"{package.__name__}.{name}")]
+            if f"_{name}" in names:
+                loaded.append(import_module(f"{package.__name__}._{name}"))
+            found.append(_whole(name, loaded))
     return tuple(found)
+
+
+def _whole(name: str, modules: list[ModuleType]) -> Rule:
+    rule = getattr(modules[0], name)
+    assert isinstance(rule, Rule), f"{modules[0].__name__} must define the rule {name}"
+    explains: dict[object, float] = {}
+    for module in modules:
+        explains.update(getattr(module, "EXPLAINS", {}))
+        rule = replace(rule, clues=(*rule.clues, *getattr(module, "CLUES", ())))
+        rule = replace(rule, advise=getattr(module, "advise", rule.advise))
+    return replace(rule, explains=explains)
