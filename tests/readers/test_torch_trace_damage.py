@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.timeline import Timeline
+from stallwise.evidence.timeline import Kind, Timeline
 from stallwise.readers import _trace_blocks, readers_for, torch_trace
 from tests.readers.trace_files import document, event, read_bytes, step
 
@@ -166,3 +166,27 @@ def test_any_json_under_traceevents_raises_only_our_errors(value: object) -> Non
     content = json.dumps({"traceEvents": [{"ph": "X", "ts": 1, "args": value}, value]}).encode()
     with suppress(StallwiseError):
         list(torch_trace.read(Artifact("odd.json", content=content)))
+
+
+def in_kinetos_order(steps: int) -> list[dict]:
+    """Host events of all steps first, then the device's, as the profiler writes them."""
+    rows = [e for n in range(steps) for e in step(n, start_us=n * 250.0)]
+    return sorted(rows, key=lambda e: e["cat"] == "kernel")
+
+
+def test_a_trace_cut_before_its_kernels_is_refused_rather_than_called_idle() -> None:
+    content = json.dumps(document(in_kinetos_order(60), deviceProperties=[{"id": 0, "name": "X"}])).encode()
+    for share in (0.5, 0.75):
+        artifact = Artifact("cut.json", content=content[: int(len(content) * share)])
+        with pytest.raises(StallwiseError, match="cut off") as caught:
+            list(torch_trace.read(artifact))
+        assert "stallwise record" in caught.value.hint
+
+
+def test_a_trace_cut_among_its_kernels_ends_where_the_kernels_end() -> None:
+    content = json.dumps(document(in_kinetos_order(60))).encode()
+    timeline, notes = read_bytes(content[: int(len(content) * 0.9)])
+    kernels = timeline.rows(Kind.KERNEL)
+    assert timeline.end_s[kernels].max() > 0.9 * timeline.span_s
+    assert 40 < len(kernels) < 120
+    assert any("have no kernel" in n for n in notes)

@@ -15,10 +15,12 @@ from stallwise.evidence.fact import WHOLE, Note, Scope, Source
 from stallwise.evidence.timeline import Device, Timeline
 from stallwise.readers._trace_blocks import Blocks
 from stallwise.readers._trace_columns import Columns, Finished
+from stallwise.readers._trace_cut import trusted_part
 from stallwise.readers._trace_split import Split
 
 FORMAT = "PyTorch trace"
 EXCLUSIVE = True
+AGAIN = "capture it again: stallwise record -- python train.py"
 
 _EVENT = re.compile(rb'"ph"\s*:\s*"[XBEMsfi]"')
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])(?:rank|worker|trainer)[-_.]?(\d{1,6})(?![\d])", re.IGNORECASE)
@@ -49,6 +51,16 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if not len(timeline):
         raise _nothing_inside(artifact, blocks, split)
     yield from _losses(timeline.source, blocks, split, columns)
+    if split.cut_off:
+        left, said = trusted_part(timeline)
+        if left is None:
+            raise UnreadableInput(
+                f"{artifact.name} is cut off: read {blocks.read_bytes:,} bytes; {said}, so nothing can be said of the GPU",
+                hint=f"copy the whole file again, or {AGAIN}",
+            )
+        if said:
+            yield Note(said, timeline.source)
+        timeline = left
     yield timeline
 
 
@@ -70,7 +82,7 @@ def _nothing_inside(artifact: Artifact, blocks: Blocks, split: Split) -> Unreada
     what = "no event with a time" if split.found else "no list of trace events"
     return UnreadableInput(
         f"{artifact.name}: read {size} of a trace and found {what}{'; ' + why if why else ''}",
-        hint="capture it again, with the profiler stopped before the process ends: stallwise record -- python train.py",
+        hint=f"stop the profiler before the process ends and {AGAIN}",
     )
 
 
