@@ -25,7 +25,18 @@ FORMATS = {".json": "json", ".md": "markdown", ".txt": "text"}
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write a report; the extension picks the format.")
-def command(paths: tuple[str, ...], facts: tuple[str, ...], as_json: bool, output: str | None) -> None:
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", help="Where many files are read.")
+@click.option("--workers", type=click.IntRange(1), help="Processes to read with; default: all cores.")
+@click.option("--no-cache", is_flag=True, help="Read anew, even what was read before.")
+def command(
+    paths: tuple[str, ...],
+    facts: tuple[str, ...],
+    as_json: bool,
+    output: str | None,
+    engine: str,
+    workers: int | None,
+    no_cache: bool,
+) -> None:
     """Read any mix of artifacts (files, folders, globs, '-') and name the stage that stalls."""
     from stallwise.doctor.examine import diagnose
     from stallwise.doctor.stating import split_words
@@ -34,7 +45,7 @@ def command(paths: tuple[str, ...], facts: tuple[str, ...], as_json: bool, outpu
     places, words = split_words(paths, facts)
     if not places and not words:
         raise click.UsageError("give a file, a folder, or --fact WORD=VALUE")
-    diagnosis = diagnose(*places, facts=words)
+    diagnosis = diagnose(*places, facts=words, engine=engine, workers=workers, cache=not no_cache)
     if as_json:
         click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
         return

@@ -26,9 +26,11 @@ CLEAR = 0.8  # a finding this sure needs no list of suspects beside it
 WORTH_A_LOOK = 0.1  # suspects below this are listed, not argued
 
 
-def diagnose(*paths: str, facts: Sequence[str] = ()) -> Diagnosis:
+def diagnose(
+    *paths: str, facts: Sequence[str] = (), engine: str = "local", workers: int | None = None, cache: bool = True
+) -> Diagnosis:
     """Reads the artifacts, hears what is stated ("mfu=0.22"), and says what stalls."""
-    evidence = gather(paths) if paths else Evidence()
+    evidence = gather(paths, engine=engine, workers=workers, cache=cache) if paths else Evidence()
     state(evidence, facts)
     return examine(evidence)
 

@@ -1,121 +1,101 @@
-"""From paths to evidence: finds the artifacts, lets the readers read them, measures each timeline next to its file."""
+"""From paths to evidence: finds the artifacts, lets an engine read and measure them, and puts the readings together."""
 
 from __future__ import annotations
 
-import glob
-import sys
-import zipfile
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 
-from stallwise.errors import StallwiseError, UnreadableInput
+from stallwise.doctor.find import find
+from stallwise.doctor.progress import shown
+from stallwise.doctor.reading import Engine, Reading, ReadingPlan, read_artifact
+from stallwise.doctor.runs import told_apart
+from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
-from stallwise.evidence.timeline import Timeline
-from stallwise.measures import measure_timeline
-from stallwise.readers import readers_for
 
-MAX_MEMBER_BYTES = 2 << 30  # a zip member that claims more is a bomb or needs unpacking by hand
-MAX_ZIP_DEPTH = 3
-IGNORED_SUFFIXES = {".py", ".pyc", ".png", ".jpg", ".so", ".pt", ".pth", ".safetensors", ".bin", ".whl"}
+__all__ = ["artifacts_of", "gather", "read_artifact"]
+
+ENGINES = ("local", "ray")
+NAMED = 3  # files named in a message before the rest is counted
+AGAIN = "capture one: stallwise record -- python train.py   (formats: stallwise formats)"
 
 
 def artifacts_of(paths: Iterable[str]) -> list[Artifact]:
-    """Files, folders, globs and '-' in the order given; zips opened."""
-    found: list[Artifact] = []
-    for given in paths:
-        if given == "-":
-            found.append(Artifact("stdin", content=sys.stdin.buffer.read()))
-            continue
-        path = Path(given)
-        if path.is_dir():
-            found += [Artifact(str(p), p) for p in sorted(path.rglob("*")) if _worth_reading(p, path)]
-        elif path.exists():
-            found.append(Artifact(given, path))
-        elif matches := sorted(glob.glob(given, recursive=True)):
-            found += [Artifact(m, Path(m)) for m in matches if Path(m).is_file()]
-        else:
-            raise UnreadableInput(
-                f"there is no file or folder {given}", hint="check the path; globs work too: 'traces/*.json.gz'"
-            )
-    return [inner for artifact in found for inner in _unzipped(artifact)]
+    """Files, folders, globs, URLs and '-'; zips opened."""
+    artifacts, problems = find(paths)
+    if problems and not artifacts:
+        raise problems[0]
+    return artifacts
 
 
-def _worth_reading(path: Path, root: Path) -> bool:
-    hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
-    return path.is_file() and not hidden and path.suffix.lower() not in IGNORED_SUFFIXES
-
-
-def _unzipped(artifact: Artifact, depth: int = 0) -> Iterator[Artifact]:
-    with artifact.raw() as stream:
-        if stream.read(4) != b"PK\x03\x04":
-            yield artifact
-            return
-    if depth == MAX_ZIP_DEPTH:
-        raise UnreadableInput(
-            f"{artifact.name} is a zip inside {depth} zips", hint="unpack it and point at the trace itself"
-        )
-    try:
-        with artifact.raw() as stream, zipfile.ZipFile(stream) as archive:
-            for info in archive.infolist():
-                if info.is_dir():
-                    continue
-                if info.file_size > MAX_MEMBER_BYTES:
-                    raise UnreadableInput(
-                        f"{artifact.name}!{info.filename} unpacks to {info.file_size} bytes", hint="unpack it first"
-                    )
-                member = Artifact(f"{artifact.name}!{info.filename}", content=archive.read(info))
-                yield from _unzipped(member, depth + 1)
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError) as error:
-        raise UnreadableInput(
-            f"{artifact.name} is a damaged or encrypted zip: {error}", hint="unpack it by hand"
-        ) from error
-
-
-def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[list[str], list[Item]]:
-    """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
-    formats: list[str] = []
-    items: list[Item] = []
-    for reader in readers_for(artifact):
-        formats.append(reader.FORMAT)
-        for item in reader.read(artifact):
-            if isinstance(item, Timeline):
-                items += measure_timeline(item)
-                if not keep_timelines:
-                    continue
-            items.append(item)
-    return formats, items
-
-
-def gather(paths: Iterable[str], *, keep_timelines: bool = False) -> Evidence:
+def gather(
+    paths: Iterable[str],
+    *,
+    keep_timelines: bool = False,
+    engine: str = "local",
+    workers: int | None = None,
+    cache: bool = True,
+) -> Evidence:
     """Reads everything that can be read; complains only when nothing can."""
+    artifacts, problems = find(paths)
+    plan = ReadingPlan(keep_timelines=keep_timelines, cache=cache)
+    read = _engine(engine, workers).readings(artifacts, plan)
+    readings = told_apart(list(shown(read, len(artifacts), "reading")))
     evidence = Evidence()
-    problems: list[StallwiseError] = []
-    artifacts = artifacts_of(paths)
-    for artifact in artifacts:
-        try:
-            formats, items = read_artifact(artifact, keep_timelines=keep_timelines)
-        except StallwiseError as error:
-            problems.append(error)
-            evidence.notes.append(Note(error.problem, Source(artifact.name)))
-            continue
-        if not formats:
-            evidence.notes.append(Note("no reader knows this file", Source(artifact.name)))
-            continue
-        evidence.inputs.append(artifact.name)
-        evidence.formats += [f for f in formats if f not in evidence.formats]
-        evidence.add(items)
+    for problem in problems:
+        evidence.notes.append(Note(problem.problem, Source("")))
+    for reading in readings:
+        if reading.problem is not None:
+            problems.append(reading.problem)
+            evidence.notes.append(Note(reading.problem.problem, Source(reading.name)))
+        elif not reading.formats:
+            evidence.notes.append(Note("no reader knows this file", Source(reading.name)))
+        else:
+            evidence.inputs.append(reading.name)
+            evidence.formats += [f for f in reading.formats if f not in evidence.formats]
+            evidence.add(reading.items)
     if not evidence.inputs:
-        raise _nothing_readable(artifacts, problems)
+        raise _nothing_readable(artifacts, readings, problems)
     return evidence
 
 
-def _nothing_readable(artifacts: list[Artifact], problems: list[StallwiseError]) -> StallwiseError:
-    if problems:
+def _engine(name: str, workers: int | None) -> Engine:
+    if name == "local":
+        from stallwise.doctor.engine_local import LocalEngine
+
+        return LocalEngine(workers)
+    if name == "ray":
+        from stallwise.doctor.engine_ray import RayEngine
+
+        return RayEngine(workers)
+    raise BadRequest(f"there is no engine '{name}'", hint=f"one of: {', '.join(ENGINES)}")
+
+
+def _nothing_readable(
+    artifacts: list[Artifact], readings: list[Reading], problems: list[StallwiseError]
+) -> StallwiseError:
+    if len(problems) == 1:
         return problems[0]
-    seen = ", ".join(f"{a.name} ({a.size_bytes} bytes)" for a in artifacts[:4]) or "nothing"
+    if problems:
+        more = f"; and {len(problems) - 1} more could not be read" if len(problems) > 1 else ""
+        return UnreadableInput(problems[0].problem + more, hint=problems[0].hint)
+    described = "; ".join(f"{a.name} is {_nature(a)}" for a in artifacts[:NAMED])
+    rest = f"; and {len(artifacts) - NAMED} more files" if len(artifacts) > NAMED else ""
     return UnreadableInput(
-        f"no artifact was recognised; looked at: {seen}",
-        hint="capture one: stallwise record -- python train.py   (formats: stallwise formats)",
+        f"nothing here is an artifact that stallwise knows: {described}{rest}. "
+        "Missing: a profiler trace, a log, a metrics page or a counter report",
+        hint=AGAIN,
     )
+
+
+def _nature(artifact: Artifact) -> str:
+    """What an unknown file looks like, so that the user sees which file was meant."""
+    size = artifact.size_bytes
+    if size == 0:
+        return "empty (0 bytes)"
+    sample = artifact.head[:4096]
+    if b"\0" in sample or sum(b < 9 or 13 < b < 32 or b > 126 for b in sample) > 0.3 * len(sample):
+        return f"binary ({size:,} bytes)"
+    if sample.lstrip()[:1] in (b"{", b"["):
+        return f"JSON of no known kind ({size:,} bytes)"
+    return f"text of no known kind ({size:,} bytes)"

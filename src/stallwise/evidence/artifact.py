@@ -21,11 +21,14 @@ class Artifact:
     name: str  # as the user wrote it; members of archives as "run.zip!trace.json"
     path: Path | None = None
     content: bytes | None = None  # for stdin and members of archives
+    url: str | None = None  # for files behind fsspec
 
     def raw(self) -> IO[bytes]:
         """The bytes as stored."""
         if self.content is not None:
             return io.BytesIO(self.content)
+        if self.url is not None:
+            return _open_url(self.url)
         assert self.path is not None
         try:
             return self.path.open("rb")
@@ -41,17 +44,24 @@ class Artifact:
 
         return igzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[no-untyped-call,return-value]
 
+    def start(self, length_bytes: int) -> bytes:
+        """The first bytes as stored."""
+        with self.raw() as stream:
+            return stream.read(length_bytes)
+
     @cached_property
     def packed(self) -> bool:
         """True for gzip."""
-        with self.raw() as stream:
-            return stream.read(2) == GZIP_MAGIC
+        return self.start(2) == GZIP_MAGIC
 
     @cached_property
     def size_bytes(self) -> int:
         """Size as stored."""
         if self.content is not None:
             return len(self.content)
+        if self.url is not None:
+            with self.raw() as stream:
+                return stream.seek(0, io.SEEK_END)
         assert self.path is not None
         return self.path.stat().st_size
 
@@ -89,6 +99,16 @@ class Artifact:
     def lines(self) -> list[str]:
         """Lines without their ends; line n is at index n-1."""
         return self.text().splitlines()
+
+
+def _open_url(url: str) -> IO[bytes]:
+    import fsspec  # whoever made an artifact with a URL has checked that it is installed
+
+    try:
+        stream: IO[bytes] = fsspec.open(url, "rb").open()
+    except Exception as error:  # back ends raise whatever their clients raise
+        raise UnreadableInput(f"cannot open {url}: {error}", hint="check the URL and your credentials") from error
+    return stream
 
 
 def _fail(name: str, error: Exception) -> bytes:

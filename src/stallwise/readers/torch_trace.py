@@ -55,7 +55,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
         left, said = trusted_part(timeline)
         if left is None:
             raise UnreadableInput(
-                f"{artifact.name} is cut off: read {blocks.read_bytes:,} bytes; {said}, so nothing can be said of the GPU",
+                f"{artifact.name} is cut off: read {blocks.read_bytes:,} bytes; {said}, "
+                "so nothing can be said of the GPU",
                 hint=f"copy the whole file again, or {AGAIN}",
             )
         if said:

@@ -1,0 +1,127 @@
+"""A second look is instant: what was read and measured is kept, keyed by content, name and the code that read it.
+
+Lives in $XDG_CACHE_HOME/stallwise; STALLWISE_CACHE=off switches it off, STALLWISE_CACHE=DIR moves it. Entries are
+pickles of our own evidence types; the loader refuses every other type and every folder that others can write to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import stat
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stallwise.evidence.artifact import Artifact
+
+if TYPE_CHECKING:
+    from stallwise.doctor.reading import Reading
+
+WORTH_KEEPING_BYTES = 200_000  # smaller artifacts are read faster than a cache is asked
+MAX_CACHE_BYTES = 256 << 20
+MAX_ENTRY_BYTES = 16 << 20
+_STAGES = ("readers", "measures", "costs", "specs", "evidence")  # code and tables that shape a reading
+_PLAIN = {
+    ("builtins", n) for n in ("set", "frozenset", "complex", "slice", "range", "bytearray")
+} | {("collections", "OrderedDict"), ("collections", "defaultdict")}  # fmt: skip
+_NUMPY = {"_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer"}
+_OURS = ("stallwise.evidence.", "stallwise.units", "stallwise.doctor.reading", "stallwise.errors", "stallwise.specs.")
+
+
+def recall(artifact: Artifact) -> tuple[str, Reading | None]:
+    """The key of this artifact (empty when it is not to be cached) and what is known of it."""
+    folder = cache_folder()
+    if folder is None or artifact.url is not None or artifact.size_bytes < WORTH_KEEPING_BYTES:
+        return "", None
+    key = _key(artifact)
+    path = folder / key
+    try:
+        with path.open("rb") as stream:
+            known = _Restricted(stream).load()
+        os.utime(path)  # the least recently used entry goes first
+    except Exception:  # a missing, old or damaged entry: read anew
+        return key, None
+    return key, known
+
+
+def remember(key: str, reading: Reading) -> None:
+    """Keeps a reading; failing to is never an error."""
+    folder = cache_folder()
+    if folder is None:
+        return
+    with suppress(OSError, pickle.PicklingError, TypeError, AttributeError):
+        content = pickle.dumps(reading, protocol=5)
+        if len(content) > MAX_ENTRY_BYTES:
+            return
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".new-")
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        Path(temporary).replace(folder / key)
+        _shrink(folder)
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Where entries live; None when switched off or when the folder is not safely ours."""
+    chosen = os.environ.get("STALLWISE_CACHE", "")
+    if chosen.lower() in ("off", "0", "no"):
+        return None
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118
+    folder = Path(chosen) if chosen else Path(home) / "stallwise"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        info = folder.stat()
+    except (OSError, RuntimeError):
+        return None
+    others_write = bool(info.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    mine = not hasattr(os, "getuid") or info.st_uid == os.getuid()
+    return folder if mine and not others_write and os.access(folder, os.W_OK) else None
+
+
+def _key(artifact: Artifact) -> str:
+    digest = hashlib.blake2b(digest_size=20)
+    digest.update(_code_stamp())
+    digest.update(artifact.name.encode("utf-8", "surrogateescape") + b"\0")
+    with artifact.raw() as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@cache
+def _code_stamp() -> bytes:
+    """Changes whenever the code or a table that shapes readings does."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.blake2b(digest_size=16)
+    for stage in _STAGES:
+        for path in sorted((root / stage).rglob("*")):
+            if path.suffix in (".py", ".toml", ".csv", ".json"):
+                info = path.stat()
+                digest.update(f"{path.relative_to(root)}\0{info.st_size}\0{info.st_mtime_ns}\n".encode())
+    return digest.digest()
+
+
+def _shrink(folder: Path) -> None:
+    entries = [(p.stat(), p) for p in folder.iterdir() if p.is_file()]
+    total = sum(info.st_size for info, _ in entries)
+    if total <= MAX_CACHE_BYTES:
+        return
+    for info, path in sorted(entries, key=lambda e: e[0].st_mtime):
+        path.unlink(missing_ok=True)
+        total -= info.st_size
+        if total <= 0.8 * MAX_CACHE_BYTES:
+            return
+
+
+class _Restricted(pickle.Unpickler):
+    """Builds our own types and numpy arrays, nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        ours = module.startswith(_OURS) or module in ("stallwise.evidence", "stallwise.units")
+        if ours or (module, name) in _PLAIN or (module.split(".")[0] == "numpy" and name in _NUMPY):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} has no place in the cache")

@@ -1,0 +1,141 @@
+"""From what the user typed to artifacts: files, folders, globs, '-', URLs, and what lies inside zips."""
+
+from __future__ import annotations
+
+import glob
+import re
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from stallwise.errors import MissingExtra, StallwiseError, UnreadableInput
+from stallwise.evidence.artifact import Artifact
+
+MAX_MEMBER_BYTES = 2 << 30  # a zip member that claims more is a bomb or needs unpacking by hand
+MAX_UNPACKED_BYTES = 8 << 30  # of all members of one archive together
+MAX_ZIP_DEPTH = 3
+HTTP_TIMEOUT_S = 20.0
+IGNORED_SUFFIXES = {".py", ".pyc", ".png", ".jpg", ".so", ".pt", ".pth", ".safetensors", ".bin", ".whl"}
+_URL = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_DIGITS = re.compile(r"(\d+)")
+
+
+def find(paths: Iterable[str]) -> tuple[list[Artifact], list[StallwiseError]]:
+    """Every artifact once, in an order that does not depend on how it was asked for, and what could not be opened."""
+    found: dict[str, Artifact] = {}
+    for given in paths:
+        for artifact in _given(given):
+            found.setdefault(artifact.name, artifact)
+    artifacts: list[Artifact] = []
+    problems: list[StallwiseError] = []
+    for artifact in found.values():
+        try:
+            artifacts += _unzipped(artifact)
+        except StallwiseError as error:
+            problems.append(error)
+    return sorted(artifacts, key=lambda a: natural(a.name)), problems
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sorts rank-2 before rank-10."""
+    return tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in _DIGITS.split(name))
+
+
+def _given(given: str) -> list[Artifact]:
+    if given == "-":
+        return [Artifact("stdin", content=sys.stdin.buffer.read())]
+    if given.startswith(("http://", "https://")):
+        return [_page(given)]
+    if _URL.match(given):
+        return _remote(given)
+    path = Path(given)
+    if path.is_dir():
+        files = [p for p in path.rglob("*") if _worth_reading(p, path)]
+        if not files:
+            raise UnreadableInput(
+                f"the folder {given} holds no file to read",
+                hint="capture something into it: stallwise record -o RUN_DIR -- python train.py",
+            )
+        return [Artifact(str(p), p) for p in files]
+    if path.exists():
+        return [Artifact(given, path)]
+    matches = [m for m in glob.glob(given, recursive=True) if Path(m).is_file()]
+    if not matches:
+        raise UnreadableInput(
+            f"there is no file or folder {given}", hint="check the path; globs work too: 'traces/*.json.gz'"
+        )
+    return [Artifact(m, Path(m)) for m in matches]
+
+
+def _page(url: str) -> Artifact:
+    """One document over HTTP, such as an engine's /metrics."""
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=HTTP_TIMEOUT_S) as answer:
+            return Artifact(url, content=answer.read(MAX_MEMBER_BYTES))
+    except (URLError, OSError, ValueError) as error:
+        raise UnreadableInput(
+            f"cannot reach {url}: {getattr(error, 'reason', error)}", hint="check the address and that the server is up"
+        ) from error
+
+
+def _remote(given: str) -> list[Artifact]:
+    """Files behind any URL that fsspec knows: one, a folder, or a pattern."""
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingExtra("fsspec", "url") from error
+    try:
+        system, path = fsspec.core.url_to_fs(given)
+        if system.isdir(path):
+            names = system.find(path)
+        else:
+            names = system.glob(path) if "*" in path else [path]
+        found = [system.unstrip_protocol(n) for n in names if Path(n).suffix.lower() not in IGNORED_SUFFIXES]
+        if not found or not system.exists(names[0]):
+            raise UnreadableInput(f"there is nothing at {given}", hint="check the URL and your credentials")
+    except StallwiseError:
+        raise
+    except Exception as error:  # fsspec's back ends raise whatever their clients raise
+        raise UnreadableInput(
+            f"cannot reach {given}: {error}",
+            hint="check the URL, your credentials and that its fsspec back end is installed",
+        ) from error
+    return [Artifact(url, url=url) for url in found]
+
+
+def _worth_reading(path: Path, root: Path) -> bool:
+    hidden = any(part.startswith((".", "__pycache__")) for part in path.relative_to(root).parts)
+    return path.is_file() and not hidden and path.suffix.lower() not in IGNORED_SUFFIXES
+
+
+def _unzipped(artifact: Artifact, depth: int = 0) -> Iterator[Artifact]:
+    if artifact.start(4) != b"PK\x03\x04":
+        yield artifact
+        return
+    if depth == MAX_ZIP_DEPTH:
+        raise UnreadableInput(
+            f"{artifact.name} is a zip inside {depth} zips; nothing was read",
+            hint="unpack it and point at the trace itself",
+        )
+    try:
+        with artifact.raw() as stream, zipfile.ZipFile(stream) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir()]
+            if sum(info.file_size for info in members) > MAX_UNPACKED_BYTES:
+                raise UnreadableInput(f"{artifact.name} unpacks to more than 8 GB", hint="unpack it first")
+            for info in members:
+                if info.file_size > MAX_MEMBER_BYTES:
+                    raise UnreadableInput(
+                        f"{artifact.name}!{info.filename} unpacks to {info.file_size} bytes", hint="unpack it first"
+                    )
+                if Path(info.filename).suffix.lower() in IGNORED_SUFFIXES:
+                    continue
+                member = Artifact(f"{artifact.name}!{info.filename}", content=archive.read(info))
+                yield from _unzipped(member, depth + 1)
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError, ValueError) as error:
+        raise UnreadableInput(
+            f"{artifact.name} is a damaged or encrypted zip: {error}", hint="unpack it by hand"
+        ) from error

@@ -1,0 +1,83 @@
+"""What came out of one artifact: read and measured next to the file, small enough to send home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from stallwise.errors import StallwiseError
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.timeline import Timeline
+from stallwise.measures import measure_timeline
+from stallwise.readers import readers_for
+
+
+@dataclass(slots=True, eq=False)
+class Reading:
+    """The formats that matched and what they gave, or the problem."""
+
+    name: str
+    formats: list[str] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    problem: StallwiseError | None = None
+
+
+class Engine(Protocol):
+    """Reads many artifacts, somewhere. Readings come in the order of the artifacts, whoever finishes first."""
+
+    def readings(self, artifacts: list[Artifact], plan: ReadingPlan) -> Iterable[Reading]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingPlan:
+    """How to read; travels to the workers."""
+
+    keep_timelines: bool = False
+    cache: bool = True
+
+
+def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[list[str], list[Item]]:
+    """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
+    formats: list[str] = []
+    items: list[Item] = []
+    for reader in readers_for(artifact):
+        formats.append(reader.FORMAT)
+        for item in reader.read(artifact):
+            if isinstance(item, Timeline):
+                items += measure_timeline(item)
+                if not keep_timelines:
+                    continue
+            items.append(item)
+    return formats, items
+
+
+def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
+    """Never raises what a user should not see; a problem is part of the answer. Looked up before it is computed."""
+    from stallwise.doctor.cache import recall, remember
+
+    key = ""
+    try:
+        if plan.cache and not plan.keep_timelines:
+            key, known = recall(artifact)
+            if known is not None:
+                return known
+        formats, items = read_artifact(artifact, keep_timelines=plan.keep_timelines)
+    except StallwiseError as error:
+        return Reading(artifact.name, problem=error)
+    except MemoryError:
+        problem = StallwiseError(
+            f"{artifact.name} does not fit into memory", hint="use fewer workers, or a larger machine"
+        )
+        return Reading(artifact.name, problem=problem)
+    reading = Reading(artifact.name, formats, items)
+    if key:
+        remember(key, reading)
+    return reading
+
+
+def one_by_one(artifacts: Iterable[Artifact], plan: ReadingPlan) -> Iterator[Reading]:
+    """In this process."""
+    for artifact in artifacts:
+        yield reading_of(artifact, plan)
