@@ -52,8 +52,8 @@ class Launch:
                     if cell is not None:
                         found[quantity] = cell
         for rule_name, text, _, _ in self.rules:
-            for quantity, value in facts_in_rule(rule_name, text).items():
-                found.setdefault(quantity, value)
+            for measured, told in facts_in_rule(rule_name, text).items():
+                found.setdefault(measured, told)
         self._derive(found)
         return found
 
@@ -79,6 +79,7 @@ class Launch:
         if active is not None and most:
             found[k.SM_IMBALANCE] = max(0.0, 1 - active / most)
         self._derive_memory(found)
+        self._derive_arithmetic(found)
         latency = self._raw("smsp__average_warp_latency_per_inst_issued.ratio", "Warp Cycles Per Issued Instruction")
         if latency:
             found[k.WARP_LATENCY] = latency
@@ -123,6 +124,14 @@ class Launch:
             mean = self._ratio(f"{stem}.avg", f"{stem}.max")
             if mean is not None and k.L2_IMBALANCE not in found:
                 found[k.L2_IMBALANCE] = max(0.0, 1 - mean)
+
+    def _derive_arithmetic(self, found: dict[Quantity, float | str]) -> None:
+        stem = "smsp__sass_thread_inst_executed_op_{}_pred_on"
+        for tail in (".sum.per_cycle_elapsed", ".sum"):
+            parts = [self._raw(stem.format(op) + tail) for op in ("ffma", "fadd", "fmul")]
+            total = sum(p or 0.0 for p in parts)
+            if total > 0:
+                found.setdefault(k.FUSED_SHARE, (parts[0] or 0.0) / total)
 
     def _ratio(self, part: str, whole: str) -> float | None:
         above, below = self._raw(part), self._raw(whole)

@@ -22,6 +22,7 @@ _ABOVE = re.compile(r"One or more (SMs|L2 Slices).*?Maximum instance value is ([
 _TAIL = re.compile(r"partial wave may account for up to ([\d.]+)% of the total")
 _RATIO = re.compile(r"ratio of peak float \(fp32\) to double \(fp64\) performance on this device is (\d+):1", re.I)
 _ACHIEVED = re.compile(r"(close to )?([\d.]+)% of (?:this device's|its) (fp32|fp64) peak", re.I)
+_FUSED = re.compile(r"executes (\d+) fused and (\d+) non-fused FP32")
 _LOCAL_ADDS = re.compile(r"([\d.]+) threads being active per cycle", re.I)
 # Phrases of the stall rule in several versions, to the counter's own word.
 _STALL_WORDS = (
@@ -78,6 +79,8 @@ def facts_in_rule(rule: str, text: str) -> dict[Quantity, float | str]:
         found[k.FP32_OVER_FP64] = float(match[1])
     for _, share, kind in _ACHIEVED.findall(text):
         found[k.FP32_PEAK_SHARE if kind.lower() == "fp32" else k.FP64_PEAK_SHARE] = float(share) / 100
+    if (match := _FUSED.search(text)) and int(match[1]) + int(match[2]):
+        found[k.FUSED_SHARE] = int(match[1]) / (int(match[1]) + int(match[2]))
     if match := _LOCAL_ADDS.search(text):
         found[k.ACTIVE_THREADS] = float(match[1])
     return found

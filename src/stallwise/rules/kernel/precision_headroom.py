@@ -1,0 +1,48 @@
+"""Matrix work runs in TF32 or fp32 where 16 bits would do.
+
+## What it means
+The tensor cores are used, but with TF32 inputs: half the rate of bf16 and twice the bytes.
+
+## Why it costs
+Every product takes up to twice the time, and every activation twice the memory.
+
+## What else looks so
+A solver or a loss that needs fp32 keeps it for good reason. A kernel at the DRAM roof gains by its bytes, not its flops.
+
+## Fix
+Run the products under bf16 autocast and keep fp32 where sums need it (norms, softmax, loss, optimizer).
+
+## How the gain is found
+TF32 products at the 16-bit rate: a third to a half of their time.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.catalog import kernel as k
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.counters import Counters
+from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+# Training scripts that set TF32 and forgot autocast.
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.04, Symptom.SLOW_STEP: 0.04}
+SINGLE = ("tf32",)
+
+
+@rule(k.ARGUMENT_TYPES, per="kernel")
+def precision_headroom(evidence: Evidence) -> Finding | None:
+    """Judges one kernel."""
+    c = Counters(evidence)
+    tf32 = c.get(k.TF32_SHARE) >= 0.5 or any(t in c.word(k.ARGUMENT_TYPES) for t in SINGLE)
+    if not tf32 or c.get(k.CONTRACTION) < 0.7 or (c.knows(k.TENSOR_SHARE) and c.tensor < 0.1):
+        return None
+    return Finding(
+        headline="TF32 products: 16-bit inputs would run at up to twice the rate",
+        confidence=0.7,
+        because=(c.reason(f"the product takes {c.word(k.ARGUMENT_TYPES)} inputs", k.ARGUMENT_TYPES),),
+        gain=c.gain(0.25, 0.5, "TF32 products at the 16-bit rate"),
+        fixes=(Fix("bf16 autocast around the model", cost="a line; compare the loss", risk="sums need fp32"),),
+        avoid="Do not rewrite the kernel: the rate of TF32 is its ceiling.",
+        optional=True,
+    )

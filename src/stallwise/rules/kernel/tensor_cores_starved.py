@@ -1,0 +1,107 @@
+"""Tensor cores are used but wait: tiles arrive later than they can be multiplied.
+
+## What it means
+The kernel does issue tensor instructions, yet the tensor pipe is busy only a part of the time. Tiles are loaded in line
+with the arithmetic: no staging in shared memory, no asynchronous copy ahead of use, too shallow a pipeline, or layouts
+that make shared memory the bottleneck.
+
+## Why it costs
+The pipe that decides the time idles. A library product of the same shape keeps it 75 to 95% busy.
+
+## What else looks so
+A product with little reuse (a thin batch, decode) sits at the DRAM roof and is limited by its bytes. Low occupancy is
+normal for good tensor kernels: their tiles fill registers and shared memory on purpose.
+
+## Fix
+Take the library kernel if nothing is fused that matters. Otherwise stage tiles through shared memory with `cp.async` or
+TMA three to five deep, use swizzled layouts, give each warp a larger tile, and let one warp group load while another
+multiplies; in Triton raise `num_stages` and try larger tiles by measurement.
+
+## How the gain is found
+The tensor pipe's share against the 60 to 85% that tuned kernels of this kind reach.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import NCU
+from stallwise.evidence.catalog import kernel as k
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue
+from stallwise.findings.counters import AT_ROOF, NEAR_ROOF, Counters
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+IN_USE = 0.02  # of the tensor pipe: above, tensor instructions do real work
+STARVED = 0.60  # fused attention at 60 to 75% is as good as it gets; under it time is lost
+TUNED_LOW, TUNED_HIGH = 0.60, 0.85
+
+# The usual answer for hand-written or badly tuned tensor kernels.
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.14, Symptom.CUSTOM_KERNEL_SLOWER: 0.30}
+CLUES = (
+    Clue((k.TENSOR_SHARE,), lambda e: IN_USE <= e.value(k.TENSOR_SHARE) < STARVED, 6.0, 0.08,
+         "the tensor pipe works, but far below its peak"),
+)  # fmt: skip
+
+
+@rule(k.CONTRACTION, per="kernel")
+def tensor_cores_starved(evidence: Evidence) -> Finding | None:
+    """Judges one kernel."""
+    c = Counters(evidence)
+    hidden = not c.tensor_known and c.word(k.KIND) == "matrix product" and c.knows(k.SM_SHARE)
+    if hidden and c.get(k.SM_SHARE) < 0.5 and c.dram < 0.5:
+        return _unseen(c)
+    if not c.knows(k.TENSOR_SHARE) or not IN_USE <= c.tensor < STARVED or c.dram >= NEAR_ROOF:
+        return None
+    # Little tensor work beside much other work is not a product: a few moves through the pipe, say.
+    if c.math >= AT_ROOF or (c.tensor < 0.1 and c.get(k.CONTRACTION) < 1.0):
+        return None
+    if c.get(k.WAVES, 9.0) < 1 and c.get(k.GRID_BLOCKS, 1e9) < 0.5 * c.get(k.SM_COUNT, 1.0):
+        confidence = 0.6  # most SMs have no block at all: the grid explains the low pipe first
+    else:
+        confidence = 0.92
+    return Finding(
+        headline=f"tensor cores wait for tiles: the pipe is {c.tensor:.0%} busy",
+        confidence=confidence,
+        because=_because(c),
+        gain=c.gain(1 - c.tensor / TUNED_LOW, 1 - c.tensor / TUNED_HIGH, "the pipe's share against 60-85% in tuned kernels"),
+        fixes=(
+            Fix("use the library product unless the fusion saves more than it costs", cost="a call"),
+            Fix("stage tiles with asynchronous copies, three to five deep", cost="shared memory; a rewrite"),
+            Fix("search tiles, stages and warps by measurement", cost="minutes of autotuning"),
+        ),
+        not_here=_not_here(c),
+        avoid="Do not chase occupancy: good tensor kernels run at 12 to 25% of it.",
+        next=(NCU,),
+        summary=f"{c.stall[:1].upper()}{c.stall[1:]}." if c.stall else "",
+    )  # fmt: skip
+
+
+def _unseen(c: Counters) -> Finding:
+    return Finding(
+        headline="a matrix product far from every roof: tiles arrive too slowly, or tensor cores are not used",
+        confidence=0.55,
+        because=(c.reason(f"SM throughput {c.get(k.SM_SHARE):.0%} and DRAM {c.dram:.0%}", k.SM_SHARE, k.DRAM_SHARE),),
+        gain=c.gain(0.3, 0.7, "a tuned product reaches 60-85% of its pipe"),
+        fixes=(Fix("compare with the library product of the same shape", cost="a minute"),),
+        next=(NCU,),
+    )
+
+
+def _because(c: Counters) -> tuple[Reason, ...]:
+    found = [c.reason(f"tensor pipe {c.tensor:.0%}, DRAM {c.dram:.0%}: no roof is near", k.TENSOR_SHARE, k.DRAM_SHARE)]
+    if c.stall:
+        found.append(c.reason(c.stall, k.TOP_STALL))
+    if c.get(k.CONFLICT_SHARE) >= 0.2:
+        found.append(c.reason(f"{c.get(k.CONFLICT_SHARE):.0%} of the shared-memory wavefronts are bank conflicts",
+                              k.CONFLICT_SHARE))  # fmt: skip
+    if c.get(k.L1_SHARE) >= 0.6:
+        found.append(c.reason(f"L1 and shared memory run at {c.get(k.L1_SHARE):.0%}", k.L1_SHARE))
+    return tuple(found)
+
+
+def _not_here(c: Counters) -> tuple[Reason, ...]:
+    if not c.knows(k.ACHIEVED_OCCUPANCY):
+        return ()
+    text = f"occupancy {c.get(k.ACHIEVED_OCCUPANCY):.0%}: normal where tiles live in registers"
+    return (c.reason(text, k.ACHIEVED_OCCUPANCY),)

@@ -1,0 +1,98 @@
+"""A matrix product runs on ordinary cores while the tensor cores stand idle.
+
+## What it means
+The kernel multiplies matrices (or convolves, or attends) with fused multiply-adds of the ordinary cores. The tensor
+pipe, which does the same work 4 to 30 times faster depending on the chip, shows no activity.
+
+## Why it costs
+The ceiling of the ordinary cores is a small part of the chip: an H100 or H200 has about 67 TFLOP/s there and 989 on its
+tensor cores in 16 bit. No tuning of occupancy, tiles or loads can lift a kernel over the lower ceiling.
+
+## What else looks so
+A kernel that is no matrix product (a stencil, a physics loop) cannot use tensor cores. A rate above the ordinary cores'
+ceiling proves that tensor cores are in use. fp32 kept on purpose (a solver) is a choice, not an accident.
+
+## Fix
+Feed 16-bit inputs, or allow TF32 for fp32 inputs (`torch.set_float32_matmul_precision("high")`); use the library's
+product, WMMA/WGMMA or `tl.dot` in a kernel of your own; pad dimensions to multiples of 8 elements where a library refuses.
+
+## How the gain is found
+The time the measured arithmetic would need on the tensor cores at 40 to 80% of their peak, never less than the time the
+measured DRAM traffic needs; the rest of the kernel's time is the gain.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.catalog import kernel as k
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue
+from stallwise.findings.counters import Counters
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+IDLE = 0.02  # of the tensor pipe: below, the few cycles are half-precision moves that share the pipe
+LIKELY_MATRIX = 0.7
+USUAL_RATIO = 8.0  # tensor over vector peak where the chip is not known; 4 (small cards) to 28 (B200)
+
+# A slow kernel is this in about one of six public reports; far more often among hand-written products.
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.16, Symptom.CUSTOM_KERNEL_SLOWER: 0.15, Symptom.SLOW_STEP: 0.03}
+CLUES = (Clue((k.TENSOR_SHARE,), lambda e: e.value(k.TENSOR_SHARE) < IDLE, 6.0, 0.05, "the tensor pipe is idle"),)
+
+
+@rule(k.CONTRACTION, per="kernel")
+def tensor_cores_unused(evidence: Evidence) -> Finding | None:
+    """Judges one kernel."""
+    c = Counters(evidence)
+    matrix = c.get(k.CONTRACTION)
+    if matrix < LIKELY_MATRIX or not c.tensor_known or c.tensor >= IDLE:
+        return None
+    if c.dram >= 0.8:  # the memory roof: faster arithmetic would wait for the same bytes
+        return None
+    ratio = c.get(k.MATRIX_PEAK_RATIO, USUAL_RATIO)
+    work = max(c.get(k.FMA_SHARE), c.get(k.FP32_PEAK_SHARE), 0.05)
+    slow, fast = max(work / ratio / 0.4, c.dram), max(work / ratio / 0.8, c.dram)
+    types = c.word(k.ARGUMENT_TYPES)
+    half = any(t in types for t in ("half", "bf", "f16"))
+    because = [c.reason(f"the tensor pipe is at {c.tensor:.1%}" if c.knows(k.TENSOR_SHARE) else
+                        f"the busiest pipe is {c.word(k.TOP_PIPE)} at {c.get(k.TOP_PIPE_SHARE):.0%}, not the tensor pipe",
+                        k.TENSOR_SHARE, k.TOP_PIPE)]  # fmt: skip
+    because.append(_why_matrix(c))
+    if half:
+        because.append(Reason(f"its arguments are already 16 bit ({types}): tensor cores take them as they are"))
+    return Finding(
+        headline=f"a matrix product on ordinary cores: tensor cores would be up to {ratio:.0f}x faster",
+        confidence=min(0.95, 0.25 + 0.75 * matrix),
+        because=tuple(because),
+        gain=c.gain(1 - slow, 1 - fast, f"the same work at 40-80% of the tensor peak ({ratio:.0f}x the ordinary cores)"),
+        fixes=(
+            Fix("use the library product or tensor-core instructions (WMMA, WGMMA, tl.dot)", cost="a rewrite of the inner loop")
+            if half
+            else Fix("16-bit inputs under autocast", cost="check the loss", risk="range of fp16; bf16 is safer"),
+            Fix("allow TF32 for fp32 inputs", cost="one line", risk="10 bits of mantissa in products"),
+        ),
+        not_here=_not_here(c),
+        avoid="Do not start with occupancy or the L1 pressure: both stay under the ordinary cores' ceiling.",
+        summary="Everything this kernel saturates belongs to the slow way of multiplying matrices.",
+    )  # fmt: skip
+
+
+def _why_matrix(c: Counters) -> Reason:
+    if c.word(k.KIND) == "matrix product":
+        return c.reason("its name is that of a matrix product", k.KIND)
+    return c.reason(
+        f"multiply-adds fed from on-chip copies (L1 and shared memory at {c.get(k.L1_SHARE):.0%}, DRAM at {c.dram:.1%}): "
+        "the reuse of a matrix product",
+        k.L1_SHARE, k.DRAM_SHARE,
+    )  # fmt: skip
+
+
+def _not_here(c: Counters) -> tuple[Reason, ...]:
+    found = []
+    if c.get(k.SM_SHARE) >= 0.8:
+        found.append(c.reason(f"SM throughput {c.get(k.SM_SHARE):.0%}: busy with the slow pipe", k.SM_SHARE))
+    if c.knows(k.ACHIEVED_OCCUPANCY):
+        found.append(
+            c.reason(f"occupancy {c.get(k.ACHIEVED_OCCUPANCY):.0%}: not the ceiling here", k.ACHIEVED_OCCUPANCY)
+        )
+    return tuple(found)
