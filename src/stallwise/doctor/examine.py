@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import SOMETHING_ELSE, differential
 from stallwise.doctor.gather import gather
+from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.next_step import next_steps
 from stallwise.doctor.rank import SURE_ENOUGH, rank
 from stallwise.doctor.stating import state
@@ -44,16 +45,18 @@ def examine(evidence: Evidence) -> Diagnosis:
     found = [v for v in verdicts if isinstance(v, Finding)]
     unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
     findings = rank([f for f in found if f.scope.kernel is None], ledger)
-    kernel_findings = rank([f for f in found if f.scope.kernel is not None], None)
-    seen = findings or (kernel_findings if ledger is None else ())  # a lone kernel is the whole question
+    kernel_findings = rank_kernels(found, evidence)
+    spoken = speaking_for_run(kernel_findings, findings, ledger)  # kernels alone are the whole question
+    seen = (*spoken, *findings)
     spoke = {f.cause for f in found} | {u.cause for u in unknown}
     silent = frozenset(r.cause for r in rules if r.needs and r.per is None and r.cause not in spoke)
     hypotheses, heard = differential(evidence, rules, seen, silent)
-    suspects = _suspects(hypotheses, rules, seen, evidence)
-    ranked = _order(seen, suspects, hypotheses, ledger)
+    suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
+    # Kernels are ordered by their own seconds, which no probability may overturn.
+    ranked = tuple(dict.fromkeys(f.cause for f in seen)) if spoken else _order(seen, suspects, hypotheses, ledger)
     healthy = not heard and not any(f.confidence >= SURE_ENOUGH and not f.optional for f in (*seen, *suspects))
     order = {cause: place for place, cause in enumerate(ranked)}
-    said = sorted((*findings, *suspects), key=lambda f: order.get(f.cause, len(order)))
+    said = sorted((*seen, *suspects), key=lambda f: order.get(f.cause, len(order)))
     return Diagnosis(
         subject=" + ".join(evidence.formats),
         healthy=healthy,

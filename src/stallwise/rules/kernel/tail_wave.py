@@ -53,7 +53,7 @@ def tail_wave(evidence: Evidence) -> Finding | None:
     if loss < NOTICEABLE or max(idle, thin) < IDLE:
         return None
     low = min(max(idle, 0.0), loss)
-    confidence = 0.9 if idle >= 0.06 and loss >= 0.15 else 0.6
+    confidence = 0.9 if c.knows(k.SM_ACTIVE) and idle >= 0.06 and loss >= 0.15 else 0.55
     if c.get(k.SM_IMBALANCE) > 2.5 * loss:
         confidence = 0.4  # blocks of unequal length explain the idle SMs better
     blocks = c.get(k.GRID_BLOCKS)

@@ -1,0 +1,65 @@
+"""Findings about kernels: ranked within each, kernels by time at stake, and when they speak for the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stallwise.doctor.rank import SURE_ENOUGH, rank
+from stallwise.evidence.catalog.kernel import TIME, TOTAL_TIME
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import WHOLE, Fact
+from stallwise.evidence.ledger import Account, Ledger
+from stallwise.findings.finding import Finding
+
+
+def rank_kernels(findings: list[Finding], evidence: Evidence) -> tuple[Finding, ...]:
+    """Findings of each kernel best first, the kernel with most time at stake first."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.scope.kernel is not None:
+            groups.setdefault(finding.scope.kernel, []).append(finding)
+    ranked = [rank(members, _ledger(name, evidence)) for name, members in groups.items()]
+    ranked.sort(key=lambda members: at_stake_s(members[0]), reverse=True)
+    return tuple(f for members in ranked for f in members)
+
+
+def at_stake_s(finding: Finding) -> float:
+    """Seconds that acting on the finding is expected to win; healthy kernels have nothing at stake."""
+    if finding.gain is None or finding.optional:
+        return 0.0
+    return finding.confidence * finding.gain.middle_s
+
+
+def speaking_for_run(
+    ranked: tuple[Finding, ...], run: tuple[Finding, ...], ledger: Ledger | None
+) -> tuple[Finding, ...]:
+    """Where only kernels were looked at, the run's answer is theirs: the kernel with most time at stake leads."""
+    if ledger is not None or any(f.confidence >= SURE_ENOUGH for f in run):
+        return ()
+    first: dict[str, Finding] = {}
+    for finding in ranked:
+        if finding.scope.kernel is not None:
+            first.setdefault(finding.scope.kernel, finding)
+    leaders = sorted(first.values(), key=at_stake_s, reverse=True)
+    rest = sorted((f for f in ranked if f not in leaders), key=at_stake_s, reverse=True)
+    seen: set[str] = set()
+    found = []
+    for finding in (*leaders, *rest):
+        if finding.cause not in seen:
+            seen.add(finding.cause)
+            found.append(replace(finding, headline=f"{_short(finding)}: {finding.headline}", scope=WHOLE))
+    return tuple(found)
+
+
+def _short(finding: Finding) -> str:
+    name = (finding.scope.kernel or "").split("(", 1)[0].strip()
+    return name if len(name) <= 48 else f"{name[:45]}..."
+
+
+def _ledger(kernel: str, evidence: Evidence) -> Ledger | None:
+    """The kernel's own time, so that gains weigh as parts of it."""
+    mine = [f for q in (TOTAL_TIME, TIME) for f in evidence.all(q) if f.scope.kernel == kernel]
+    fact: Fact | None = mine[0] if mine else None
+    if fact is None or fact.number <= 0:
+        return None
+    return Ledger({Account.COMPUTE: fact.number}, fact.source, fact.scope, unit="kernel")
