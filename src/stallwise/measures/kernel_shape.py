@@ -121,7 +121,7 @@ def _number(capability: str) -> float:
 
 def _contraction(view: Evidence, matrix_name: bool) -> float:
     """Tensor instructions prove a matrix product; a product on ordinary cores shows as reuse of on-chip operands."""
-    if view.value(k.TENSOR_SHARE, 0.0) >= 0.05:
+    if view.value(k.TENSOR_SHARE, 0.0) >= 0.03:
         return 1.0
     fma = max(view.value(k.FMA_SHARE, 0.0), view.value(k.FP32_PEAK_SHARE, 0.0))
     fused = view.value(k.FUSED_SHARE, 1.0)

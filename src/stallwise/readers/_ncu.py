@@ -78,6 +78,9 @@ class Launch:
             found.setdefault(k.SM_ACTIVE, min(active / elapsed, 1.0))
         if active is not None and most:
             found[k.SM_IMBALANCE] = max(0.0, 1 - active / most)
+        double = self._raw("sm__pipe_tensor_op_dmma_cycles_active.avg.pct_of_peak_sustained_elapsed")
+        if double:  # tensor cores in double precision are counted apart
+            found[k.TENSOR_SHARE] = max(double / 100, float(found.get(k.TENSOR_SHARE, 0.0)))
         self._derive_memory(found)
         self._derive_arithmetic(found)
         latency = self._raw("smsp__average_warp_latency_per_inst_issued.ratio", "Warp Cycles Per Issued Instruction")

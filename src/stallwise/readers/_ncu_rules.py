@@ -68,8 +68,8 @@ def facts_in_rule(rule: str, text: str) -> dict[Quantity, float | str]:
         word = next((w for phrase, w in _STALL_WORDS if phrase in said), None)
         if word:
             found[k.STALLS[word]] = float(match[2]) / 100
-    if (match := _SECTOR.search(text)) and match[1] == "global":
-        found[k.SECTOR_BYTES_USED] = float(match[3])
+    if match := _SECTOR.search(text):
+        found[k.SECTOR_BYTES_USED if match[1] == "global" else k.LOCAL_SECTOR_BYTES] = float(match[3])
     for unit, above in _ABOVE.findall(text):
         share = float(above) / 100
         found[k.SM_IMBALANCE if unit == "SMs" else k.L2_IMBALANCE] = share / (1 + share)

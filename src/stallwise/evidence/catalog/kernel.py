@@ -77,6 +77,9 @@ CONFLICT_WAYS = _count("shared_conflict_ways", "wavefronts a shared-memory reque
 SPILL_REQUESTS = _count("spill_requests", "local-memory requests of spilled registers or local arrays")
 SPILL_BYTES_PER_THREAD = Quantity("kernel.spill_bytes_per_thread", Unit.BYTE, "bytes a thread spills, by the compiler")
 LOCAL_TRAFFIC = _share("local_traffic_share", "part of the L1 sectors that is local memory")
+LOCAL_SECTOR_BYTES = Quantity(
+    "kernel.local_sector_bytes_used", Unit.BYTE, "useful bytes of each sector of local memory", NCU
+)
 ATOMIC_REQUESTS = _count("atomic_requests", "atomic and reduction requests to global memory")
 SHARED_ATOMICS = _count("shared_atomic_requests", "atomic requests to shared memory")
 SM_IMBALANCE = _share("sm_imbalance_share", "how far the mean SM stays under the busiest one", "sm imbalance")

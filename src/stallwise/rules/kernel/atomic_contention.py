@@ -29,6 +29,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.005  # of all instructions are atomics; each costs as much as hundreds of others when they collide
+QUEUED_CYCLES = 2000.0  # waited an instruction; an access to idle DRAM takes 500 to 1000
 HOT_SLICE = 0.5  # the mean L2 slice does at most half of the busiest one's work
 
 # Histograms, scatter-adds, embedding gradients.
@@ -45,12 +46,17 @@ def atomic_contention(evidence: Evidence) -> Finding | None:
     hot = c.get(k.L2_IMBALANCE) >= HOT_SLICE
     idle = max(c.dram, c.get(k.FMA_SHARE), c.get(k.TENSOR_SHARE), c.get(k.ISSUE_SHARE)) < 0.6
     waits = c.is_stall("long_scoreboard", "lg_throttle", "drain", "membar", "short_scoreboard", "mio_throttle")
+    # An idle memory answers within a thousand cycles: longer waits are a queue at few addresses.
+    queued = c.get(k.WARP_LATENCY) * c.get(k.TOP_STALL_SHARE)
+    serial = waits and queued >= QUEUED_CYCLES and c.memory < 0.15 and not c.knows(k.LOCAL_SECTOR_BYTES)
     if not idle:
         return None
     if weight >= NOTICEABLE and (hot or waits or not c.word(k.TOP_STALL)):
         confidence = 0.92 if hot else 0.8
     elif hot and waits and not c.knows(k.ATOMIC_REQUESTS) and c.get(k.L2_SHARE) < 0.7 and c.dram < 0.3:
         confidence = 0.66  # counters of atomics were not collected; one slice takes most of the traffic
+    elif serial and not c.knows(k.ATOMIC_REQUESTS):
+        confidence = 0.7
     else:
         return None
     wait = max(c.get(k.TOP_STALL_SHARE), 0.6)
@@ -78,7 +84,7 @@ def _because(c: Counters, atomics: float, weight: float, hot: bool) -> tuple[Rea
         found.append(c.reason(f"the mean L2 slice does {1 - c.get(k.L2_IMBALANCE):.0%} of the busiest one's work",
                               k.L2_IMBALANCE))  # fmt: skip
     if c.stall:
-        found.append(c.reason(c.stall, k.TOP_STALL))
+        found.append(c.reason(f"{c.stall}, {c.get(k.WARP_LATENCY):,.0f} cycles an instruction", k.TOP_STALL))
     found.append(c.reason(f"DRAM {c.dram:.0%}, issue slots {c.get(k.ISSUE_SHARE):.0%}: the chip is mostly idle",
                           k.DRAM_SHARE, k.ISSUE_SHARE))  # fmt: skip
     return tuple(found)

@@ -19,9 +19,10 @@ The distance from the measured pipe share to full; a few per cent at most.
 
 from __future__ import annotations
 
+from stallwise.evidence.capture import NCU
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.counters import Counters
+from stallwise.findings.counters import AT_ROOF, Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -44,6 +45,9 @@ def compute_roof(evidence: Evidence) -> Finding | None:
     }  # fmt: skip
     pipes.pop("FP64", None)
     name, share = max(pipes.items(), key=lambda item: item[1])
+    blind = not c.knows(k.ISSUE_SHARE) and not share  # a short collection: only the SM's total is known
+    if blind and c.get(k.SM_SHARE) >= AT_ROOF:
+        name, share = "SM", c.get(k.SM_SHARE)
     if share < PIPE_FULL and c.get(k.ISSUE_SHARE) < ISSUE_FULL:
         return None
     if c.get(k.ACTIVE_THREADS, 32.0) < LANES or c.get(k.FP64_SHARE) >= share:
@@ -54,7 +58,7 @@ def compute_roof(evidence: Evidence) -> Finding | None:
         name, share = "issue slots", c.get(k.ISSUE_SHARE)
     return Finding(
         headline=f"at the compute roof: {name} {share:.0%} busy",
-        confidence=0.92,
+        confidence=0.6 if blind else 0.92,
         because=(
             c.reason(f"{name} {share:.0%} of peak, DRAM {c.dram:.0%}", k.TOP_PIPE_SHARE, k.SM_SHARE, k.DRAM_SHARE),
         ),
@@ -67,4 +71,5 @@ def compute_roof(evidence: Evidence) -> Finding | None:
         ),
         avoid="Do not raise occupancy: the pipe has no free slots to fill.",
         optional=True,
+        next=(NCU,) if blind else (),
     )

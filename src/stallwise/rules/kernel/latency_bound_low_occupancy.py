@@ -45,7 +45,7 @@ def latency_bound_low_occupancy(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)
     occupancy = c.get(k.ACHIEVED_OCCUPANCY)
-    roof = max(c.memory, c.get(k.TENSOR_SHARE), c.get(k.FMA_SHARE), c.get(k.TOP_PIPE_SHARE))
+    roof = max(c.memory, c.get(k.TENSOR_SHARE), c.get(k.FMA_SHARE), c.get(k.TOP_PIPE_SHARE), c.get(k.SM_SHARE))
     if occupancy >= LOW or roof >= FAR + 0.05 or c.get(k.ISSUE_SHARE) >= ISSUE_FAR:
         return None
     if c.get(k.CONTRACTION) >= 0.7:
@@ -55,7 +55,7 @@ def latency_bound_low_occupancy(evidence: Evidence) -> Finding | None:
     theoretical = c.get(k.THEORETICAL_OCCUPANCY, occupancy)
     limited = theoretical < 0.5
     growth = min(0.75 / max(roof, 0.02), 1.0 / max(occupancy, 0.01))
-    confidence = 0.9 if limited and roof < 0.5 else 0.65
+    confidence = 0.9 if limited and (roof < 0.5 or occupancy < 0.15) else 0.65
     if c.get(k.SPILL_REQUESTS) > 0:
         confidence = min(confidence, 0.7)
     return Finding(

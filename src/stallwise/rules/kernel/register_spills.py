@@ -48,12 +48,16 @@ def register_spills(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)
     requests, spilled = c.get(k.SPILL_REQUESTS), c.get(k.SPILL_BYTES_PER_THREAD)
-    if not requests and spilled < 64:
+    # The details page shows local accesses only through how little of each sector they use.
+    local = c.knows(k.LOCAL_SECTOR_BYTES) and (
+        c.get(k.STALL_LONG_SCOREBOARD) + c.get(k.STALL_LG_THROTTLE) >= 0.5 or c.memory >= 0.4
+    )
+    if not requests and spilled < 64 and not local:
         return None
     warps = c.get(k.GRID_BLOCKS) * max(c.get(k.BLOCK_THREADS) / 32, 1.0)
     weight = requests / c.get(k.INSTRUCTIONS) if c.get(k.INSTRUCTIONS) else 0.0
     traffic = c.get(k.LOCAL_TRAFFIC)
-    heavy = weight >= NOTICEABLE or traffic >= TRAFFIC
+    heavy = weight >= NOTICEABLE or traffic >= TRAFFIC or (local and not requests)
     if not heavy and not c.get(k.INSTRUCTIONS) and not c.knows(k.LOCAL_TRAFFIC):
         heavy = spilled >= 64 or (warps > 0 and requests / warps >= PER_WARP)
     if not heavy:
@@ -62,7 +66,7 @@ def register_spills(evidence: Evidence) -> Finding | None:
     pressed = max(c.memory, c.get(k.STALL_LONG_SCOREBOARD) + c.get(k.STALL_LG_THROTTLE), 0.3)
     return Finding(
         headline=f"register spills: {_size(c, requests, spilled)}",
-        confidence=0.94,
+        confidence=0.94 if requests or spilled else 0.8,
         because=_because(c, requests, spilled, weight, traffic),
         gain=c.gain(0.5 * part * pressed, part * pressed, "local traffic over the time memory is the limit"),
         fixes=(
@@ -83,7 +87,7 @@ def _size(c: Counters, requests: float, spilled: float) -> str:
         return f"{spilled:.0f} bytes a thread live in memory"
     if c.get(k.LOCAL_TRAFFIC):
         return f"{c.get(k.LOCAL_TRAFFIC):.0%} of the L1 traffic is local memory"
-    return f"{requests:,.0f} local-memory requests"
+    return f"{requests:,.0f} local-memory requests" if requests else "local memory is read and written"
 
 
 def _because(c: Counters, requests: float, spilled: float, weight: float, traffic: float) -> tuple[Reason, ...]:
@@ -95,6 +99,9 @@ def _because(c: Counters, requests: float, spilled: float, weight: float, traffi
         found.append(c.reason(f"the compiler spills {spilled:.0f} bytes a thread", k.SPILL_BYTES_PER_THREAD))
     if traffic:
         found.append(c.reason(f"local memory makes {traffic:.0%} of the L1 sectors", k.LOCAL_TRAFFIC))
+    if not requests and c.knows(k.LOCAL_SECTOR_BYTES):
+        used = c.get(k.LOCAL_SECTOR_BYTES)
+        found.append(c.reason(f"{used:.0f} of 32 bytes of each local-memory sector are used", k.LOCAL_SECTOR_BYTES))
     if c.get(k.REGISTERS) >= 128:
         found.append(c.reason(f"{c.get(k.REGISTERS):.0f} registers a thread", k.REGISTERS))
     if c.stall:

@@ -50,7 +50,7 @@ def tail_wave(evidence: Evidence) -> Finding | None:
     idle = 1 - c.get(k.SM_ACTIVE, 1 - loss)
     busy_end = c.get(k.ACHIEVED_OCCUPANCY, 1.0) / max(c.get(k.THEORETICAL_OCCUPANCY, 1.0), 0.01)
     thin = 1 - busy_end  # resident warps under what fits: seen when blocks run alone at the end
-    if loss < NOTICEABLE or max(idle, thin) < IDLE:
+    if loss < NOTICEABLE or (idle if c.knows(k.SM_ACTIVE) else thin) < IDLE:
         return None
     low = min(max(idle, 0.0), loss)
     confidence = 0.9 if c.knows(k.SM_ACTIVE) and idle >= 0.06 and loss >= 0.15 else 0.55

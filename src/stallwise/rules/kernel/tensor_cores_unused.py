@@ -47,6 +47,8 @@ def tensor_cores_unused(evidence: Evidence) -> Finding | None:
     matrix = c.get(k.CONTRACTION)
     if matrix < LIKELY_MATRIX or not c.tensor_known or c.tensor >= IDLE:
         return None
+    if c.word(k.TOP_PIPE).upper().startswith("FP64") or c.get(k.FP64_SHARE) > c.get(k.FMA_SHARE):
+        return None  # double precision: another matter
     if c.dram >= 0.8:  # the memory roof: faster arithmetic would wait for the same bytes
         return None
     ratio = c.get(k.MATRIX_PEAK_RATIO, USUAL_RATIO)

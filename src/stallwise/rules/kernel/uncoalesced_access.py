@@ -51,7 +51,7 @@ def uncoalesced_access(evidence: Evidence) -> Finding | None:
     pressed = max(c.get(k.DRAM_SHARE), c.get(k.L2_SHARE), c.get(k.L1_SHARE), c.get(k.LSU_SHARE))
     waits = c.is_stall("long_scoreboard", "lg_throttle", "drain") and c.get(k.TOP_STALL_SHARE) >= 0.3
     crowded = c.get(k.ACHIEVED_OCCUPANCY, 0.5) >= 0.25
-    if pressed >= LIMITING:
+    if pressed >= LIMITING and (crowded or pressed >= 0.75 or c.dram >= 0.6):
         confidence, part = 0.93, min(1.0, pressed + 0.1)
     elif waits and crowded:
         confidence, part = 0.78, max(c.get(k.TOP_STALL_SHARE) * 0.7, pressed)
