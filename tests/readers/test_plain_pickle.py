@@ -1,4 +1,4 @@
-"""Pickles are read as data: nothing in them runs, nothing large is allocated, and plain values come out as they were."""
+"""Pickles are read as data: nothing in them runs, nothing large is allocated, plain values come out as they were."""
 
 from __future__ import annotations
 

@@ -107,6 +107,7 @@ def _state(gpu: _Gpu) -> Iterator[Fact]:
         (hw.GPU_MEMORY_TEMPERATURE, "memory_temperature_c", None, "max"),
         (hw.GPU_SLOWDOWN_TEMPERATURE, "slowdown_temperature_c", None, "min"),
         (hw.GPU_MEMORY_SLOWDOWN_TEMPERATURE, "memory_slowdown_temperature_c", None, "min"),
+        (hw.GPU_THERMAL_MARGIN, "thermal_margin_c", None, "min"),
         (hw.GPU_POWER, "power_w", loaded, "median"),
         (hw.GPU_POWER_LIMIT, "power_limit_w", None, "last"),
         (hw.GPU_POWER_DEFAULT, "power_default_limit_w", None, "max"),
@@ -163,18 +164,32 @@ def _errors(gpu: _Gpu) -> Iterator[Fact]:
 
 
 def _against_neighbours(gpus: list[_Gpu]) -> Iterator[Fact]:
-    """A card that clocks lower than the same cards beside it, doing the same work."""
-    groups: dict[tuple[str | None, str], list[tuple[_Gpu, float]]] = defaultdict(list)
+    """A card that clocks lower, draws less or is cooler than the same cards beside it, doing the same work."""
+    groups: dict[tuple[str | None, str], list[_Gpu]] = defaultdict(list)
     for gpu in gpus:
-        clocks = gpu.column("clock_sm_hz")[gpu.loaded]
-        clocks = clocks[~np.isnan(clocks)]
-        if len(clocks):
-            groups[gpu.scope.node, gpu.name].append((gpu, float(np.median(clocks))))
+        if gpu.loaded.any():
+            groups[gpu.scope.node, gpu.name].append(gpu)
     for members in groups.values():
-        for gpu, clock in members:
-            others = [c for g, c in members if g is not gpu]
-            if others and np.median(others) > 0:
-                yield _fact(gpu, hw.GPU_CLOCK_BEHIND, float(max(0.0, 1 - clock / np.median(others))), len(others))
+        for column, quantity in (("clock_sm_hz", hw.GPU_CLOCK_BEHIND), ("power_w", hw.GPU_POWER_BEHIND)):
+            for gpu, value, typical, others in _typical(members, column):
+                if typical > 0:
+                    yield _fact(gpu, quantity, max(0.0, 1 - value / typical), others)
+        for gpu, value, typical, others in _typical(members, "temperature_c"):
+            yield _fact(gpu, hw.GPU_COOLER, typical - value, others)
+
+
+def _typical(members: list[_Gpu], column: str) -> Iterator[tuple[_Gpu, float, float, int]]:
+    """Each GPU's median under load and the median of the others'."""
+    medians = []
+    for gpu in members:
+        values = gpu.column(column)[gpu.loaded]
+        values = values[~np.isnan(values)]
+        if len(values):
+            medians.append((gpu, float(np.median(values))))
+    for gpu, value in medians:
+        others = [v for g, v in medians if g is not gpu]
+        if others:
+            yield gpu, value, float(np.median(others)), len(others)
 
 
 def _reduce(values: Column, how: str) -> float:

@@ -117,15 +117,12 @@ class _Machine:
         self.memo[index] = self.stack[-1]
 
     def extend(self, kind: type, values: list[Any]) -> None:
-        target = self.stack[-1]
-        if type(target) is not kind:
-            raise ValueError(f"a {type(target).__name__} where a {kind.__name__} should be")
-        if kind is list:
-            target.extend(values)
-        elif kind is dict:
-            target.update(_pairs(values))
-        else:
-            target.update(values)
+        target: Any = self.stack[-1]
+        found: type = target.__class__
+        if found is not kind:
+            raise ValueError(f"a {found.__name__} where a {kind.__name__} should be")
+        grow = target.extend if kind is list else target.update
+        grow(_pairs(values) if kind is dict else values)
 
 
 def _pairs(flat: list[Any]) -> dict[Any, Any]:

@@ -65,3 +65,33 @@ GPU_REMAP_PENDING = Quantity("gpu.remap_pending", Unit.FLAG, "a row remap waits 
 GPU_REMAP_FAILED = Quantity("gpu.remap_failed", Unit.FLAG, "a row could not be remapped", NVIDIA_SMI_Q)
 GPU_REMAPPED_ROWS = Quantity("gpu.remapped_rows", Unit.COUNT, "rows remapped after uncorrectable errors", NVIDIA_SMI_Q)
 GPU_LOST = Quantity("gpu.lost", Unit.TEXT, "the driver cannot reach the GPU; its own words", DMESG)
+GPU_POWER_BEHIND = Quantity(
+    "gpu.power_behind", Unit.SHARE, "how far the power under load lies below the median of its neighbours", NVIDIA_SMI
+)
+GPU_COOLER = Quantity("gpu.cooler", Unit.CELSIUS, "how much cooler than the median neighbour it is", NVIDIA_SMI)
+GPU_THERMAL_MARGIN = Quantity(
+    "gpu.thermal_margin", Unit.CELSIUS, "degrees left until the driver slows the clocks", NVIDIA_SMI_Q
+)
+
+GPU_XID = Quantity("gpu.xid", Unit.COUNT, "an error code of the NVIDIA driver", DMESG, ("xid",))
+XID_BUS = Quantity("xid.bus", Unit.TEXT, "a driver error that says the GPU or its firmware is gone", DMESG)
+XID_MEMORY = Quantity("xid.memory", Unit.TEXT, "a driver error about GPU memory that cannot be corrected", DMESG)
+XID_NVLINK = Quantity("xid.nvlink", Unit.TEXT, "a driver error about NVLink or NVSwitch", DMESG)
+XID_APPLICATION = Quantity("xid.application", Unit.TEXT, "a driver error that software causes", DMESG)
+XID_OTHER = Quantity("xid.other", Unit.TEXT, "a driver error of another kind", DMESG)
+XID_CONSEQUENCE = Quantity("xid.consequence", Unit.TEXT, "a driver message that only follows another error", DMESG)
+XID_SPREAD = Quantity("xid.spread", Unit.COUNT, "GPUs on which software errors of one kind were seen", DMESG)
+XID_SAME_ADDRESS = Quantity(
+    "xid.same_address", Unit.FLAG, "one machine faults at one address in several processes", DMESG
+)
+DRIVER_VERSION = Quantity("driver.version", Unit.TEXT, "the version of the NVIDIA driver", DMESG)
+
+NVLINK_ERRORS = Quantity("nvlink.errors", Unit.COUNT, "replays, recoveries or CRC errors of NVLinks", NVIDIA_SMI_Q)
+NVLINK_ACTIVE = Quantity("nvlink.active", Unit.COUNT, "NVLinks that carry data", NVIDIA_SMI_Q)
+NVLINK_INACTIVE = Quantity("nvlink.inactive", Unit.COUNT, "NVLinks that are down", NVIDIA_SMI_Q)
+FABRIC_FAULT = Quantity("nvlink.fabric_fault", Unit.TEXT, "the fabric manager or NVSwitch reports a fault", DMESG)
+PCIE_ERRORS = Quantity("pcie.errors", Unit.COUNT, "PCIe errors the kernel logged (AER)", DMESG)
+PCIE_LIMITED = Quantity("pcie.limited", Unit.TEXT, "the kernel found a PCIe link slower than its device", DMESG)
+ILLEGAL_ACCESS = Quantity(
+    "gpu.illegal_access", Unit.TEXT, "a program reports an illegal address or device assert", DMESG
+)

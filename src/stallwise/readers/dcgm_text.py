@@ -1,0 +1,111 @@
+"""Metrics of the DCGM exporter (Prometheus text): one scrape is one sample of every GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog.hardware import GPU_XID, NVLINK_ERRORS
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.readers._gpu_samples import MIB, GpuSamples
+
+FORMAT = "DCGM exporter"
+
+COLUMNS = {
+    "DCGM_FI_DEV_SM_CLOCK": ("clock_sm_hz", 1e6),
+    "DCGM_FI_DEV_MEM_CLOCK": ("clock_memory_hz", 1e6),
+    "DCGM_FI_DEV_GPU_TEMP": ("temperature_c", 1.0),
+    "DCGM_FI_DEV_MEMORY_TEMP": ("memory_temperature_c", 1.0),
+    "DCGM_FI_DEV_POWER_USAGE": ("power_w", 1.0),
+    "DCGM_FI_DEV_POWER_MGMT_LIMIT": ("power_limit_w", 1.0),
+    "DCGM_FI_DEV_ENFORCED_POWER_LIMIT": ("power_limit_w", 1.0),
+    "DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF": ("power_default_limit_w", 1.0),
+    "DCGM_FI_DEV_GPU_UTIL": ("utilisation_share", 0.01),
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": ("engine_active_share", 1.0),
+    "DCGM_FI_DEV_MEM_COPY_UTIL": ("memory_utilisation_share", 0.01),
+    "DCGM_FI_DEV_FB_USED": ("memory_used_bytes", MIB),
+    "DCGM_FI_DEV_FB_TOTAL": ("memory_total_bytes", MIB),
+    "DCGM_FI_DEV_PCIE_REPLAY_COUNTER": ("pcie_replays", 1.0),
+    "DCGM_FI_DEV_PCIE_LINK_GEN": ("pcie_gen", 1.0),
+    "DCGM_FI_DEV_PCIE_MAX_LINK_GEN": ("pcie_gen_max", 1.0),
+    "DCGM_FI_DEV_PCIE_LINK_WIDTH": ("pcie_width", 1.0),
+    "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH": ("pcie_width_max", 1.0),
+    "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL": ("ecc_corrected", 1.0),
+    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": ("ecc_uncorrected", 1.0),
+    "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL": ("ecc_corrected_ever", 1.0),
+    "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL": ("ecc_uncorrected_ever", 1.0),
+    "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS": ("remapped_correctable", 1.0),
+    "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": ("remapped_uncorrectable", 1.0),
+    "DCGM_FI_DEV_ROW_REMAP_PENDING": ("remap_pending", 1.0),
+    "DCGM_FI_DEV_ROW_REMAP_FAILURE": ("remap_failed", 1.0),
+    "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": ("reasons", 1.0),
+    "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": ("reasons", 1.0),
+    # Cumulative time held down, microseconds (nanoseconds in some versions): only growth between scrapes is used.
+    "DCGM_FI_DEV_POWER_VIOLATION": ("power_violation", 1.0),
+    "DCGM_FI_DEV_THERMAL_VIOLATION": ("thermal_violation", 1.0),
+    "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION": ("board_violation", 1.0),
+}
+LINK_ERRORS = re.compile(r"DCGM_FI_DEV_NVLINK_\w*(?:CRC|REPLAY|RECOVERY)\w*(?:COUNT|ERROR)\w*")
+SAMPLE = re.compile(r"^(DCGM_FI_\w+)\{([^}]*)\}\s+(\S+)(?:\s+(\d+))?")
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Any DCGM field with labels."""
+    return re.search(rb"^DCGM_FI_\w+\{", head, re.MULTILINE) is not None
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """One sample per GPU; a file with several scrapes gives several, told apart by a repeated field."""
+    samples = GpuSamples(artifact.name)
+    rows: dict[tuple[str | None, int], dict[str, float]] = {}
+    names: dict[tuple[str | None, int], str] = {}
+    first_line: dict[tuple[str | None, int], int] = {}
+    scrape = 0.0
+    for line_number, line in enumerate(artifact.lines(), 1):
+        match = SAMPLE.match(line)
+        if not match:
+            continue
+        labels = dict(LABEL.findall(match[2]))
+        if not labels.get("gpu", "").isdigit():
+            continue
+        try:
+            value = float(match[3])
+        except ValueError:
+            continue
+        key = labels.get("Hostname") or labels.get("hostname") or labels.get("instance"), int(labels["gpu"])
+        source = Source(artifact.name, f"line {line_number}")
+        scope = Scope(gpu=key[1], node=key[0])
+        if match[1] == "DCGM_FI_DEV_XID_ERRORS" and value > 0:
+            yield Fact(GPU_XID, value, source, scope, note="reported by DCGM")
+        elif LINK_ERRORS.match(match[1]) and value > 0:
+            yield Fact(NVLINK_ERRORS, value, source, scope, note=match[1])
+        elif match[1] in COLUMNS:
+            column, scale = COLUMNS[match[1]]
+            if column in rows.get(key, {}):
+                _flush(rows, names, first_line, samples, scrape)
+                scrape += 1.0
+            row = rows.setdefault(key, {})
+            row[column] = value * scale
+            first_line.setdefault(key, line_number)
+            names[key] = labels.get("modelName", names.get(key, ""))
+    _flush(rows, names, first_line, samples, scrape)
+    yield from samples.items()
+
+
+def _flush(
+    rows: dict[tuple[str | None, int], dict[str, float]],
+    names: dict[tuple[str | None, int], str],
+    first_line: dict[tuple[str | None, int], int],
+    samples: GpuSamples,
+    scrape: float,
+) -> None:
+    for (node, gpu), values in rows.items():
+        if "utilisation_share" not in values and "engine_active_share" in values:
+            values["utilisation_share"] = values["engine_active_share"]
+        values["time_s"] = scrape
+        samples.add(gpu, values, first_line[node, gpu], name=names.get((node, gpu), ""), node=node)
+    rows.clear()
+    first_line.clear()

@@ -1,0 +1,109 @@
+"""A program used an address it does not own, or a kernel raised an exception: software, not the card.
+
+## What it means
+Xid 13, 31, 32 and 43 report what a program did: an index out of bounds, a freed buffer, a kernel built for other
+shapes, sometimes a bug in a library or the driver. The program's context dies; the GPU is fine.
+
+## Why it costs
+The rank dies, and the others wait for it until their timeout.
+
+## What else looks so
+Uncorrectable memory errors (Xid 48, 63, 64, 94, 95) and a lost GPU (79) also end programs, and say so themselves. The
+same code from one single GPU under many different programs points at that card after all. The line of Python where the
+error shows is rarely where it happened, since launches are asynchronous.
+
+## Fix
+Run once with CUDA_LAUNCH_BLOCKING=1, or compute-sanitizer, to find the kernel; undo the last change of kernels,
+libraries or driver. When many nodes fault alike, compare driver and library versions between good and bad nodes.
+
+## How the gain is found
+Not in seconds: the job runs again.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import Capture
+from stallwise.evidence.catalog.hardware import (
+    DRIVER_VERSION,
+    ILLEGAL_ACCESS,
+    XID_APPLICATION,
+    XID_BUS,
+    XID_MEMORY,
+    XID_NVLINK,
+    XID_SAME_ADDRESS,
+    XID_SPREAD,
+)
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+EXPLAINS = {
+    Symptom.CRASH: 0.2,  # software outnumbers hardware among single-job crashes
+    Symptom.GPU_ERROR: 0.3,
+    Symptom.HANG: 0.03,
+}
+CLUES = (
+    Clue((XID_APPLICATION,), lambda e: True, 20.0, 1.0, "the driver logged a fault that programs cause"),
+    Clue((ILLEGAL_ACCESS,), lambda e: True, 10.0, 1.0, "a program reports an illegal access"),
+)
+SANITIZER = Capture(
+    "the kernel and line that used the bad address",
+    "CUDA_LAUNCH_BLOCKING=1 compute-sanitizer python train.py",
+    "a slow run",
+)
+
+
+@rule()
+def application_fault(evidence: Evidence) -> Finding | None:
+    """Codes that programs cause, with nothing wrong with the card."""
+    codes, words = evidence.all(XID_APPLICATION), evidence.all(ILLEGAL_ACCESS)
+    hardware = evidence.all(XID_BUS) or evidence.all(XID_MEMORY) or evidence.all(XID_NVLINK)
+    if not codes and (not words or hardware):
+        return None
+    because = [Reason.of(str(f.value), f) for f in codes[:3]] + [Reason.of(str(f.value), f) for f in words[:2]]
+    spread = evidence.get(XID_SPREAD)
+    against = []
+    if spread and spread.number > 1:
+        because.append(Reason.of(f"{spread} GPUs fault alike: one program or driver, not {spread} bad cards", spread))
+    drivers = {str(f.value) for f in evidence.all(DRIVER_VERSION)}
+    same = evidence.get(XID_SAME_ADDRESS)
+    if same:
+        because.append(Reason.of("different processes of a machine fault at the same address: driver or library", same))
+    if hardware:
+        against.append(Reason.of("the driver also logged hardware errors", *hardware[:1]))
+    return Finding(
+        headline="A driver or library bug touches addresses that are not mapped"
+        if same
+        else "A program used a bad address: software, not the card",
+        summary=str((codes or words)[0].value),
+        confidence=0.45 if hardware else 0.93 if codes else 0.75,
+        because=tuple(because),
+        against=tuple(against),
+        scope=(codes or words)[0].scope,
+        fixes=_fixes(bool(same) or len(drivers) > 1, drivers),
+        avoid="Do not swap the GPU: it did what it was told.",
+        next=(SANITIZER,),
+        explains=("rank-died-first",),
+        blocking=True,
+    )
+
+
+def _fixes(driver: bool, versions: set[str]) -> tuple[Fix, ...]:
+    find = Fix(
+        "Find the kernel: CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer, then fix or undo the change that brought it.",
+        worth="the job runs again",
+        cost="one slow run",
+    )
+    if not driver:
+        return (find,)
+    listed = f" ({', '.join(sorted(versions))})" if versions else ""
+    return (
+        Fix(
+            f"Compare driver versions of good and bad nodes{listed} and go back to the good one.",
+            worth="all nodes",
+            cost="a reboot",
+        ),
+        find,
+    )

@@ -1,0 +1,90 @@
+"""The driver can no longer reach the GPU: it is lost until a reset or a reboot.
+
+## What it means
+The GPU stopped answering on PCIe (Xid 79), or its own system processor did (Xid 119, 120). Reads return all ones, every
+process on it dies, and nvidia-smi reports the GPU as lost or waits for it.
+
+## Why it costs
+The job on that node is dead, and with it every job it was a rank of. A node that came back once often falls again.
+
+## What else looks so
+A program that crashed with an illegal address leaves the GPU alive. A GPU that was hot or braked before it vanished
+was brought down by heat or power. A driver reload or a container without the device also hides a GPU.
+
+## Fix
+Drain the node and power-cycle it (a warm reset is often not enough). Then in this order: power connectors and
+supplies, seating and riser or cable, temperatures just before, system firmware, driver. Return the card if it repeats.
+
+## How the gain is found
+Not in seconds: the rank is gone. The worth is the job.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import DMESG, NVIDIA_SMI_Q
+from stallwise.evidence.catalog.hardware import (
+    GPU_LOST,
+    GPU_TEMPERATURE,
+    PCIE_ERRORS,
+    PCIE_LIMITED,
+    XID_BUS,
+    XID_CONSEQUENCE,
+)
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+COOL_C = 70.0  # well below any slowdown point
+EXPLAINS = {
+    Symptom.CRASH: 0.06,  # lost GPUs and hosts are a few percent of interruptions in published fleets
+    Symptom.GPU_ERROR: 0.25,
+    Symptom.HANG: 0.03,
+}
+CLUES = (
+    Clue((GPU_LOST,), lambda e: True, 30.0, 1.0, "the driver says the GPU is lost"),
+    Clue((XID_BUS,), lambda e: True, 30.0, 1.0, "the driver logged that the GPU left the bus"),
+)
+
+
+@rule()
+def gpu_fell_off_bus(evidence: Evidence) -> Finding | None:
+    """Xid 79 and its relatives, or the driver's own words that a GPU is lost."""
+    codes, lost = evidence.all(XID_BUS), evidence.all(GPU_LOST)
+    if not codes and not lost:
+        return None
+    because = [Reason.of(str(f.value), f) for f in codes[:3]] + [Reason.of(str(f.value), f) for f in lost[:2]]
+    clues = []
+    temperatures = evidence.all(GPU_TEMPERATURE)
+    if temperatures and max(f.number for f in temperatures) < COOL_C:
+        clues.append(Reason.of(f"heat: it was at {max(temperatures, key=lambda f: f.number)}", *temperatures[:1]))
+    if quiet := [f for f in evidence.all(PCIE_ERRORS) if f.number == 0]:
+        clues.append(Reason.of("the link: no PCIe errors were counted", *quiet))
+    because += [
+        Reason.of(f"its PCIe link was slower than the card: {f.value}", f) for f in evidence.all(PCIE_LIMITED)[:1]
+    ]
+    follows = [Reason.of(f"{f.value}: follows the loss", f) for f in evidence.all(XID_CONSEQUENCE)[:2]]
+    first = (codes or lost)[0]
+    return Finding(
+        headline="A GPU fell off the bus: the driver lost it" if codes else "The driver cannot reach a GPU",
+        summary=str(first.value),
+        confidence=0.96 if codes else 0.85,
+        because=tuple(because),
+        against=tuple(clues),
+        scope=first.scope,
+        fixes=(
+            Fix("Drain the node and power-cycle it.", worth="the GPU comes back", cost="minutes"),
+            Fix(
+                "Check power connectors and supplies, seating, riser or cable, then system firmware and driver.",
+                worth="it stays",
+                cost="hands on the machine",
+            ),
+            Fix("Return the card if it falls off again in another slot.", cost="a replacement"),
+        ),
+        not_here=tuple(follows),
+        avoid="Do not debug the program: its CUDA errors are the consequence of a missing device.",
+        next=(DMESG, NVIDIA_SMI_Q),
+        explains=("rank-died-first", "application-fault", "gpu-memory-errors"),
+        blocking=True,
+    )

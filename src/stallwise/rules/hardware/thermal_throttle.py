@@ -1,0 +1,145 @@
+"""Clocks fall because the GPU or its memory is too hot.
+
+## What it means
+The driver or the card itself lowers the clock until the temperature stops rising. The reason bits "SW thermal
+slowdown" (the driver) and "HW thermal slowdown" (the card) say so; the core, the memory or the board may be the hot
+part, and on consumer cards the memory's temperature cannot be read at all.
+
+## Why it costs
+Compute-bound work slows in proportion to the clock, and in a job with collectives every other GPU waits for the hot
+one.
+
+## What else looks so
+A software power cap at the normal limit lowers clocks too, and is how the card is meant to work. Low clocks at idle
+are normal. A GPU that is cool, draws little and still clocks low has a lowered power limit or locked clocks.
+
+## Fix
+Move work off the node, then find what cools badly: fan, blocked airflow, dust, dried-out pads, inlet temperature.
+Until then a lower power limit keeps the clock steady at a higher average.
+
+## How the gain is found
+The clock it could hold (its own best, or its neighbours') against the clock it holds; compute-bound work gains that
+ratio, memory-bound work little.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import NVIDIA_SMI, NVIDIA_SMI_Q
+from stallwise.evidence.catalog.hardware import (
+    GPU_CLOCK,
+    GPU_CLOCK_BEHIND,
+    GPU_CLOCK_FALL,
+    GPU_HW_SLOWDOWN_SHARE,
+    GPU_HW_THERMAL_SHARE,
+    GPU_POWER_BRAKE_SHARE,
+    GPU_SAMPLES,
+    GPU_SLOWDOWN_TEMPERATURE,
+    GPU_SW_THERMAL_SHARE,
+    GPU_TEMPERATURE,
+)
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+NOTICEABLE = 0.1  # of loaded samples; a touch of the limit now and then is how boost works
+HOT_C = 87.0  # data-centre and consumer cards alike start to slow between 83 and 95 degrees
+LOWER = 0.05  # of the clock; smaller differences lie between healthy cards
+EXPLAINS = {
+    Symptom.SUDDEN_SLOWDOWN: 0.12,  # Meta's Llama 3 report: clocks moved 1 to 2% with the time of day; failures of cooling are rarer
+    Symptom.GRADUAL_SLOWDOWN: 0.08,
+    Symptom.SLOW_STEP: 0.03,
+}
+CLUES = (
+    Clue(
+        (GPU_TEMPERATURE,),
+        lambda e: any(f.number >= HOT_C for f in e.all(GPU_TEMPERATURE)),
+        6.0,
+        0.4,
+        "a GPU is as hot as its slowdown point",
+        "no GPU is hot",
+    ),
+    Clue(
+        (GPU_CLOCK_FALL,),
+        lambda e: any(f.number > LOWER for f in e.all(GPU_CLOCK_FALL)),
+        3.0,
+        0.5,
+        "clocks under load fell over time",
+        "clocks hold steady",
+    ),
+)
+
+
+@rule(GPU_SAMPLES)
+def thermal_throttle(evidence: Evidence) -> Finding | None:
+    """Thermal reason bits under load, or a card at its slowdown point with a lower clock."""
+    hot = [f for f in _candidates(evidence) if _thermal(evidence, f)]
+    if not hot:
+        return None
+    worst = max(hot, key=lambda f: f.number)
+    labels = worst.scope.to_dict()
+    because = [Reason.of(f"thermal slowdown in {worst.number:.0%} of the samples under load on {_name(worst)}", worst)]
+    temperature = evidence.get(GPU_TEMPERATURE, **labels)
+    clock = evidence.get(GPU_CLOCK, **labels)
+    lower = _loss(evidence, labels)
+    cool_core = temperature is not None and temperature.number < HOT_C - 8
+    if temperature:
+        hidden = ": cool, so memory or board is the hot part" if cool_core else ""
+        because.append(Reason.of(f"core at {temperature}{hidden}", temperature))
+    if clock:
+        because.append(Reason.of(f"clock under load {clock}, {lower:.0%} below what it could hold", clock))
+    return Finding(
+        headline=f"{_name(worst)} is too hot and clocks {lower:.0%} lower"
+        if lower > LOWER
+        else f"{_name(worst)} is held back by heat",
+        confidence=0.95 if lower > LOWER else 0.8,
+        because=tuple(because),
+        scope=worst.scope,
+        fixes=(
+            Fix(
+                "Drain the node and restore its cooling: fans, airflow, dust, thermal pads, inlet temperature.",
+                worth=f"up to {lower / max(1 - lower, 0.01):.0%} more clock",
+                cost="hands on the machine",
+            ),
+            Fix(
+                "Lower the power limit until it is repaired: nvidia-smi -pl WATT",
+                worth="a steady clock",
+                cost="a few %",
+            ),
+        ),
+        avoid="Do not reset the GPU or reinstall the driver: the bit reports a temperature, not an error.",
+        next=(NVIDIA_SMI, NVIDIA_SMI_Q),
+        explains=("gpu-fell-off-bus", "straggler-rank"),
+    )
+
+
+def _candidates(evidence: Evidence) -> list[Fact]:
+    """The stronger of the two thermal shares of each GPU."""
+    best: dict[object, Fact] = {}
+    for fact in [*evidence.all(GPU_SW_THERMAL_SHARE), *evidence.all(GPU_HW_THERMAL_SHARE)]:
+        if fact.scope not in best or fact.number > best[fact.scope].number:
+            best[fact.scope] = fact
+    for fact in evidence.all(GPU_HW_SLOWDOWN_SHARE):
+        # "HW slowdown" alone is heat or the power brake; at the slowdown temperature it is heat.
+        labels = fact.scope.to_dict()
+        brake = evidence.value(GPU_POWER_BRAKE_SHARE, 0.0, **labels)
+        limit = evidence.value(GPU_SLOWDOWN_TEMPERATURE, HOT_C, **labels)
+        heat = evidence.value(GPU_TEMPERATURE, 0.0, **labels)
+        if brake == 0 and heat >= limit - 3 and fact.number > best.get(fact.scope, fact).number - 1e-9:
+            best[fact.scope] = fact
+    return list(best.values())
+
+
+def _thermal(evidence: Evidence, fact: Fact) -> bool:
+    return fact.number >= NOTICEABLE
+
+
+def _loss(evidence: Evidence, labels: dict[str, object]) -> float:
+    return max(evidence.value(GPU_CLOCK_BEHIND, 0.0, **labels), evidence.value(GPU_CLOCK_FALL, 0.0, **labels))
+
+
+def _name(fact: Fact) -> str:
+    node = f" of {fact.scope.node}" if fact.scope.node else ""
+    return f"GPU {fact.scope.gpu}{node}"
