@@ -16,20 +16,23 @@ BUG = 4
 
 
 class Commands(click.Group):
-    """Lists the files beside this one; a command's first docstring line is its help, read without importing it."""
+    """Lists the files of a folder; a command's first docstring line is its help, read without importing it."""
+
+    folder = HERE
+    package = __name__
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(p.stem.replace("_", "-") for p in HERE.glob("*.py") if not p.stem.startswith("_"))
+        return sorted(p.stem.replace("_", "-") for p in self.folder.glob("*.py") if not p.stem.startswith("_"))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         stem = name.replace("-", "_")
-        if not (HERE / f"{stem}.py").is_file():
+        if stem.startswith("_") or not (self.folder / f"{stem}.py").is_file():
             return None
-        command: click.Command = import_module(f"{__name__}.{stem}").command
+        command: click.Command = import_module(f"{self.package}.{stem}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, _first_line(HERE / f"{name.replace('-', '_')}.py")) for name in self.list_commands(ctx)]
+        rows = [(name, _first_line(self.folder / f"{name.replace('-', '_')}.py")) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from stallwise.errors import BadRequest
+from stallwise.specs.cluster import Cluster
 
 
 class Wiring(Enum):
@@ -40,9 +41,12 @@ NVLINK2 = Link("nvlink2", 150e9, 0.84, 12e-6, 1.4e-6)  # V100: not measured, sca
 NVLINK3 = Link("nvlink3", 300e9, 0.84, 11.0e-6, 1.30e-6)
 NVLINK4 = Link("nvlink4", 450e9, 0.93, 6.1e-6, 0.96e-6)
 NVLINK5 = Link("nvlink5", 900e9, 0.875, 9.25e-6, 1.34e-6)
-PCIE4 = Link("pcie4", 26e9, 0.80, 6.5e-6, 2.0e-6)
-PCIE5 = Link("pcie5", 52e9, 0.80, 6.5e-6, 2.0e-6)
-LINKS = (NVLINK2, NVLINK3, NVLINK4, NVLINK5, PCIE4, PCIE5)
+PCIE3 = Link("pcie3", 16e9, 0.65, 5.0e-6, 1.5e-6)
+PCIE4 = Link("pcie4", 32e9, 0.65, 5.0e-6, 1.5e-6)
+PCIE5 = Link("pcie5", 64e9, 0.65, 5.0e-6, 1.5e-6)
+LINKS = (NVLINK2, NVLINK3, NVLINK4, NVLINK5)
+HOST_LINKS = (PCIE3, PCIE4, PCIE5)
+BRIDGE_EFFICIENCY_SHARE = 0.65  # two bridged cards: 183 of 300 and 190 of 300 GB/s (Vidur's pairwise profiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Fabric:
     link: Link
     gpus_per_domain: int = 8
     wiring: Wiring = Wiring.SWITCH
+    host_byte_per_s: float = 64e9  # PCIe per GPU and direction: how pairs and switchless cards meet
     in_switch_reduction: bool = False  # NVLS: the NVSwitch adds up and multicasts (third generation and later)
     nic_byte_per_s: float = 50e9  # per GPU and direction: 400 Gb/s
     nic_efficiency_share: float = 0.94  # 46-48 of 50 GB/s are seen on InfiniBand (NVIDIA/nccl-tests #212, #290)
@@ -78,9 +83,10 @@ class Fabric:
         return max((lv.oversubscription_ratio for lv in self.levels if gpus > lv.gpus), default=1.0)
 
 
-def link_like(byte_per_s: float) -> Link:
+def link_like(byte_per_s: float, *, host: bool = False) -> Link:
     """The known generation nearest to a rate, at exactly that rate."""
-    nearest = min(LINKS, key=lambda link: abs(link.byte_per_s - byte_per_s) / link.byte_per_s)
+    known = HOST_LINKS if host else LINKS
+    nearest = min(known, key=lambda link: abs(link.byte_per_s - byte_per_s) / link.byte_per_s)
     return replace(nearest, byte_per_s=byte_per_s)
 
 
@@ -89,13 +95,37 @@ def fabric_for(
 ) -> Fabric:
     """A switched fabric from the three rates people know; NVLS where the link's generation has it."""
     link = link_like(link_byte_per_s)
-    switched = link.name.startswith("nvlink")
     return Fabric(
         link=link,
         gpus_per_domain=gpus_per_domain,
-        wiring=Wiring.SWITCH if switched else Wiring.HOST,
-        in_switch_reduction=link.name in ("nvlink4", "nvlink5"),
+        in_switch_reduction=link.name in REDUCING_LINKS,
         nic_byte_per_s=nic_byte_per_s,
+        levels=levels,
+    )
+
+
+REDUCING_LINKS = ("nvlink4", "nvlink5")  # the NVSwitches of Hopper and later add up in the switch
+CARDS_WITHOUT_SWITCH = ("pcie", "nvl", "a40", "a6000")  # sold as cards: a bridge joins two of them at most
+
+
+def fabric_of(cluster: Cluster) -> Fabric:
+    """What a cluster's description says about its network."""
+    card = cluster.gpu
+    bridged = card.nvlink_byte_per_s > 0 and any(word in card.name for word in CARDS_WITHOUT_SWITCH)
+    switched = card.nvlink_byte_per_s > 0 and not bridged
+    levels: tuple[Level, ...] = ()
+    if cluster.pod_gpus and cluster.oversubscription_ratio > 1:
+        levels = (Level(cluster.pod_gpus, cluster.oversubscription_ratio),)
+    link = link_like(card.nvlink_byte_per_s) if card.nvlink_byte_per_s else link_like(card.pcie_byte_per_s, host=True)
+    if bridged:
+        link = replace(link, efficiency_share=BRIDGE_EFFICIENCY_SHARE)
+    return Fabric(
+        link=link,
+        gpus_per_domain=cluster.domain if switched else min(cluster.domain, cluster.gpus_per_node),
+        wiring=Wiring.SWITCH if switched else Wiring.PAIRS if bridged else Wiring.HOST,
+        host_byte_per_s=card.pcie_byte_per_s,
+        in_switch_reduction=switched and card.vendor.lower() == "nvidia" and link.name in REDUCING_LINKS,
+        nic_byte_per_s=cluster.nic_byte_per_s,
         levels=levels,
     )
 

@@ -38,8 +38,19 @@ class Group:
         """What a ring of large messages gets per GPU inside a domain."""
         fabric = self.fabric
         if fabric.wiring is Wiring.PAIRS and self.per_domain > 2:
-            return PCIE_BETWEEN_PAIRS
-        return fabric.link.byte_per_s * fabric.link.efficiency_share
+            return BETWEEN_PAIRS_SHARE * fabric.host_byte_per_s
+        rate = fabric.link.byte_per_s * fabric.link.efficiency_share
+        if fabric.wiring is Wiring.HOST and self.per_domain > 2:
+            # One path through the host carries everybody's traffic, and from five cards on it crosses the sockets.
+            crossing = SOCKET_CROSSING_RATIO if self.per_domain > CARDS_PER_SOCKET else 1.0
+            return rate / self.per_domain / crossing
+        return rate
+
+    @property
+    def copy_byte_per_s(self) -> float:
+        """How fast a rank copies or reduces its own shard: the SMs of the collective do it, not the link."""
+        floor = SLOWEST_COPY_BYTE_PER_S
+        return OWN_SHARD_RATE_RATIO * max(self.fabric.link.byte_per_s * self.fabric.link.efficiency_share, floor)
 
     @property
     def nic_byte_per_s(self) -> float:
@@ -64,8 +75,11 @@ class Parts:
         return self.latency_s + self.wire_s + self.filling_s
 
 
-# A ring through two bridged pairs passes PCIe twice; an x16 gen-4 slot moves about this much while both ways are busy.
-PCIE_BETWEEN_PAIRS = 24e9
+# A ring through two bridged pairs crosses PCIe between them: 24 of 32 and 48 of 64 GB/s in Vidur's pairwise profiles.
+BETWEEN_PAIRS_SHARE = 0.75
+CARDS_PER_SOCKET = 4
+SOCKET_CROSSING_RATIO = 1.7  # eight L40S reach 1.2-2.0 GB/s each where four reach 4.7 (aiconfigurator's tables)
+SLOWEST_COPY_BYTE_PER_S = 200e9  # even a few SMs of a PCIe card move this much inside its own memory
 
 # Fitted on the same tables as the links (see topology.Link); one value for all generations.
 LOW_LATENCY_RATE_SHARE = 0.25  # LL spends half of each word on a flag and moves little per step

@@ -12,8 +12,9 @@ NAME = "pairwise"
 AUTOMATIC = True
 SETUP_S = 3.0e-6  # beyond a ring's launch: one channel per peer is posted
 RATE_SHARE = 0.87  # of a ring's rate: n-1 flows share the SMs' copy loops
-OWN_SHARD_RATE_RATIO = 2.1  # the local part is a plain copy
+OWN_SHARD_RATE_RATIO = 1.6  # against a ring: the local part is a plain copy
 FILLING_SHARE = 0.8  # of the geometric mean of latency and wire time
+SINGLE_FILLING_SHARE = 0.25  # one peer, one direction: little to fill
 NETWORK_SETUP_SHARE = 0.05  # of a network step per further peer: requests are posted together, completions are not
 
 
@@ -34,7 +35,8 @@ def cost(op: Op, size_bytes: float, group: Group) -> Parts | None:
     start_s = fabric.link.launch_s + (SETUP_S if op is Op.ALL_TO_ALL else 0.0)
     if leaves:
         start_s += fabric.nic_hop_s * (1 + NETWORK_SETUP_SHARE * (n - local - 1))
-    wire_s = max(link_s, network_s) + own_bytes / (OWN_SHARD_RATE_RATIO * link_rate)
-    filling_s = FILLING_SHARE * (start_s * wire_s) ** 0.5
+    wire_s = max(link_s, network_s) + own_bytes / (OWN_SHARD_RATE_RATIO * group.copy_byte_per_s)
+    filling_share = SINGLE_FILLING_SHARE if op is Op.SEND_RECV else FILLING_SHARE
+    filling_s = filling_share * (start_s * wire_s) ** 0.5
     limit = "latency" if start_s > wire_s else "network" if network_s > link_s else "link"
     return Parts(start_s, wire_s, filling_s, "Simple", limit)

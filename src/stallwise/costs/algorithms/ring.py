@@ -7,7 +7,7 @@ one ring per card, so a domain's cards add up.
 
 from __future__ import annotations
 
-from stallwise.costs.algorithms._parts import OWN_SHARD_RATE_RATIO, Group, Op, Parts, best, bulk, low_latency
+from stallwise.costs.algorithms._parts import Group, Op, Parts, best, bulk, low_latency
 
 NAME = "ring"
 AUTOMATIC = True
@@ -22,7 +22,7 @@ def cost(op: Op, size_bytes: float, group: Group) -> Parts | None:
     n, domains, fabric = group.ranks, group.domains, group.fabric
     whole = op in (Op.BROADCAST, Op.REDUCE)  # a chain: every link carries all of it, chunk after chunk
     sent_bytes = size_bytes if whole else passes * (n - 1) / n * size_bytes
-    own_s = 0.0 if whole else size_bytes / n / (OWN_SHARD_RATE_RATIO * group.link_byte_per_s)
+    own_s = 0.0 if whole else size_bytes / n / group.copy_byte_per_s
     link_s = sent_bytes / group.link_byte_per_s
     network_s = 0.0 if domains < 2 else sent_bytes / (group.per_domain * group.nic_byte_per_s)
     if group.per_domain == 1:

@@ -1,0 +1,1 @@
+"""Sub-commands of `stallwise plan`: one per file, imported only when called."""

@@ -1,0 +1,35 @@
+"""Compare predictions with a table of published or measured runs."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command(
+    epilog="Example: stallwise plan validate collectives.csv --kind collectives --json",
+)
+@click.argument("file", type=click.Path())
+@click.option("--kind", required=True, help="Which table it is: collectives, bubbles, training, memory...")
+@click.option("--calibrate", default=0, show_default=True, help="Use the first N rows of each source, score the rest.")
+@click.option("--rows", "show_rows", is_flag=True, help="Show every row.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures and every row as JSON.")
+def command(file: str, kind: str, calibrate: int, show_rows: bool, as_json: bool) -> None:
+    """Predict every row of FILE without looking at its measured columns and say how close it came."""
+    from stallwise.errors import BadRequest
+    from stallwise.search.scoring import read_rows, summary
+    from stallwise.search.validation import kind_named
+
+    if calibrate < 0:
+        raise BadRequest("--calibrate cannot be negative", hint="0 predicts every row blind")
+    module = kind_named(kind)
+    rows = read_rows(file)
+    scored = module.validate(rows, calibrate)
+    figures = summary(kind, len(rows), scored)
+    if as_json:
+        click.echo(json.dumps(figures, indent=2, ensure_ascii=False))
+        return
+    from stallwise.render.validation import to_text
+
+    click.echo(to_text(figures, rows=show_rows))

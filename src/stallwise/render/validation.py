@@ -1,0 +1,40 @@
+"""The figures of `plan validate` for a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def to_text(figures: dict[str, Any], *, rows: bool = False) -> str:
+    """A line over all, a line per source, and on request a line per row."""
+    lines = [
+        f"{figures['kind']}: {figures['predicted']} of {figures['rows']} rows predicted",
+        f"  {'':38} {'rows':>5} {'median':>8} {'mean':>8} {'bias':>8} {'inside 90%':>11}",
+        _line("all", figures),
+    ]
+    lines += [_line(name, part) for name, part in figures["by_source"].items()]
+    if rows:
+        lines += ["", *(_row(row) for row in figures["per_row"])]
+    return "\n".join(lines)
+
+
+def _line(name: str, part: dict[str, Any]) -> str:
+    cells = [_pct(part[key]) for key in ("median_abs_pct", "mean_abs_pct", "bias_pct")]
+    inside = part["inside_interval_share"]
+    text = f"  {name[:38]:38} {part['predicted']:>5} " + " ".join(f"{cell:>8}" for cell in cells)
+    text += f" {'-' if inside is None else f'{inside:.0%}':>11}"
+    if "worst_abs_points" in part:
+        text += f"   mean {part['mean_abs_points']:.2f}, worst {part['worst_abs_points']:.2f} points"
+    return text
+
+
+def _row(row: dict[str, Any]) -> str:
+    if row["predicted"] is None:
+        return f"  {row['row_id']:10} {row['source'][:30]:30} not predicted: {row['note']}"
+    error = f"{row['error_points']:+.2f} points" if "error_points" in row else _pct(row["error_pct"])
+    measured = "?" if row["measured"] is None else f"{row['measured']:.6g}"
+    return f"  {row['row_id']:10} {row['source'][:30]:30} {row['predicted']:.6g} against {measured}  {error}"
+
+
+def _pct(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.1f}%" if value < 0 else f"{value:.1f}%"

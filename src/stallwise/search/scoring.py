@@ -1,0 +1,102 @@
+"""How close predictions came: the figures of `plan validate`, the same for every kind of table."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from stallwise.errors import UnreadableInput
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One row: what was predicted, with its interval, and what was measured."""
+
+    row_id: str
+    source: str
+    metric: str  # what is compared, with its unit: "time_s", "bubble_share"
+    measured: float | None
+    predicted: float | None = None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""  # why it was not predicted, or what was assumed
+
+    @property
+    def error_pct(self) -> float | None:
+        """Signed, in percent of the measured value."""
+        if self.predicted is None or not self.measured:
+            return None
+        return 100 * (self.predicted / self.measured - 1)
+
+    @property
+    def error_points(self) -> float | None:
+        """For shares: the difference in percentage points."""
+        if self.predicted is None or self.measured is None or not self.metric.endswith("_share"):
+            return None
+        return 100 * (self.predicted - self.measured)
+
+
+def read_rows(path: str | Path) -> list[Row]:
+    """The rows of a CSV file as text."""
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as stream:
+            rows = [
+                {k: v or "" for k, v in row.items() if isinstance(k, str) and not isinstance(v, list)}
+                for row in csv.DictReader(stream)
+            ]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UnreadableInput(f"{path} is not a readable CSV file: {error}", hint="give a CSV with a header") from None
+    if not rows:
+        raise UnreadableInput(f"{path} has no rows", hint="give a CSV with a header and at least one row")
+    return rows
+
+
+def number(row: Row, name: str) -> float | None:
+    """A cell as a number; None where empty or not one."""
+    try:
+        value = float(row.get(name, ""))
+    except ValueError:
+        return None
+    return value if value == value and abs(value) != float("inf") else None
+
+
+def summary(kind: str, rows: int, scored: Sequence[Scored]) -> dict[str, Any]:
+    """The figures over all rows and by source."""
+    sources = sorted({s.source for s in scored})
+    return {
+        "kind": kind,
+        "rows": rows,
+        **_figures(scored),
+        "by_source": {name: _figures([s for s in scored if s.source == name]) for name in sources},
+        "per_row": [
+            {**asdict(s), "error_pct": s.error_pct}
+            | ({"error_points": s.error_points} if s.error_points is not None else {})
+            for s in scored
+        ],
+    }
+
+
+def _figures(scored: Sequence[Scored]) -> dict[str, Any]:
+    found = [s for s in scored if s.predicted is not None and s.measured is not None]
+    errors = [e for s in found if (e := s.error_pct) is not None]
+    points = [e for s in found if (e := s.error_points) is not None]
+    inside = [s.low <= s.measured <= s.high for s in found if s.low is not None and s.high is not None and s.measured]
+    figures: dict[str, Any] = {
+        "predicted": len(found),
+        "mean_abs_pct": fmean(map(abs, errors)) if errors else None,
+        "median_abs_pct": median(map(abs, errors)) if errors else None,
+        "bias_pct": fmean(errors) if errors else None,
+        "inside_interval_share": fmean(inside) if inside else None,
+    }
+    if points:
+        figures |= {
+            "mean_abs_points": fmean(map(abs, points)),
+            "worst_abs_points": max(map(abs, points)),
+        }
+    return figures
