@@ -1,0 +1,17 @@
+"""Inside the user's job: four verbs, standard library only, and nothing at all when off.
+
+    import stallwise
+    stallwise.start("run/")                 # or run the script under `stallwise run --`
+    for batch in stallwise.steps(loader):   # each pass is a step; the wait for the batch is timed
+        with stallwise.span("forward"):
+            loss = model(batch)
+        stallwise.gauge("loss_scale", scale)
+
+Whatever goes wrong in here, the job goes on as without us. Old Pythons down to 3.9 are tolerated in this package.
+"""
+
+from __future__ import annotations
+
+from stallwise.instrument.verbs import gauge, mark, recording, span, start, step, steps, stop
+
+__all__ = ["gauge", "mark", "recording", "span", "start", "step", "steps", "stop"]
