@@ -86,6 +86,7 @@ class Recorder:
     def mark(self, name: str, note: str = "") -> None:
         """An instant worth remembering."""
         self.writer.put({"k": "mark", "name": name, "note": note, "n": self.number, "t": self.wall()})
+        self.writer.begin()
 
     def gauge(self, name: str, value: float) -> None:
         """A number that belongs to the current step."""
@@ -105,6 +106,7 @@ class Recorder:
             line["m"] = self.gauges
             self.gauges = {}
         self.writer.put(line)
+        self.writer.begin()
         self.spans = {}
         self.last_end = now
         if self.device is not None:

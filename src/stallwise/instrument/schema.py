@@ -1,13 +1,13 @@
 """The lines of a record file: one JSON object a line, keys kept short since a run writes one line a step for days.
 
     {"k": "run",  "v": 1, "rank": 0, "world": 8, "pid": ..., "host": "...", "t": epoch_s, "env": {...}}
-    {"k": "step", "n": 12, "t": epoch_s, "d": seconds, "s": {"forward": host_s}, "g": {"forward": device_s}, "m": {...}}
+    {"k": "step", "n": 12, "t": epoch_s, "d": seconds, "s": {"forward": host_s}, "m": {...}}
     {"k": "mark", "name": "...", "n": 12, "t": epoch_s, "note": "..."}
     {"k": "stack", "n": 12, "t": epoch_s, "text": "..."}        every thread, when no step ended for too long
     {"k": "end",  "n": 12, "t": epoch_s, "why": "exit" | "exception" | "signal 15"}
 
-Times are seconds. `s` holds host seconds by stage, `g` device seconds by stage (written one or more steps late: a line
-{"k": "gpu", "n": 11, "g": {...}} follows when the events of step 11 have passed), `m` gauges. A torn last line is normal.
+Times are seconds. `s` holds host seconds by stage, `m` gauges. Device seconds by stage follow in a line of their own,
+{"k": "gpu", "n": 11, "g": {...}}, when the events of step 11 have passed. A torn last line is normal.
 """
 
 VERSION = 1

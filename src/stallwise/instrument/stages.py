@@ -1,8 +1,8 @@
 """Finds the stages of a plain PyTorch loop by itself: loader, copies, forward, backward, gradient sync, optimizer.
 
-Only outermost calls on the main thread count; whatever no stage covers is side work. Each hook is a public one of PyTorch or
-a wrapper that steps aside while torch.compile traces, so the user's program computes exactly what it computed before. A step
-ends when the first optimizer seen has stepped (or, where none ever steps, at the next batch).
+Only outermost calls on the main thread count; whatever no stage covers is side work. Each hook is a public one of
+PyTorch or a wrapper that steps aside while torch.compile traces, so the user's program computes exactly what it did
+before. A step ends when the first optimizer seen has stepped (or, where none ever steps, at the next batch).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Finder:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != self._name:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         import importlib.util
 
         spec = importlib.util.find_spec(name)
@@ -97,6 +97,7 @@ class Stages:
         if self.stage is not None or threading.get_ident() != self.main:
             return False
         self.stage = stage
+        self.recorder.writer.begin()
         device = self.recorder.device
         self._event = device.stamp() if device is not None else None
         self._begin = self.recorder.now()
@@ -143,7 +144,7 @@ class Stages:
 
         register_optimizer_step_pre_hook(self._before_optimizer)
         register_optimizer_step_post_hook(self._after_optimizer)
-        iterator = dataloader._BaseDataLoaderIter
+        iterator: Any = dataloader._BaseDataLoaderIter
         iterator.__next__ = self._loading(iterator.__next__)
         distributed = sys.modules.get("torch.distributed")
         for name in COLLECTIVES:
@@ -152,7 +153,7 @@ class Stages:
                 setattr(distributed, name, self.timed(schema.GRADIENT_SYNC, call))
 
     def _copying(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Copies between the batch and the first forward are the step's H2D; any other `.to` is none of our business."""
+        """Copies between the batch and the first forward are the step's H2D; any other `.to` is not our business."""
         timed = self.timed(schema.H2D, call)
 
         @functools.wraps(call)
@@ -194,7 +195,7 @@ class Stages:
         """Finds the outermost modules that own the optimizer's parameters and times their forward."""
         torch = sys.modules["torch"]
         trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        modules = [m for m in gc.get_objects() if isinstance(m, torch.nn.Module)]
+        modules = [m for m in gc.get_objects() if issubclass(type(m), torch.nn.Module)]
         inside = {id(child) for m in modules for child in m.children()}
         for module in modules:
             if id(module) in inside or getattr(module, "_compiled_call_impl", None) is not None:

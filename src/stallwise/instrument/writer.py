@@ -1,7 +1,7 @@
 """Appends lines to this rank's own file from a background thread: crash-safe, bounded, silent when the disk is not.
 
-The training thread only appends to a deque (about 50 ns). The thread wakes twice a second, so a kill loses at most the last
-half second. Each batch of lines is one write to a file opened for appending: a crash can tear only the last line.
+The training thread only appends to a deque (about 50 ns). The thread wakes twice a second, so a kill loses at most the
+last half second. Each batch of lines is one write to a file opened for appending: a crash can tear only the last line.
 """
 
 from __future__ import annotations
@@ -35,16 +35,15 @@ class Writer:
         self._thread: Optional[threading.Thread] = None
 
     def put(self, line: Dict[str, Any]) -> None:
-        """Takes a line; the first one opens the file, so a process that never trains leaves no trace."""
-        if self.broken or self._pid != os.getpid():  # a forked loader worker must not write its parent's record
-            return
-        self.lines.append(line)
-        if self._thread is None:
-            self._start()
+        """Takes a line. Nothing reaches the disk before `begin`."""
+        if not self.broken and self._pid == os.getpid():  # a forked loader worker must not write its parent's record
+            self.lines.append(line)
 
-    def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="stallwise-writer", daemon=True)
-        self._thread.start()
+    def begin(self) -> None:
+        """Something is being trained: from now on lines are written. A process that never trains leaves no file."""
+        if self._thread is None and not self.broken and self._pid == os.getpid():
+            self._thread = threading.Thread(target=self._run, name="stallwise-writer", daemon=True)
+            self._thread.start()
 
     def _run(self) -> None:
         while not self._stopping:
@@ -92,6 +91,8 @@ class Writer:
         """Flushes and lets the thread end."""
         self._stopping = True
         self._wake.set()
+        if self._thread is None:  # nothing was ever trained here
+            return
         self.flush()
         if self._file is not None and self._pid == os.getpid():
             try:

@@ -1,0 +1,69 @@
+"""Run a job with the recorder inside it and keep what it leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import click
+
+
+def options(command: Any) -> Any:
+    """What `record` and `run` share."""
+    for option in (
+        click.argument("command_line", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND..."),
+        click.option("--light", is_flag=True, help="Stage timers only: no profiler, almost no cost."),
+        click.option("--steps", metavar="A:B", help="Profile these steps (default 10:13)."),
+        click.option(
+            "-o", "--output", "folder", default=None, help="Folder for the bundle (default stallwise_run/TIME)."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True},
+    epilog="Examples: stallwise record -- python train.py; stallwise record -- torchrun --nproc-per-node 8 train.py",
+)
+@options
+@click.option("--json", "as_json", is_flag=True, help="Say where the bundle is as JSON.")
+def command(command_line: tuple[str, ...], light: bool, steps: str | None, folder: str | None, as_json: bool) -> None:
+    """Run COMMAND unchanged, record a few steps of every rank, and keep logs, GPU samples and dumps in one folder."""
+    code, where = record(command_line, light=light, steps=steps, folder=folder)
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"bundle": where, "exit_code": code}))
+    else:
+        click.echo(f"stallwise: recorded into {where}; next: stallwise diagnose {where}", err=True)
+    leave(code)
+
+
+def record(command_line: tuple[str, ...], *, light: bool, steps: str | None, folder: str | None) -> tuple[int, str]:
+    """The job's exit code and the bundle's folder."""
+    import time
+
+    from stallwise.errors import BadRequest
+    from stallwise.instrument.launch import launch
+    from stallwise.instrument.profile_window import parse_steps
+
+    try:
+        first, last = parse_steps(steps)
+    except ValueError as error:
+        raise BadRequest(f"'{steps}' is not a range of steps", hint="write it like --steps 10:14") from error
+    if not 0 < first <= last:
+        raise BadRequest(f"steps {first} to {last} make no range", hint="write it like --steps 10:14")
+    where = folder or time.strftime("stallwise_run/%Y%m%d-%H%M%S")
+    return launch(command_line, where, steps, light), where
+
+
+def leave(code: int) -> None:
+    """Ends as the job ended: the same exit code, or the same signal."""
+    sys.stdout.flush()
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
