@@ -9,7 +9,7 @@ from stallwise.cli.record import leave, options, record
 
 @click.command(
     context_settings={"ignore_unknown_options": True},
-    epilog="Examples: stallwise run -- python train.py; stallwise run --steps 20:24 -- torchrun --nproc-per-node 8 train.py",
+    epilog="Examples: stallwise run -- python train.py; stallwise run -- torchrun --nproc-per-node 8 train.py",
 )
 @options
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")

@@ -1,7 +1,7 @@
 """Device time without a sync: CUDA events put into the stream now and read when they have long passed.
 
-Launches are asynchronous, so a host timer around `forward` sees 8 ms of a 58 ms step. Events are stamped by the device as it
-gets there; asking `query()` later costs about a microsecond and never waits.
+Launches are asynchronous, so a host timer around `forward` sees 8 ms of a 58 ms step. Events are stamped by the device as
+it gets there; asking `query()` later costs about a microsecond and never waits.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""One habit that costs per file; see stallwise.lint."""
