@@ -13,6 +13,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from stallwise.findings.rule import Rule
+from stallwise.findings.symptom import Symptom
 
 
 @cache
@@ -33,7 +34,7 @@ def all_rules() -> tuple[Rule, ...]:
 def _whole(name: str, modules: list[ModuleType]) -> Rule:
     rule = getattr(modules[0], name)
     assert isinstance(rule, Rule), f"{modules[0].__name__} must define the rule {name}"
-    explains: dict[object, float] = {}
+    explains: dict[Symptom, float] = {}
     for module in modules:
         explains.update(getattr(module, "EXPLAINS", {}))
         rule = replace(rule, clues=(*rule.clues, *getattr(module, "CLUES", ())))

@@ -1,0 +1,117 @@
+"""From stated numbers to what they imply about kernels, collectives, pipelines and throughput."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stallwise.costs.envelope import bubble_share, ring_bytes_factor, slowest_over_mean
+from stallwise.evidence.catalog import expected, quantities, run, stated
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.quantity import Quantity
+from stallwise.measures._stated_model import card_of, dtype_of, shape_of
+
+ORDER = -5
+ARITHMETIC = Source("arithmetic on stated facts")
+WARP_LANES = 32
+DEFAULT_CHUNKS = 2.0  # interleaving without a stated degree: the least there is
+# BLOCK_M and N in {64, 128, 256}, BLOCK_K in {64, 128}, 3 to 5 stages, 4 or 8 warps: where Hopper GEMM configs lie.
+HOPPER_SPACE = 3 * 3 * 2 * 3 * 2
+
+
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """Nothing where nothing was stated."""
+    yield from _kernel(evidence)
+    yield from _slowdown(evidence)
+    yield from _collective(evidence)
+    yield from _pipeline(evidence)
+
+
+def _fact(quantity: Quantity, value: float, note: str = "") -> Fact:
+    return Fact(quantity, value, ARITHMETIC, note=note)
+
+
+def _kernel(evidence: Evidence) -> Iterator[Item]:
+    card = card_of(evidence)
+    if card is not None and (evidence.get(stated.GEMM_M) or evidence.get(stated.LIBRARY_FLOP_RATE)):
+        dtype = dtype_of(evidence, "fp16")
+        vector = card.peak(f"{dtype}_vector") if dtype in ("fp16", "bf16") else card.peak("fp32")
+        yield _fact(expected.VECTOR_CEILING, vector)
+        yield _fact(expected.MATRIX_PEAK, card.peak(dtype))
+    m, n, k = (evidence.value(q) for q in (stated.GEMM_M, stated.GEMM_N, stated.GEMM_K))
+    for rate, quantity in ((run.FLOP_RATE, expected.GEMM_TIME), (stated.LIBRARY_FLOP_RATE, expected.GEMM_TIME_LIBRARY)):
+        value = evidence.value(rate)
+        if m == m and n == n and k == k and value > 0:
+            yield _fact(quantity, 2.0 * m * n * k / value)
+    registers, threads = (quantities().get(name) for name in ("kernel.registers_per_thread", "kernel.block_threads"))
+    if card is not None and registers is not None and threads is not None:
+        per_thread, block = evidence.value(registers), evidence.value(threads)
+        if per_thread > 0 and block > 0 and evidence.get(registers) and evidence.get(registers).stated:  # type: ignore[union-attr]
+            blocks = np.floor(card.sm.registers / (per_thread * block))
+            yield _fact(expected.WARP_LIMIT, float(min(1.0, blocks * block / WARP_LANES / card.sm.warps)))
+    if evidence.get(stated.AUTOTUNE_CONFIGS):
+        yield _fact(expected.AUTOTUNE_SPACE, float(HOPPER_SPACE))
+
+
+def _slowdown(evidence: Evidence) -> Iterator[Item]:
+    for quantity, upward in (
+        (run.MFU, False),
+        (run.TOKENS_PER_S, False),
+        (run.SAMPLES_PER_S, False),
+        (run.STEP_TIME, True),
+    ):
+        now = next((f for f in evidence.all(quantity) if f.scope.run is None), None)
+        before = evidence.get(quantity, run="before")
+        if now is None or before is None or not now.number or not before.number:
+            continue
+        ratio = now.number / before.number if upward else before.number / now.number
+        yield _fact(expected.SLOWDOWN, ratio)
+        gpus, card = evidence.value(stated.GPUS), card_of(evidence)
+        if gpus == gpus and ratio > 1:
+            lost = gpus * (1.0 - 1.0 / ratio)
+            yield _fact(expected.LOST_GPUS, lost)
+            if card is not None and card.price_dollar_per_hour:
+                yield _fact(expected.LOST_DOLLARS, lost * card.price_dollar_per_hour)
+        return
+
+
+def _collective(evidence: Evidence) -> Iterator[Item]:
+    """What the trend up to the last scale but one predicts for the last: linear in ranks (latency) plus a constant."""
+    for series in evidence.series(stated.ALLREDUCE_TIME):
+        if len(series.x) < 3:
+            continue
+        ranks, times = series.x, series.values
+        ratios = [times[i] / _trend(ranks[:i], times[:i], ranks[i]) for i in range(2, len(ranks))]
+        worst = int(np.argmax(ratios))
+        place = worst + 2
+        yield _fact(expected.RING_TIME, float(_trend(ranks[:place], times[:place], ranks[place])))
+        yield _fact(expected.CLIFF_RATIO, float(ratios[worst]))
+        yield _fact(expected.CLIFF_GPUS, float(ranks[place]))
+        yield _fact(expected.RING_FACTOR, ring_bytes_factor(ranks[place]) / ring_bytes_factor(ranks[place - 1]))
+        return
+
+
+def _trend(ranks: np.ndarray, times: np.ndarray, at: float) -> float:
+    slope, offset = np.polyfit(ranks, times, 1) if len(ranks) > 1 else (0.0, float(times[0]))
+    return float(max(slope, 0.0) * at + offset) if slope > 0 else float(times[-1])
+
+
+def _pipeline(evidence: Evidence) -> Iterator[Item]:
+    stages, count = evidence.value(stated.PP), evidence.value(stated.MICROBATCHES)
+    if not (stages > 1 and count > 0):
+        return
+    interleaved = "interleav" in evidence.text(stated.SCHEDULE).lower()
+    chunks = evidence.value(stated.VIRTUAL_STAGES, DEFAULT_CHUNKS if interleaved else 1.0)
+    yield _fact(expected.BUBBLE_1F1B, bubble_share(stages, count))
+    yield _fact(expected.BUBBLE_SCHEDULE, bubble_share(stages, count, chunks), note=f"{chunks:.0f} chunks a rank")
+    yield _fact(expected.BUBBLE_DOUBLED, bubble_share(stages, 2 * count, chunks))
+    bubble = evidence.get(stated.BUBBLE)
+    if bubble is not None:
+        yield _fact(expected.STAGE_RATIO_NEEDED, slowest_over_mean(bubble.number, stages, count, chunks))
+    for series in evidence.series(stated.STAGE_TIME):
+        yield Fact(expected.STAGE_RATIO, float(series.values.max() / series.values.mean()), series.source)
+    shape = shape_of(evidence)
+    if shape is not None:
+        yield _fact(expected.HEAD_LAYERS, shape.vocab * shape.hidden / shape.layer_params())

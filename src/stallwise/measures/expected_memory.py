@@ -1,0 +1,105 @@
+"""From stated numbers to memory: KV budgets and decode rates in serving, per-rank peaks in training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stallwise.costs.envelope import (
+    decode_iteration_s,
+    kv_budget_bytes,
+    layer_activation_bytes,
+    score_bytes,
+    speculative_gain,
+    state_bytes,
+)
+from stallwise.evidence.catalog import expected, stated
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact, Scope
+from stallwise.evidence.quantity import Quantity
+from stallwise.measures._stated_model import card_of, dtype_of, shape_of
+from stallwise.measures.expectations import ARITHMETIC
+from stallwise.specs.hardware import Gpu
+from stallwise.specs.model import Model
+
+ORDER = -4
+BYTES = {"fp8": 1.0, "int8": 1.0, "fp4": 0.5, "fp32": 4.0}
+DEFAULT_PROMPT, DEFAULT_OUTPUT = 2048.0, 512.0  # tokens of a chat request where nobody says
+DEFAULT_SEQUENCE = 8192.0
+DRAFTED, ACCEPTED = 4, 0.7  # a usual draft length and the acceptance EAGLE-like drafters report on chat
+E4M3_MAX, E5M2_MAX = 448.0, 57344.0  # OCP FP8 specification
+
+
+def _fact(quantity: Quantity, value: float, note: str = "", scope: Scope | None = None) -> Fact:
+    return Fact(quantity, value, ARITHMETIC, scope or Scope(), note=note)
+
+
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """Nothing where nothing was stated."""
+    model, card = shape_of(evidence), card_of(evidence)
+    if model is not None and card is not None and (evidence.get(stated.QPS) or evidence.get(stated.ENGINE)):
+        yield from _serving(evidence, model, card)
+    if model is not None and evidence.get(stated.TP) and evidence.get(stated.DP):
+        yield from _training(evidence, model, None)
+        if evidence.get(stated.TP, run="before"):
+            yield from _training(evidence, model, "before")
+    yield from _numbers(evidence)
+
+
+def _serving(evidence: Evidence, model: Model, card: Gpu) -> Iterator[Item]:
+    gpus = evidence.value(stated.GPUS, 1.0)
+    dtype = dtype_of(evidence)
+    weights = model.parameters().total * BYTES.get(dtype, 2.0)
+    per_token = model.kv_bytes_per_token("bf16")
+    prompt = evidence.value(stated.PROMPT_TOKENS, DEFAULT_PROMPT)
+    output = evidence.value(stated.OUTPUT_TOKENS, DEFAULT_OUTPUT)
+    context = prompt + output / 2
+    budget = kv_budget_bytes(gpus * card.memory_bytes, weights)
+    bandwidth = gpus * card.achieved_byte_per_s
+    yield _fact(expected.WEIGHT_BYTES, weights)
+    yield _fact(expected.KV_BYTES_PER_TOKEN, per_token)
+    yield _fact(expected.KV_BUDGET, budget)
+    yield _fact(expected.KV_BUDGET_TOKENS, budget / per_token)
+    yield _fact(
+        expected.KV_SEQUENCES, budget / per_token / (prompt + output), note=f"{prompt + output:.0f} tokens each"
+    )
+    yield _fact(expected.DECODE_FLOOR, decode_iteration_s(weights, 0.0, bandwidth))
+    rate, ttft, qps = (evidence.value(q) for q in (stated.USER_RATE, stated.TTFT, stated.QPS))
+    if rate > 0 and qps > 0:
+        inside = qps * ((ttft if ttft == ttft else 0.0) + output / rate)
+        yield _fact(expected.CONCURRENCY, inside, note=f"{output:.0f} tokens an answer")
+        yield _fact(expected.DECODE_ITERATION, decode_iteration_s(weights, inside * context * per_token, bandwidth))
+    prefill_s = 2.0 * model.parameters().active * prompt / (gpus * card.achieved_flop_per_s(dtype))
+    yield _fact(expected.PREFILL_TIME, prefill_s, note=f"{prompt:.0f} tokens")
+    if qps > 0:
+        yield _fact(expected.PREFILL_LOAD, min(qps * prefill_s, 1.0))
+    yield _fact(expected.SPECULATIVE_GAIN, speculative_gain(ACCEPTED, DRAFTED))
+
+
+def _training(evidence: Evidence, model: Model, when: str | None) -> Iterator[Item]:
+    scope = Scope(run=when) if when else Scope()
+    tp = evidence.value(stated.TP, run=when) if when else _now(evidence, stated.TP)
+    dp = evidence.value(stated.DP, run=when) if when else _now(evidence, stated.DP)
+    pp = evidence.value(stated.PP, 1.0)
+    sequence = evidence.value(stated.SEQUENCE, DEFAULT_SEQUENCE)
+    microbatch = evidence.value(stated.MICROBATCH, 1.0)
+    parallel = bool(evidence.value(stated.SEQUENCE_PARALLEL, 0.0))
+    yield _fact(expected.STATE_BYTES, state_bytes(model.parameters().total, tp * dp * pp), scope=scope)
+    yield _fact(expected.GATHERED_LAYER, 2 * 2.0 * model.layer_params() / tp, scope=scope, note="two layers, prefetch")
+    activations = layer_activation_bytes(sequence, microbatch, model.hidden, tp, parallel)
+    yield _fact(expected.LAYER_ACTIVATIONS, activations, scope=scope, note=f"{sequence:.0f} tokens")
+    yield _fact(expected.LAYER_SCORES, score_bytes(sequence, microbatch, model.heads, tp), scope=scope)
+    inputs = 2.0 * sequence * microbatch * model.hidden * model.layers / pp / (tp if parallel else 1.0)
+    yield _fact(expected.LAYER_INPUTS, inputs, scope=scope)
+
+
+def _now(evidence: Evidence, quantity: Quantity) -> float:
+    return next((f.number for f in evidence.all(quantity) if f.scope.run is None), float("nan"))
+
+
+def _numbers(evidence: Evidence) -> Iterator[Item]:
+    form = evidence.text(stated.FORMAT).lower()
+    if "e4m3" in form or "fp8" in form:
+        yield _fact(expected.FP8_MAX, E5M2_MAX if "e5m2" in form else E4M3_MAX)
+    seen, calibrated = evidence.value(stated.OBSERVED_MAX), evidence.value(stated.CALIBRATED_MAX)
+    if seen > 0 and calibrated > 0:
+        yield _fact(expected.CLIP_RATIO, seen / calibrated)
