@@ -1,0 +1,74 @@
+"""A collective that jumps at one scale, while only suspected."""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import NCCL_LOG, NCCL_TESTS, TOPOLOGY
+from stallwise.evidence.catalog import expected, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue, above, says_one_of, yes
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.symptom import Symptom
+from stallwise.units import Unit, show
+
+EXPLAINS = {
+    Symptom.SLOW_COLLECTIVE: 0.28,  # borders of node, rack and pod are where published scaling curves bend
+    Symptom.SLOW_SCALING: 0.22,
+}
+
+
+def _slower_across(evidence: Evidence) -> bool | None:
+    across, within = evidence.value(stated.CROSS_POD_BANDWIDTH), evidence.value(stated.IN_POD_BANDWIDTH)
+    return across < 0.6 * within if across == across and within == within else None
+
+
+def _over_the_border(evidence: Evidence) -> bool | None:
+    pod, cliff = evidence.value(stated.POD_GPUS), evidence.value(expected.CLIFF_GPUS)
+    return pod < cliff <= 2 * pod + 1 if pod == pod and cliff == cliff else None
+
+
+CLUES = (
+    above(expected.CLIFF_RATIO, 1.8, 6.0, 0.1, "the time leaves the trend of all smaller scales at once", "the time follows its trend"),
+    Clue((stated.POD_GPUS, expected.CLIFF_GPUS), _over_the_border, 6.0, 0.3,
+         "the jump falls on the border of a pod", "the jump is not at a border of the topology"),
+    Clue((stated.CROSS_POD_BANDWIDTH, stated.IN_POD_BANDWIDTH), _slower_across, 12.0, 0.06,
+         "links across the border are much slower", "links across the border are as fast as inside"),
+    says_one_of(stated.COLLECTIVE_ALGORITHM, ("ring",), 1.4, 0.8, "a flat ring: its slowest segment sets the pace", "not a flat ring"),
+    yes(stated.STRAGGLERS, 0.2, 1.3, "some ranks lag", "no rank lags"),
+    above(stated.SLOW_RANK_RATIO, 1.1, 0.15, 1.3, "one rank is late", "all ranks arrive together"),
+)  # fmt: skip
+
+
+def advise(evidence: Evidence) -> Finding:
+    """Another algorithm first, overlap second, less often third."""
+    ratio, trend, at, factor = (
+        evidence.get(q) for q in (expected.CLIFF_RATIO, expected.RING_TIME, expected.CLIFF_GPUS, expected.RING_FACTOR)
+    )
+    series = next(iter(evidence.series(stated.ALLREDUCE_TIME)), None)
+    seen = float(series.values.max()) if series is not None else float("nan")
+    excess = seen - trend.number if trend else float("nan")
+    because = []
+    if trend and ratio and at and factor:
+        because = [
+            Reason(f"a ring sends 2(N-1)/N of the message: the last doubling may cost {factor.number - 1:.1%} more, not {seen / trend.number:.1f}x"),
+            Reason(f"the trend below gives {trend} at {at} GPUs, measured {show(seen, Unit.SECOND)}: {show(excess, Unit.SECOND)} come from a slower segment"),
+            Reason(f"that segment runs at about 1/{ratio.number:.1f} of the bandwidth of the others"),
+        ]  # fmt: skip
+    gain = Gain(0.6 * excess, excess, "back to the trend of the smaller scales") if excess > 0 else None
+    half = Gain(0.3 * seen, 0.7 * seen, "hidden behind backward, if that lasts as long") if seen == seen else None
+    return Finding(
+        headline=f"The collective crosses a slower link{f' at {at} GPUs' if at else ''}: a topology border, not more data.",
+        confidence=0.0,
+        because=tuple(because),
+        summary="Ring time hardly depends on the number of ranks; a jump at one scale is a link, a fallback or a switch layer.",
+        fixes=(
+            Fix("Go hierarchical: reduce inside the node over NVLink, then across nodes; or tree algorithms (NCCL_ALGO=Tree, or leave NCCL to choose)", gain,
+                cost="a setting, and a test at scale", risk="tree moves load to few ranks in small messages"),
+            Fix("Double binary trees and rail-aligned placement, so that few flows cross the border", gain,
+                cost="scheduler placement", risk="fragments the cluster"),
+            Fix("Overlap the exchange with backward; check the bucket size", half, cost="memory for buckets in flight", risk="slows the kernels it overlaps a little"),
+            Fix("Exchange less often: gradient accumulation", worth="divides the remaining time by the number of accumulated steps",
+                cost="larger global batch", risk="convergence"),
+        ),
+        avoid="ZeRO or FSDP: they change what is stored where, not how a collective crosses the slow link; they send more, not less.",
+        next=(NCCL_TESTS, TOPOLOGY, NCCL_LOG),
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+"""One slow rank or node, while only suspected: the boring answer to "it fell and nothing changed"."""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import DMESG, NCCL_TESTS, NVIDIA_SMI, RANK_TRACES
+from stallwise.evidence.catalog import expected, run, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue, above, says_one_of, yes
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.symptom import Symptom
+
+EXPLAINS = {
+    # Reports of large runs (Llama 3, MegaScale, Falcon) name degraded nodes first among slowdowns without a code change.
+    Symptom.SUDDEN_SLOWDOWN: 0.34,
+    Symptom.SLOW_COLLECTIVE: 0.10,
+    Symptom.SLOW_SCALING: 0.10,
+    Symptom.PIPELINE_IDLE: 0.08,
+    Symptom.SLOW_STEP: 0.04,
+    Symptom.HANG: 0.08,
+}
+
+
+def _many(evidence: Evidence) -> bool | None:
+    return evidence.value(stated.GPUS, 1.0) > 8
+
+
+CLUES = (
+    above(stated.SLOW_RANK_RATIO, 1.1, 20.0, 0.08,
+          "per-rank timing shows one rank slower than its peers", "per-rank timing shows all ranks alike"),
+    Clue((stated.SLOW_NODE,), lambda e: True, 4.0, 1.0, "per-rank timing names a node"),
+    yes(stated.RANK_LOCAL, 8.0, 0.08, "the slowdown is on few ranks", "the slowdown is on every rank alike"),
+    yes(stated.STRAGGLERS, 8.0, 0.05, "some ranks lag", "no rank lags"),
+    yes(stated.THROTTLED, 1.5, 0.8, "a throttled GPU makes a straggler"),
+    yes(stated.GPU_BUSY_UNCHANGED, 0.4, 1.3, "the GPUs are not busier: time is lost on the host", "GPUs are busy or wait in collectives"),
+    Clue((stated.GPUS,), _many, 1.6, 0.15, "many GPUs in lock step: one slow one holds all", "too few GPUs to wait for one"),
+    says_one_of(stated.CHANGED, ("nothing", "none", "no "), 1.5, 0.6, "nothing in the code changed"),
+    yes(run.RECOMPILE_LIMIT_HIT, 0.2, 1.0, "compilation explains the change"),
+)  # fmt: skip
+
+
+def advise(evidence: Evidence) -> Finding:
+    """Find the slow node by timing, look at its hardware, drain it; code comes last."""
+    slowdown, lost, dollars = (evidence.get(q) for q in (expected.SLOWDOWN, expected.LOST_GPUS, expected.LOST_DOLLARS))
+    node = evidence.text(stated.SLOW_NODE)
+    back = f"back from {_mfu(evidence)}: {slowdown} per step" if slowdown else "the whole of the slowdown"
+    price = f"; {lost} GPUs' worth of work lost" if lost else ""
+    price += f", about {dollars} at list price" if dollars else ""
+    because = [Reason(f"steps take {slowdown} as long{price}")] if slowdown else []
+    if slowdown:
+        because.append(Reason(f"in lock step one node at 1/{slowdown.number:.2f} of its speed is enough to cause it"))
+    return Finding(
+        headline=f"One degraded node holds the whole job{f': {node}' if node else ''}.",
+        confidence=0.0,
+        because=tuple(because),
+        summary="A sudden drop that stays, with normal loss and no change of code, is a machine until proven otherwise.",
+        fixes=(
+            Fix("Compare per-rank compute and arrival times over the same steps; name the rank that all wait for",
+                worth="finds the node in minutes", cost="one short traced window", risk="clock offsets look like lateness"),
+            Fix(f"Check {node or 'that node'}: throttle reasons, power, ECC and remapped rows, PCIe generation, Xid in dmesg",
+                worth=back, cost="free while running", risk="none"),
+            Fix("Drain it, restart from the last checkpoint on a spare", worth=back, cost="minutes of restart and lost steps",
+                risk="the spare may be worse: run a burn-in first"),
+            Fix("Watch it from now on: per-rank histograms and an alarm at 5% over the median",
+                worth="the next one costs minutes, not hours", cost="a counter a rank", risk="none"),
+        ),
+        avoid="Changing sharding, recompute or other code first: nothing in the code changed, and a restart hides the evidence.",
+        next=(RANK_TRACES, NVIDIA_SMI, DMESG, NCCL_TESTS),
+    )  # fmt: skip
+
+
+def _mfu(evidence: Evidence) -> str:
+    now = next((f for f in evidence.all(run.MFU) if f.scope.run is None), None)
+    then = evidence.get(run.MFU, run="before")
+    return f"{now} to {then} MFU" if now and then else "the drop"

@@ -1,0 +1,80 @@
+"""A peak that grows when tensor parallelism shrinks, while only suspected."""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY, STEP_SHAPE
+from stallwise.evidence.catalog import expected, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
+from stallwise.evidence.quantity import Quantity
+from stallwise.findings.clue import Clue, yes
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.symptom import Symptom
+
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05}  # rare among all OOMs; the clue of a changed layout lifts it
+
+
+def _both(evidence: Evidence, quantity: Quantity) -> tuple[Fact | None, Fact | None]:
+    now = next((f for f in evidence.all(quantity) if f.scope.run is None), None)
+    return now, evidence.get(quantity, run="before")
+
+
+def _tp_shrank(evidence: Evidence) -> bool | None:
+    now, then = _both(evidence, stated.TP)
+    return None if now is None or then is None else now.number < then.number
+
+
+def _same_ranks(evidence: Evidence) -> bool | None:
+    (tp, tp_then), (dp, dp_then) = _both(evidence, stated.TP), _both(evidence, stated.DP)
+    if not (tp and tp_then and dp and dp_then):
+        return None
+    return tp.number * dp.number >= tp_then.number * dp_then.number
+
+
+CLUES = (
+    Clue((stated.TP,), _tp_shrank, 15.0, 0.1, "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
+    Clue((stated.TP, stated.DP), _same_ranks, 1.5, 0.7, "the number of ranks that share the states did not fall", "fewer ranks share the states"),
+    yes(stated.OOM_IN_ATTENTION, 6.0, 0.4, "the failing allocation is in a layer's own activations", "the failing allocation is elsewhere"),
+    yes(stated.OOM_IN_OPTIMIZER, 0.03, 1.3, "it fails in the optimizer step", "it does not fail in the optimizer"),
+)  # fmt: skip
+
+
+def _line(evidence: Evidence, quantity: Quantity, name: str) -> str:
+    now, then = _both(evidence, quantity)
+    return f"{name} {then} -> {now}" if now and then else f"{name} {now}" if now else ""
+
+
+def advise(evidence: Evidence) -> Finding:
+    """The arithmetic by layout, then sequence parallelism, fused attention, a smaller micro-batch, and TP back."""
+    tp, tp_then = _both(evidence, stated.TP)
+    dp, dp_then = _both(evidence, stated.DP)
+    states, gathered, layer, scores = (
+        _line(evidence, q, n) for q, n in (
+            (expected.STATE_BYTES, "states a rank:"), (expected.GATHERED_LAYER, "gathered layers:"),
+            (expected.LAYER_ACTIVATIONS, "one layer's activations:"), (expected.LAYER_SCORES, "its scores, if written:"),
+        )
+    )  # fmt: skip
+    because = [Reason(text) for text in (states, gathered, layer, scores) if text]
+    if tp and tp_then and dp and dp_then and tp.number * dp.number == tp_then.number * dp_then.number:
+        because.insert(0, Reason(
+            f"TP x DP is {tp.number * dp.number:.0f} in both layouts, so optimizer shards do not change and are not the cause"))  # fmt: skip
+    kept = evidence.get(expected.LAYER_INPUTS)
+    return Finding(
+        headline="Less tensor parallelism makes each layer's gathered weights and activations larger: the peak no longer fits.",
+        confidence=0.0,
+        because=tuple(because),
+        summary="Checkpointing keeps only layer inputs, but recomputing one layer holds all of it at once, split by TP alone.",
+        fixes=(
+            Fix("Sequence parallelism: split norm, dropout and residual activations along the sequence",
+                worth=f"layer inputs {kept} -> a {tp}th" if kept and tp else "divides what TP leaves whole by TP",
+                cost="all-gather and reduce-scatter in place of all-reduce, same bytes", risk="none known"),
+            Fix("FlashAttention, if scores are still written out", worth=f"removes {scores.split('-> ')[-1]} a layer" if "->" in scores else "removes the s x s scores",
+                cost="none", risk="masks or biases it does not support"),
+            Fix("Smaller micro-batch with more accumulation", worth="halves every activation above", cost="smaller GEMMs, longer pipeline of micro-batches",
+                risk="lower MFU under the GEMM knee"),
+            Fix(f"Tensor parallelism back to {tp_then}" if tp_then else "More tensor parallelism", worth="the layout that fits", cost="more all-reduce traffic a layer",
+                risk="only inside one NVLink domain"),
+        ),
+        avoid="More activation checkpointing: every layer is checkpointed already, and the peak is inside one recomputed layer.",
+        next=(MEMORY_SNAPSHOT, MEMORY_SUMMARY, STEP_SHAPE),
+    )  # fmt: skip

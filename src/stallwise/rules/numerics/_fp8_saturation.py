@@ -1,0 +1,69 @@
+"""FP8 scales that do not reach as far as the data, while only suspected."""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import LAYER_STATS, Capture
+from stallwise.evidence.catalog import expected, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue, above, below, over, says_one_of
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.symptom import Symptom
+
+EXPLAINS = {
+    Symptom.ACCURACY_DROP: 0.45,  # outliers beyond calibrated scales are the first finding of FP8 ablation papers
+    Symptom.BAD_LOSS: 0.05,
+}
+BY_LENGTH = Capture(
+    "task accuracy by context length, FP8 and BF16 side by side",
+    "lm_eval --model vllm --tasks TASK --limit 200 --model_args pretrained=MODEL,max_model_len=4096 (then 8192, 16384, 32768)",
+    "an hour of evaluation",
+)
+
+
+def _eight_bit(evidence: Evidence) -> bool | None:
+    return any(w in evidence.text(stated.FORMAT).lower() for w in ("fp8", "e4m3", "e5m2", "int8", "8-bit"))
+
+
+CLUES = (
+    Clue((stated.FORMAT,), _eight_bit, 2.0, 0.05, "the model was cut to eight bits", "no eight-bit format is involved"),
+    over(stated.TASK_CONTEXT, stated.CALIBRATION_CONTEXT, 1.9, 5.0, 0.4,
+         "the task is longer than anything the scales were calibrated on", "calibration covered this length"),
+    below(stated.ACCURACY_SHORT_DROP, 0.015, 2.5, 0.4, "short inputs are fine: range grows with length", "short inputs suffer too"),
+    says_one_of(stated.SCALING, ("tensor",), 1.8, 0.4, "one scale a tensor: a single outlier decides it", "scales are fine-grained"),
+    above(expected.CLIP_RATIO, 1.1, 10.0, 0.06, "activations pass the calibrated maximum", "activations stay inside the calibrated range"),
+    above(stated.SATURATED_SHARE, 0.0005, 10.0, 0.05, "values clip at the format's limit", "nothing clips"),
+)  # fmt: skip
+
+
+def advise(evidence: Evidence) -> Finding:
+    """Localise by layer and length, recalibrate, refine scales, keep attention wider."""
+    limit = evidence.value(expected.FP8_MAX, 448.0)
+    ratio, worst = evidence.get(expected.CLIP_RATIO), evidence.text(stated.WORST_LAYER)
+    task, short = evidence.get(stated.TASK_CONTEXT), evidence.get(stated.CALIBRATION_CONTEXT)
+    now = next((f for f in evidence.all(stated.ACCURACY) if f.scope.run is None), None)
+    then = evidence.get(stated.ACCURACY, run="before")
+    back = f"most of the {then} -> {now} loss" if now and then else "most of the loss"
+    because = [Reason(f"the format ends at {limit:.0f}; scales map the calibrated maximum there, and what is larger clips")]
+    if task:
+        because.append(Reason(
+            f"sums and logits over {task} tokens reach further than over {short or 'short'}: log2 of the growth in range is lost in bits"))  # fmt: skip
+    if ratio:
+        because.append(Reason(f"observed over calibrated maximum: {ratio}{f' in {worst}' if worst else ''}"))
+    return Finding(
+        headline="FP8 scales do not reach as far as long-context activations: values saturate.",
+        confidence=0.0,
+        because=tuple(because),
+        summary="The mean loss hides it, because few positions of few layers clip, and only where the context is long.",
+        fixes=(
+            Fix("Recalibrate the scales on data of the task's own length" + (f" ({task} tokens)" if task else ""), worth=back,
+                cost="one calibration pass", risk="a larger scale costs resolution on short inputs"),
+            Fix("Finer scales for the offending layers: per row or per block (MX) instead of per tensor", worth=f"{back}, without loss on short inputs",
+                cost="a few percent of GEMM speed, more scale memory", risk="needs kernel support"),
+            Fix("Keep attention scores and their accumulation in higher precision; quantise QKV and output projections only",
+                worth="removes the length-dependent part", cost="the FP8 gain of attention, a minor share of FLOP", risk="none for accuracy"),
+            Fix("Per-layer sensitivity: switch layers back to BF16 one group at a time and rank them", worth="names the two or three layers that matter",
+                cost="one evaluation a group", risk="interactions between layers"),
+        ),
+        avoid="Blaming the size of the calibration set before knowing which layer drifts: more data of the same length changes nothing.",
+        next=(LAYER_STATS, BY_LENGTH),
+    )  # fmt: skip
