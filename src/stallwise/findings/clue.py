@@ -55,7 +55,9 @@ def yes(quantity: Quantity, ratio: float, otherwise: float, says: str, says_not:
     return above(quantity, 0.5, ratio, otherwise, says, says_not)
 
 
-def says_one_of(quantity: Quantity, words: tuple[str, ...], ratio: float, otherwise: float, says: str, not_: str = "") -> Clue:
+def says_one_of(
+    quantity: Quantity, words: tuple[str, ...], ratio: float, otherwise: float, says: str, not_: str = ""
+) -> Clue:
     """Holds when a stated word contains one of these."""
 
     def holds(evidence: Evidence) -> bool | None:

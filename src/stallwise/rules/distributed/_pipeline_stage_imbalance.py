@@ -37,10 +37,18 @@ def advise(evidence: Evidence) -> Finding:
             f"of the whole step plain 1F1B idles {plain}, interleaved ({ideal.note}) {ideal}; measured {bubble}: "
             f"{100 * (bubble.number - ideal.number):.0f} points have another cause"))  # fmt: skip
     if needed:
-        because.append(Reason(f"a slowest stage of {needed} the mean would explain all of it{f'; measured: {seen}' if seen else ''}"))
+        because.append(
+            Reason(
+                f"a slowest stage of {needed} the mean would explain all of it{f'; measured: {seen}' if seen else ''}"
+            )
+        )
     if head:
         because.append(Reason(f"the output head alone weighs as much as {head.number:.1f} layers, on one stage"))
-    balanced = f"idle {bubble} -> {ideal}: {(1 - ideal.number) / (1 - bubble.number):.2f}x throughput" if bubble and ideal else "the excess over the schedule's own bubble"
+    balanced = (
+        f"idle {bubble} -> {ideal}: {(1 - ideal.number) / (1 - bubble.number):.2f}x throughput"
+        if bubble and ideal
+        else "the excess over the schedule's own bubble"
+    )
     more = f"ideal bubble {ideal} -> {doubled}" if doubled and ideal else "a smaller ideal bubble"
     return Finding(
         headline="Pipeline stages are unequal: the fast ones wait for the slowest every micro-batch.",

@@ -37,12 +37,28 @@ def advise(evidence: Evidence) -> Finding:
     cheap = evidence.get(stated.CHEAP_OP_SHARE)
     because = []
     if tried and space:
-        because.append(Reason(f"{tried} of about {space} configurations worth trying were tried ({tried.number / space.number:.0%})"))
+        because.append(
+            Reason(
+                f"{tried} of about {space} configurations worth trying were tried ({tried.number / space.number:.0%})"
+            )
+        )
     if speed and hoped:
-        because.append(Reason(f"{speed} measured, {hoped} hoped for: {hoped.number / speed.number:.1f}x apart, which tile shapes alone can make"))
+        because.append(
+            Reason(
+                f"{speed} measured, {hoped} hoped for: {hoped.number / speed.number:.1f}x apart, which tile shapes alone can make"
+            )
+        )
     if evidence.value(stated.BLOCK_K, 64.0) < 64:
-        because.append(Reason(f"BLOCK_K {evidence.get(stated.BLOCK_K)}: one wgmma takes 16 of K in 16-bit, so 32 leaves two between waits"))
-    ceiling = f"at most 1/(1 - {cheap}) = {1 / (1 - cheap.number):.2f}x even if the cheap op became free" if cheap and cheap.number < 1 else "the cheap op's share of the unfused time bounds the gain"
+        because.append(
+            Reason(
+                f"BLOCK_K {evidence.get(stated.BLOCK_K)}: one wgmma takes 16 of K in 16-bit, so 32 leaves two between waits"
+            )
+        )
+    ceiling = (
+        f"at most 1/(1 - {cheap}) = {1 / (1 - cheap.number):.2f}x even if the cheap op became free"
+        if cheap and cheap.number < 1
+        else "the cheap op's share of the unfused time bounds the gain"
+    )
     return Finding(
         headline="The autotuner saw almost nothing of the space: the kernel runs in a poor configuration.",
         confidence=0.0,

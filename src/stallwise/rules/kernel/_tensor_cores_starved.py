@@ -13,7 +13,9 @@ EXPLAINS = {
     Symptom.SLOW_KERNEL: 0.20,  # hand-written GEMMs stall on staging more often than they miss mma altogether
     Symptom.CUSTOM_KERNEL_SLOWER: 0.12,  # second to a small autotune space in the Triton reports we hold
 }
-SASS = Capture("the kernel's SASS", "cuobjdump -sass kernel.cubin | grep -cE 'HGMMA|HMMA|QGMMA|LDGSTS|UTMALDG'", "seconds")
+SASS = Capture(
+    "the kernel's SASS", "cuobjdump -sass kernel.cubin | grep -cE 'HGMMA|HMMA|QGMMA|LDGSTS|UTMALDG'", "seconds"
+)
 
 
 def _low_not_zero(evidence: Evidence) -> bool | None:
@@ -44,13 +46,26 @@ CLUES = (
 def advise(evidence: Evidence) -> Finding:
     """Tensor path first, then staging, then registers; occupancy is a result, not a lever."""
     rate, library, ceiling, peak = (
-        evidence.value(q) for q in (run.FLOP_RATE, stated.LIBRARY_FLOP_RATE, expected.VECTOR_CEILING, expected.MATRIX_PEAK)
+        evidence.value(q)
+        for q in (run.FLOP_RATE, stated.LIBRARY_FLOP_RATE, expected.VECTOR_CEILING, expected.MATRIX_PEAK)
     )
     own_s, library_s = evidence.value(expected.GEMM_TIME), evidence.value(expected.GEMM_TIME_LIBRARY)
     target = library if library == library else 0.65 * peak
-    gap = f"{rate / 1e12:.0f} -> up to {target / 1e12:.0f} TFLOP/s ({target / rate:.1f}x)" if rate == rate and target == target else ""
-    whole = Gain(0.6 * (own_s - library_s), own_s - library_s, "the library's time on the same shape") if own_s > library_s else None
-    staging = Gain(0.25 * (own_s - library_s), 0.6 * (own_s - library_s), "the share of cycles in load stalls") if own_s > library_s else None
+    gap = (
+        f"{rate / 1e12:.0f} -> up to {target / 1e12:.0f} TFLOP/s ({target / rate:.1f}x)"
+        if rate == rate and target == target
+        else ""
+    )
+    whole = (
+        Gain(0.6 * (own_s - library_s), own_s - library_s, "the library's time on the same shape")
+        if own_s > library_s
+        else None
+    )
+    staging = (
+        Gain(0.25 * (own_s - library_s), 0.6 * (own_s - library_s), "the share of cycles in load stalls")
+        if own_s > library_s
+        else None
+    )
     registers, limit = evidence.get(kernel.REGISTERS), evidence.get(expected.WARP_LIMIT)
     occupancy = evidence.get(kernel.ACHIEVED_OCCUPANCY)
     because = []
@@ -59,7 +74,11 @@ def advise(evidence: Evidence) -> Finding:
             f"{rate / 1e12:.0f} TFLOP/s against a CUDA-core ceiling of {ceiling / 1e12:.0f} and a tensor peak of {peak / 1e12:.0f}",
             *evidence.all(run.FLOP_RATE)[:1],
         ))  # fmt: skip
-    registers_text = f"{registers} registers a thread allow {limit} of the warps" if registers and limit else "registers cap the resident warps"
+    registers_text = (
+        f"{registers} registers a thread allow {limit} of the warps"
+        if registers and limit
+        else "registers cap the resident warps"
+    )
     return Finding(
         headline="Tensor cores run but starve: the kernel cannot feed them.",
         confidence=0.0,

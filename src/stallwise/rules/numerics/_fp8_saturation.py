@@ -43,7 +43,9 @@ def advise(evidence: Evidence) -> Finding:
     now = next((f for f in evidence.all(stated.ACCURACY) if f.scope.run is None), None)
     then = evidence.get(stated.ACCURACY, run="before")
     back = f"most of the {then} -> {now} loss" if now and then else "most of the loss"
-    because = [Reason(f"the format ends at {limit:.0f}; scales map the calibrated maximum there, and what is larger clips")]
+    because = [
+        Reason(f"the format ends at {limit:.0f}; scales map the calibrated maximum there, and what is larger clips")
+    ]
     if task:
         because.append(Reason(
             f"sums and logits over {task} tokens reach further than over {short or 'short'}: log2 of the growth in range is lost in bits"))  # fmt: skip

@@ -51,9 +51,21 @@ def advise(evidence: Evidence) -> Finding:
         because.append(Reason(f"one prompt needs {prefill} of prefill, the first token takes {ttft}: it queues"))
     if per_token and budget:
         because.append(Reason(f"KV: {per_token} a token, {budget} left beside the weights, {tokens} tokens"))
-    first = f"TTFT {ttft} -> {_ms(prefill.number * 4)} to {_ms(prefill.number * 20)}" if ttft and prefill else "TTFT back to queue plus prefill"
-    cap = f"about {fit} requests of {fit.note.split()[0]} tokens fit; cap near {0.9 * fit.number:.0f}" if fit else "a cap that never preempts"
-    decode = f"{rate} -> up to {min(gain, 2.0) * rate.number:.0f} token/s at moderate batch (bound {gain:.1f} tokens a step)" if rate else f"up to {gain:.1f}x"
+    first = (
+        f"TTFT {ttft} -> {_ms(prefill.number * 4)} to {_ms(prefill.number * 20)}"
+        if ttft and prefill
+        else "TTFT back to queue plus prefill"
+    )
+    cap = (
+        f"about {fit} requests of {fit.note.split()[0]} tokens fit; cap near {0.9 * fit.number:.0f}"
+        if fit
+        else "a cap that never preempts"
+    )
+    decode = (
+        f"{rate} -> up to {min(gain, 2.0) * rate.number:.0f} token/s at moderate batch (bound {gain:.1f} tokens a step)"
+        if rate
+        else f"up to {gain:.1f}x"
+    )
     return Finding(
         headline="Prefill and decode fight for the GPU: past the knee both first and later tokens suffer.",
         confidence=0.0,
@@ -82,5 +94,3 @@ def _now(evidence: Evidence, quantity):  # type: ignore[no-untyped-def]
 
 def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-
-
