@@ -6,7 +6,10 @@ the planner load when first used.
 
 from __future__ import annotations
 
+from stallwise.instrument import gauge, mark, recording, span, start, step, steps, stop
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "bench", "diagnose", "gauge", "mark", "recording", "span", "start", "step", "steps", "stop"]
 
 _LAZY = {
     "diagnose": "stallwise.doctor.examine",

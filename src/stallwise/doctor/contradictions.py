@@ -55,7 +55,7 @@ def _cuda_cores_alone(evidence: Evidence) -> Iterator[Reason]:
         evidence.get(stated.GEMM_M) or evidence.get(stated.LIBRARY_FLOP_RATE)
     ):
         yield Reason.of(
-            f"'no tensor cores at all' cannot be: {rate} is above the {_rate(ceiling)} that the CUDA cores of {card.title} "  # noqa: E501
+            f"'no tensor cores at all' cannot be: {rate} is above the {_rate(ceiling)} that the CUDA cores of {card.title} "
             f"reach in {dtype}, so tensor instructions do run, but starved",
             rate,
         )
@@ -81,7 +81,7 @@ def _mfu_over_hfu(evidence: Evidence) -> Iterator[Reason]:
 def _shares(evidence: Evidence) -> Iterator[Reason]:
     for facts in list(evidence.facts.values()):
         for fact in facts:
-            if fact.quantity.unit is Unit.SHARE and not isinstance(fact.value, str) and fact.number > 1.0001:  # noqa: SIM102
+            if fact.quantity.unit is Unit.SHARE and not isinstance(fact.value, str) and fact.number > 1.0001:
                 if fact.stated:
                     yield Reason.of(f"{fact.quantity.name} = {fact.number:.2f} is a share and cannot exceed 100%", fact)
 
@@ -129,7 +129,7 @@ def _bubble_under_minimum(evidence: Evidence) -> Iterator[Reason]:
         return  # any degree could be meant
     if bubble.number < least / SLACK:
         yield Reason.of(
-            f"a bubble of {bubble} is below the least possible {least:.1%} of {stages} stages and {count} micro-batches",  # noqa: E501
+            f"a bubble of {bubble} is below the least possible {least:.1%} of {stages} stages and {count} micro-batches",
             bubble, stages, count,
         )  # fmt: skip
 
@@ -152,7 +152,7 @@ def _bubble_formula(evidence: Evidence) -> Iterator[Reason]:
             x = over_useful / chunks
             interleaved = f"; interleaved with {chunks:.0f} chunks a rank it is {x / (1 + x):.0%}"
         yield Reason.of(
-            f"the expected {expected} is (p-1)/m, idle over useful time: of the whole step plain 1F1B idles {share:.0%}{interleaved}",  # noqa: E501
+            f"the expected {expected} is (p-1)/m, idle over useful time: of the whole step plain 1F1B idles {share:.0%}{interleaved}",
             expected, stages, count,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The first four questions of a slow run, each answered from the evidence or asked aloud, and where the answer leads."""  # noqa: E501
+"""The first four questions of a slow run, each answered from the evidence or asked aloud, and where the answer leads."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _memory_change(evidence: Evidence) -> str:
     if answer:
         return f"{question}Yes: it trades time for memory; price the recompute and the extra traffic first."
     if answer is False:
-        return f"{question}No: nothing in the code changed{'' if not changed else ' of that kind'}, so suspect the machines."  # noqa: E501
+        return f"{question}No: nothing in the code changed{'' if not changed else ' of that kind'}, so suspect the machines."
     return f"{question}Not known: what changed between the good and the bad run?"
 
 

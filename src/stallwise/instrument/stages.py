@@ -167,7 +167,8 @@ class Stages:
 
         @functools.wraps(call)
         def wrapped(iterator: Any) -> Any:
-            if self.stepping is None and self._batches_since_step > 0 and self.stage is None:
+            free = self.stepping is None and self.stage is None and self.recorder.borders_from_optimizer
+            if free and self._batches_since_step > 0:
                 self.recorder.step()  # a loop without an optimizer: every batch is a step
                 self._batches_since_step = 0
             batch = timed(iterator)
@@ -186,7 +187,7 @@ class Stages:
         if self.stepping is None:
             self.stepping = id(optimizer)
             _quietly(self._hook_roots, optimizer)
-        if id(optimizer) == self.stepping:
+        if id(optimizer) == self.stepping and self.recorder.borders_from_optimizer:
             self._batches_since_step = 0
             self._before_first_forward = False
             _quietly(self.recorder.step)

@@ -78,14 +78,18 @@ def span(name: str) -> Union[Span, _Off]:
 
 
 def step() -> None:
-    """Call once at the end of every step."""
+    """Call once at the end of every step; from the first call on, these are the steps' borders."""
     recorder = _recorder
     if recorder is not None:
+        recorder.borders_from_optimizer = False
         recorder.step()
 
 
 def steps(loader: Iterable[T]) -> Iterator[T]:
     """Wraps a loader: each pass of the loop is a step, and the wait for each batch is timed."""
+    recorder = _recorder
+    if recorder is not None:
+        recorder.borders_from_optimizer = False
     iterator = iter(loader)
     while True:
         with span(schema.BATCH_WAIT):

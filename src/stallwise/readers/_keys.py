@@ -20,7 +20,7 @@ STEP_NAMES = {
     "updates", "batch", "batch_idx", "it", "trainer_global_step", "n_iter", "num_updates", "total_steps", "micro_step",
 }  # fmt: skip
 CLOCK_NAMES = {"minute": 60.0, "minutes": 60.0, "min": 60.0, "hour": 3600.0, "hours": 3600.0, "seconds": 1.0,
-               "time_s": 1.0, "elapsed_s": 1.0, "start_s": 1.0, "wall_time": 1.0, "t": 1.0, "t_s": 1.0, "time": 1.0}  # fmt: skip  # noqa: E501
+               "time_s": 1.0, "elapsed_s": 1.0, "start_s": 1.0, "wall_time": 1.0, "t": 1.0, "t_s": 1.0, "time": 1.0}  # fmt: skip
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0,
             "secs": 1.0, "second": 1.0, "seconds": 1.0, "min": 60.0, "minutes": 60.0}  # fmt: skip
 _BYTES = {"b": 1.0, "bytes": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2.0**10, "mib": 2.0**20,
@@ -129,7 +129,7 @@ _RATES: list[tuple[Quantity, _Test]] = [
     (run.MFU, lambda b, j: "mfu" in b),
     (run.HFU, lambda b, j: "hfu" in b),
     (run.FLOP_RATE, lambda b, j: any("tflop" in w for w in b)),
-    (run.TOKENS_PER_S, lambda b, j: "tps" in b or (bool(b & {"tokens", "token", "tok", "wps", "words"}) and bool(b & _RATE_WORDS))),  # noqa: E501
+    (run.TOKENS_PER_S, lambda b, j: "tps" in b or (bool(b & {"tokens", "token", "tok", "wps", "words"}) and bool(b & _RATE_WORDS))),
     (run.SAMPLES_PER_S, lambda b, j: bool(b & {"samples", "sample", "images", "imgs", "examples", "sequences", "seqs"})
      and bool(b & _RATE_WORDS)),
 ]  # fmt: skip
@@ -163,7 +163,7 @@ _TIMES: list[tuple[Quantity, _Test]] = [
     (run.SYNC_TIME, lambda b, j: any("synchron" in w for w in b) and bool(b & _TIME_WORDS)),
     (run.SAVE_TIME, lambda b, j: bool(b & {"checkpoint", "ckpt", "save", "saving"}) and bool(b & _TIME_WORDS)),
     (run.DATA_TIME, lambda b, j: bool(b & _LOADING) and bool(b & _TIME_WORDS) and not b & {"throughput", "per"}),
-    (run.STEP_TIME, lambda b, j: (bool(b & _STEPPING) and bool(b & _TIME_WORDS) and not b & _PARTS and not j.endswith("time_batch"))  # noqa: E501
+    (run.STEP_TIME, lambda b, j: (bool(b & _STEPPING) and bool(b & _TIME_WORDS) and not b & _PARTS and not j.endswith("time_batch"))
      or j in ("seconds", "dt", "duration", "elapsed", "elapsed_ms", "time_ms", "step_time", "iteration_s")
      or (j.startswith("elapsed_time") and "iteration" in b)),
 ]  # fmt: skip

@@ -31,7 +31,7 @@ _RATE = re.compile(
 )
 _TOTAL = re.compile(r"(\d+) (?:steps|iterations|batches|iters) in (\d+\.?\d*) ?(s|sec|seconds|ms|min)\b")
 _LIST = re.compile(
-    r"(?:step|iteration|iter|batch)\w* (?:durations?|times?)\s*\(?(ms|s|us)?\)?\s*:\s*\[?((?:\d+\.?\d*[, ]+){2,}\d+\.?\d*)",  # noqa: E501
+    r"(?:step|iteration|iter|batch)\w* (?:durations?|times?)\s*\(?(ms|s|us)?\)?\s*:\s*\[?((?:\d+\.?\d*[, ]+){2,}\d+\.?\d*)",
     re.I,
 )
 _CLOCK = re.compile(r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T])?\b(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?\b")

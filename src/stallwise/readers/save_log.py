@@ -12,12 +12,12 @@ from stallwise.evidence.fact import Fact, Source
 
 FORMAT = "checkpoint lines"
 _BEGIN = re.compile(
-    r"sav(?:ing|e) (?:the )?(?:model |full |training |optimizer |sharded )*(?:checkpoint|state|weights)|writing checkpoint|"  # noqa: E501
+    r"sav(?:ing|e) (?:the )?(?:model |full |training |optimizer |sharded )*(?:checkpoint|state|weights)|writing checkpoint|"
     r"saving checkpoint|checkpoint save|start(?:ed|ing) (?:async )?checkpoint|begin(?:ning)? to save",
     re.IGNORECASE,
 )
 _TOOK = re.compile(
-    r"(?:state dict|checkpoint|save|saving|saved|model|optimizer)[^.\n]{0,60}?(?:took|in|time[:=]|elapsed[:=]?) ?(\d+\.?\d*) ?"  # noqa: E501
+    r"(?:state dict|checkpoint|save|saving|saved|model|optimizer)[^.\n]{0,60}?(?:took|in|time[:=]|elapsed[:=]?) ?(\d+\.?\d*) ?"
     r"(secs?|seconds|s|ms|min|minutes)\b",
     re.IGNORECASE,
 )

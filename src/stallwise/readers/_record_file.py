@@ -1,0 +1,89 @@
+"""The record file that one rank appends to: parsed into columns, whatever the state of its last line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+STAGES = ("batch_wait", "h2d", "forward", "backward", "gradient_sync", "optimizer")
+PARTS = ("checkpoint", "gc", "evaluation")  # of side work
+
+
+@dataclass
+class RankRecord:
+    """What one rank wrote. `stages` holds seconds a step; NaN where a step has no such stage."""
+
+    rank: int = 0
+    world: int = 1
+    host: str = ""
+    version: int = 1
+    step: list[int] = field(default_factory=list)
+    time_s: list[float] = field(default_factory=list)
+    duration_s: list[float] = field(default_factory=list)
+    host_s: list[dict[str, float]] = field(default_factory=list)
+    device_s: dict[int, dict[str, float]] = field(default_factory=dict)
+    gauges: list[dict[str, float]] = field(default_factory=list)
+    marks: list[tuple[int, str, str]] = field(default_factory=list)
+    stacks: list[tuple[int, float, float, str]] = field(default_factory=list)  # step, time, silence, text
+    ended: str = ""  # empty: still running, or cut off
+    environment: dict[str, str] = field(default_factory=dict)
+    lost_lines: int = 0
+
+    @property
+    def on_device(self) -> bool:
+        """Device times are known for most steps."""
+        return len(self.device_s) > 0.5 * max(len(self.step) - 25, 1)
+
+    def stage(self, name: str) -> NDArray[np.float64]:
+        """Seconds of a stage for every step: the device's where known, else the host's; 0 where it did not run."""
+        if self.on_device:
+            return np.array([self.device_s.get(n, {}).get(name, 0.0) for n in self.step])
+        return np.array([spans.get(name, 0.0) for spans in self.host_s])
+
+    def side(self) -> NDArray[np.float64]:
+        """What no stage covers. Collections happen inside other stages too, so they are not subtracted twice."""
+        covered = sum((self.stage(name) for name in STAGES), np.zeros(len(self.step)))
+        rest: NDArray[np.float64] = np.maximum(np.array(self.duration_s) - covered, 0.0)
+        return rest
+
+
+def parse(lines: Iterable[str | bytes]) -> RankRecord:
+    """Reads what is whole; a torn or foreign line is counted and left out."""
+    record = RankRecord()
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            _take(record, entry)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            if line.strip():
+                record.lost_lines += 1
+    return record
+
+
+def _take(record: RankRecord, entry: dict[str, Any]) -> None:
+    kind = entry["k"]
+    if kind == "run":
+        record.rank, record.world = int(entry["rank"]), int(entry["world"])
+        record.host, record.environment = str(entry.get("host", "")), dict(entry.get("env", {}))
+        record.version = int(entry["v"])
+        record.ended = ""  # a restarted job appends to the same file
+    elif kind == "step":
+        spans = {str(k): float(v) for k, v in entry["s"].items()}
+        record.step.append(int(entry["n"]))
+        record.time_s.append(float(entry["t"]))
+        record.duration_s.append(float(entry["d"]))
+        record.host_s.append(spans)
+        record.gauges.append({str(k): float(v) for k, v in entry.get("m", {}).items()})
+    elif kind == "gpu":
+        record.device_s[int(entry["n"])] = {str(k): float(v) for k, v in entry["g"].items()}
+    elif kind == "mark":
+        record.marks.append((int(entry["n"]), str(entry["name"]), str(entry.get("note", ""))))
+    elif kind == "stack":
+        record.stacks.append((int(entry["n"]), float(entry["t"]), float(entry.get("silent_s", 0)), str(entry["text"])))
+    elif kind == "end":
+        record.ended = str(entry.get("why", "exit"))
