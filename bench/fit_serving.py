@@ -27,20 +27,40 @@ from stallwise.search.served_runs import cell, served_run
 
 ENGINES = ("vllm", "sglang", "trtllm")
 # name: (guess, width). Hopper's shares of bandwidth and GEMM peaks are those measured on our own H200.
-SHARED = dict(
-    weight_read_share=(0.9, 0.04), expert_read_share=(0.75, 0.15), kv_read_share=(0.75, 0.15), matmul_share=(0.65, 0.1),
-    expert_matmul_share=(0.35, 0.4), expert_padding_rows=(10.0, 0.7), attention_share=(0.4, 0.25), fp8_share=(0.85, 0.15),
-    fp4_share=(0.7, 0.3), blackwell_read_share=(0.95, 0.06), blackwell_matmul_share=(0.8, 0.2),
-    blackwell_layer_share=(0.9, 0.2), collective_s=(8e-6, 0.3), link_share=(0.6, 0.3), all_to_all_share=(0.2, 0.7),
-    kv_room_share=(0.95, 0.1), mla_layer_s=(20e-6, 0.5),
-)  # fmt: skip
-PER_ENGINE = dict(
-    layer_s=((35e-6, 40e-6, 30e-6), 0.3), moe_layer_s=((30e-6,) * 3, 0.4), host_s=((0.6e-3, 0.8e-3, 0.5e-3), 0.5),
-    sequence_s=((10e-6,) * 3, 0.5), contention=((0.9,) * 3, 0.2), first_token_s=((0.05, 0.08, 0.08), 0.7),
-    burst=((0.06,) * 3, 0.5), prefill_factor=((1.0,) * 3, 0.25),
-)  # fmt: skip
+SHARED = {
+    "weight_read_share": (0.9, 0.04),
+    "expert_read_share": (0.75, 0.15),
+    "kv_read_share": (0.75, 0.15),
+    "matmul_share": (0.65, 0.1),
+    "expert_matmul_share": (0.35, 0.4),
+    "expert_padding_rows": (10.0, 0.7),
+    "attention_share": (0.4, 0.25),
+    "fp8_share": (0.85, 0.15),
+    "fp4_share": (0.7, 0.3),
+    "blackwell_read_share": (0.95, 0.06),
+    "blackwell_matmul_share": (0.8, 0.2),
+    "blackwell_layer_share": (0.9, 0.2),
+    "collective_s": (8e-6, 0.3),
+    "link_share": (0.6, 0.3),
+    "all_to_all_share": (0.2, 0.7),
+    "kv_room_share": (0.95, 0.1),
+    "mla_layer_s": (20e-6, 0.5),
+}
+PER_ENGINE = {
+    "layer_s": ((35e-6, 40e-6, 30e-6), 0.3),
+    "moe_layer_s": ((30e-6,) * 3, 0.4),
+    "host_s": ((0.6e-3, 0.8e-3, 0.5e-3), 0.5),
+    "sequence_s": ((10e-6,) * 3, 0.5),
+    "contention": ((0.9,) * 3, 0.2),
+    "first_token_s": ((0.05, 0.08, 0.08), 0.7),
+    "burst": ((0.06,) * 3, 0.5),
+    "prefill_factor": ((1.0,) * 3, 0.25),
+}
 PRIOR = 3.0  # weight of one width against one run's log error
-FAMILIES = ("llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-235b", "deepseek-v3", "kimi-k2", "minimax-m2", "glm-5", "qwen3.5")  # fmt: skip
+FAMILIES = (
+    "llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-235b", "deepseek-v3", "kimi-k2", "minimax-m2", "glm-5",
+    "qwen3.5",
+)  # fmt: skip
 NAMES = [*SHARED, *(f"{n}/{e}" for n in PER_ENGINE for e in ENGINES)]
 GUESS = np.log([*(v[0] for v in SHARED.values()), *(x for v in PER_ENGINE.values() for x in v[0])])
 WIDTH = np.array([*(v[1] for v in SHARED.values()), *(v[1] for v in PER_ENGINE.values() for _ in ENGINES)])
@@ -73,7 +93,7 @@ class Runs:
         self.isl, self.osl, self.load, self.room, self.read, self.tpot, self.ttft = np.array(rest).T
         self.family = np.array([x[0] for x in labels])
         self.engine = np.array([ENGINES.index(x[1]) for x in labels])
-        groups, place = np.unique(["/".join(x) for x in labels], return_inverse=True)
+        _, place = np.unique(["/".join(x) for x in labels], return_inverse=True)
         size = np.bincount(place)[place]  # big groups must not drown small ones
         self.weight = (len(labels) / size) ** 0.25
         self.weight /= self.weight.mean()
@@ -125,7 +145,10 @@ def fit_layers(path: str, base: np.ndarray) -> tuple[dict[str, float], list[floa
     free = ("weight_read_share", "kv_read_share", "matmul_share", "attention_share", "layer_s")
     start = np.log([0.9, 0.85, 0.6, 0.4, 45e-6])
     values = {n: float(np.exp(base[NAMES.index(n)])) for n in SHARED}
-    values |= {n: float(np.exp(base[NAMES.index(f"{n}/vllm")])) for n in PER_ENGINE} | {"host_s": 0.0, "sequence_s": 0.0}
+    values |= {n: float(np.exp(base[NAMES.index(f"{n}/vllm")])) for n in PER_ENGINE} | {
+        "host_s": 0.0,
+        "sequence_s": 0.0,
+    }
 
     def seconds(x: np.ndarray, chosen: list[dict[str, str]]) -> np.ndarray:
         k = Constants(**{**values, **dict(zip(free, np.exp(x), strict=True))})
@@ -174,16 +197,22 @@ def main() -> None:
         x = fit(runs.only(~held), best)
         tpot[held], ttft[held] = predict(x, runs.only(held))
         parts.append(toml(x, {}, f'without."{family}"'))
-        error = [float(np.median(np.abs(p / m - 1))) for p, m in ((tpot[held], runs.tpot[held]), (ttft[held], runs.ttft[held]))]
+        error = [
+            float(np.median(np.abs(p / m - 1)))
+            for p, m in ((tpot[held], runs.tpot[held]), (ttft[held], runs.ttft[held]))
+        ]
         print(f"{family:16} {held.sum():5} runs, unseen: TPOT {error[0]:.1%}, TTFT {error[1]:.1%}")
-    print(f"all unseen: TPOT {np.median(np.abs(tpot / runs.tpot - 1)):.1%}, TTFT {np.median(np.abs(ttft / runs.ttft - 1)):.1%}")
+    print(
+        f"all unseen: TPOT {np.median(np.abs(tpot / runs.tpot - 1)):.1%}, "
+        f"TTFT {np.median(np.abs(ttft / runs.ttft - 1)):.1%}"
+    )
     torch, layer_errors = fit_layers(sys.argv[2], best)
     print(f"layers, shape unseen: {np.median(np.abs(layer_errors)):.1%}", {k: f"{v:.3g}" for k, v in torch.items()})
     lines = [
         "# Constants of the serving model. Written by bench/fit_serving.py; the fields are explained in",
-        "# costs/serving_constants.py. Fitted on 1,9xx aggregated closed-loop runs that NVIDIA publishes as aiconfigurator's",
-        "# silicon sample (ai-dynamo/aiconfigurator, systems/silicon_sample.csv, Apache-2.0: facts only), starting from",
-        "# shares measured on an H200. `without.X` never saw family X. `torch`: plain layers in a CUDA graph on that H200.",
+        "# costs/serving_constants.py. Fitted on 1,9xx aggregated closed-loop runs that NVIDIA publishes as",
+        "# aiconfigurator's silicon sample (systems/silicon_sample.csv, Apache-2.0: facts only), starting from shares",
+        "# measured on an H200. `without.X` never saw family X. `torch`: plain layers in a CUDA graph on that H200.",
         "",
         "[spread]  # 10% and 90% of measured over predicted, families (or shapes) predicted unseen",
         f"tpot = [{np.quantile(runs.tpot / tpot, 0.1):.3f}, {np.quantile(runs.tpot / tpot, 0.9):.3f}]",

@@ -95,7 +95,9 @@ class Engine:
         windowed = min(context, w.window) if w.window > 1 else 0.0
         return float(w.kv_bytes_per_token * context + w.window_bytes_per_token * windowed + w.state_bytes)
 
-    def parts(self, decodes: float, context: float, prefill_tokens: float = 0.0, prefill_pairs: float = 0.0) -> IterationParts:
+    def parts(
+        self, decodes: float, context: float, prefill_tokens: float = 0.0, prefill_pairs: float = 0.0
+    ) -> IterationParts:
         """One iteration of `decodes` sequences at a mean `context`, with prompt tokens mixed in.
 
         Under pipeline parallelism the batch is cut into as many microbatches as stages, and a token passes them all.
@@ -122,6 +124,12 @@ class Engine:
         w = self.work
         pairs = tokens * (cached + tokens / 2)
         parts = iteration_parts(
-            w, self.k, tokens=max(tokens * w.dp, 1.0), sampled=1.0, kv_bytes=1.0, decode_context=0.0, prefill_pairs=pairs
+            w,
+            self.k,
+            tokens=max(tokens * w.dp, 1.0),
+            sampled=1.0,
+            kv_bytes=1.0,
+            decode_context=0.0,
+            prefill_pairs=pairs,
         )
         return float(parts.total_s - parts.host_s)

@@ -48,7 +48,7 @@ def kv_room(d: Deployment) -> KvRoom:
 
 
 def compute_bound_batch(d: Deployment) -> float:
-    """The decode batch at which reading the weights takes as long as multiplying them: beyond it, bandwidth is not it."""
+    """The decode batch at which reading the weights takes as long as multiplying them."""
     from stallwise.costs.rank_work import rank_work
 
     w = rank_work(d)

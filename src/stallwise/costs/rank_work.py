@@ -12,7 +12,6 @@ from stallwise.specs.model import DENSE, FULL, LINEAR, MOE, WINDOW
 BF16_BYTES = 2.0
 FP8_BYTES = 1.0
 DISPATCH_BYTES = FP8_BYTES + BF16_BYTES  # all-to-all: 8 bit out, 16 bit back
-QK_AND_PV_FLOP = 4.0  # two matmuls, each a multiply and an add
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,8 @@ def rank_work(d: Deployment) -> RankWork:
     return RankWork(
         tp=d.tp, dp=d.dp, pp=d.pp, ep=d.ep, layers=m.layers, moe_layers=m.moe_layers,
         mla_layers=m.layers if m.mla else 0,
-        weight_bytes=attention * bytes_per(d.attention_dtype) + dense * bytes_per(d.weights) + _shared(d) * _shared_bytes(d),
+        weight_bytes=attention * bytes_per(d.attention_dtype) + dense * bytes_per(d.weights)
+        + _shared(d) * _shared_bytes(d),
         head_bytes=m.vocab * m.hidden * BF16_BYTES / spread,
         expert_bytes=expert * bytes_per(d.weights) / d.expert_tp,
         experts=max(m.experts, 1), per_token_experts=m.experts_per_token,
@@ -103,13 +103,11 @@ def _attention_params(d: Deployment) -> float:
         if not layers:
             continue
         params = float(m.attention_params(kind))
+        copied = 0.0
         if kind != LINEAR and m.mla:
-            copied = m.hidden * (m.mla.q_lora_rank + m.mla.kv_lora_rank + m.mla.rope_dim)
+            copied += m.hidden * (m.mla.q_lora_rank + m.mla.kv_lora_rank + m.mla.rope_dim)
         elif kind != LINEAR:
-            copied = 0.0
             params += 2 * m.hidden * m.kv_dim * (d.tp / min(d.tp, m.kv_heads) - 1)
-        else:
-            copied = 0.0
         total += layers * (copied + (params - copied) / d.tp)
     return total
 

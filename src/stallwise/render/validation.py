@@ -13,9 +13,22 @@ def to_text(figures: dict[str, Any], *, rows: bool = False) -> str:
         _line("all", figures),
     ]
     lines += [_line(name, part) for name, part in figures["by_source"].items()]
+    for column in ("metric", "model", "gpu", "engine"):
+        lines += _parts(figures.get(f"by_{column}", {}))
     if rows:
         lines += ["", *(_row(row) for row in figures["per_row"])]
     return "\n".join(lines)
+
+
+def _parts(parts: dict[str, Any]) -> list[str]:
+    """Figures by metric, or by metric and something else."""
+    lines = [""] if parts else []
+    for name, part in parts.items():
+        if "predicted" in part:
+            lines.append(_line(name, part))
+        else:
+            lines += [_line(f"{name}  {inner}", figures) for inner, figures in part.items() if figures["predicted"]]
+    return lines
 
 
 def _line(name: str, part: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Published serving runs as questions: a row of inference.csv becomes a deployment and a load. Results are never read."""
+"""Published serving runs as questions: a row of inference.csv becomes a deployment and a load. Results stay unread."""
 
 from __future__ import annotations
 
@@ -81,12 +81,14 @@ def layout_of(row: dict[str, str], model: Model, domain: int) -> Axes:
     if tp == dp > 1 and ep == tp * dp:
         return Axes(1, tp, tp)
     if tp > domain and tp == expert_tp:
-        raise BadRequest(f"TP {tp} over more than one NVLink domain of {domain}", hint="a disaggregated run, summed up?")
+        raise BadRequest(
+            f"TP {tp} over more than one NVLink domain of {domain}", hint="a disaggregated run, summed up?"
+        )
     return Axes(tp, dp, ep if (tp * dp) % ep == 0 else 1)
 
 
 def stated_pool(text: str, model: Model, like: Deployment) -> tuple[Deployment, float, float] | None:
-    """A pool of a disaggregated run: one worker's deployment, its batch per replica, how many workers; None if unsaid."""
+    """A pool of a disaggregated run: one worker, its batch per replica, how many workers; None if unsaid."""
     match = _STATED.match(text or "")
     if not match or not match[1] or not match[2]:
         return None

@@ -39,7 +39,11 @@ def _names() -> dict[str, str]:
 
 def _plain(name: str) -> str:
     low = name.strip().lower().split("/")[-1]
-    low = re.sub(r"[-_](instruct|base|chat|it|hf|bf16|fp8|nvfp4|fp4|mxfp4|awq|gptq|int4|w4a16|w8a8|dynamic|preview|v0\.\d|\d{4})(?=$|[-_])", "", low)
+    low = re.sub(
+        r"[-_](instruct|base|chat|it|hf|bf16|fp8|nvfp4|fp4|mxfp4|awq|gptq|int4|w4a16|w8a8|dynamic|preview|v0\.\d|\d{4})(?=$|[-_])",
+        "",
+        low,
+    )
     return re.sub(r"[-_. ]", "", low)
 
 

@@ -27,6 +27,8 @@ def command(file: str, kind: str, calibrate: int, show_rows: bool, as_json: bool
     rows = read_rows(file)
     scored = module.validate(rows, calibrate)
     figures = summary(kind, len(rows), scored)
+    if hasattr(module, "details"):  # a kind with several metrics says how each fared, and where
+        figures |= module.details(rows, scored)
     if as_json:
         click.echo(json.dumps(figures, indent=2, ensure_ascii=False))
         return

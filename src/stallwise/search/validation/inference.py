@@ -67,9 +67,7 @@ def _score(row: Row) -> list[Scored]:
     return [_one(row_id, source, metric, value, predicted, prefix) for metric, value in wanted.items()]
 
 
-def _one(
-    row_id: str, source: str, metric: str, value: float, predicted: dict[str, float] | str, prefix: str
-) -> Scored:
+def _one(row_id: str, source: str, metric: str, value: float, predicted: dict[str, float] | str, prefix: str) -> Scored:
     if isinstance(predicted, str):
         return Scored(row_id, source, metric, value, note=predicted)
     plain = metric.removeprefix(prefix)

@@ -40,9 +40,8 @@ def stack_of(row: Row) -> Deployment:
     shape = {k: number(row, k) for k in ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn")}
     if not all(shape.values()):
         raise BadRequest("the shape is incomplete", hint="layers, hidden, heads, kv_heads, head_dim and ffn are needed")
-    whole = {k: int(v) for k, v in shape.items() if v}
-    ffn = whole.pop("ffn")
-    model = Model(name=row.get("shape") or "stack", intermediate=ffn, vocab=1, **whole)
+    layers, hidden, heads, kv_heads, head_dim, ffn = (int(v or 0) for v in shape.values())
+    model = Model(row.get("shape") or "stack", layers, hidden, heads, kv_heads, head_dim, ffn, vocab=1)
     return Deployment(model, gpu(row.get("gpu") or CARD), engine="torch", weights="bf16", kv="bf16")
 
 
