@@ -34,7 +34,7 @@ def shape_of(evidence: Evidence) -> Model | None:
     changes = {
         field: int(fact.number)
         for quantity, field in (
-            (stated.LAYERS, "layers"), (stated.HIDDEN, "hidden"), (stated.HEADS, "heads"), (stated.KV_HEADS, "kv_heads"),  # noqa: E501
+            (stated.LAYERS, "layers"), (stated.HIDDEN, "hidden"), (stated.HEADS, "heads"), (stated.KV_HEADS, "kv_heads"),
             (stated.HEAD_DIM, "head_dim"), (stated.VOCAB, "vocab"),
         )
         if (fact := evidence.get(quantity)) is not None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 STAGES = ("batch_wait", "h2d", "forward", "backward", "gradient_sync", "optimizer")
+WARM_STEPS = 5  # compile, autotune and allocator warm-up end within a few steps
+MIN_STEADY = 5
 PARTS = ("checkpoint", "gc", "evaluation")  # of side work
 
 
@@ -33,6 +35,23 @@ class RankRecord:
     ended: str = ""  # empty: still running, or cut off
     environment: dict[str, str] = field(default_factory=dict)
     lost_lines: int = 0
+
+    def steady(self) -> RankRecord:
+        """The same record without warm-up and without the steps that a profiler slowed."""
+        warm = min(WARM_STEPS, len(self.step) // 4)
+        profiled = [_range(note) for _, name, note in self.marks if name == "profiled"]
+        keep = [
+            i
+            for i, n in enumerate(self.step)
+            if i >= warm and not any(first - 2 <= n <= last + 1 for first, last in profiled)
+        ]
+        if len(keep) < MIN_STEADY:
+            return self
+        columns = {
+            name: [getattr(self, name)[i] for i in keep]
+            for name in ("step", "time_s", "duration_s", "host_s", "gauges")
+        }
+        return replace(self, **columns)
 
     @property
     def on_device(self) -> bool:
@@ -63,6 +82,12 @@ def parse(lines: Iterable[str | bytes]) -> RankRecord:
             if line.strip():
                 record.lost_lines += 1
     return record
+
+
+def _range(note: str) -> tuple[int, int]:
+    """The steps of a mark like "steps 10 to 13"."""
+    numbers = [int(word) for word in note.split() if word.isdigit()]
+    return (numbers[0], numbers[-1]) if numbers else (-1, -1)
 
 
 def _take(record: RankRecord, entry: dict[str, Any]) -> None:

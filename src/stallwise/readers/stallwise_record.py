@@ -33,6 +33,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if len(record.step) == 0:
         yield Note("no step ever ended in this record", source)
         return
+    ended, last_step = record.ended or "cut off", float(record.step[-1])
+    record = record.steady()
     x = np.array(record.step, dtype=np.float64)
     yield Series(run.STEP_TIME, x, np.array(record.duration_s), source, scope)
     yield Fact(stages.ON_DEVICE, float(record.on_device), source, scope)
@@ -41,8 +43,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if values.any():
             yield Series(stages.STAGE_OF[name], x, values, source, scope)
     yield Series(stages.SIDE, x, record.side(), source, scope)
-    yield Fact(stages.ENDED, record.ended or "cut off", source, scope)
-    yield Fact(stages.LAST_STEP, float(record.step[-1]), source, scope)
+    yield Fact(stages.ENDED, ended, source, scope)
+    yield Fact(stages.LAST_STEP, last_step, source, scope)
     for step, _, silence_s, text in record.stacks:
         at = Scope(rank=record.rank, step=step)
         yield Fact(stages.HANG_SILENCE, silence_s, source, at)
