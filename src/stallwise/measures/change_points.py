@@ -50,6 +50,18 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
             if rates:
                 break
     yield from _growths(evidence)
+    yield from _loading(evidence)
+
+
+def _loading(evidence: Evidence) -> Iterator[Item]:
+    """The loader's part of all time, where the log prints both for each step: medians would miss bursts."""
+    for data in evidence.series(run.DATA_TIME):
+        steps = [
+            s for s in evidence.series(run.STEP_TIME) if s.source.file == data.source.file and len(s.x) == len(data.x)
+        ]
+        if steps and not evidence.all(run.DATA_SHARE):
+            share = float(np.nansum(data.values) / np.nansum(steps[0].values))
+            yield Fact(run.DATA_SHARE, min(share, 1.0), data.source, data.scope, samples=len(data.x))
 
 
 def _step_times(series: Series, times: Values, evidence: Evidence, relative: bool = False) -> Iterator[Item]:

@@ -34,6 +34,7 @@ _LIST = re.compile(
     r"(?:step|iteration|iter|batch)\w* (?:durations?|times?)\s*\(?(ms|s|us)?\)?\s*:\s*\[?((?:\d+\.?\d*[, ]+){2,}\d+\.?\d*)",
     re.I,
 )
+_RETRIES = re.compile(r"(\d+) CUDA memory allocation retries")
 _CLOCK = re.compile(r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T])?\b(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?\b")
 _RANK = re.compile(r"\[?rank[ _]?(\d+)\]?", re.IGNORECASE)
 _STEP_TIME = "step_time"
@@ -71,6 +72,10 @@ def parse_line(text: str) -> Line:
             meaning, value = meaning_of(_STEP_TIME, match[2]), float(match[1])
         if meaning is not None:
             line.values.append((meaning, value))
+    if retries := _RETRIES.search(text):
+        meaning = meaning_of("alloc_retries")
+        if meaning is not None:
+            line.values.append((meaning, float(retries[1])))
     listed = _times_in(text)
     if listed:
         line.values = [(m, v) for m, v in line.values if m.quantity is not listed[0][0].quantity] + listed

@@ -22,12 +22,13 @@ FULL = 2  # the generation whose collection walks every object
 
 def recognises(name: str, head: bytes) -> bool:
     """Lines of the collector."""
-    return b"gc: collecting generation" in head or b"gc: done" in head
+    return b"gc: collecting generation" in head or b"gc: done" in head or b"gc.get_threshold()" in head
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """Length of full collections and where they fell."""
     generation, step = FULL, float("nan")
+    yield from _settings(artifact)
     pauses: list[tuple[float, float, int]] = []
     for number, text in enumerate(artifact.lines(), 1):
         if match := _STEP.search(text):
@@ -44,3 +45,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
     steps = np.array([s for s, _, _ in pauses])
     if len(pauses) > 1 and np.isfinite(steps).all():
         yield Series(run.GC_PAUSE, steps, np.array([p for _, p, _ in pauses]), source)
+
+
+def _settings(artifact: Artifact) -> Iterator[Item]:
+    for number, text in enumerate(artifact.lines(), 1):
+        if "gc.get_threshold()" in text or "gc enabled" in text:
+            tame = re.search(r"freeze called|gc disabled|\(0, ", text)
+            yield Fact(run.GC_AUTOMATIC, 0.0 if tame else 1.0, Source(artifact.name, f"line {number}"))
+            return

@@ -46,7 +46,23 @@ def read(artifact: Artifact) -> Iterator[Item]:
         for match in _TOOK.finditer(text):
             parts.append(float(match[1]) * _SCALE.get(match[2].lower(), 1.0))
     took_s = max(took_s, sum(parts))
+    if begins and _ends_badly(artifact.lines()[begins[-1] :]):
+        yield Fact(run.DIED_IN_SAVE, 1.0, Source(artifact.name, f"line {begins[-1]}"))
     if begins:
         yield Fact(run.SAVES, float(len(begins)), Source(artifact.name, f"line {begins[0]}"), samples=len(begins))
     if took_s > 0:
         yield Fact(run.SAVE_TIME, took_s, Source(artifact.name), samples=max(len(begins), 1))
+
+
+_ERROR = re.compile(r"error|time[d ]?out|watchdog|killed|exception|exit ?code|sigabrt|no such file", re.IGNORECASE)
+_PROGRESS = re.compile(r"(?:loss|it/s|s/it|step|iteration)['\"]?\s*[:=]?\s*\d", re.IGNORECASE)
+
+
+def _ends_badly(after: list[str]) -> bool:
+    """An error after the last save, and no training step before it."""
+    for text in after:
+        if _ERROR.search(text):
+            return True
+        if _PROGRESS.search(text):
+            return False
+    return False

@@ -120,3 +120,9 @@ DEVICE_SHARE = Quantity("run.device_share", Unit.SHARE, "wall time in which the 
 LAUNCH_COST = Quantity("run.launch_cost", Unit.SECOND, "host time of one kernel launch, as measured by a probe")
 REPLAY_COST = Quantity("run.replay_cost", Unit.SECOND, "time of one kernel inside a replayed graph")
 BENCH_SPEEDUP = Quantity("run.speedup", Unit.RATIO, "speed of a variant over its reference", None, ("speedup",))
+GC_AUTOMATIC = Quantity(
+    "run.gc_automatic", Unit.FLAG, "automatic garbage collection is on and nothing is frozen", GC_LOG
+)
+DIED_IN_SAVE = Quantity(
+    "run.died_in_save", Unit.FLAG, "the log ends in an error right after a checkpoint began", TRAIN_LOG
+)

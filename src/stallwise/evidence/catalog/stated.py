@@ -99,30 +99,10 @@ GEMM_K = Quantity("k", _N, "inner dimension of the matrix product", STEP_SHAPE)
 LIBRARY_FLOP_RATE = Quantity(
     "library_flop_rate", Unit.FLOP_PER_S, "rate of the library on the same shape", NCU, ("cublas",)
 )
-TENSOR_ACTIVE = Quantity("tensor_active", _S, "tensor-pipe activity", NCU, ("tensor_core_utilization", "tensor_util"))
-SM_BUSY = Quantity("sm_busy", _S, "share of cycles in which SMs issue work", NCU, ("sm_busy_share",))
-DRAM_THROUGHPUT = Quantity("dram_throughput", _S, "DRAM throughput over peak", NCU, ("dram",))
-L1_HIT = Quantity("l1_hit", _S, "L1/TEX hit rate", NCU, ("l1_hit_rate", "l1_tex_hit_rate"))
-STALL_LONG_SCOREBOARD = Quantity(
-    "stall_long_scoreboard", _S, "warps that wait for global or local loads", NCU, ("long_scoreboard",)
-)
-STALL_MIO = Quantity(
-    "stall_mio",
-    _S,
-    "warps that wait for the shared-memory and special-function queue",
-    NCU,
-    ("mio_throttle", "warp_stall_mio_throttle"),
-)
-STALL_BARRIER = Quantity("stall_barrier", _S, "warps that wait at a barrier", NCU, ("barrier",))
-OCCUPANCY = Quantity("occupancy", _S, "achieved occupancy", NCU, ("achieved_occupancy",))
-REGISTERS = Quantity("registers", _N, "registers a thread", NCU, ("register_usage", "registers_per_thread"))
-SHARED_MEMORY = Quantity("shared_memory", Unit.BYTE, "shared memory a block", NCU, ("shared_mem_per_block", "smem"))
-BLOCK_SIZE = Quantity("block_size", _N, "threads a block", NCU, ("threads_per_block",))
 WGMMA = Quantity(
     "wgmma", _F, "the SASS holds tensor-core instructions of this architecture", NCU, ("mma", "hmma", "sass_wgmma")
 )
 ASYNC_COPY = Quantity("async_copy", _F, "tiles come by asynchronous copy (cp.async, TMA)", NCU, ("tma", "cp_async"))
-SPILLS = Quantity("spills", Unit.BYTE, "local memory spilled a thread", NCU, ("spill_bytes",))
 CUSTOM_SPEEDUP = Quantity(
     "custom_speedup", _X, "speed of the custom kernel over the library path", NCU, ("speedup_measured",)
 )

@@ -1,0 +1,31 @@
+"""Saving that blocks the loop, while only suspected."""
+
+from __future__ import annotations
+
+from stallwise.evidence.catalog import change, run, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue, above, yes
+from stallwise.findings.symptom import Symptom
+
+EXPLAINS = {
+    Symptom.PERIODIC_STALL: 0.20,
+    Symptom.SUDDEN_SLOWDOWN: 0.05,
+    Symptom.HANG: 0.05,
+    Symptom.SLOW_STEP: 0.02,
+}
+
+
+def _at_saves(evidence: Evidence) -> bool | None:
+    period, every = evidence.value(change.STALL_PERIOD), evidence.value(run.SAVE_EVERY)
+    return abs(period - every) < 0.1 * every
+
+
+CLUES = (
+    yes(run.DIED_IN_SAVE, 60.0, 0.8, "the log ends in an error right after a save began"),
+    above(run.SAVE_TIME, 60.0, 4.0, 0.7, "one save takes minutes", "a save is short"),
+    Clue((change.STALL_PERIOD, run.SAVE_EVERY), _at_saves, 20.0, 0.1, "slow steps come with the saves", "slow steps do not come with the saves"),
+    yes(stated.CHECKPOINTING, 10.0, 0.1, "a checkpoint was being written", "no checkpoint was being written"),
+    above(change.STALL_AT_GC, 0.5, 0.05, 1.0, "slow steps coincide with garbage collection"),
+    above(change.STALL_IN_DATA, 0.5, 0.05, 1.1, "slow steps wait for data"),
+    yes(run.GC_AUTOMATIC, 0.4, 1.0, "collection is automatic"),
+)  # fmt: skip

@@ -1,0 +1,71 @@
+"""Input that does not keep up, while only suspected: from logs, settings and words."""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import DATA_PROBE, PY_SPY, TORCH_TRACE
+from stallwise.evidence.catalog import run, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue, above, below, yes
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.symptom import Symptom
+
+EXPLAINS = {
+    Symptom.LOW_GPU_UTILISATION: 0.40,  # 5 of the 8 host-side public cases we hold
+    Symptom.SLOW_STEP: 0.22,
+    Symptom.SUDDEN_SLOWDOWN: 0.10,
+    Symptom.GRADUAL_SLOWDOWN: 0.08,
+    Symptom.PERIODIC_STALL: 0.05,
+    Symptom.SLOW_SCALING: 0.05,
+}
+
+
+def _crowded(evidence: Evidence) -> bool | None:
+    return evidence.value(run.LOADER_WORKERS) > 1.5 * evidence.value(run.CPU_CORES)
+
+
+def _one_core(evidence: Evidence) -> bool | None:
+    busy, idle = evidence.value(run.HOST_BUSY_CORES), evidence.value(run.HOST_IDLE_SHARE, 1.0)
+    return 0.8 < busy < 1.3 and idle > 0.8 if busy == busy else None
+
+
+CLUES = (
+    above(run.DATA_SHARE, 0.15, 30.0, 0.03, "a good part of all time goes to fetching batches", "fetching batches takes little time"),
+    below(run.LOADER_WORKERS, 1, 4.0, 0.8, "the loader runs in the main process (0 workers)", "the loader has workers of its own"),
+    yes(run.ON_THE_FLY, 3.0, 1.0, "samples are prepared while training"),
+    Clue((run.LOADER_WORKERS, run.CPU_CORES), _crowded, 4.0, 0.8, "more loader workers than CPU cores", "cores enough for the workers"),
+    Clue((run.HOST_BUSY_CORES,), _one_core, 3.0, 0.8, "one core is busy, the rest idle: the work is serial", "the host is not held by one core"),
+    yes(stated.GPU_BUSY_UNCHANGED, 10.0, 0.2, "steps grew while the GPU's work did not: the host keeps it waiting", "the GPU itself works longer"),
+    yes(run.NETWORK_STORAGE, 1.8, 1.0, "the data lies on a network mount"),
+    above(run.HOST_UNEXPLAINED_SHARE, 0.4, 0.3, 1.0, "most of the time is in nothing that was timed"),
+    yes(run.GC_AUTOMATIC, 0.5, 1.0, "collection is automatic"),
+    above(run.GC_COLLECTIONS, 1, 0.3, 1.0, "collections are logged"),
+)  # fmt: skip
+
+
+def advise(evidence: Evidence) -> Finding:
+    """Workers first, then cheaper samples, then storage."""
+    share, step = evidence.get(run.DATA_SHARE), evidence.get(run.STEP_TIME)
+    workers, cores = evidence.get(run.LOADER_WORKERS), evidence.get(run.CPU_CORES)
+    series = next(iter(evidence.series(run.STEP_TIME)), None)
+    mean_s = float(series.values.mean()) if series is not None else step.number if step else float("nan")
+    wait_s = share.number * mean_s if share and mean_s == mean_s else float("nan")
+    gain = Gain(0.5 * wait_s, wait_s, "the logged wait; half if CPU cores are the limit") if wait_s > 0 else None
+    first = "Raise num_workers" + (f" from {workers}" if workers else "") + " until the wait stops falling"
+    if workers and cores and workers.number > cores.number:
+        first = f"Give the job CPU cores: {workers} workers share {cores}; workers beyond the cores only switch"
+    because = [Reason.of(f"{share} of all time is spent fetching batches", share)] if share else []
+    return Finding(
+        headline="The GPU waits for input." if not share else f"The GPU waits for input: {share} of the time.",
+        confidence=0.0,
+        because=tuple(because),
+        gain=gain,
+        fixes=(
+            Fix(first, gain, worth="the whole wait, if cores are free", cost="CPU cores and host memory", risk="oversubscription beyond the cores"),
+            Fix("Make a sample cheaper: decode, tokenise and resize once, offline", gain, worth="the whole wait", cost="disk, one pass over the data",
+                risk="less random augmentation"),
+            Fix("Read ahead: prefetch_factor, pinned memory, persistent workers, local disk in place of a network mount", worth="what is left of the wait",
+                cost="host memory", risk="memory grows with workers x prefetch"),
+        ),
+        avoid="Tuning kernels or buying a faster GPU: it would only wait faster.",
+        next=(DATA_PROBE, PY_SPY, TORCH_TRACE),
+    )  # fmt: skip
