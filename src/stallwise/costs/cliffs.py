@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 from stallwise.costs.collectives import Estimate, Op, collective_time
@@ -42,10 +43,8 @@ def expected_cliffs(op: Op | str, size_bytes: float, gpus: int, fabric: Fabric) 
     """Where doubling the group costs more than half as much again, and why."""
     sizes = group_sizes(gpus)
     found: list[Cliff] = []
-    times = [collective_time(op, size_bytes, n, fabric) for n in sizes]
-    for (n, before), (m, after) in zip(
-        zip(sizes[:-1], times[:-1], strict=True), zip(sizes[1:], times[1:], strict=True), strict=True
-    ):
+    times = [(n, collective_time(op, size_bytes, n, fabric)) for n in sizes]
+    for (n, before), (m, after) in pairwise(times):
         ratio = after.seconds / before.seconds if before.seconds else inf
         if ratio >= JUMP_RATIO:
             found.append(Cliff(n, m, ratio, _reason(n, m, before, after, fabric)))
@@ -84,7 +83,7 @@ def explain_jump(points: Sequence[tuple[int, float]]) -> JumpVerdict | None:
     series = sorted(points)
     if len(series) < 3 or any(n < 2 or s <= 0 for n, s in series):
         raise BadRequest("a scaling series needs three group sizes with times above zero", hint="64=45ms 128=52ms ...")
-    ratios = [b[1] / a[1] for a, b in zip(series[:-1], series[1:], strict=True)]
+    ratios = [b[1] / a[1] for a, b in pairwise(series)]
     place = max(range(len(ratios)), key=ratios.__getitem__)
     if ratios[place] < JUMP_RATIO:
         return None

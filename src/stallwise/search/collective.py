@@ -50,9 +50,7 @@ def answer_collective(
         "by_size": [
             {"size_bytes": s, **_plain(collective_time(op, s, ranks, fabric, per_domain=per_domain))} for s in SIZES
         ],
-        "by_ranks": [
-            {"ranks": n, **_plain(collective_time(op, size_bytes, n, fabric))} for n in group_sizes(ranks)
-        ],
+        "by_ranks": [{"ranks": n, **_plain(collective_time(op, size_bytes, n, fabric))} for n in group_sizes(ranks)],
         "cliffs": [asdict(c) for c in expected_cliffs(op, size_bytes, ranks, fabric)],
         "basis": "alpha-beta model per algorithm and protocol, fitted on published NCCL tables (A100, H100, B200)",
     }

@@ -2,7 +2,7 @@
 
 A module defines `NAME`, `TITLE`, `CHUNKS` (virtual stages per device: a number, or None where the user chooses) and
 `program(devices, microbatches, chunks, times)`, a pure function. `times` are the pass times of one virtual stage, for
-the schedules that adapt to them.
+the schedules that adapt to them (`ADAPTS = True`).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from stallwise.sim.schedules._v_shaped import v_program
 NAME = "v-half"
 TITLE = "V-Half"
 CHUNKS = 2
+ADAPTS = True
 
 
 def program(devices: int, microbatches: int, chunks: int, times: PassTimes) -> Program:

@@ -15,6 +15,7 @@ from stallwise.sim.schedules._v_shaped import v_program
 NAME = "v-min"
 TITLE = "V-Min"
 CHUNKS = 2
+ADAPTS = True
 
 
 def program(devices: int, microbatches: int, chunks: int, times: PassTimes) -> Program:

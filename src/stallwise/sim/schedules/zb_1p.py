@@ -13,6 +13,7 @@ NAME = "zb-1p"
 TITLE = "ZB-1p"
 ALSO = ("zb1p",)
 CHUNKS = 1
+ADAPTS = True
 
 
 def program(devices: int, microbatches: int, chunks: int, times: PassTimes) -> Program:

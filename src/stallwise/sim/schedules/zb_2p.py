@@ -13,6 +13,7 @@ NAME = "zb-2p"
 TITLE = "ZB-2p"
 ALSO = ("zb2p",)
 CHUNKS = 1
+ADAPTS = True
 
 
 def program(devices: int, microbatches: int, chunks: int, times: PassTimes) -> Program:

@@ -14,6 +14,7 @@ NAME = "zb-v"
 TITLE = "ZB-V"
 ALSO = ("zbv", "v-zb")
 CHUNKS = 2
+ADAPTS = True
 
 
 def program(devices: int, microbatches: int, chunks: int, times: PassTimes) -> Program:
