@@ -1,0 +1,111 @@
+"""A failed allocation at hand for a rule: its sizes, what they add up to, and the plan that would make it fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stallwise.evidence.catalog import memory as m
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.quantity import Quantity
+from stallwise.findings.finding import Fix, Reason
+from stallwise.units import Unit, show
+
+# Unused reserve beyond this part of the device is more than the allocator's usual rounding.
+SPLIT_SHARE = 0.08
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A view on the evidence of an out-of-memory error."""
+
+    evidence: Evidence
+
+    def get(self, quantity: Quantity, default: float = 0.0) -> float:
+        """The number, or the default."""
+        value = self.evidence.value(quantity, default)
+        return default if value != value else value
+
+    def knows(self, quantity: Quantity) -> bool:
+        """True where it is known."""
+        return self.evidence.get(quantity) is not None
+
+    @property
+    def phase(self) -> str:
+        """What the program was doing."""
+        return self.evidence.text(m.PHASE)
+
+    @property
+    def request(self) -> float:
+        """Bytes asked for."""
+        return self.get(m.REQUEST)
+
+    @property
+    def capacity(self) -> float:
+        """Bytes of the device, as far as they are known."""
+        return self.get(m.CAPACITY) or self.get(m.RESERVED) + self.get(m.FREE)
+
+    @property
+    def fragmented(self) -> bool:
+        """Free pieces would have sufficed together, and are far more than rounding."""
+        unused, free = self.get(m.UNUSED_RESERVED), self.get(m.FREE)
+        if not self.request or not self.knows(m.UNUSED_RESERVED):
+            return False
+        return free < self.request <= free + unused and unused >= SPLIT_SHARE * max(self.capacity, 1.0)
+
+    @property
+    def foreign(self) -> bool:
+        """Other processes hold what was lacking, and a good part of the device."""
+        elsewhere = self.get(m.ELSEWHERE)
+        return elsewhere >= max(self.get(m.SHORTFALL), 0.10 * self.capacity) > 0
+
+    @property
+    def absurd(self) -> bool:
+        """No device could hold the request."""
+        return self.request > 4 * max(self.capacity, 2e10)
+
+    def show(self, quantity: Quantity) -> str:
+        """The number as people write it."""
+        return show(self.get(quantity), Unit.BYTE)
+
+    def reason(self, text: str, *quantities: Quantity) -> Reason:
+        """A sentence with its places."""
+        return Reason.of(text, *(f for q in quantities if (f := self.evidence.get(q)) is not None))
+
+    def sizes(self) -> Reason:
+        """The message in one sentence."""
+        parts = [f"{self.show(m.REQUEST)} asked"] if self.knows(m.REQUEST) else ["an allocation failed"]
+        words = {
+            m.FREE: "free",
+            m.ALLOCATED: "in tensors",
+            m.UNUSED_RESERVED: "reserved but unused",
+            m.CAPACITY: "in all",
+        }
+        for quantity, word in words.items():
+            if self.knows(quantity):
+                parts.append(f"{self.show(quantity)} {word}")
+        return self.reason(", ".join(parts), m.REQUEST, m.FAILED)
+
+    def place(self) -> tuple[Reason, ...]:
+        """Where it failed."""
+        where = self.evidence.text(m.PLACE)
+        if not where:
+            return ()
+        during = f" during {self.phase}" if self.phase else ""
+        return (self.reason(f"it failed{during}, at {where}", m.PLACE, m.PHASE),)
+
+    def plan(self, *first: str) -> tuple[Fix, ...]:
+        """What would make it fit, cheapest first; options whose name starts with one of `first` lead."""
+        fixes = []
+        for table in self.evidence.table("memory.plan"):
+            columns = table.columns
+            for action, size, fits, cost, risk in zip(
+                columns["action"],
+                columns["saves_bytes"],
+                columns["fits"],
+                columns["cost"],
+                columns["risk"],
+                strict=True,
+            ):
+                worth = f"frees {show(float(size), Unit.BYTE)}" + (": fits" if fits else ": not enough alone")
+                fixes.append(Fix(str(action), worth=worth, cost=str(cost), risk=str(risk)))
+        return tuple(sorted(fixes, key=lambda f: not f.action.startswith(first))) if first else tuple(fixes)

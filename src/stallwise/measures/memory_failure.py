@@ -1,0 +1,68 @@
+"""The arithmetic of a failed allocation: who holds the rest, what was lacking, and which tensor it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stallwise.costs.tensor_sizes import name_of_size
+from stallwise.evidence.catalog import memory as m
+from stallwise.evidence.catalog import run, stated
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact
+
+ORDER = 20
+CONTEXT_BYTES = 1.2e9  # CUDA context and libraries of one process that the older messages do not count
+
+
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """Facts derived from the sizes in the message or snapshot."""
+    request, free = evidence.get(m.REQUEST), evidence.get(m.FREE)
+    if request is None:
+        return
+    if free is not None:
+        yield Fact(m.SHORTFALL, max(0.0, request.number - free.number), request.source)
+    elsewhere = _elsewhere(evidence)
+    if elsewhere is not None:
+        yield Fact(m.ELSEWHERE, elsewhere, request.source)
+    shape = {
+        "vocab": evidence.value(stated.VOCAB, 0.0),
+        "heads": evidence.value(stated.HEADS, 0.0),
+        "sequence": evidence.value(stated.SEQUENCE, 0.0),
+        "microbatch": evidence.value(stated.MICROBATCH, 1.0),
+        "hidden": evidence.value(stated.HIDDEN, 0.0),
+    }
+    name = name_of_size(request.number, **shape)
+    largest = evidence.value(m.LARGEST_TENSOR, 0.0)
+    if name is None and largest and _copy_of(request.number, largest):
+        factor = request.number / largest
+        name = "a copy of the largest tensor" if abs(factor - 1) < 0.01 else "an fp32 copy of the largest tensor"
+    if name is not None:
+        yield Fact(m.TENSOR, name, request.source)
+    growth = _eval_growth(evidence)
+    if growth:
+        yield Fact(m.EVAL_GROWTH, growth, request.source)
+
+
+def _copy_of(request: float, largest: float) -> bool:
+    return any(abs(request / largest - factor) < 0.01 for factor in (1.0, 2.0))
+
+
+def _elsewhere(evidence: Evidence) -> float | None:
+    capacity, free = evidence.value(m.CAPACITY), evidence.value(m.FREE)
+    mine = evidence.value(m.PROCESS_USE)
+    if mine != mine:
+        reserved = evidence.value(m.RESERVED)
+        mine = reserved + CONTEXT_BYTES if reserved == reserved else mine
+    left = capacity - free - mine
+    return max(0.0, left) if left == left else None
+
+
+def _eval_growth(evidence: Evidence) -> float:
+    """Growth of GPU memory at the end of a series that was flat before, when the failure is in validation."""
+    if evidence.text(m.PHASE) != "evaluation":
+        return 0.0
+    for series in evidence.series(run.GPU_MEMORY):
+        values = series.values[series.values == series.values]
+        if len(values) >= 6 and values[-1] > 1.2 * values[: max(len(values) // 4, 2)].max():
+            return float(values[-1] - values.min())
+    return 0.0

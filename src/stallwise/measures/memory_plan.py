@@ -1,0 +1,66 @@
+"""What would make a failed allocation fit: each way with the bytes it frees here, in order of what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stallwise.costs.memory_relief import Holdings, ways_to_fit
+from stallwise.evidence.catalog import memory as m
+from stallwise.evidence.catalog import run, stated
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Source, Table
+
+ORDER = 30
+
+
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """The plan as a table; empty where nothing failed."""
+    request = evidence.get(m.REQUEST)
+    if request is None:
+        return
+    shortfall = evidence.value(m.SHORTFALL, request.number)
+    ways = [w for w in ways_to_fit(_holdings(evidence), shortfall) if w.saves_bytes > 0]
+    if not ways:
+        return
+    yield Table(
+        "memory.plan",
+        {
+            "action": np.array([w.action for w in ways], dtype=object),
+            "saves_bytes": np.array([w.saves_bytes for w in ways]),
+            "fits": np.array([w.saves_bytes >= shortfall for w in ways]),
+            "cost": np.array([w.cost for w in ways], dtype=object),
+            "risk": np.array([w.risk for w in ways], dtype=object),
+        },
+        Source(request.source.file, "memory plan"),
+        meta={"shortfall_bytes": shortfall},
+    )
+
+
+def _holdings(evidence: Evidence) -> Holdings:
+    value = evidence.value
+    parameters = value(stated.PARAMETERS, 0.0)
+    width = 4.0 if evidence.text(run.PRECISION) in ("fp32", "tf32", "") else 2.0
+    logits = value(m.LOGITS, 0.0)
+    tokens = value(stated.SEQUENCE, 0.0) * value(stated.MICROBATCH, 1.0)
+    if not logits and value(stated.VOCAB, 0.0) and tokens:
+        logits = tokens * value(stated.VOCAB) * 6  # 16-bit logits and their fp32 copy
+    weights = value(m.WEIGHTS, 0.0) or parameters * width
+    optimizer = value(m.OPTIMIZER, 0.0) or (2 * weights if evidence.text(m.PHASE) in ("optimizer", "backward") else 0.0)
+    known = weights + optimizer + logits
+    activations = value(m.ACTIVATIONS, 0.0)
+    if not activations and evidence.text(m.PHASE) in ("forward", "backward", "loss", "attention scores"):
+        activations = max(0.0, value(m.ALLOCATED, 0.0) - known)
+    return Holdings(
+        weights_bytes=weights,
+        gradients_bytes=value(m.GRADIENTS, 0.0),
+        optimizer_bytes=optimizer,
+        activations_bytes=activations,
+        logits_bytes=logits,
+        unused_bytes=value(m.UNUSED_RESERVED, 0.0),
+        request_bytes=value(m.REQUEST, 0.0),
+        full_precision=evidence.text(run.PRECISION) in ("fp32", "tf32"),
+        recomputing=evidence.text(stated.RECOMPUTE) in ("full", "yes"),
+        devices=int(value(stated.GPUS, 1.0)) or 1,
+    )

@@ -1,0 +1,156 @@
+"""The allocator's record played backwards: what was alive when an allocation failed, and the holes between."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+Block = dict[str, Any]
+
+_OPTIMIZER = re.compile(
+    r"torch/optim/|/optim/|_init_group|exp_avg|apex/optimizers|bitsandbytes/optim|deepspeed/ops/adam"
+)
+_WEIGHTS = re.compile(
+    r"^(?:convert|_apply|to|cuda|__init__|reset_parameters|load_state_dict|_load_from_state_dict|from_pretrained|"
+    r"_load_state_dict_into_meta_model|to_empty|materialize\w*|half|bfloat16)$"
+)
+_LOSS = re.compile(r"cross_entropy|log_softmax|nll_loss|loss_function|CrossEntropy", re.I)
+_HEAD = re.compile(r"lm_head|output_projection|unembed|logits", re.I)
+_BACKWARD = re.compile(
+    r"torch::autograd::Engine|autograd/__init__\.py|_engine_run_backward|AccumulateGrad|Backward\d*::apply"
+)
+_GRADIENT = re.compile(r"AccumulateGrad|accumulate_grad")
+_PYTHON = re.compile(r"\.py$|^<")
+CATEGORIES = ("weights", "gradients", "optimizer", "activations", "logits", "temporary", "other", "unexplained")
+LEAVING = ("free_completed", "free")
+
+
+@dataclass(slots=True)
+class Moment:
+    """The device at one point of the record."""
+
+    live: dict[int, Block] = field(default_factory=dict)  # address -> block with size and frames
+    reserved_bytes: float = 0.0
+    segments: list[tuple[int, int]] = field(default_factory=list)  # address, size
+
+    @property
+    def allocated_bytes(self) -> float:
+        """All live blocks."""
+        return float(sum(b["size"] for b in self.live.values()))
+
+    def holes(self) -> Iterator[int]:
+        """Sizes of the free pieces inside reserved segments."""
+        starts = sorted((a, int(b["size"])) for a, b in self.live.items())
+        for address, size in self.segments:
+            at = address
+            for start, length in (s for s in starts if address <= s[0] < address + size):
+                if start > at:
+                    yield start - at
+                at = max(at, start + length)
+            if at < address + size:
+                yield address + size - at
+
+
+def moment_at(snapshot: dict[str, Any], device: int, index: int | None) -> Moment:
+    """The state just before trace entry `index`, or at the end for None: the end is known, the record is undone."""
+    now = Moment()
+    for segment in snapshot.get("segments") or ():
+        if int(segment.get("device", 0)) != device:
+            continue
+        now.segments.append((int(segment["address"]), int(segment["total_size"])))
+        at = int(segment["address"])
+        for block in segment.get("blocks") or ():
+            at = int(block.get("address", at))
+            if str(block.get("state", "")).startswith("active"):
+                now.live[at] = {"size": int(block["size"]), "frames": _frames(block)}
+            at += int(block["size"])
+    trace = traces(snapshot)[device] if device < len(traces(snapshot)) else []
+    made = {}
+    for entry in trace:
+        if entry.get("action") == "alloc":
+            made[int(entry["addr"])] = entry
+    for entry in reversed(trace[index:] if index is not None else []):
+        _undo(now, entry)
+    _name_from_trace(now, trace[:index] if index is not None else trace)
+    now.reserved_bytes = float(sum(size for _, size in now.segments))
+    return now
+
+
+def _undo(now: Moment, entry: dict[str, Any]) -> None:
+    action, address, size = entry.get("action"), int(entry.get("addr", 0)), int(entry.get("size", 0))
+    if action == "alloc":
+        now.live.pop(address, None)
+    elif action in LEAVING:
+        now.live[address] = {"size": size, "frames": []}
+    elif action in ("segment_alloc", "segment_map"):
+        now.segments = [s for s in now.segments if s[0] != address]
+    elif action in ("segment_free", "segment_unmap"):
+        now.segments.append((address, size))
+
+
+def _name_from_trace(now: Moment, trace: list[dict[str, Any]]) -> None:
+    """Blocks put back by undoing a free get the stack of the allocation that made them."""
+    for entry in trace:
+        if entry.get("action") == "alloc":
+            block = now.live.get(int(entry["addr"]))
+            if block is not None and int(entry["size"]) == block["size"]:
+                block["frames"] = entry.get("frames") or block["frames"]
+
+
+def _frames(block: Block) -> list[Any]:
+    if block.get("frames"):
+        return list(block["frames"])
+    history = block.get("history") or ()  # snapshots of PyTorch 2.0 keep the stack here
+    return list(history[0].get("frames") or ()) if history else []
+
+
+def traces(snapshot: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """The record of each device."""
+    return [list(t or ()) for t in snapshot.get("device_traces") or ()]
+
+
+def python_frames(frames: list[Any]) -> list[tuple[str, int, str]]:
+    """File, line and function of the Python part, innermost first."""
+    found = []
+    for frame in frames:
+        name, file = str(frame.get("name", "")), str(frame.get("filename", ""))
+        if _PYTHON.search(file):
+            found.append((file, int(frame.get("line", 0)), name))
+    return found
+
+
+def category_of(frames: list[Any]) -> str:
+    """What a block is, by the stack that made it."""
+    if not frames:
+        return "unexplained"
+    python = python_frames(frames)
+    texts = [f"{file} {name}" for file, _, name in python]
+    native = [str(f.get("name", "")) for f in frames]
+    if any(_OPTIMIZER.search(t) for t in texts):
+        return "optimizer"
+    if any(_BACKWARD.search(t) for t in (*texts, *native)):
+        return "gradients" if any(_GRADIENT.search(t) for t in native) else "temporary"
+    if (
+        any(_LOSS.search(t) for t in texts)
+        or any(_LOSS.search(t) for t in native[:24])
+        or any(_HEAD.search(name) for _, _, name in python[:3])
+    ):
+        return "logits"
+    functions = [name for _, _, name in python]
+    if "forward" in functions or "_call_impl" in functions:
+        return "activations"
+    if any(_WEIGHTS.match(name) for name in functions):
+        return "weights"
+    return "other" if python or len(frames) > 3 else "unexplained"
+
+
+def place_of(frames: list[Any]) -> str:
+    """The innermost line of the user's own code: "model.py:52 forward"."""
+    python = python_frames(frames)
+    own = [
+        p for p in python if "site-packages" not in p[0] and "/torch/" not in p[0] and not p[0].startswith("<frozen")
+    ]
+    chosen = own[0] if own else python[0] if python else None
+    return f"{chosen[0].rsplit('/', 1)[-1]}:{chosen[1]} {chosen[2]}" if chosen else ""

@@ -1,0 +1,61 @@
+"""Out-of-memory errors in any log: the sizes of the message and what the traceback says the program was doing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import memory as m
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._oom_text import ANY, DEVICE_FAILURE, HOST_FAILURE, engine_facts, sizes_in, wording_of
+from stallwise.readers._traceback import frames_before, phase_of, place_of
+
+FORMAT = "out-of-memory error"
+MESSAGE_LINES = 12  # the longest wordings spread over this many lines
+MAX_BYTES = 64 << 20
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Any text that speaks of memory running out."""
+    if b"\x00" in head[:4096]:
+        return False
+    return bool(ANY.search(head.decode("utf-8", "replace")))
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """The first failure in the log (later ones are its echo on other ranks) and how many there were."""
+    lines = artifact.text(MAX_BYTES).splitlines()
+    failures = [i for i, line in enumerate(lines) if DEVICE_FAILURE.search(line)]
+    killed = [i for i, line in enumerate(lines) if HOST_FAILURE.search(line)]
+    if failures:
+        at = next((i for i in failures if sizes_in(_message(lines, i)).get(m.REQUEST)), failures[0])
+        yield from _failure(artifact.name, lines, at, len(failures))
+    if killed:
+        source = Source(artifact.name, f"line {killed[0] + 1}")
+        yield Fact(m.HOST_KILLED, 1.0, source, samples=len(killed))
+    whole = "\n".join(line[:4000] for line in lines)
+    for quantity, value in engine_facts(whole).items():
+        yield Fact(quantity, value, Source(artifact.name))
+    if not failures:
+        for quantity, value in sizes_in(whole).items():
+            if quantity in (m.KV_NEEDED, m.KV_AVAILABLE, m.KV_TOKENS, m.MAX_LENGTH):
+                yield Fact(quantity, value, Source(artifact.name))
+
+
+def _message(lines: list[str], at: int) -> str:
+    return "\n".join(lines[at : at + MESSAGE_LINES])
+
+
+def _failure(name: str, lines: list[str], at: int, count: int) -> Iterator[Fact]:
+    source = Source(name, f"line {at + 1}")
+    text = _message(lines, at)
+    yield Fact(m.FAILED, 1.0, source, samples=count)
+    yield Fact(m.WORDING, wording_of(text), source)
+    for quantity, value in sizes_in(text).items():
+        yield Fact(quantity, value, source)
+    frames = frames_before(lines, at)
+    if phase := phase_of(frames):
+        yield Fact(m.PHASE, phase, source)
+    if place := place_of(frames):
+        yield Fact(m.PLACE, place, source)

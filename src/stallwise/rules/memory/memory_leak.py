@@ -1,0 +1,100 @@
+"""Memory grows with every step or epoch and never comes back.
+
+## What it means
+Something keeps references: losses summed with their graph, outputs appended to a list, hooks, a growing cache. On the host:
+worker processes that copy a Python list of objects page by page (every touch of a reference count copies its page), or
+persistent workers that pile up buffers.
+
+## Why it costs
+The run slows as it swaps or collects, then dies, often hours in, with a batch that fitted before.
+
+## What else looks so
+The allocator's warm-up grows for some steps and stops. A longer sequence lifts the peak once. Fragmentation raises reserved
+memory while live tensors stay flat.
+
+## Fix
+Detach what is kept (`loss.item()`, `.detach()`), clear lists and hooks, zero gradients; keep annotations in numpy or Arrow
+arrays instead of lists of Python objects; fewer or non-persistent workers.
+
+## How the gain is found
+The slope a step, and from it the step at which the memory is full.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import MEMORY_SNAPSHOT, PY_SPY
+from stallwise.evidence.catalog import change, run
+from stallwise.evidence.catalog import memory as m
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.quantity import Quantity
+from stallwise.findings.clue import Clue
+from stallwise.findings.failure import Failure
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+from stallwise.units import Unit, show
+
+GROWN = 1.25  # times the start: caches and warm-up add less
+NOTICEABLE_BYTES = 3e8
+
+# Reports of memory that grows are mostly this.
+EXPLAINS = {Symptom.MEMORY_GROWTH: 0.75, Symptom.OUT_OF_MEMORY: 0.10, Symptom.GRADUAL_SLOWDOWN: 0.30}
+CLUES = (
+    Clue((change.GPU_MEMORY_GROWTH,), lambda e: e.value(change.GPU_MEMORY_GROWTH) > NOTICEABLE_BYTES, 10.0, 0.2,
+         "GPU memory keeps growing"),
+    Clue((change.HOST_MEMORY_GROWTH,), lambda e: e.value(change.HOST_MEMORY_GROWTH) > NOTICEABLE_BYTES, 10.0, 0.2,
+         "host memory keeps growing"),
+)  # fmt: skip
+
+
+@rule()
+def memory_leak(evidence: Evidence) -> Finding | None:
+    """Judges growth on the device, on the host, and of live objects."""
+    f = Failure(evidence)
+    if f.phase == "evaluation" or f.fragmented or f.absurd:
+        return None
+    device = _growth(evidence, change.GPU_MEMORY_GROWTH, change.GPU_MEMORY_FACTOR)
+    host = _growth(evidence, change.HOST_MEMORY_GROWTH, change.HOST_MEMORY_FACTOR)
+    objects = evidence.value(change.OBJECT_GROWTH, 1.0) >= GROWN
+    if not (device or host or objects):
+        return None
+    on_host = host and not device
+    killed = bool(f.get(m.HOST_KILLED))
+    because: list[Reason] = []
+    for quantity, word in ((change.GPU_MEMORY_GROWTH, "GPU memory"), (change.HOST_MEMORY_GROWTH, "host memory"),
+                           (change.OBJECT_GROWTH, "live objects")):  # fmt: skip
+        fact = evidence.get(quantity)
+        if fact is not None and (fact.quantity.unit is not Unit.BYTE or fact.number > NOTICEABLE_BYTES):
+            size = f"x{fact.number:.1f}" if fact.quantity.unit is not Unit.BYTE else show(fact.number, Unit.BYTE)
+            because.append(Reason.of(f"{word} gained {size} over the log and still rises", fact))
+    if killed:
+        because.append(f.reason("the kernel killed a process for lack of host memory", m.HOST_KILLED))
+    return Finding(
+        headline=f"memory leaks on the {'host' if on_host else 'GPU' if device else 'host'}: it grows without end",
+        confidence=0.9 if (device or host) else 0.75,
+        because=tuple(because),
+        fixes=_host_fixes(evidence) if on_host else _device_fixes(),
+        avoid="Do not empty the cache each step: what leaks is alive.",
+        next=(PY_SPY,) if on_host else (MEMORY_SNAPSHOT,),
+        explains=("oom-activations", "gradual-slowdown", "rank-died-first", "application-fault"),
+        blocking=killed or bool(f.get(m.FAILED)),
+    )
+
+
+def _growth(evidence: Evidence, gained: Quantity, factor: Quantity) -> bool:
+    return evidence.value(gained, 0.0) > NOTICEABLE_BYTES and evidence.value(factor, GROWN) >= GROWN
+
+
+def _device_fixes() -> tuple[Fix, ...]:
+    return (
+        Fix("keep numbers, not graphs: loss.item(), .detach() on what is stored", worth="stops the growth"),
+        Fix("clear lists, hooks and caches between steps; zero gradients with set_to_none"),
+    )
+
+
+def _host_fixes(evidence: Evidence) -> tuple[Fix, ...]:
+    workers = evidence.value(run.LOADER_WORKERS, 0.0)
+    first = Fix("hold annotations in numpy or Arrow arrays instead of lists of Python objects",
+                worth=f"{workers:.0f} workers stop copying them" if workers else "workers stop copying them")  # fmt: skip
+    return (first, Fix("fewer workers, or persistent_workers=False", cost="slower epochs"),
+            Fix("look for buffers that each worker or epoch adds to"))  # fmt: skip

@@ -1,0 +1,62 @@
+"""Another process holds the memory.
+
+## What it means
+The device is full, but this process has only a small part of it. The rest belongs to a second job, a notebook, a display
+server, or a dead process whose memory was never returned.
+
+## Why it costs
+No change to this program can help.
+
+## What else looks so
+Memory outside the allocator but inside this process (CUDA context, libraries, graphs) is counted as its own.
+
+## Fix
+Find the holder (`nvidia-smi`, `fuser -v /dev/nvidia*`), end it or wait; for a zombie restart its parent or reset the GPU.
+
+## How the gain is found
+Total minus free minus this process.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import NVIDIA_SMI_Q
+from stallwise.evidence.catalog import memory as m
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue
+from stallwise.findings.failure import Failure
+from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+# Shared machines and notebooks.
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.10, Symptom.SERVER_WONT_START: 0.10}
+CLUES = (
+    Clue((m.ELSEWHERE,), lambda e: Failure(e).foreign, 40.0, 0.03, "other processes hold a good part of the device"),
+)
+
+
+@rule(m.ELSEWHERE)
+def oom_other_process(evidence: Evidence) -> Finding | None:
+    """Judges the failed allocation."""
+    f = Failure(evidence)
+    if not f.foreign or f.absurd:
+        return None
+    mostly = f.get(m.ELSEWHERE) >= 0.4 * f.capacity
+    return Finding(
+        headline=f"other processes hold {f.show(m.ELSEWHERE)} of {f.show(m.CAPACITY)}",
+        confidence=0.96 if mostly else 0.78,
+        because=(
+            f.sizes(),
+            f.reason(f"this process uses {f.show(m.PROCESS_USE)}, {f.show(m.FREE)} is free: {f.show(m.ELSEWHERE)} is "
+                     "elsewhere", m.PROCESS_USE, m.CAPACITY),
+            *f.place(),
+        ),
+        fixes=(
+            Fix("find and end the holder: nvidia-smi; sudo fuser -v /dev/nvidia*", worth=f"frees {f.show(m.ELSEWHERE)}"),
+            Fix("for a dead process: restart its parent, or nvidia-smi --gpu-reset", cost="stops every job on that GPU"),
+        ),
+        avoid="Do not shrink the model: it is not this program that fills the GPU.",
+        next=(NVIDIA_SMI_Q,),
+        explains=("oom-activations", "oom-fragmentation", "oom-optimizer-state"),
+        blocking=True,
+    )  # fmt: skip

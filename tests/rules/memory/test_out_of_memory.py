@@ -1,0 +1,143 @@
+"""Every wording of an out-of-memory error leads to its own cause, by arithmetic and by place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stallwise.doctor.examine import diagnose, examine
+from stallwise.evidence.catalog import memory as m
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact, Source
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "memory"
+HINT = " If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+
+
+def message(request: str, capacity: str, free: str, process: str, allocated: str, unused: str) -> str:
+    return (
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {request}. GPU 0 has a total capacity of {capacity} "
+        f"of which {free} is free. Including non-PyTorch memory, this process has {process} memory in use. Of the allocated "
+        f"memory {allocated} is allocated by PyTorch, and {unused} is reserved by PyTorch but unallocated.{HINT}"
+    )
+
+
+def traceback(*lines: tuple[str, str, str]) -> str:
+    body = "".join(f'  File "{file}", line 10, in {name}\n    {code}\n' for file, name, code in lines)
+    return f"Traceback (most recent call last):\n{body}"
+
+
+FULL = message("512.00 MiB", "79.15 GiB", "200.00 MiB", "78.90 GiB", "77.80 GiB", "300.00 MiB")
+OLD = (
+    "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 15.90 GiB total capacity; 6.10 GiB already "
+    "allocated; 1.20 GiB free; 14.10 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting"
+    " max_split_size_mb to avoid fragmentation."
+)
+HIP = FULL.replace("CUDA out", "HIP out").replace("512.00 MiB", "4.00 GiB")
+OPTIMIZER = traceback(
+    ("train.py", "main", "optimizer.step()"),
+    ("/x/torch/optim/adamw.py", "_init_group", 'state["exp_avg_sq"] = torch.zeros_like('),
+)
+LOSS = traceback(
+    ("train.py", "main", "out = model(x)"), ("/x/torch/nn/functional.py", "cross_entropy", "return _C._nn(")
+)
+EVAL = traceback(("t.py", "fit", "self.validation_step(x)"), ("t.py", "validation_step", "y = self.model(x)"))
+SCORES = traceback(("m.py", "forward", "attn_weights = torch.matmul(query, key.transpose(2, 3))"))
+CAPTURE = traceback(("vllm/worker/model_runner.py", "capture_model", "graph_runner.capture("))
+GATHER = traceback(
+    ("/x/torch/distributed/fsdp/_flat_param.py", "_alloc_padded_unsharded_flat_param", "_alloc_storage(")
+)
+FORWARD = traceback(("m.py", "forward", "h = self.up(x)"))
+
+CASES = {
+    "split, 2.x": (message("3.00 GiB", "80 GiB", "0.50 GiB", "79.4 GiB", "50 GiB", "28 GiB"), "oom-fragmentation"),
+    "split, 1.x": (OLD, "oom-fragmentation"),
+    "the hint is in every message": (FORWARD + FULL, "oom-activations"),
+    "HIP": (FORWARD + HIP, "oom-activations"),
+    "optimizer": (OPTIMIZER + FULL, "oom-optimizer-state"),
+    "loss": (LOSS + FULL.replace("512.00 MiB", "16.00 GiB"), "oom-logits"),
+    "validation": (EVAL + FULL, "oom-eval-grad"),
+    "scores": (SCORES + FULL, "oom-attention-scores"),
+    "capture": (CAPTURE + FULL, "oom-cuda-graphs"),
+    "gather": (GATHER + FULL, "oom-sharding-peak"),
+    "other process": (
+        FORWARD + message("1.00 GiB", "80 GiB", "0.20 GiB", "6 GiB", "5 GiB", "0.1 GiB"),
+        "oom-other-process",
+    ),
+    "size bug": (FORWARD + FULL.replace("512.00 MiB", "99999.00 GiB"), "oom-size-bug"),
+    "more than 1EB": ("RuntimeError: CUDA out of memory. Tried to allocate more than 1EB memory.", "oom-size-bug"),
+    "vLLM blocks": ("ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`", "oom-kv-cache"),
+    "vLLM length": (
+        "ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB KV cache is needed, "
+        "which is larger than the available KV cache memory (9.52 GiB).", "oom-kv-cache",
+    ),
+    "SGLang": ("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", "oom-kv-cache"),
+    "JAX": (
+        FORWARD + "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
+        "17179869184 bytes.", "oom-activations",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_message_is_understood(name: str, tmp_path: Path) -> None:
+    text, cause = CASES[name]
+    log = tmp_path / "run.log"
+    log.write_text(text)
+    assert diagnose(str(log)).ranked[0] == cause
+
+
+def test_the_sizes_of_a_message_are_read_in_bytes(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(FULL)
+    evidence = diagnose(str(log)).evidence
+    assert evidence.value(m.REQUEST) == 512 * 2**20
+    assert evidence.value(m.CAPACITY) == pytest.approx(79.15 * 2**30)
+    assert evidence.value(m.UNUSED_RESERVED) == 300 * 2**20
+
+
+@pytest.mark.parametrize("stem", ["oom_logits", "oom_fragmentation"])
+def test_a_snapshots_peak_is_explained_by_category(stem: str) -> None:
+    evidence = diagnose(str(FIXTURES / f"{stem}.pickle.gz")).evidence
+    parts = (m.WEIGHTS, m.GRADIENTS, m.OPTIMIZER, m.ACTIVATIONS, m.LOGITS, m.TEMPORARY, m.OTHER)
+    explained = sum(evidence.value(q) for q in parts)
+    assert explained >= 0.95 * evidence.value(m.PEAK)
+    assert evidence.value(m.UNEXPLAINED) <= 0.05 * evidence.value(m.PEAK)
+
+
+def test_the_snapshot_names_the_failed_tensor_and_its_place() -> None:
+    diagnosis = diagnose(str(FIXTURES / "oom_logits.pickle.gz"))
+    assert diagnosis.ranked[0] == "oom-logits"
+    assert "fp32 copy" in diagnosis.evidence.text(m.TENSOR)
+    assert diagnosis.evidence.text(m.PLACE).startswith("model.py:75")
+    actions = [f.action for f in diagnosis.findings[0].fixes]
+    assert any("micro-batch" in a for a in actions)
+
+
+def test_holes_smaller_than_the_request_make_it_fragmentation() -> None:
+    diagnosis = diagnose(str(FIXTURES / "oom_fragmentation.pickle.gz"))
+    evidence = diagnosis.evidence
+    assert diagnosis.ranked[0] == "oom-fragmentation"
+    assert evidence.value(m.LARGEST_HOLE) < evidence.value(m.REQUEST) < evidence.value(m.UNUSED_RESERVED)
+
+
+@given(
+    request_mib=st.floats(1, 40_000), free_mib=st.floats(0, 40_000), unused_mib=st.floats(0, 40_000),
+    capacity_mib=st.floats(8_000, 150_000),
+)  # fmt: skip
+def test_fragmentation_is_claimed_only_when_the_pieces_would_do(
+    request_mib: float, free_mib: float, unused_mib: float, capacity_mib: float
+) -> None:
+    evidence = Evidence()
+    sizes = {m.REQUEST: request_mib, m.FREE: free_mib, m.UNUSED_RESERVED: unused_mib, m.CAPACITY: capacity_mib}
+    mib = 2.0**20
+    evidence.add([Fact(q, v * mib, Source("log")) for q, v in sizes.items()])
+    evidence.add(
+        [Fact(m.FAILED, 1.0, Source("log")), Fact(m.PROCESS_USE, (capacity_mib - free_mib) * mib, Source("log"))]
+    )
+    ranked = examine(evidence).ranked
+    if ranked[0] == "oom-fragmentation":
+        assert free_mib < request_mib <= free_mib + unused_mib
