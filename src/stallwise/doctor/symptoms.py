@@ -142,7 +142,7 @@ def _idle(evidence: Evidence) -> Reason | None:
     smi = quantities().get("gpu.utilisation")
     facts = evidence.all(smi) if smi else []
     mean = sum(f.number for f in facts) / len(facts) if facts else 1.0
-    timed = evidence.series(run.STEP_TIME) or evidence.series(run.SAMPLES_PER_S) or evidence.series(run.TOKENS_PER_S)
+    timed = any(evidence.all(q) for q in (run.STEP_TIME, run.SAMPLES_PER_S, run.TOKENS_PER_S, run.LOSS))
     if facts and mean < IDLE_GPU and timed:  # an idle card without a job on it is no complaint
         return Reason.of(f"the GPU is busy {show(mean, Unit.SHARE)} of the time while the job runs", facts[0])
     return None
@@ -217,11 +217,19 @@ def _slow_host(evidence: Evidence) -> Reason | None:
     return (
         _loader(evidence)
         or _fact_reason(evidence, run.SYNC_SHARE, 0.05, "{v} of host time is spent in synchronisation")
+        or _blocked(evidence)
         or _fact_reason(evidence, run.HOST_UNEXPLAINED_SHARE, 0.3, "{v} of wall time is not accounted for")
         or _fact_reason(evidence, run.GRAPH_BREAKS, 4, "torch.compile breaks the graph {v} times")
         or _fact_reason(evidence, run.RECOMPILE_LIMIT_HIT, 0, "{v} functions hit the recompile limit")
         or _fact_reason(evidence, run.RECOMPILES, 3, "torch.compile recompiled {v} times")
     )
+
+
+def _blocked(evidence: Evidence) -> Reason | None:
+    sync, step = evidence.get(run.SYNC_TIME), now(evidence, run.STEP_TIME)
+    if sync and step and sync.number > 0.1 * step.number:
+        return Reason.of(f"a step of {step} blocks {sync} in synchronisation", sync, step)
+    return None
 
 
 def _slow_start(evidence: Evidence) -> Reason | None:

@@ -1,0 +1,32 @@
+"""Say what changed between two runs, in order of seconds."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+
+@click.command(
+    epilog="Examples: stallwise compare good/ bad/; stallwise compare main.json.gz branch.json.gz --fail-on 3%"
+)
+@click.argument("good")
+@click.argument("bad")
+@click.option("--fail-on", metavar="SHARE", help="Exit with 1 when the second is worse by more than this, like 3%.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def command(good: str, bad: str, fail_on: str | None, as_json: bool) -> None:
+    """Compare GOOD with BAD (files, folders or globs): what got slower or faster, by how much, and why."""
+    from stallwise.doctor.compare import compare
+    from stallwise.render.comparison import comparison_dict, comparison_text
+    from stallwise.units import Unit, parse
+
+    limit = None if fail_on is None else parse(fail_on, Unit.SHARE)
+    comparison = compare([good], [bad])
+    if as_json:
+        click.echo(json.dumps(comparison_dict(comparison), indent=2, ensure_ascii=False))
+    else:
+        click.echo(comparison_text(comparison))
+    if limit is not None and (comparison.slower or 0.0) > limit:
+        click.echo(f"worse by {comparison.slower:.1%}, more than {fail_on}", err=True)
+        sys.exit(1)

@@ -1,0 +1,83 @@
+"""A comparison as text and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stallwise.findings.comparison import SCHEMA, Change, Comparison
+from stallwise.units import Unit, show
+
+LABEL_WIDTH = 20
+MOST_ROWS = 10
+
+
+def comparison_dict(comparison: Comparison) -> dict[str, Any]:
+    """Plain containers, ready for json.dumps."""
+    return {
+        "schema": SCHEMA,
+        "good": {"inputs": comparison.good.evidence.inputs, "ranked": list(comparison.good.ranked)},
+        "bad": {"inputs": comparison.bad.evidence.inputs, "ranked": list(comparison.bad.ranked)},
+        "metric": comparison.metric,
+        "slower": comparison.slower,
+        "regressions": [_change(c) for c in comparison.regressions],
+        "improvements": [_change(c) for c in comparison.improvements],
+        "other": [_change(c) for c in comparison.changes if c.worse is None],
+        "setup": [_change(c) for c in comparison.setup],
+        "appeared": list(comparison.appeared),
+        "vanished": list(comparison.vanished),
+        "unexplained_s": comparison.unexplained_s,
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "what": change.what,
+        "good": change.good,
+        "bad": change.bad,
+        "delta_s": change.delta_s,
+        "relative": change.relative,
+        "cause": change.cause,
+        "because": change.because,
+    }
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """The verdict first, then what explains it."""
+    lines = [_verdict(comparison), ""]
+    lines += _rows("slower because", [_line(c) for c in comparison.regressions[:MOST_ROWS]])
+    lines += _rows("faster because", [_line(c) for c in comparison.improvements[:MOST_ROWS]])
+    lines += _rows("new causes", list(comparison.appeared))
+    lines += _rows("gone", list(comparison.vanished))
+    lines += _rows("set up differently", [_line(c) for c in comparison.setup[:MOST_ROWS]])
+    lines += _rows("also moved", [_line(c) for c in comparison.changes if c.worse is None][:MOST_ROWS])
+    if comparison.unexplained_s is not None and abs(comparison.unexplained_s) > 1e-6:
+        lines += _rows(
+            "not explained", [f"{show(comparison.unexplained_s, Unit.SECOND)} a step; a trace of both would tell"]
+        )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _verdict(comparison: Comparison) -> str:
+    if comparison.slower is None:
+        return "The two bundles share no measure of speed; here is what differs."
+    if abs(comparison.slower) < 0.005:
+        return f"No difference in {comparison.metric}."
+    word = "worse" if comparison.slower > 0 else "better"
+    return f"The second is {abs(comparison.slower):.1%} {word} in {comparison.metric}."
+
+
+def _line(change: Change) -> str:
+    parts = [f"{change.what}: {change.good} -> {change.bad}"]
+    if change.delta_s is not None:
+        parts.append(f"{'+' if change.delta_s > 0 else '-'}{show(abs(change.delta_s), Unit.SECOND)}")
+    elif change.relative is not None:
+        parts.append(f"{change.relative:+.0%}")
+    if change.cause:
+        parts.append(f"[{change.cause}]")
+    if change.because:
+        parts.append(change.because)
+    return "  ".join(parts)
+
+
+def _rows(label: str, rows: list[str]) -> list[str]:
+    return [f"{label if i == 0 else '':{LABEL_WIDTH}}{row}" for i, row in enumerate(rows)]
