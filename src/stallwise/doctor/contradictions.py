@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stallwise.evidence.catalog import run, stated
+from stallwise.evidence.catalog import expected, kernel, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.findings.finding import Reason
@@ -157,6 +157,18 @@ def _bubble_formula(evidence: Evidence) -> Iterator[Reason]:
         )  # fmt: skip
 
 
+def _occupancy_over_limit(evidence: Evidence) -> Iterator[Reason]:
+    """Registers bound the resident blocks: achieved occupancy cannot exceed what they allow."""
+    limit, achieved = evidence.get(expected.WARP_LIMIT), evidence.get(kernel.ACHIEVED_OCCUPANCY)
+    registers, block = evidence.get(kernel.REGISTERS), evidence.get(kernel.BLOCK_THREADS)
+    if limit and achieved and registers and block and achieved.stated and achieved.number > limit.number + 0.02:
+        yield Reason.of(
+            f"an occupancy of {achieved} cannot be: {registers} registers x {block} threads leave room for blocks that fill "
+            f"only {limit.number:.1%} of the warp slots; one of the three numbers belongs to another launch",
+            achieved, registers, block,
+        )  # fmt: skip
+
+
 def _mfu_and_rate(evidence: Evidence) -> Iterator[Reason]:
     card, mfu, rate = _gpu(evidence), evidence.get(run.MFU), evidence.get(run.FLOP_RATE)
     if card is None or mfu is None or rate is None or mfu.scope != rate.scope:
@@ -177,4 +189,5 @@ _CHECKS: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _bubble_under_minimum,
     _bubble_formula,
     _mfu_and_rate,
+    _occupancy_over_limit,
 )

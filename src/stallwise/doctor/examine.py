@@ -24,6 +24,8 @@ from stallwise.rules import all_rules
 
 HEALTHY = "none"
 CLEAR = 0.8  # a finding this sure needs no list of suspects beside it
+MOST_ASKED = 5
+FEWEST_ASKED = 2  # one artifact may be impossible to get
 WORTH_A_LOOK = 0.1  # suspects below this are listed, not argued
 
 
@@ -66,11 +68,19 @@ def examine(evidence: Evidence) -> Diagnosis:
         evidence=evidence,
         hypotheses=hypotheses,
         unknown=unknown,
-        next=next_steps(hypotheses, rules, evidence) or _next_steps(findings, unknown),
+        next=_asks(next_steps(hypotheses, rules, evidence), tuple(said)) or _next_steps(findings, unknown),
         contradictions=contradictions(evidence),
         notes=tuple(evidence.notes),
         tree=narrate(evidence, heard, ledger),
     )
+
+
+def _asks(told: tuple[NextStep, ...], said: tuple[Finding, ...]) -> tuple[NextStep, ...]:
+    """What tells most first; then what the first suspect itself would like to see."""
+    known = {step.capture for step in told}
+    first = said[0] if (said and said[0].confidence < CLEAR) or (said and not told) else None
+    own = [NextStep(c, (first.cause,)) for c in first.next if c not in known] if first else []
+    return (*told, *own)[:MOST_ASKED]
 
 
 def _suspects(

@@ -37,7 +37,7 @@ def next_steps(hypotheses: Iterable[Hypothesis], rules: Iterable[Rule], evidence
     steps = [
         NextStep(c, tuple(cause for _, cause in sorted(separates[c], reverse=True)[:4]), round(min(b, limit), 3))
         for c, b in bits.items()
-        if b >= LEAST_BITS
+        if min(b, limit) >= LEAST_BITS
     ]
     return tuple(sorted(steps, key=lambda s: -s.information_bits)[:MOST])
 

@@ -12,6 +12,7 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Source
 from stallwise.evidence.quantity import Quantity
 from stallwise.measures._stated_model import card_of, dtype_of, shape_of
+from stallwise.units import Unit
 
 ORDER = -5
 ARITHMETIC = Source("arithmetic on stated facts")
@@ -30,7 +31,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 
 def _fact(quantity: Quantity, value: float, note: str = "") -> Fact:
-    return Fact(quantity, value, ARITHMETIC, note=note)
+    return Fact(quantity, round(value) if quantity.unit is Unit.COUNT else value, ARITHMETIC, note=note)
 
 
 def _kernel(evidence: Evidence) -> Iterator[Item]:

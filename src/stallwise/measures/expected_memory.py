@@ -20,6 +20,7 @@ from stallwise.measures._stated_model import card_of, dtype_of, shape_of
 from stallwise.measures.expectations import ARITHMETIC
 from stallwise.specs.hardware import Gpu
 from stallwise.specs.model import Model
+from stallwise.units import Unit
 
 ORDER = -4
 BYTES = {"fp8": 1.0, "int8": 1.0, "fp4": 0.5, "fp32": 4.0}
@@ -30,7 +31,8 @@ E4M3_MAX, E5M2_MAX = 448.0, 57344.0  # OCP FP8 specification
 
 
 def _fact(quantity: Quantity, value: float, note: str = "", scope: Scope | None = None) -> Fact:
-    return Fact(quantity, value, ARITHMETIC, scope or Scope(), note=note)
+    whole = quantity.unit in (Unit.COUNT, Unit.TOKEN)  # nobody serves half a request
+    return Fact(quantity, round(value) if whole else value, ARITHMETIC, scope or Scope(), note=note)
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:

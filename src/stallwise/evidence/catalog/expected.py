@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import STEP_SHAPE
+from stallwise.evidence.capture import LAYER_STATS, RANK_TRACES, STEP_SHAPE
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
@@ -29,7 +29,7 @@ PREFILL_TIME = Quantity("expected.prefill_time", Unit.SECOND, "one prompt's pref
 PREFILL_LOAD = Quantity("expected.prefill_load", Unit.SHARE, "share of the engine's time that prefill alone needs", _C)
 SPECULATIVE_GAIN = Quantity("expected.speculative_gain", Unit.RATIO, "tokens a step with 4 drafts at 70% accepted", _C)
 FP8_MAX = Quantity("expected.fp8_max", Unit.RATIO, "largest value of the stated 8-bit format", _C)
-CLIP_RATIO = Quantity("expected.clip_ratio", Unit.RATIO, "observed over calibrated maximum", _C)
+CLIP_RATIO = Quantity("expected.clip_ratio", Unit.RATIO, "observed over calibrated maximum", LAYER_STATS)
 STATE_BYTES = Quantity("expected.state_bytes", Unit.BYTE, "weights, gradients and Adam states of one rank", _C)
 GATHERED_LAYER = Quantity("expected.gathered_layer", Unit.BYTE, "weights of two gathered layers on one rank", _C)
 LAYER_ACTIVATIONS = Quantity("expected.layer_activations", Unit.BYTE, "activations of one layer while recomputed", _C)
@@ -46,7 +46,7 @@ BUBBLE_SCHEDULE = Quantity(
 STAGE_RATIO_NEEDED = Quantity(
     "expected.stage_ratio", Unit.RATIO, "slowest over mean stage that explains the bubble", _C
 )
-STAGE_RATIO = Quantity("expected.stage_ratio_seen", Unit.RATIO, "slowest over mean stage as measured", _C)
+STAGE_RATIO = Quantity("expected.stage_ratio_seen", Unit.RATIO, "slowest over mean stage as measured", RANK_TRACES)
 BUBBLE_DOUBLED = Quantity("expected.bubble_doubled", Unit.SHARE, "ideal bubble with twice the micro-batches", _C)
 HEAD_LAYERS = Quantity("expected.head_layers", Unit.RATIO, "output head, counted in transformer layers", _C)
 AUTOTUNE_SPACE = Quantity("expected.autotune_space", Unit.COUNT, "configurations worth trying on this card", _C)
