@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 __all__ = ["__version__", "bench", "diagnose", "gauge", "mark", "recording", "span", "start", "step", "steps", "stop"]
 
 _LAZY = {
+    "bench": "stallwise.probe.timing",
     "diagnose": "stallwise.doctor.examine",
 }
 

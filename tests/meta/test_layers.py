@@ -37,6 +37,7 @@ MAY_IMPORT = {
     },
     "render": {"findings", "evidence", "search", "specs", "units", "errors"},
     "instrument": set(),
+    "probe": {"specs", "units", "errors"},
     "drill": {
         "doctor",
         "findings",

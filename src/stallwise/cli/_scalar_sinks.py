@@ -23,8 +23,8 @@ def _tensorboard() -> Sink:
 
     def log(scalars: dict[str, float], step: int) -> None:
         for name, value in scalars.items():
-            writer.add_scalar(name, value, step)  # type: ignore[no-untyped-call]
-        writer.flush()  # type: ignore[no-untyped-call]
+            writer.add_scalar(name, value, step)
+        writer.flush()
 
     return log
 

@@ -140,13 +140,14 @@ def _late(records: list[RankRecord]) -> Late | None:
     own = {n: np.stack([_stage_rows(r, n, rows[r.rank]) for r in records]) for n in names}
     work = sum(own.values(), np.zeros((len(records), len(common))))
     step_s = float(np.median(np.stack([np.array(r.duration_s)[rows[r.rank]] for r in records])))
-    excess = work - np.median(work, axis=0)
+    excess = np.stack([work[i] - np.median(np.delete(work, i, axis=0), axis=0) for i in range(len(records))])
     often = (excess > LATE_SHARE * step_s).mean(axis=1)
     worst = int(np.argmax(np.median(excess, axis=1)))
     seconds = float(np.median(excess[worst]))
     if often[worst] < LATE_OFTEN or seconds < LATE_SHARE * step_s:
         return None
-    by_stage = {n: float(np.median(own[n][worst] - np.median(own[n], axis=0))) for n in names}
+    others = {n: np.median(np.delete(own[n], worst, axis=0), axis=0) for n in names}
+    by_stage = {n: float(np.median(own[n][worst] - others[n])) for n in names}
     stage = max(by_stage, key=lambda n: by_stage[n])
     return Late(records[worst].rank, stage, seconds, float(often[worst]))
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from stallwise.errors import BadRequest
@@ -115,7 +118,27 @@ def find_gpu(name: str, *, memory_bytes: float | None = None) -> Gpu | None:
     found = exact or [g for size, g in inside if size == longest and longest >= 2] or _containing(wanted)
     if not found:
         return None
-    return _twin(found[0], memory_bytes) if memory_bytes else found[0]
+    return measured(_twin(found[0], memory_bytes) if memory_bytes else found[0])
+
+
+def profile_path() -> Path:
+    """Where `stallwise measure` keeps what this machine's card reaches; STALLWISE_PROFILE overrides."""
+    given = os.environ.get("STALLWISE_PROFILE")
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return Path(given) if given else home / "stallwise" / "hardware.json"
+
+
+def measured(card: Gpu) -> Gpu:
+    """The card with the shares measured on this machine, where somebody measured them."""
+    try:
+        shares = json.loads(profile_path().read_text(encoding="utf-8"))["achieved_share"][card.name]
+        kept = {k: float(v) for k, v in shares.items() if 0 < float(v) <= PLAUSIBLE_SHARE}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return card
+    return replace(card, achieved_share={**card.achieved_share, **kept})
+
+
+PLAUSIBLE_SHARE = 1.1  # clocks above the data sheet's boost give a little more than its peak; more is a broken timer
 
 
 def _containing(wanted: str) -> list[Gpu]:

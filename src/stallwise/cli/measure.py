@@ -1,0 +1,102 @@
+"""Measure this machine's real ceilings, or check a fleet before a run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="Examples: stallwise measure; stallwise measure --json > node1.json; stallwise measure preflight *.json",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the readings as JSON.")
+@click.option("--storage", type=click.Path(file_okay=False), help="Folder that checkpoints would be written to.")
+@click.option("--no-save", is_flag=True, help="Do not keep the profile for planner and doctor.")
+@click.pass_context
+def command(context: click.Context, as_json: bool, storage: str | None, no_save: bool) -> None:
+    """Copies, matrix rates, launch and sync cost, host copies and storage, with warm-up, medians and spread."""
+    if context.invoked_subcommand is not None:
+        return
+    from stallwise.probe.host import probe_host
+    from stallwise.probe.profile import save
+    from stallwise.specs.hardware import find_gpu
+
+    readings = []
+    for reading in probe_host(Path(storage) if storage else None):
+        readings.append(reading)
+        _progress(str(reading), as_json)
+    card = None
+    torch = _torch()
+    if torch is not None and torch.cuda.is_available():
+        from stallwise.probe.device import probe_device
+
+        card = find_gpu(torch.cuda.get_device_name(), memory_bytes=torch.cuda.get_device_properties(0).total_memory)
+        for reading in probe_device(torch):
+            readings.append(reading)
+            _progress(str(reading), as_json)
+    else:
+        click.echo("no GPU seen by torch here: host only", err=True)
+    if as_json:
+        document = {"gpu": card.name if card else None, "readings": [r.to_dict() for r in readings]}
+        click.echo(json.dumps(document, indent=2))
+    if not no_save:
+        click.echo(f"kept in {save(readings, card)}; planner and doctor use it from now on", err=True)
+
+
+@command.command("preflight")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--gpu", help="Kind of GPU (default: what the files say).")
+@click.option("--json", "as_json", is_flag=True, help="Print the complaints as JSON.")
+def preflight(files: tuple[str, ...], gpu: str | None, as_json: bool) -> None:
+    """Compare each node's readings with the catalogue and its peers; exit 1 if a node should not join the run."""
+    from stallwise.probe.profile import load_readings
+    from stallwise.probe.profile import preflight as check
+    from stallwise.specs.hardware import gpu as find
+
+    nodes = {Path(f).stem: load_readings(Path(f)) for f in files}
+    name = gpu or next((json.loads(Path(f).read_text(encoding="utf-8")).get("gpu") for f in files), None)
+    complaints = check(nodes, find(name) if name else None)
+    if as_json:
+        click.echo(json.dumps({"nodes": len(nodes), "complaints": [str(c) for c in complaints]}, indent=2))
+    else:
+        for complaint in complaints:
+            click.echo(str(complaint))
+        click.echo(f"{len(nodes)} nodes, {len({c.node for c in complaints})} to leave out")
+    sys.exit(1 if complaints else 0)
+
+
+@command.command("loader")
+@click.argument("script", type=click.Path(exists=True, dir_okay=False))
+@click.option("--name", default="loader", show_default=True, help="The loader's name in the script.")
+@click.option("--for", "duration", default="10s", show_default=True, help="How long to read.")
+@click.option("--json", "as_json", is_flag=True, help="Print the reading as JSON.")
+def loader(script: str, name: str, duration: str, as_json: bool) -> None:
+    """Import SCRIPT as a module and read its loader as fast as it goes, with nobody computing."""
+    import runpy
+
+    from stallwise.errors import BadRequest
+    from stallwise.probe.host import loader_rate
+    from stallwise.units import Unit, parse
+
+    module = runpy.run_path(script, run_name="stallwise_loader")
+    if name not in module:
+        raise BadRequest(f"{script} defines no '{name}'", hint="name it: --name train_loader (a module-level loader)")
+    reading = loader_rate(module[name], parse(duration, Unit.SECOND))
+    click.echo(json.dumps(reading.to_dict()) if as_json else str(reading))
+
+
+def _progress(line: str, as_json: bool) -> None:
+    click.echo(line, err=as_json)
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch

@@ -1,0 +1,15 @@
+"""Every test runs without the user's own hardware profile and cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    home: Path = tmp_path_factory.getbasetemp() / "home"
+    monkeypatch.setenv("STALLWISE_PROFILE", str(home / "hardware.json"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))

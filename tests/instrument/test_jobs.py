@@ -1,0 +1,176 @@
+"""Real jobs on CPU PyTorch: they end exactly as without us, and their records are whole up to the last second."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from stallwise.doctor.live import load, look
+from stallwise.readers._record_file import RankRecord, parse
+
+pytest.importorskip("torch", reason="needs CPU PyTorch: pip install torch")
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+SOURCE = str(Path(__file__).parents[2] / "src")
+LOOP = """
+import os, sys, time, torch
+from torch import nn
+torch.set_num_threads(1)
+steps = int(os.environ.get("STEPS", "14"))
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return steps * 8
+    def __getitem__(self, i): return torch.randn(16), i % 4
+model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+optimizer = torch.optim.AdamW(model.parameters())
+workers = int(os.environ.get("WORKERS", "0"))
+for x, y in torch.utils.data.DataLoader(Data(), batch_size=8, num_workers=workers):
+    loss = nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    time.sleep(float(os.environ.get("PAUSE", "0")))
+print("last loss finite", bool(torch.isfinite(loss)))
+sys.exit(int(os.environ.get("CODE", "0")))
+"""
+RANKS = """
+import os, sys, time, torch, torch.distributed as dist
+from torch import nn
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(0)
+model = nn.parallel.DistributedDataParallel(nn.Linear(8, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = torch.utils.data.TensorDataset(torch.randn(240, 8), torch.randint(0, 4, (240,)))
+for step, (x, y) in enumerate(torch.utils.data.DataLoader(data, batch_size=8)):
+    if rank == 1 and os.environ.get("FAULT") == "slow":
+        time.sleep(0.03)
+    if rank == 1 and os.environ.get("FAULT") == "kill" and step == 20:
+        os.kill(os.getpid(), 9)
+    loss = nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def start(tmp_path: Path, code: str, *options: str, **env: str) -> subprocess.Popen[str]:
+    script = tmp_path / "train.py"
+    script.write_text(code)
+    command = [
+        sys.executable,
+        "-m",
+        "stallwise",
+        "record",
+        "-o",
+        str(tmp_path / "bundle"),
+        *options,
+        "--",
+        sys.executable,
+    ]
+    environment = {**os.environ, "PYTHONPATH": SOURCE, "PYTHONUNBUFFERED": "1", **env}
+    return subprocess.Popen(
+        [*command, str(script)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+
+
+def record_of(tmp_path: Path, rank: int = 0) -> RankRecord:
+    return parse((tmp_path / "bundle" / f"rank-{rank:05d}.jsonl").read_text().splitlines())
+
+
+def test_a_plain_loop_is_recorded_and_its_exit_code_kept(tmp_path: Path) -> None:
+    job = start(tmp_path, LOOP, "--steps", "5:6", CODE="7")
+    out, _ = job.communicate(timeout=120)
+    assert job.returncode == 7 and "last loss finite True" in out
+    record = record_of(tmp_path)
+    assert record.step == list(range(14)) and record.ended == "exit" and record.lost_lines == 0
+    for stage in ("batch_wait", "forward", "backward", "optimizer"):
+        assert (record.stage(stage)[2:] > 0).all(), stage
+    assert (tmp_path / "bundle" / "rank-00000" / "trace.json.gz").stat().st_size > 1000
+    assert "last loss finite" in (tmp_path / "bundle" / "log.txt").read_text()
+    assert json.loads((tmp_path / "bundle" / "bundle.json").read_text())["stallwise_bundle"] == 1
+
+
+def test_loader_workers_by_fork_leave_one_clean_record(tmp_path: Path) -> None:
+    job = start(tmp_path, LOOP, "--light", WORKERS="2")
+    job.communicate(timeout=120)
+    assert job.returncode == 0
+    assert record_of(tmp_path).step == list(range(14))
+    assert [p.name for p in (tmp_path / "bundle").glob("*.jsonl")] == ["rank-00000.jsonl"]
+
+
+def test_sigterm_ends_the_job_as_ever_and_loses_at_most_a_second(tmp_path: Path) -> None:
+    job = start(tmp_path, LOOP, "--light", STEPS="10000", PAUSE="0.02")
+    file = tmp_path / "bundle" / "rank-00000.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not file.exists() or file.read_text().count('"step"') < 20):
+        time.sleep(0.1)
+    killed_at = time.time()
+    job.send_signal(signal.SIGTERM)
+    job.communicate(timeout=60)
+    assert job.returncode == -signal.SIGTERM
+    record = record_of(tmp_path)
+    assert record.ended == "" and killed_at - record.time_s[-1] < 1.0
+
+
+def test_an_unwritable_folder_changes_nothing_for_the_job(tmp_path: Path) -> None:
+    (tmp_path / "bundle").write_text("a file where the folder should be")
+    job = start(tmp_path, LOOP, "--light", CODE="3")
+    out, err = job.communicate(timeout=120)
+    assert job.returncode == 3 and "last loss finite True" in out
+    assert "the job goes on" in err
+
+
+def test_a_crash_of_the_job_is_the_jobs_own(tmp_path: Path) -> None:
+    job = start(tmp_path, LOOP + "\nraise RuntimeError('boom')\n", "--light")
+    job.communicate(timeout=120)
+    plain = subprocess.run([sys.executable, str(tmp_path / "train.py")], capture_output=True)
+    assert job.returncode == plain.returncode
+
+
+def ranks(tmp_path: Path, count: int, fault: str) -> subprocess.Popen[str]:
+    script = tmp_path / "train.py"
+    script.write_text(RANKS)
+    command = [sys.executable, "-m", "stallwise", "record", "--light", "-o", str(tmp_path / "bundle"), "--"]
+    launcher = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(count),
+        str(script),
+    ]
+    environment = {**os.environ, "PYTHONPATH": SOURCE, "FAULT": fault, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [*command, *launcher], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_slow_rank_among_two_is_named_with_its_stage(tmp_path: Path) -> None:
+    job = ranks(tmp_path, 2, "slow")
+    job.communicate(timeout=180)
+    assert job.returncode == 0
+    view = look(load(tmp_path / "bundle"))
+    assert view.ranks == 2 and view.late is not None
+    assert view.late.rank == 1 and view.late.stage == "side"
+    assert 0.02 < view.late.seconds < 0.06
+
+
+def test_a_killed_rank_among_four_leaves_its_last_step(tmp_path: Path) -> None:
+    job = ranks(tmp_path, 4, "kill")
+    job.communicate(timeout=180)
+    assert job.returncode != 0
+    records = load(tmp_path / "bundle")
+    assert sorted(r.rank for r in records) == [0, 1, 2, 3]
+    dead = next(r for r in records if r.rank == 1)
+    assert dead.ended == "" and dead.step[-1] <= 20

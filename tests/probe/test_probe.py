@@ -1,0 +1,102 @@
+"""Measured ceilings: timing on a fake clock, the profile that others use, and the check of a fleet."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from stallwise.cli.measure import command
+from stallwise.errors import UnreadableInput
+from stallwise.probe.host import loader_rate, write_rate
+from stallwise.probe.profile import load_readings, preflight, save, shares
+from stallwise.probe.reading import Reading
+from stallwise.probe.timing import bench
+from stallwise.specs.hardware import find_gpu, gpu
+from stallwise.units import Unit
+
+H200 = gpu("h200")
+
+
+def readings(copy: float = 4.3e12, bf16: float = 790e12) -> list[Reading]:
+    return [
+        Reading("copy", copy, Unit.BYTE_PER_S, "test"),
+        Reading("gemm bf16", bf16, Unit.FLOP_PER_S, "test"),
+    ]
+
+
+def test_bench_rotates_inputs_and_reports_a_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    seen: list[int] = []
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr("stallwise.probe.timing._torch_with_gpu", lambda: None)
+
+    def work(which: int) -> None:
+        seen.append(which)
+        now[0] += 0.01 if which == 0 else 0.02
+
+    timing = bench(work, (0,), (1,), enough_s=0.5)
+    assert seen[:4] == [0, 1, 0, 1]
+    assert 0.01 <= timing.median_s <= 0.02 and timing.repeats >= 10
+    assert timing.spread_share > 0.2 and "host" in str(timing)
+
+
+def test_a_measured_profile_changes_what_the_card_is_said_to_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STALLWISE_PROFILE", str(tmp_path / "hw.json"))
+    before = find_gpu("h200")
+    save(readings(copy=3.84e12), H200)
+    after = find_gpu("h200")
+    assert before is not None and after is not None
+    assert before.achieved_byte_per_s == pytest.approx(4.32e12)
+    assert after.achieved_byte_per_s == pytest.approx(3.84e12)
+
+
+def test_an_absurd_or_damaged_profile_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "hw.json"
+    monkeypatch.setenv("STALLWISE_PROFILE", str(path))
+    path.write_text(json.dumps({"achieved_share": {"h200": {"bandwidth": 40.0}}}))
+    absurd = find_gpu("h200")
+    assert absurd is not None and absurd.achieved_byte_per_s < H200.bandwidth_byte_per_s
+    path.write_text("not json")
+    assert find_gpu("h200") == H200
+
+
+def test_shares_are_rates_over_the_data_sheet() -> None:
+    assert shares(readings(), H200) == pytest.approx({"bandwidth": 4.3 / 4.8, "bf16": 790 / 989.4})
+
+
+def test_preflight_names_the_slow_node_and_only_it() -> None:
+    nodes = {f"node{i}": {r.name: r.value for r in readings()} for i in range(4)}
+    assert preflight(nodes, H200) == []
+    nodes["node2"]["gemm bf16"] *= 0.85
+    assert {c.node for c in preflight(nodes, H200)} == {"node2"}
+    alone = {"node0": {"copy": 2e12}}
+    assert "data sheet" in str(preflight(alone, H200)[0])
+
+
+def test_preflight_fails_loudly(tmp_path: Path) -> None:
+    for i in range(3):
+        rows = [r.to_dict() for r in readings(copy=4.3e12 if i else 3.0e12)]
+        (tmp_path / f"n{i}.json").write_text(json.dumps({"gpu": "h200", "readings": rows}))
+    files = [str(tmp_path / f"n{i}.json") for i in range(3)]
+    result = CliRunner().invoke(command, ["preflight", *files])
+    assert result.exit_code == 1 and "n0: copy" in result.output
+    assert CliRunner().invoke(command, ["preflight", *files[1:]]).exit_code == 0
+
+
+def test_files_without_readings_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(UnreadableInput):
+        load_readings(tmp_path / "x.json")
+
+
+def test_storage_and_loader_rates_are_positive(tmp_path: Path) -> None:
+    assert write_rate(tmp_path).value > 0
+    assert loader_rate(range(1000), seconds=0.2).value > 0
+    with pytest.raises(UnreadableInput):
+        write_rate(tmp_path / "missing")
