@@ -13,6 +13,9 @@ from itertools import pairwise
 from stallwise.errors import BadRequest
 from stallwise.sim.program import Op, Pass, Program, Slot
 
+NONE = -1  # no neighbour: the first or last stage of a route
+UNKNOWN = -1.0  # not computed yet; real ends are never negative
+
 
 @dataclass(frozen=True, slots=True)
 class PassTimes:
@@ -37,8 +40,9 @@ class PassTimes:
 
     def slot(self, slot: Slot) -> float:
         """How long a slot runs."""
-        total = sum(self.of(op) for op in slot)
-        return total * self.together_ratio if len(slot) > 1 else total
+        if len(slot) == 1:
+            return self.of(slot[0])
+        return sum(self.of(op) for op in slot) * self.together_ratio
 
     def scaled(self, factor: float) -> PassTimes:
         """All passes longer by a factor; transfers unchanged."""
@@ -175,47 +179,46 @@ def run_program(program: Program, times: PassTimes) -> PipelineRun:
 
 
 class _Arrivals:
-    """When the inputs of a pass are there."""
+    """When the inputs of a pass are there. The inner loop of every search: lists by number, no objects."""
 
     def __init__(self, program: Program, times: PassTimes) -> None:
-        self.program = program
+        stages = program.stages
         self.p2p_s = times.p2p_s
-        self.before: list[dict[int, int]] = []
-        self.after: list[dict[int, int]] = []
+        self.device_of = program.device_of
+        before, after = [NONE] * stages, [NONE] * stages  # a virtual stage lies on one route only
         for route in program.routes:
-            self.before.append(dict(zip(route[1:], route[:-1], strict=True)))
-            self.after.append(dict(pairwise(route)))
-        self.forward_end: dict[tuple[int, int], float] = {}
-        self.grad_end: dict[tuple[int, int], float] = {}
+            for here, there in pairwise(route):
+                after[here], before[there] = there, here
+        self.before, self.after = before, after
+        self.forward_end = [[UNKNOWN] * stages for _ in range(program.microbatches)]
+        self.grad_end = [[UNKNOWN] * stages for _ in range(program.microbatches)]
 
     def ready(self, slot: Slot, device: int) -> float | None:
         """The moment all inputs have arrived, or None while one is not even computed."""
         latest = 0.0
-        for op in slot:
-            for table, key, source in self._needs(op):
-                end = table.get(key)
-                if end is None:
+        for kind, mb, stage in slot:
+            if kind is Pass.FORWARD:
+                source, ends = self.before[stage], self.forward_end[mb]
+            elif kind is Pass.WEIGHT_GRAD:
+                source, ends = stage, self.grad_end[mb]
+            else:
+                own = self.forward_end[mb][stage]
+                if own < 0:
                     return None
-                far = self.program.device_of[source] != device
-                latest = max(latest, end + (self.p2p_s if far else 0.0))
+                latest = max(latest, own)
+                source, ends = self.after[stage], self.grad_end[mb]
+            if source == NONE:
+                continue
+            end = ends[source]
+            if end < 0:
+                return None
+            latest = max(latest, end + self.p2p_s if self.device_of[source] != device else end)
         return latest
-
-    def _needs(self, op: Op) -> list[tuple[dict[tuple[int, int], float], tuple[int, int], int]]:
-        mb, stage = op.microbatch, op.stage
-        route = self.program.route_of[mb]
-        if op.kind is Pass.FORWARD:
-            source = self.before[route].get(stage)
-            return [] if source is None else [(self.forward_end, (mb, source), source)]
-        if op.kind is Pass.WEIGHT_GRAD:
-            return [(self.grad_end, (mb, stage), stage)]
-        own = (self.forward_end, (mb, stage), stage)
-        source = self.after[route].get(stage)
-        return [own] if source is None else [own, (self.grad_end, (mb, source), source)]
 
     def done(self, slot: Slot, end: float) -> None:
         """Notes what a finished slot made available."""
-        for op in slot:
-            if op.kind is Pass.FORWARD:
-                self.forward_end[op.microbatch, op.stage] = end
-            elif op.kind is not Pass.WEIGHT_GRAD:
-                self.grad_end[op.microbatch, op.stage] = end
+        for kind, mb, stage in slot:
+            if kind is Pass.FORWARD:
+                self.forward_end[mb][stage] = end
+            elif kind is not Pass.WEIGHT_GRAD:
+                self.grad_end[mb][stage] = end

@@ -12,8 +12,8 @@ from stallwise.sim.schedules._greedy import greedy_orders
 from stallwise.sim.schedules._split import split_order
 
 PATIENCES = (0.05, 0.1, 0.2, 0.3, 0.45)
-ROUNDS = 4  # microbatches per device that show which settings suit; the best few are then tried in full
-FINALISTS = 3
+ROUNDS = 3  # microbatches per device that show which settings suit; the best few are then tried in full
+FINALISTS = 2
 
 
 @lru_cache(maxsize=64)  # a search over hundreds of microbatches takes a second, and callers ask again
