@@ -154,7 +154,9 @@ _RANGES = (
     (Host.COMMUNICATION, re.compile(r"^(nccl|rccl|gloo|c10d):", re.I)),
 )  # fmt: skip
 
-_STEP = re.compile(r"^ProfilerStep\s*#?\s*\d+|^ProfilerStep\*$|^(train(ing)?_?)?(step|iteration|iter)[\s_#:]*\d*$", re.I)
+_STEP = re.compile(
+    r"^ProfilerStep\s*#?\s*\d+|^ProfilerStep\*$|^(train(ing)?_?)?(step|iteration|iter)[\s_#:]*\d*$", re.I
+)
 _ENGINE_STEP = re.compile(
     r"^execute_(context_|model|\d+_context)|^step\[|^gpu_model_runner: forward|^(decode|prefill|extend)_(step|batch)|^run_batch",
     re.I,
