@@ -101,11 +101,11 @@ def _when(fact: Any, late: Late, step: NDArray[np.int64], step_s: float, error_s
     if len(numbers) < ENOUGH_STEPS:
         counted = late.possible > 0
         often = float(np.mean(late.saved[counted] > 0)) if counted.any() else 0.0
-        yield fact(q.STRAGGLER_OFTEN, often, int(counted.sum()))
+        yield fact(q.STRAGGLER_OFTEN, often, int(counted.sum()), note="collectives")
         return
     by_step = np.array([late.saved[step == n].sum() for n in numbers])
     is_late = by_step > max(NOISE_IN_ERRORS * error_s, 0.005 * step_s)
-    yield fact(q.STRAGGLER_OFTEN, float(is_late.mean()), len(numbers))
+    yield fact(q.STRAGGLER_OFTEN, float(is_late.mean()), len(numbers), note="steps")
     for at, number in enumerate(numbers.tolist()):
         if is_late[at] and is_late[at:].mean() >= MOSTLY:
             if at > 0 and is_late[:at].mean() <= 1 - MOSTLY:

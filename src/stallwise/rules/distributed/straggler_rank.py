@@ -1,0 +1,141 @@
+"""One rank (or one node) arrives late at the collectives, and all the others wait for it.
+
+## What it means
+On one common clock the same rank comes last again and again. The others stand inside the collective until it is
+there, so their traces show long collectives although few bytes move.
+
+## Why it costs
+Training in lock step runs at the speed of the slowest rank. Every second it is late is a second of every GPU.
+
+## What else looks so
+Clocks of nodes that differ by a constant: the traces then show one rank "late" by the same time everywhere, and it is
+not. Long collectives on all ranks at once are the network, not a rank. Lateness that goes round is jitter.
+
+## Fix
+Look at what that rank does while the others wait: its own input, its host, its clocks, its share of the work. Move the
+job off a machine whose hardware is at fault.
+
+## How the gain is found
+The job replayed without that rank's delay: each collective begins when the last of the others has come, and only
+waiting that nothing else hid is counted.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import DMESG, NVIDIA_SMI, PY_SPY, RANK_TRACES
+from stallwise.evidence.catalog import distributed as q
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Scope
+from stallwise.evidence.ledger import Account
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.rule import rule
+from stallwise.units import Unit, show
+
+NOTICEABLE = 0.02  # of a step; run-to-run noise of healthy jobs is 1 to 2%
+ALWAYS_THEM = 0.5  # of what any equally large set of ranks could save: below this lateness goes round
+EXPLAINED = 0.8  # a cause that explains less of the delay is not named
+MOSTLY_WAITING = 0.5  # of the exposed communication
+ONE_STEP_LIMIT = 0.85  # one or two steps show who was late then, not who is late
+
+_FIXES: dict[str, tuple[Fix, ...]] = {
+    "input": (
+        Fix("Give that rank's loader what the others have: workers, CPU cores, a local copy of its shard", cost="CPU cores"),
+        Fix("Look for a hot or cold shard, a slow mount or a noisy neighbour on its node"),
+    ),
+    "saving": (Fix("Let all ranks write their own part, or save in the background", cost="host memory"),),
+    "gc": (Fix("Switch automatic garbage collection off and collect on all ranks at the same step", risk="memory grows between"),),
+    "compiling": (Fix("Warm up all shapes on all ranks before measuring; share the compile cache between nodes"),),
+    "copy": (Fix("Check that rank's PCIe link under load and its NUMA binding"), Fix("Pin its host buffers")),
+    "host": (
+        Fix("Look at what that process does: logging, metrics, evaluation or a busy core on its node"),
+        Fix("Bind each rank to its own cores next to its GPU (numactl, taskset)", cost="a launch option"),
+    ),
+    "clocks": (
+        Fix("Read clocks, throttle reasons, power and temperature of that GPU under load", cost="free"),
+        Fix("Drain the node and restart from the last checkpoint", cost="minutes", risk="the spare may be no better"),
+    ),
+    "work": (Fix("Balance the work: tokens per rank, sequence packing, experts or layers by measured time"),),
+}  # fmt: skip
+_CAPTURES = {"clocks": (NVIDIA_SMI, DMESG), "host": (PY_SPY,), "input": (PY_SPY,), "gc": (PY_SPY,)}
+
+
+@rule(q.STRAGGLER_COST, q.JOB_STEP)
+def straggler_rank(evidence: Evidence) -> Finding | None:
+    """The same ranks come last, and the waiting for them is a noticeable part of the step."""
+    cost, step = evidence.get(q.STRAGGLER_COST), evidence.get(q.JOB_STEP)
+    who, explains = evidence.get(q.STRAGGLER), evidence.get(q.STRAGGLER_EXPLAINS)
+    if not (cost and step and who and explains) or step.number <= 0:
+        return None
+    low = cost.low if cost.low is not None else cost.number
+    if cost.number < NOTICEABLE * step.number or low <= 0 or explains.number < ALWAYS_THEM:
+        return None
+    cause, share = evidence.text(q.STRAGGLER_CAUSE), evidence.value(q.STRAGGLER_CAUSE_SHARE, 0.0)
+    known = bool(cause) and share >= EXPLAINED
+    name = str(who.value)
+    detail = evidence.text(q.STRAGGLER_DETAIL)
+    headline = f"All ranks wait for {name}: {cost} of every {step}."
+    fixes = tuple(_FIXES.get(cause, ()) if known else ())
+    unknown = "" if known else " What holds it up is not proven: no single kind of work explains 80% of the delay."
+    gain = Gain(low, max(cost.high or 0.0, cost.number), "the job replayed without this delay")
+    return Finding(
+        headline=headline,
+        confidence=_confidence(evidence, cost.number / step.number),
+        because=_because(evidence, name, known),
+        scope=Scope(rank=who.scope.rank) if who.scope.rank is not None else Scope(),
+        account=Account.COMMUNICATION,
+        gain=gain,
+        against=_against(evidence),
+        fixes=(*fixes, Fix(f"Run without {name} (spare node) and compare", gain, cost="a restart")),
+        not_here=(Reason("long collectives on the other ranks: they wait, the network does not"),),
+        avoid="Tuning NCCL or the network first: the collectives are long because they wait.",
+        next=_CAPTURES.get(cause, (RANK_TRACES,)) if known else (PY_SPY, NVIDIA_SMI),
+        explains=("exposed-communication", "network-congestion", "bucket-too-small") if _waits_most(evidence) else (),
+        summary=(f"It is held up by {detail}." if known else unknown.strip()),
+    )
+
+
+def _waits_most(evidence: Evidence) -> bool:
+    waiting, moving = evidence.value(q.WAIT_FOR_PEERS, 0.0), evidence.value(q.MOVING_BYTES, 0.0)
+    return waiting > MOSTLY_WAITING * (waiting + moving)
+
+
+def _confidence(evidence: Evidence, share: float) -> float:
+    """Sure when it is nearly always these ranks, in most steps, by much more than the clocks' error."""
+    explains, often = evidence.value(q.STRAGGLER_EXPLAINS, 0.0), evidence.value(q.STRAGGLER_OFTEN, 0.0)
+    error, cost = evidence.value(q.CLOCK_ERROR, 0.0), evidence.value(q.STRAGGLER_COST, 0.0)
+    sure = 0.55 + 0.25 * min((explains - ALWAYS_THEM) / 0.4, 1.0) + 0.12 * min(often / 0.6, 1.0)
+    sure += 0.05 * min(share / 0.1, 1.0)
+    counted = evidence.get(q.STRAGGLER_OFTEN)
+    if counted is not None and counted.note != "steps":
+        sure = min(sure, ONE_STEP_LIMIT)
+    return min(sure, 0.97) if cost > 3 * error else min(sure, 0.6)
+
+
+def _because(evidence: Evidence, name: str, known: bool) -> tuple[Reason, ...]:
+    found = []
+    explains, often = evidence.get(q.STRAGGLER_EXPLAINS), evidence.get(q.STRAGGLER_OFTEN)
+    if explains and often:
+        of = f"{often.samples} {often.note}"
+        found.append(Reason.of(f"{name} comes last in {often} of {of} and causes {explains} of such waiting", often))
+    error, ranks = evidence.get(q.CLOCK_ERROR), evidence.get(q.RANKS_SEEN)
+    if error and ranks:
+        found.append(
+            Reason.of(f"on one clock for {ranks} ranks, aligned to {show(error.number, Unit.SECOND)}", error, ranks)
+        )
+    share = evidence.get(q.STRAGGLER_CAUSE_SHARE)
+    if share and known:
+        found.append(Reason.of(f"{evidence.text(q.STRAGGLER_DETAIL)}: {share} of the delay", share))
+    since = evidence.get(q.STRAGGLER_SINCE)
+    if since:
+        found.append(Reason.of(f"since step {since}; before that it kept up", since))
+    path = evidence.get(q.CRITICAL_RANK_SHARE)
+    if path:
+        found.append(Reason.of(f"{path} of the job's critical path runs on it", path))
+    return tuple(found)
+
+
+def _against(evidence: Evidence) -> tuple[Reason, ...]:
+    unseen = evidence.get(q.UNSEEN_WAIT)
+    if unseen and unseen.number > evidence.value(q.STRAGGLER_COST, 0.0):
+        return (Reason.of(f"all ranks here also wait {unseen} a step for one whose trace is missing", unseen),)
+    return ()
