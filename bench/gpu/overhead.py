@@ -88,9 +88,9 @@ def child(which: str, mode: str) -> None:
             batch = next(batches)
         batch = batch.to("cuda", non_blocking=True)
         optimizer.zero_grad(set_to_none=True)
-        with stallwise.span("forward") if mode == "spans" else record_function("stage::forward"):
-            with torch.autocast("cuda", dtype=torch.bfloat16):
-                loss = F.cross_entropy(model(batch[:, :-1]).float().flatten(0, 1), batch[:, 1:].flatten())
+        forward = stallwise.span("forward") if mode == "spans" else record_function("stage::forward")
+        with forward, torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = F.cross_entropy(model(batch[:, :-1]).float().flatten(0, 1), batch[:, 1:].flatten())
         with stallwise.span("backward") if mode == "spans" else record_function("stage::backward"):
             loss.backward()
         with stallwise.span("optimizer") if mode == "spans" else record_function("stage::optimizer"):
@@ -131,7 +131,7 @@ def agreement(step: Any, folder: str) -> dict[str, Any]:
     record = parse(next(Path(folder).glob("*.jsonl")).read_text().splitlines())
     path = Path(folder) / "trace.json.gz"
     prof.export_chrome_trace(str(path))
-    events = json.loads(gzip.open(path).read())["traceEvents"]
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     result: dict[str, Any] = {}
     for stage in ("forward", "backward", "optimizer"):
         spans = [
