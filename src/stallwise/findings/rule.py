@@ -36,6 +36,7 @@ class Rule:
     page: str
     explains: Mapping[Symptom, float]
     clues: tuple[Clue, ...]
+    in_trace: Rule | None = None  # the same cause seen over a whole run, where `judge` looks at one kernel
     advise: Advise | None = None  # what to say while the cause is only suspected: fixes with their numbers here
 
     def verdicts(self, evidence: Evidence) -> list[Finding | Unknown]:
@@ -43,6 +44,9 @@ class Rule:
         if self.per is None:
             return self._judge(evidence, None)
         found: list[Finding | Unknown] = []
+        if self.in_trace is not None:
+            seen = self.in_trace.verdicts(evidence)
+            found += [replace(f, cause=self.cause, family=self.family) for f in seen if isinstance(f, Finding)]
         for scope in evidence.scopes(self.per):
             found += self._judge(evidence.within(scope), scope)
         return found

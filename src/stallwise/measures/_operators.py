@@ -30,7 +30,7 @@ class OperatorTree:
         """Nests the given rows by containment on their lanes."""
         lanes = len(timeline.lanes)
         span = float(timeline.start_s[-1] + np.max(timeline.duration_s)) + 1.0 if len(timeline) else 1.0
-        offset = np.arange(lanes) * span
+        offset: NDArray[np.float64] = np.arange(lanes, dtype=np.float64) * span
         key = timeline.start_s[rows] + offset[timeline.lane[rows]]
         # The timeline is sorted by start and, at ties, by falling length: parents come before their children.
         order = np.argsort(key, kind="stable")

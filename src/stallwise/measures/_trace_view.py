@@ -1,4 +1,4 @@
-"""What several measures need from one timeline, computed once: device work, who launched it, and from which operator."""
+"""What several measures need from one timeline, computed once: device work, who launched it, from which operator."""
 
 from __future__ import annotations
 
@@ -90,6 +90,13 @@ class TraceView:
         return np.where(self.launched, self.timeline.start_s[np.maximum(self.launch_row, 0)], self.start)
 
     @cached_property
+    def queued_at(self) -> Floats:
+        """When the launching call had handed the work over: its end, or the start of the work if that came first."""
+        row = np.maximum(self.launch_row, 0)
+        end = self.timeline.start_s[row] + self.timeline.duration_s[row]
+        return np.where(self.launched, np.minimum(end, self.start), self.start)
+
+    @cached_property
     def tree(self) -> OperatorTree:
         """The operators of all threads."""
         return OperatorTree.of(self.timeline, self.timeline.rows(Kind.CPU_OP))
@@ -123,7 +130,8 @@ class TraceView:
         rows = t.rows(Kind.ANNOTATION)
         found[np.unique(t.lane[rows])] = True
         on_device = np.array([lane.on_device for lane in t.lanes], bool)
-        return found & ~on_device
+        working: Bools = found & ~on_device
+        return working
 
     def ranges(self, meaning: Host, *kinds: Kind) -> Spans:
         """When the working threads were inside ranges, operators or frames of this meaning."""
@@ -135,7 +143,8 @@ class TraceView:
 
     def calls(self, meaning: Host) -> NDArray[np.intp]:
         """Rows of driver calls of this meaning."""
-        return self.runtime_rows[(self.runtime_flags & int(meaning)) != 0]
+        found: NDArray[np.intp] = self.runtime_rows[(self.runtime_flags & int(meaning)) != 0]
+        return found
 
     def call_spans(self, meaning: Host) -> Spans:
         """When some thread was inside such a call."""
@@ -153,7 +162,8 @@ def _of_busiest_device(timeline: Timeline, rows: NDArray[np.intp]) -> NDArray[np
         return rows
     device = np.array([codes[name] for name in names])[timeline.lane[rows]]
     busy = np.bincount(device, weights=timeline.duration_s[rows], minlength=len(codes))
-    return rows[device == int(np.argmax(busy))]
+    mine: NDArray[np.intp] = rows[device == int(np.argmax(busy))]
+    return mine
 
 
 _last: list[TraceView] = []

@@ -4,6 +4,7 @@ Operators are trusted before kernel names: a kernel's name is the library's own 
 Each table is tried top down; the first match wins.
 """
 
+# ruff: noqa: E501 - patterns are read as one line
 from __future__ import annotations
 
 import re
@@ -106,6 +107,7 @@ class Host(IntFlag):
     EVALUATION = 1024
     LOADING_CODE = 2048
     COMMUNICATION = 4096
+    TRANSFER = 8192
 
 
 _RUNTIME = (
@@ -151,6 +153,7 @@ _RANGES = (
     (Host.OPTIMIZER, re.compile(r"^Optimizer\.step|optimizer(_|::|\.)?step|(^|::)optim(izer)?$|adam.*\bstep\b", re.I)),
     (Host.EVALUATION, re.compile(r"(^|[:_/# ])(eval|evaluate|evaluation|valid|validate|validation|metrics?|test_step|val_step)([:_/# ]|$)", re.I)),
     (Host.BACKWARD, re.compile(r"autograd::engine::evaluate_function|(^|::|_| )backward([^a-z]|$)", re.I)),
+    (Host.TRANSFER, re.compile(r"(^|[:_/# ])(h2d|host_?to_?device|to_(device|gpu|cuda)|copy_to_(gpu|device)|transfer)([:_/# ]|$)", re.I)),
     (Host.COMMUNICATION, re.compile(r"^(nccl|rccl|gloo|c10d):", re.I)),
 )  # fmt: skip
 
@@ -172,9 +175,24 @@ def runtime_meaning(name: str) -> Host:
     return Host.NONE
 
 
+# Frames of Python stacks: a function of any program may be called load_data, so only well-known files count.
+_FRAME = re.compile(r"\.py\(\d+\)|^<built-in|^nn\.Module:")
+_FRAMES = (
+    (Host.LOADER, re.compile(r"torch/utils/data/|webdataset/|nvidia/dali/|grain/.*loader|streaming/base/", re.I)),
+    (
+        Host.CHECKPOINT,
+        re.compile(r"torch/serialization\.py.*: save|torch/distributed/checkpoint/|safetensors.*save", re.I),
+    ),
+    (Host.COMPILE, re.compile(r"torch/_dynamo/convert_frame|torch/_inductor/compile_fx|triton/compiler/", re.I)),
+    (Host.GC, re.compile(r"built-in (function|method) collect|gc\.collect", re.I)),
+)
+
+
 @lru_cache(maxsize=65536)
 def range_meaning(name: str) -> Host:
     """What a named range, operator or Python frame is about."""
+    if _FRAME.search(name):
+        return next((meaning for meaning, pattern in _FRAMES if pattern.search(name)), Host.NONE)
     for meaning, pattern in _RANGES:
         if pattern.search(name):
             return meaning
@@ -219,6 +237,7 @@ def matrix_precision(kernel: str) -> str:
 
 
 _NARROW = re.compile(r"align(1|2)\b|align(1|2)>", re.I)
+_ALIGNED = re.compile(r"align(4|8|16)\b|align(4|8|16)>|aligna(4|8|16)|nvjet", re.I)
 _SIMT = re.compile(r"simt|sgemm_(?!.*tensorop)", re.I)
 
 
@@ -226,3 +245,9 @@ _SIMT = re.compile(r"simt|sgemm_(?!.*tensorop)", re.I)
 def narrow_loads(kernel: str) -> bool:
     """A tensor-core kernel that may only load 1 or 2 elements at once, since rows do not start on 16 bytes."""
     return bool(_NARROW.search(kernel)) and not _SIMT.search(kernel)
+
+
+@lru_cache(maxsize=65536)
+def wide_loads(kernel: str) -> bool:
+    """A kernel whose name says that it loads whole vectors."""
+    return bool(_ALIGNED.search(kernel))

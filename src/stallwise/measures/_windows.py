@@ -164,7 +164,10 @@ def device_borders(view: TraceView, marks: Floats) -> Floats:
     """When the work launched before each mark has drained, but never before the mark."""
     if not len(view) or not view.launched.any():
         return marks
-    order = np.argsort(view.launch_start, kind="stable")
+    # Work whose launch is missing at the start of a trace was launched before recording began.
+    first = float(view.start[view.launched].min())
+    launch = np.where(~view.launched & (view.start < first), -np.inf, view.launch_start)
+    order = np.argsort(launch, kind="stable")
     drained = np.maximum.accumulate(view.end[order])
-    before = np.searchsorted(view.launch_start[order], marks, side="left")
+    before = np.searchsorted(launch[order], marks, side="left")
     return np.maximum(marks, np.where(before > 0, drained[np.maximum(before - 1, 0)], marks))

@@ -2,6 +2,7 @@
 
 Beside `cause.py` may stand `_cause.py`: what the differential knows of the cause while it is only suspected (EXPLAINS,
 CLUES, `advise`), kept apart where it would crowd the rule. What the two say is put together here.
+A rule about single kernels may have `_cause_in_trace.py` with `in_trace`: the same cause as a whole trace shows it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def all_rules() -> tuple[Rule, ...]:
         names = {module.name for module in iter_modules(package.__path__)}
         for name in sorted(n for n in names if not n.startswith("_")):
             loaded = [import_module(f"{package.__name__}.{name}")]
-            if f"_{name}" in names:
-                loaded.append(import_module(f"{package.__name__}._{name}"))
+            beside = [b for b in (f"_{name}", f"_{name}_in_trace") if b in names]
+            loaded += [import_module(f"{package.__name__}.{b}") for b in beside]
             found.append(_whole(name, loaded))
     return tuple(found)
 
@@ -39,4 +40,5 @@ def _whole(name: str, modules: list[ModuleType]) -> Rule:
         explains.update(getattr(module, "EXPLAINS", {}))
         rule = replace(rule, clues=(*rule.clues, *getattr(module, "CLUES", ())))
         rule = replace(rule, advise=getattr(module, "advise", rule.advise))
+        rule = replace(rule, in_trace=getattr(module, "in_trace", rule.in_trace))
     return replace(rule, explains=explains)

@@ -1,0 +1,124 @@
+"""How a rule of the step family reads its facts: seconds of a mean step, shares of it, and sentences with sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from stallwise.evidence.catalog import run as logged
+from stallwise.evidence.catalog import step as traced
+from stallwise.evidence.catalog.hardware import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Series
+from stallwise.evidence.quantity import Quantity
+from stallwise.findings.finding import Gain, Reason
+from stallwise.units import Unit, show
+
+NOTICEABLE = 0.03  # of a step; smaller losses drown in run-to-run noise
+WORTH_FIXING = 0.05  # of a step; below, a gain is offered and nothing is called broken
+
+
+@dataclass(frozen=True, eq=False)
+class StepFacts:
+    """A view of the evidence for rules about steps."""
+
+    evidence: Evidence
+
+    @cached_property
+    def step_s(self) -> float:
+        """Wall time of a mean step: of the trace, else of the log."""
+        traced_s = self.evidence.value(traced.STEP_TIME)
+        return traced_s if traced_s == traced_s else self.evidence.value(logged.STEP_TIME, 0.0)
+
+    @cached_property
+    def unit(self) -> str:
+        """What a step is called here."""
+        return self.evidence.text(traced.STEP_UNIT, "step")
+
+    @cached_property
+    def steps(self) -> int:
+        """Steps seen in the trace."""
+        return int(self.evidence.value(traced.STEP_COUNT, 0.0))
+
+    def seconds(self, quantity: Quantity) -> float:
+        """Seconds of a mean step; 0 where not measured."""
+        value = self.evidence.value(quantity, 0.0)
+        return value if value == value else 0.0
+
+    def number(self, quantity: Quantity, default: float = 0.0) -> float:
+        """A count or share; the default where not measured."""
+        value = self.evidence.value(quantity, default)
+        return value if value == value else default
+
+    def knows(self, quantity: Quantity) -> bool:
+        """Whether anybody measured it."""
+        return bool(self.evidence.all(quantity))
+
+    def word(self, quantity: Quantity) -> str:
+        """A name; empty where not recorded."""
+        return self.evidence.text(quantity)
+
+    def share(self, seconds: float) -> float:
+        """Of the step."""
+        return seconds / self.step_s if self.step_s > 0 else 0.0
+
+    def range_of(self, quantity: Quantity) -> tuple[float, float]:
+        """The interval of a measured saving."""
+        fact = self.evidence.get(quantity)
+        if fact is None:
+            return 0.0, 0.0
+        low = fact.low if fact.low is not None else fact.number
+        high = fact.high if fact.high is not None else fact.number
+        return low, high
+
+    def because(self, text: str, *quantities: Quantity) -> Reason:
+        """A sentence with the places of the facts it rests on."""
+        facts = [fact for q in quantities if (fact := self.evidence.get(q)) is not None]
+        return Reason.of(text, *facts)
+
+    def gain(self, low_s: float, high_s: float, basis: str) -> Gain:
+        """A range in order, never negative, never the whole step."""
+        low, high = sorted((max(low_s, 0.0), max(high_s, 0.0)))
+        most = 0.995 * self.step_s if self.step_s else high
+        return Gain(min(low, most), min(high, most), basis)
+
+    def is_optional(self, gain: Gain) -> bool:
+        """True when even the better end is below what is worth acting on."""
+        return self.share(gain.high_s) < WORTH_FIXING
+
+    def series(self, quantity: Quantity) -> Series | None:
+        """Its values step by step, of the rank with most steps."""
+        found = self.evidence.series(quantity)
+        return max(found, key=lambda s: len(s.values), default=None)
+
+    def steps_with(self, quantity: Quantity) -> tuple[int, int]:
+        """In how many steps this takes a noticeable part, and of how many."""
+        series = self.series(quantity)
+        if series is None:
+            return 0, self.steps
+        usual = self.seconds(traced.STEP_MEDIAN) or self.step_s
+        return int((series.values > NOTICEABLE * usual).sum()), len(series.values)
+
+    @cached_property
+    def memory_share(self) -> float:
+        """Peak device memory over capacity; NaN where nobody recorded it."""
+        total = self.evidence.value(GPU_MEMORY_TOTAL)
+        total = total if total == total else self.evidence.value(traced.MEMORY_CAPACITY)
+        used = self.evidence.value(GPU_MEMORY_USED)
+        used = used if used == used else self.evidence.value(traced.MEMORY_PEAK)
+        return used / total if total and total == total else float("nan")
+
+
+def ms(seconds: float) -> str:
+    """Seconds as people read them."""
+    return show(seconds, Unit.SECOND)
+
+
+def percent(share: float) -> str:
+    """A share as people read it."""
+    return show(share, Unit.SHARE)
+
+
+def bytes_text(size: float) -> str:
+    """Bytes as people read them."""
+    return show(size, Unit.BYTE)

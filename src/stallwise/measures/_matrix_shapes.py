@@ -1,0 +1,125 @@
+"""Shapes of matrix products, where the trace recorded them: rates, rows, and dimensions that do not align."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.costs.operators import Cost, element_bytes, known_operators, operator_cost
+from stallwise.evidence.catalog import step as catalog
+from stallwise.evidence.evidence import Item
+from stallwise.measures._report import said
+from stallwise.measures._step_book import StepBook
+from stallwise.specs.hardware import Gpu
+
+CHUNK_BYTES = 16  # vector loads and bulk copies need rows that start on this many bytes
+SLOW_SHARE = 0.35  # of what large products reach: misaligned kernels run at a half to a quarter of it
+LONG_S = 30e-6  # shorter kernels are mostly start and tail
+BIG_FLOP = 1e9  # smaller products are too short for a rate to mean anything
+_TYPE_OF_BYTES = {2: "bf16", 4: "tf32", 1: "fp8", 8: "fp64"}
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixShapes:
+    """Columns about matrix kernels; NaN or False where the shape is unknown."""
+
+    at: NDArray[np.intp]
+    flop: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    odd: NDArray[np.bool_]
+    slow: NDArray[np.bool_]
+    peak_flop_per_s: NDArray[np.float64]
+    text: list[str]
+
+    def facts(self, book: StepBook) -> Iterator[Item]:
+        """Rate and rows, weighted by time."""
+        known = np.isfinite(self.flop) & (self.flop > 0)
+        if not known.any():
+            return
+        ideal = self.flop[known] / self.peak_flop_per_s[known]
+        if np.isfinite(ideal).all():
+            yield said(book, catalog.MATRIX_RATE_SHARE, float(ideal.sum() / self.seconds[known].sum()))
+        order = np.argsort(self.rows[known])
+        weight = np.cumsum(self.seconds[known][order])
+        middle = int(np.searchsorted(weight, weight[-1] / 2))
+        yield said(book, catalog.MATRIX_ROWS, float(self.rows[known][order][min(middle, len(order) - 1)]))
+
+    def named(self, which: NDArray[np.bool_]) -> str:
+        """The shape that takes most of this time."""
+        seconds: dict[str, float] = {}
+        for i in np.flatnonzero(which).tolist():
+            if self.text[i]:
+                seconds[self.text[i]] = seconds.get(self.text[i], 0.0) + float(self.seconds[i])
+        return max(seconds, key=seconds.__getitem__, default="")
+
+
+def matrix_shapes(book: StepBook, at: NDArray[np.intp]) -> MatrixShapes | None:
+    """Costs of the operators behind these kernels; None when no shapes were recorded."""
+    view, t = book.view, book.timeline
+    if not len(view.tree):
+        return None
+    operator = _known_above(book, view.operator[at])
+    rows = np.where(operator >= 0, view.tree.row[np.maximum(operator, 0)], -1)
+    detail = np.where(rows >= 0, t.detail[np.maximum(rows, 0)], -1)
+    if not (detail >= 0).any():
+        return None
+    # A product may be split over several kernels: its work is shared out by time.
+    spent = np.bincount(np.maximum(operator, 0), weights=view.duration[at], minlength=len(view.tree))
+    seconds = view.duration[at]
+    cache: dict[tuple[int, int], tuple[Cost | None, int]] = {}
+    flop, odd = np.full(len(at), np.nan), np.zeros(len(at), bool)
+    count, peak = np.full(len(at), np.nan), np.full(len(at), np.nan)
+    floor = np.full(len(at), np.nan)  # what the card needs at least, by arithmetic or by bytes
+    text = [""] * len(at)
+    for i in np.flatnonzero(detail >= 0).tolist():
+        key = (int(t.name[rows[i]]), int(detail[i]))
+        if key not in cache:
+            cache[key] = _cost(t.names[key[0]], t.details_of(int(rows[i])))
+        cost, width = cache[key]
+        if cost is None:
+            continue
+        flop[i] = cost.flop * seconds[i] / max(spent[operator[i]], 1e-12)
+        count[i], peak[i] = cost.rows, _peak(view.gpu, width)
+        floor[i] = _floor_s(view.gpu, cost, width) * seconds[i] / max(spent[operator[i]], 1e-12)
+        odd[i] = width == 2 and any(n > 8 and n * width % CHUNK_BYTES for n in cost.inner[1:])
+        text[i] = " x ".join(str(n) for n in cost.inner)
+    slow = np.nan_to_num(floor, nan=np.inf) < SLOW_SHARE * seconds
+    slow &= (np.nan_to_num(flop) > BIG_FLOP) & (seconds > LONG_S)
+    return MatrixShapes(at, flop, seconds, count, odd, slow, peak, text)
+
+
+def _known_above(book: StepBook, operator: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The nearest operator, upwards, whose cost follows from its shapes."""
+    t, tree = book.timeline, book.view.tree
+    names = known_operators()
+    known = np.isin(t.name[tree.row], [i for i, n in enumerate(t.names) if n in names])
+    found = operator.copy()
+    for _ in range(4):
+        climb = (found >= 0) & ~known[np.maximum(found, 0)]
+        found = np.where(climb, tree.parent[np.maximum(found, 0)], found)
+    return np.where((found >= 0) & known[np.maximum(found, 0)], found, -1)
+
+
+def _cost(name: str, detail: dict[str, object]) -> tuple[Cost | None, int]:
+    dims = detail.get("Input Dims") or detail.get("Input dims")
+    if not isinstance(dims, list):
+        return None, 0
+    types = detail.get("Input type") or detail.get("Input Type") or []
+    concrete = detail.get("Concrete Inputs") or []
+    widths = [element_bytes(str(x)) for x in types if x] if isinstance(types, list) else []
+    cost = operator_cost(name, dims, concrete if isinstance(concrete, list) else ())
+    return cost, widths[0] if widths else 4
+
+
+def _floor_s(gpu: Gpu | None, cost: Cost, width: int) -> float:
+    if gpu is None:
+        return float("nan")
+    return max(cost.flop / _peak(gpu, width), cost.elements * width / gpu.bandwidth_byte_per_s)
+
+
+def _peak(gpu: Gpu | None, width: int) -> float:
+    return gpu.peak(_TYPE_OF_BYTES.get(width, "tf32")) if gpu is not None else float("nan")

@@ -1,0 +1,90 @@
+"""Device memory is allocated and freed inside the loop.
+
+## What it means
+The caching allocator should serve every step from memory it already holds. When sizes change, memory is nearly full
+or somebody empties the cache, it calls the driver to allocate and free instead, and each free waits for the device.
+
+## Why it costs
+Driver calls take from a tenth to many milliseconds, and frees synchronise, so the host loses its lead each time. Near
+the limit, retries flush the whole cache.
+
+## What else looks so
+The first steps always allocate. A few calls a step that run while kernels are queued cost nothing.
+
+## Fix
+Remove `empty_cache()` from the loop; set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`; run the largest shape
+first; bucket shapes; lower the peak if retries occur.
+
+## How the gain is found
+Idle time inside allocation calls and after the waits they force.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY
+from stallwise.evidence.catalog import run as logged
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.rule import rule
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
+from stallwise.findings.symptom import Symptom
+
+MIN_CALLS = 1  # a step: a warm allocator makes none
+
+EXPLAINS = {Symptom.SLOW_STEP: 0.03, Symptom.GRADUAL_SLOWDOWN: 0.1, Symptom.SUDDEN_SLOWDOWN: 0.03}
+CLUES = (
+    Clue(
+        (logged.ALLOC_RETRIES,),
+        lambda e: e.value(logged.ALLOC_RETRIES) > 0,
+        12.0,
+        0.2,
+        "allocations were retried after a cache flush",
+    ),
+)
+
+
+@rule()
+def allocator_churn(evidence: Evidence) -> Finding | None:
+    """Looks for idle time in allocation calls, or for logged retries."""
+    facts = StepFacts(evidence)
+    calls, lost = facts.number(s.ALLOC_CALLS), facts.seconds(s.ALLOC_WAIT)
+    retries = facts.number(logged.ALLOC_RETRIES)
+    if calls >= MIN_CALLS and facts.share(lost) >= NOTICEABLE:
+        gain = facts.gain(0.7 * lost, lost, "idle time inside allocation calls")
+        return Finding(
+            headline=f"Device memory is allocated inside the loop: the GPU idles {ms(lost)} of every {ms(facts.step_s)}.",
+            confidence=0.88,
+            account=Account.HOST_WAIT,
+            gain=gain,
+            because=(
+                facts.because(
+                    f"{calls:.0f} allocation and free calls a {facts.unit}, {ms(facts.seconds(s.ALLOC_TIME))} of host time",
+                    s.ALLOC_CALLS,
+                ),
+                facts.because(f"no kernel runs for {ms(lost)} of it", s.ALLOC_WAIT),
+            ),
+            fixes=_fixes(),
+            avoid="Do not add empty_cache(): it causes exactly this.",
+            next=(MEMORY_SUMMARY, MEMORY_SNAPSHOT),
+        )
+    if retries > 0:
+        return Finding(
+            headline=f"The allocator flushed its cache and retried {retries:.0f} times.",
+            confidence=0.85,
+            because=(facts.because(f"{retries:.0f} allocation retries logged", logged.ALLOC_RETRIES),),
+            fixes=_fixes(),
+            avoid="Do not add empty_cache(): it causes exactly this.",
+            next=(MEMORY_SUMMARY, MEMORY_SNAPSHOT),
+        )
+    return None
+
+
+def _fixes() -> tuple[Fix, ...]:
+    return (
+        Fix("remove empty_cache() and per-step frees", worth="the calls go"),
+        Fix("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", cost="a restart"),
+        Fix("bucket shapes, and run the largest once at the start", cost="padding"),
+    )

@@ -1,0 +1,125 @@
+"""Saving a checkpoint blocks the training loop.
+
+## What it means
+The step copies weights and optimizer states to the host and then writes them to storage while the device waits. It
+happens at a period: every N steps.
+
+## Why it costs
+The whole save is lost time, and its share is save time over the time between saves. All ranks wait for the slowest
+writer.
+
+## What else looks so
+A slow read of input also makes single slow steps, without copies to the host. Offloading copies out and back in every
+step.
+
+## Fix
+Save asynchronously: copy to pinned host memory (seconds become tenths), write from another thread or process. Shard
+the write over ranks, write to local disk and upload later, and save less often: the best interval is near sqrt(2 x
+save time x mean time between failures).
+
+## How the gain is found
+The time of the save spread over the traced steps. The low end leaves the copy to the host (which stays even with an
+asynchronous save) and allows that saves are rarer than in the few traced steps.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import TRAIN_LOG
+from stallwise.evidence.catalog import run as logged
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.catalog.stated import CHECKPOINTING
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Gain
+from stallwise.findings.rule import rule
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
+from stallwise.findings.symptom import Symptom
+from stallwise.rules.step.input_bursty import rarest_rate
+
+LONG_SAVE = 0.02  # of the wall time between saves: less is the price of having checkpoints
+
+EXPLAINS = {Symptom.PERIODIC_STALL: 0.2, Symptom.SLOW_STEP: 0.03, Symptom.LOW_GPU_UTILISATION: 0.03}
+CLUES = (
+    Clue((CHECKPOINTING,), lambda e: e.value(CHECKPOINTING) > 0, 6.0, 0.2, "a checkpoint was being written"),
+    Clue((logged.SAVES,), lambda e: e.value(logged.SAVES) > 0, 2.0, 0.5, "the log shows saves"),
+)
+
+
+@rule()
+def checkpoint_stall(evidence: Evidence) -> Finding | None:
+    """Looks for saves in the trace or in the log."""
+    facts = StepFacts(evidence)
+    lost = facts.seconds(s.CHECKPOINT_WAIT)
+    if facts.knows(s.STEP_TIME) and facts.share(lost) >= NOTICEABLE:
+        return _in_trace(facts, lost)
+    return _in_log(facts)
+
+
+def _in_trace(facts: StepFacts, lost: float) -> Finding:
+    saving, steps = facts.steps_with(s.CHECKPOINT_WAIT)
+    series = facts.series(s.CHECKPOINT_WAIT)
+    one = float(series.values.max()) if series is not None else lost
+    copies = facts.seconds(s.TO_HOST_TIME)
+    rate = rarest_rate(max(saving, 1), max(steps, 1))
+    gain = facts.gain(
+        max(one - copies * steps, 0.5 * one) * rate,
+        lost,
+        f"{saving} of {steps} steps saved; the low end keeps the copy and allows rarer saves",
+    )
+    return Finding(
+        headline=f"Saving a checkpoint blocks the loop for {ms(one)}, in {saving} of {steps} steps.",
+        confidence=0.93,
+        account=Account.CHECKPOINT,
+        gain=gain,
+        because=(
+            facts.because(
+                f"{bytes_text(facts.number(s.TO_HOST_BYTES) * steps)} go to the host in that step and do not come back",
+                s.TO_HOST_BYTES,
+            ),
+            facts.because(
+                f"then the host is silent and the device idle; the other steps take {ms(facts.seconds(s.STEP_MEDIAN))}",
+                s.CHECKPOINT_WAIT,
+                s.STEP_MEDIAN,
+            ),
+        ),
+        fixes=_fixes(gain),
+        avoid="Do not tune the input pipeline: the slow step copies out, it does not wait for a batch.",
+        next=(TRAIN_LOG,),
+        explains=("host-work-unattributed", "input-bursty"),
+    )
+
+
+def _in_log(facts: StepFacts) -> Finding | None:
+    save, every = facts.seconds(logged.SAVE_TIME), facts.number(logged.SAVE_EVERY)
+    step = facts.step_s
+    if save <= 0 or (every and step and save < LONG_SAVE * every * step):
+        return None
+    per_step = save / every if every else None
+    gain = facts.gain(0.7 * per_step, per_step, "save time over the steps between saves") if per_step and step else None
+    return Finding(
+        headline=f"Each checkpoint takes {ms(save)}" + (f", every {every:.0f} steps." if every else "."),
+        confidence=0.8 if every and step else 0.6,
+        gain=gain,
+        because=(
+            facts.because(
+                f"the log shows {facts.number(logged.SAVES):.0f} saves of {ms(save)}", logged.SAVE_TIME, logged.SAVES
+            ),
+        ),
+        fixes=_fixes(gain),
+        avoid="Do not look at single slow steps before taking out those that save.",
+        next=(TRAIN_LOG,),
+    )
+
+
+def _fixes(worth: Gain | None) -> tuple[Fix, ...]:
+    return (
+        Fix(
+            "save asynchronously: copy to pinned memory, write from another thread (dcp.async_save)",
+            worth,
+            cost="host memory for one copy",
+            risk="a crash during the write loses that checkpoint",
+        ),
+        Fix("write sharded, to local disk, and upload later", worth, cost="local disk"),
+        Fix("save less often", worth, risk="more work lost at a crash"),
+    )

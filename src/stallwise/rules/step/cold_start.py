@@ -1,0 +1,79 @@
+"""The first iterations are slow because they compile, tune and warm caches.
+
+## What it means
+Kernels are loaded on first use, libraries choose algorithms, compilers run, allocators grow, file caches fill. The
+first steps or requests pay, later ones do not.
+
+## Why it costs
+A fixed price per start: minutes on large models. It matters when jobs restart often or servers scale out under load;
+in a long run it does not.
+
+## What else looks so
+Preparing new shapes in later steps as well is `recompilation`. A first step that waits for data is input.
+
+## Fix
+Warm up before measuring or serving; keep compile caches between starts (`TORCHINDUCTOR_CACHE_DIR`, Triton's cache, a
+pre-built engine); preload kernels; profile later steps.
+
+## How the gain is found
+What the first steps take above the median of the others.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import COMPILE_LOG
+from stallwise.evidence.catalog import run as logged
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.rule import rule
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
+from stallwise.findings.symptom import Symptom
+
+FIRST = 3  # steps that may be warm-up
+TIMES_SLOWER = 2.0  # a first step this much slower than the median of the rest is no noise
+
+EXPLAINS = {Symptom.SLOW_START: 0.5, Symptom.HIGH_TTFT: 0.06}
+
+
+@rule()
+def cold_start(evidence: Evidence) -> Finding | None:
+    """Looks for a slow beginning in the trace's steps, else in the logged ones."""
+    facts = StepFacts(evidence)
+    series = facts.series(s.STEP_TIME) or facts.series(logged.STEP_TIME)
+    if series is None or len(series.values) < FIRST + 1:
+        return None
+    values = series.values
+    usual = float(sorted(values[FIRST:])[len(values[FIRST:]) // 2])
+    slow = values[:FIRST] > TIMES_SLOWER * usual
+    if not slow[0] or (values[FIRST:] > TIMES_SLOWER * usual).any():
+        return None
+    preparing = facts.seconds(s.PLAN_WAIT) + facts.seconds(s.COMPILE_WAIT)
+    traced = facts.knows(s.STEP_TIME)
+    if traced and facts.share(preparing) < NOTICEABLE:
+        return None  # slow for another reason, such as its input
+    extra = float((values[:FIRST][slow] - usual).sum())
+    return Finding(
+        headline=f"Only the first steps are slow: {ms(extra)} of warm-up, then {ms(usual)} a step.",
+        confidence=0.85 if traced else 0.7,
+        account=Account.HOST_WAIT if traced else None,
+        gain=facts.gain(0.0, preparing, "warm-up spread over the traced steps; nothing in a long run")
+        if traced
+        else None,
+        because=(
+            facts.because(
+                f"{int(slow.sum())} first steps take more than twice the median of the others",
+                s.STEP_TIME,
+                logged.STEP_TIME,
+            ),
+        ),
+        fixes=(
+            Fix("leave the first steps out of every measurement", worth="honest numbers"),
+            Fix("keep compile and kernel caches between starts", worth=f"{ms(extra)} a start"),
+            Fix("warm up every shape before taking load", cost="start-up time"),
+        ),
+        avoid="Do not tune what later steps no longer do.",
+        next=(COMPILE_LOG,),
+        optional=len(values) > 50,
+    )

@@ -1,0 +1,147 @@
+"""The host stops to wait for the device, and the device then idles until the host has caught up.
+
+## What it means
+Reading a device value (`.item()`, `.cpu()`, `nonzero`, printing a loss, branching on a tensor) makes the host wait
+until all queued work is done. When it goes on, the queue is empty: the device has nothing to do until the next
+launches arrive.
+
+## Why it costs
+The wait itself is free, since the device works meanwhile. What costs is the lead that the host loses: every gap after
+the wait that the lead would have hidden.
+
+## What else looks so
+A wait at the end of a step that the device limits is harmless however long it is. A host that launches too slowly
+idles the device with or without waits: that is `launch-bound`, and removing reads wins little there.
+
+## Fix
+Keep values on the device and read them every N steps; copy them asynchronously and look one step later; replace data-
+dependent shapes (`nonzero`, boolean masks) by fixed ones; drop `torch.cuda.synchronize()` from the loop.
+
+## How the gain is found
+Idle time after each wait, up to the time that wait lasted (the lead it took), summed. The low end takes 0.6 of it,
+since some of it returns as launch time.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import NSYS, PY_SPY
+from stallwise.evidence.catalog import run as logged
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
+from stallwise.findings.symptom import Symptom
+
+LONG_STANDSTILL = 0.1  # of the step; less may be the end of a recording
+FREES_DOMINATE = 20.0  # times the time of allocations: mapping memory costs both alike, waiting costs only the free
+CERTAIN = 0.6  # of the gain: part of the idle time comes back as launch time
+PLAIN = {
+    "aten::_local_scalar_dense": ".item() (a tensor's value read on the host)",
+    "aten::item": ".item() (a tensor's value read on the host)",
+    "aten::nonzero": "nonzero (a shape that depends on data)",
+    "aten::masked_select": "a boolean mask (a shape that depends on data)",
+    "aten::copy_": "a blocking copy (.cpu() or .to())",
+    "aten::is_nonzero": "a branch on a tensor",
+}
+
+EXPLAINS = {Symptom.SLOW_STEP: 0.06, Symptom.LOW_GPU_UTILISATION: 0.1}
+CLUES = (
+    Clue(
+        (logged.SYNC_SHARE,),
+        lambda e: e.value(logged.SYNC_SHARE) > 0.1,
+        5.0,
+        0.3,
+        "much host time is in synchronisation",
+    ),
+    Clue(
+        (logged.SYNC_REMOVED_GAIN,),
+        lambda e: e.value(logged.SYNC_REMOVED_GAIN) > 0.03,
+        20.0,
+        0.05,
+        "a run without the synchronisation was faster",
+    ),
+)
+
+
+@rule(s.SYNC_WAIT, s.STEP_TIME)
+def host_sync(evidence: Evidence) -> Finding | None:
+    """Looks for idle time that waits caused, implicit ones included."""
+    facts = StepFacts(evidence)
+    frees = _waits_in_frees(facts)
+    cost = facts.seconds(s.SYNC_WAIT) + frees
+    if facts.share(cost) < NOTICEABLE:
+        return _without_record(facts)
+    gain = facts.gain(CERTAIN * cost, cost, "idle time after each wait, up to the lead that the wait took")
+    caller = facts.word(s.SYNC_CALLER)
+    plain = PLAIN.get(caller, caller or "a synchronising call")
+    count = facts.number(s.SYNC_COUNT)
+    because = [
+        facts.because(f"{count:.0f} synchronising calls a {facts.unit}, the costliest in {plain}", s.SYNC_COUNT),
+        facts.because(f"the device is idle {ms(cost)} right after them, with nothing queued", s.SYNC_WAIT),
+    ]
+    fixes = [
+        Fix(f"take {plain} out of the loop, or read it every 50 steps", gain, cost="a few lines"),
+        Fix("copy the value with non_blocking=True and read it one step later", gain, cost="values arrive a step late"),
+        Fix("replace data-dependent shapes by padded ones", gain, cost="model changes"),
+    ]
+    if frees > 0.5 * cost:
+        calls = facts.number(s.ALLOC_CALLS)
+        because = [
+            facts.because(
+                f"{ms(frees)} a {facts.unit} in frees of device memory, each of which waits for the device", s.FREE_TIME
+            )
+        ]
+        because.append(
+            facts.because(
+                f"{calls:.0f} allocation and free calls a {facts.unit}; allocating itself is cheap here", s.ALLOC_CALLS
+            )
+        )
+        fixes = [
+            Fix(
+                "let the caching allocator keep memory (no PYTORCH_NO_*_MEMORY_CACHING, no empty_cache())",
+                gain,
+                cost="memory stays held",
+            )
+        ]
+    harmless = facts.seconds(s.SYNC_HARMLESS)
+    return Finding(
+        headline=f"The host stops to wait for the GPU, which then idles {ms(cost)} of every {ms(facts.step_s)}.",
+        confidence=0.85,
+        account=Account.HOST_WAIT,
+        gain=gain,
+        because=tuple(because),
+        fixes=tuple(fixes),
+        not_here=(facts.because(f"{ms(harmless)} more in such calls only wait for queued work", s.SYNC_HARMLESS),)
+        if facts.share(harmless) > NOTICEABLE
+        else (),
+        avoid="Do not measure the host's time in the call: most of it is the device working.",
+        next=(PY_SPY,),
+        explains=("allocator-churn",) if frees else (),
+    )
+
+
+def _waits_in_frees(facts: StepFacts) -> float:
+    """Idle time in frees, where freeing dwarfs allocating: then it is the wait inside the free that costs."""
+    free, whole = facts.seconds(s.FREE_TIME), facts.seconds(s.ALLOC_TIME)
+    return facts.seconds(s.ALLOC_WAIT) if free > FREES_DOMINATE * max(whole - free, 0.0) and free > 0 else 0.0
+
+
+def _without_record(facts: StepFacts) -> Finding | None:
+    """The host stands in a synchronisation while the trace shows an idle device."""
+    lost = facts.seconds(s.UNRECORDED_WAIT)
+    if facts.share(lost) < LONG_STANDSTILL:
+        return None
+    return Finding(
+        headline=f"The host stands in a synchronisation while the GPU shows no work: {ms(lost)} of every {ms(facts.step_s)}.",
+        confidence=0.55,
+        account=Account.OTHER,
+        gain=facts.gain(0.0, lost, "nothing if the work is merely missing from the trace, all of it if not"),
+        because=(facts.because(f"{ms(lost)} inside synchronising calls with an idle device", s.UNRECORDED_WAIT),),
+        against=(Reason("the next work was queued already: kernels of replayed graphs may be missing from the trace"),),
+        fixes=(Fix("take the synchronisation out of the loop and trace again", cost="a few lines"),),
+        avoid="Do not trust the idle share before the missing work is found.",
+        next=(NSYS, PY_SPY),
+    )

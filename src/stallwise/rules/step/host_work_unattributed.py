@@ -1,0 +1,97 @@
+"""The host is busy or paused outside any recorded operator while the device idles.
+
+## What it means
+The device has nothing to do, and on the host neither an operator nor a driver call is running: plain Python, a
+library that the profiler does not see, a lock, another process, garbage collection, file or network input and output.
+
+## Why it costs
+Nothing overlaps it. The step grows by the whole pause.
+
+## What else looks so
+Garbage collection is one of its reasons and has its own name once seen (`python-gc-pauses`): a period in steps, or
+the collector's frame. A loader without a mark of its own also looks so, at the start of the step.
+
+## Fix
+Find out what it is first: a sampling profiler on the main thread names it within seconds. Then move it off the main
+thread, do it less often, or drop it.
+
+## How the gain is found
+The idle time during such silence; the low end is 0.8 of it, since what is moved elsewhere still costs some.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import GC_LOG, PY_SPY
+from stallwise.evidence.catalog import run as logged
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
+from stallwise.findings.symptom import Symptom
+
+STAYS = 0.2  # of the time remains after moving work off the main thread
+
+EXPLAINS = {Symptom.LOW_GPU_UTILISATION: 0.08, Symptom.SLOW_STEP: 0.05, Symptom.PERIODIC_STALL: 0.1}
+CLUES = (
+    Clue(
+        (logged.HOST_UNEXPLAINED_SHARE,),
+        lambda e: e.value(logged.HOST_UNEXPLAINED_SHARE) > 0.2,
+        8.0,
+        0.2,
+        "much wall time is outside every timed action",
+    ),
+)
+
+
+@rule(s.SILENT_WAIT, s.STEP_TIME)
+def host_work_unattributed(evidence: Evidence) -> Finding | None:
+    """Looks for idle time without any operator, or with one that runs on the CPU."""
+    facts = StepFacts(evidence)
+    silent, on_cpu = facts.seconds(s.SILENT_WAIT), facts.seconds(s.CPU_WORK_WAIT)
+    lost = silent + on_cpu
+    if facts.share(lost) < NOTICEABLE:
+        return None
+    gain = facts.gain((1 - STAYS) * lost, lost, "idle time while the host was elsewhere")
+    place = facts.word(s.SILENT_PLACE)
+    with_it, steps = facts.steps_with(s.SILENT_WAIT)
+    because = [
+        facts.because(
+            f"no operator and no driver call runs for {ms(silent)}, in {with_it} of {steps} steps", s.SILENT_WAIT
+        )
+    ]
+    if place:
+        because.append(facts.because(f"it happens inside '{place}'", s.SILENT_PLACE))
+    if facts.share(on_cpu) >= NOTICEABLE:
+        because.append(
+            facts.because(
+                f"{facts.word(s.CPU_OPERATOR) or 'an operator'} computes {ms(on_cpu)} on the CPU", s.CPU_WORK_WAIT
+            )
+        )
+    return Finding(
+        headline=f"The host is busy outside any recorded operator: the GPU idles {ms(lost)} of every {ms(facts.step_s)}.",
+        confidence=0.85 if facts.share(lost) > 0.1 else 0.6,
+        account=Account.HOST_WAIT,
+        gain=gain,
+        because=tuple(because),
+        against=(Reason("the trace does not say what the host does there"),),
+        fixes=(
+            Fix(
+                f"look at '{place}' with a sampling profiler, then move it off the main thread or do it less often"
+                if place
+                else "sample the main thread, then move the work off it or do it less often",
+                gain,
+            ),
+            Fix(
+                "if it is garbage collection: gc.freeze() after set-up, gc.disable() in the loop, collect every N steps",
+                gain,
+                cost="one line",
+                risk="memory of cycles until the next collection",
+            ),
+        ),
+        avoid="Do not look for it on the device: there is nothing running.",
+        next=(PY_SPY, GC_LOG),
+        summary="Suspects, most common first: logging or metrics in Python, garbage collection, unmarked data loading, file or network access.",
+    )

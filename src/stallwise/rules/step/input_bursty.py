@@ -1,0 +1,102 @@
+"""Input comes late in bursts: most steps run freely, some wait long.
+
+## What it means
+The loader keeps up on average, but now and then a batch takes many times the usual: a cold read from storage, a shard
+that is opened, a worker that restarts. The queue of prefetched batches runs dry and the device idles until it
+refills.
+
+## Why it costs
+The mean looks harmless and the slow steps are lost nearly whole. In a job of many ranks every rank's burst stops all
+the others.
+
+## What else looks so
+A checkpoint (copies to the host before the silence) and garbage collection (silence outside the loader, at an even
+period) also make single slow steps. Waiting in most steps is `input-starved`.
+
+## Fix
+Deepen the queue (prefetch factor times workers must cover the longest wait over the step time), stage the next shard
+on local disk before it is needed, and give the storage the read size it likes. More workers help only if each has its
+own shard.
+
+## How the gain is found
+The waits seen in the traced steps, spread over a mean step. A few steps say little about how often a burst comes, so
+the low end takes the lower tenth of what the count is compatible with (a Jeffreys interval), the high end the waits
+as seen.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from stallwise.evidence.capture import DATA_PROBE, TRAIN_LOG
+from stallwise.evidence.catalog import run as logged
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.catalog.stated import BURSTY
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.rule import rule
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
+from stallwise.findings.symptom import Symptom
+
+MOST_STEPS = 0.6  # waiting in more steps than this is a matter of the mean rate
+
+EXPLAINS = {Symptom.PERIODIC_STALL: 0.25, Symptom.SLOW_STEP: 0.04, Symptom.LOW_GPU_UTILISATION: 0.08}
+CLUES = (
+    Clue((BURSTY,), lambda e: e.value(BURSTY) > 0, 4.0, 0.2, "slow steps come in bursts"),
+    Clue(
+        (logged.NETWORK_STORAGE,), lambda e: e.value(logged.NETWORK_STORAGE) > 0, 2.5, 0.7, "data is on network storage"
+    ),
+)
+
+
+@rule(s.INPUT_WAIT, s.STEP_TIME)
+def input_bursty(evidence: Evidence) -> Finding | None:
+    """Looks for idle time under the loader in a minority of steps."""
+    facts = StepFacts(evidence)
+    wait = facts.seconds(s.INPUT_WAIT)
+    waiting, steps = facts.steps_with(s.INPUT_WAIT)
+    if facts.share(wait) < NOTICEABLE or waiting == 0 or waiting >= MOST_STEPS * steps or steps < 2:
+        return None
+    series = facts.series(s.INPUT_WAIT)
+    longest = float(series.values.max()) if series is not None else wait
+    median = facts.seconds(s.STEP_MEDIAN)
+    gain = facts.gain(
+        longest * rarest_rate(waiting, steps),
+        wait,
+        f"{waiting} of {steps} steps waited; the low end allows that bursts are rarer than this sample",
+    )
+    batches = ceil(longest / max(median, 1e-9))
+    return Finding(
+        headline=f"Input comes late in bursts: {ms(longest)} in {waiting} of {steps} steps, nothing in the others.",
+        confidence=0.9 if waiting > 1 else 0.85,
+        account=Account.INPUT_WAIT,
+        gain=gain,
+        because=(
+            facts.because(
+                f"{facts.word(s.LOADER_NAME) or 'the loader'} holds the main thread while no kernel runs", s.LOADER_NAME
+            ),
+            facts.because(f"the other steps take {ms(median)} and do not wait", s.STEP_MEDIAN),
+            facts.because("no copies to the host precede the wait, so it is no checkpoint", s.CHECKPOINT_WAIT),
+        ),
+        fixes=(
+            Fix(
+                f"keep at least {batches + 1} batches ready (workers x prefetch_factor) so that a {ms(longest)} read is hidden",
+                gain,
+                cost="host memory",
+            ),
+            Fix("stage the next shard on local disk, or read ahead in larger blocks", gain, cost="local disk"),
+        ),
+        avoid="Do not raise the worker count alone: the mean rate is fine, the longest read is not.",
+        next=(TRAIN_LOG, DATA_PROBE),
+        summary="The mean rate of the loader suffices; single reads do not arrive in time.",
+    )
+
+
+def rarest_rate(seen: int, steps: int) -> float:
+    """The lower tenth of the rates that `seen` in `steps` is compatible with (Jeffreys prior, normal approximation on the
+    square-root scale, which holds well enough for small counts)."""
+    mean = (seen + 0.5) / (steps + 1.0)
+    spread = 0.5 / (steps + 1.0) ** 0.5
+    return float(max(mean**0.5 - 1.28 * spread, 0.05) ** 2)

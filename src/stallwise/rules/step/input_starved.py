@@ -1,0 +1,133 @@
+"""The device sits idle because the next batch is not ready.
+
+## What it means
+The main thread asks the loader for a batch and blocks. It cannot launch the next step, the device finishes what was
+queued, and then nothing runs until the batch arrives. This happens in most steps, so the loader's rate is the job's
+rate.
+
+## Why it costs
+Launches are asynchronous: the part of the loader's time that passes while kernels still run is free. The rest is
+lost, second for second, and a faster GPU only makes it worse.
+
+## What else looks so
+A read of a device value inside the collate function waits for queued kernels and is no loader time. A slow first
+epoch with a cold cache recovers by itself. Waits in a few steps only are `input-bursty`: storage or too few workers,
+not the mean rate.
+
+## Fix
+Give the loader processes: as many workers as one batch's build time over the step's compute time, plus one. Then
+prefetch, pin memory, and move costly transforms (decoding, tokenising) out of the step, once and offline. Check the
+CPU quota of the container.
+
+## How the gain is found
+The measured idle time while the main thread was in the loader. The low end keeps 8% of it, for what worker processes
+cost in hand-over; the high end is all of it. The loader time hidden behind kernels is not counted, since hiding it
+better wins nothing.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from stallwise.evidence.capture import DATA_PROBE, PY_SPY
+from stallwise.evidence.catalog import run as logged
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
+from stallwise.findings.symptom import Symptom
+
+MOST_STEPS = 0.6  # of the steps must wait for the mean rate to be the trouble
+HAND_OVER = 0.08  # of the wait stays: queues and pinning between worker and main process
+
+# Six of the forty-odd slow-training cases on record; the commonest single reason of an idle device.
+EXPLAINS = {Symptom.SLOW_STEP: 0.14, Symptom.LOW_GPU_UTILISATION: 0.3, Symptom.SUDDEN_SLOWDOWN: 0.08}
+CLUES = (
+    Clue(
+        (logged.DATA_SHARE,),
+        lambda e: e.value(logged.DATA_SHARE) > 0.1,
+        8.0,
+        0.1,
+        "a good part of the wall time goes into fetching batches",
+    ),
+    Clue(
+        (logged.LOADER_WORKERS,), lambda e: e.value(logged.LOADER_WORKERS) == 0, 3.0, 0.8, "the loader has no workers"
+    ),
+    Clue((logged.GPU_BUSY,), lambda e: e.value(logged.GPU_BUSY) < 0.7, 2.0, 0.3, "the GPU is idle much of the time"),
+)
+
+
+@rule(s.INPUT_WAIT, s.STEP_TIME)
+def input_starved(evidence: Evidence) -> Finding | None:
+    """Looks for idle time under the loader in most steps."""
+    facts = StepFacts(evidence)
+    wait = facts.seconds(s.INPUT_WAIT)
+    waiting, steps = facts.steps_with(s.INPUT_WAIT)
+    if facts.share(wait) < NOTICEABLE or waiting < MOST_STEPS * steps:
+        return None
+    compute, loader = facts.seconds(s.BUSY_TIME), facts.seconds(s.LOADER_TIME)
+    name = facts.word(s.LOADER_NAME)
+    alone = "SingleProcess" in name
+    gain = facts.gain((1 - HAND_OVER) * wait, wait, "the idle time under the loader; the low end leaves the hand-over")
+    workers = max(2, ceil(loader / max(facts.step_s - wait, 1e-9)) + 1)
+    return Finding(
+        headline=f"The GPU waits for input: {ms(wait)} of every {ms(facts.step_s)}.",
+        confidence=0.97 if steps >= 3 else 0.9,
+        account=Account.INPUT_WAIT,
+        gain=gain,
+        because=(
+            facts.because(
+                f"{_plain(name)} holds the main thread {ms(loader)} a {facts.unit}; idle in {waiting} of {steps}",
+                s.LOADER_TIME,
+            ),
+            facts.because(f"no kernel runs for {ms(wait)} of it and none is queued", s.INPUT_WAIT),
+            facts.because(f"{ms(max(loader - wait, 0))} of the loader's time hide behind kernels", s.BUSY_TIME),
+        ),
+        fixes=(
+            Fix(
+                f"num_workers {'0 -> ' if alone else 'up to '}{workers} ({ms(loader)} a batch against {ms(facts.step_s - wait)} of work)",
+                gain,
+                cost="CPU cores and host memory",
+                risk="none if the dataset is picklable",
+            ),
+            Fix(
+                "move the costliest transform out of __getitem__ (pre-decode, pre-tokenise, cache)",
+                gain,
+                cost="once, offline",
+            ),
+            Fix("pin_memory=True, prefetch_factor 4, persistent_workers=True", cost="host memory"),
+        ),
+        not_here=_not_here(facts, compute),
+        avoid="Do not start with the model or the GPU: any speed-up there only lengthens the wait.",
+        next=(DATA_PROBE, PY_SPY),
+        summary=_summary(facts, alone, loader, wait),
+    )
+
+
+def _plain(name: str) -> str:
+    return name.split("#")[-1] if "DataLoader" in name else name or "the loader"
+
+
+def _summary(facts: StepFacts, alone: bool, loader: float, wait: float) -> str:
+    who = "The loader runs in the main process and" if alone else "The loader"
+    hidden = loader - wait
+    if hidden < NOTICEABLE * facts.step_s:
+        return f"{who} needs {ms(loader)} for a batch, and nothing hides it."
+    return f"{who} needs {ms(loader)} for a batch; {ms(hidden)} of that hide behind kernels, the rest does not."
+
+
+def _not_here(facts: StepFacts, busy: float) -> tuple[Reason, ...]:
+    found = [
+        facts.because(f"GPU busy only {percent(facts.share(busy))} of the time: a symptom of the wait", s.BUSY_TIME)
+    ]
+    harmless = facts.seconds(s.SYNC_HARMLESS)
+    if facts.share(harmless) > NOTICEABLE:
+        found.append(
+            facts.because(
+                f"{ms(harmless)} a {facts.unit} in synchronising calls: they only wait for queued work", s.SYNC_HARMLESS
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,127 @@
+"""The host cannot launch work as fast as the device finishes it.
+
+## What it means
+Each operator costs the host several microseconds of Python, dispatch and driver. When kernels are shorter than that,
+the device idles between them and the step takes as long as the host needs to walk through the model.
+
+## Why it costs
+Kernel speed no longer matters: the device waits at every launch. The idle share is the part of the step that a faster
+way of launching wins.
+
+## What else looks so
+The profiler slows launches by 1.3 to 2 times, so a run that the device limits can look launch-bound when traced:
+compare with a clean step time. Waits for input or synchronisation also leave gaps, but the host is not launching in
+them.
+
+## Fix
+Launch less often: compile the model, replay CUDA graphs, fuse the optimizer, use larger batches. Then cut Python
+between operators.
+
+## How the gain is found
+The idle time in which the host was launching. The high end is all of it as traced; the low end first takes the
+profiler's usual factor of 2 off the host's time and then keeps a third for what graphs cannot cover. With `--clean-
+step` the factor is known and the range narrows.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import CLEAN_STEP as CLEAN_CAPTURE
+from stallwise.evidence.catalog import run as logged
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
+from stallwise.findings.symptom import Symptom
+
+SURE_SHARE = 0.15  # of the step idle even without the profiler's usual slow-down
+COVERED = 0.67  # of the gap goes when launches are batched: graphs leave their own launch and what cannot be captured
+
+EXPLAINS = {Symptom.SLOW_STEP: 0.08, Symptom.LOW_GPU_UTILISATION: 0.18, Symptom.SERVING_SLOW: 0.05}
+CLUES = (
+    Clue(
+        (logged.LAUNCH_COST, logged.REPLAY_COST),
+        lambda e: e.value(logged.LAUNCH_COST) > 3 * e.value(logged.REPLAY_COST),
+        6.0,
+        0.2,
+        "a replayed graph runs each kernel far faster than separate launches",
+    ),
+)
+
+
+@rule(s.LAUNCH_WAIT, s.LAUNCH_WAIT_UNTRACED, s.STEP_TIME)
+def launch_bound(evidence: Evidence) -> Finding | None:
+    """Looks for idle time while the host is launching, after the profiler's own slow-down."""
+    facts = StepFacts(evidence)
+    gap = facts.seconds(s.LAUNCH_WAIT)
+    clean_low, _ = facts.range_of(s.LAUNCH_WAIT_UNTRACED)
+    known_clean = facts.knows(s.CLEAN_STEP)
+    likely = gap if known_clean else facts.seconds(s.LAUNCH_WAIT_UNTRACED)
+    if facts.share(gap) < NOTICEABLE or facts.share(likely) < NOTICEABLE:
+        return None
+    gain = facts.gain(
+        COVERED * (gap if known_clean else clean_low),
+        gap,
+        "launching idle time" + ("" if known_clean else "; the low end without the profiler's usual slow-down"),
+    )
+    sure = facts.share(likely) >= SURE_SHARE or (known_clean and facts.share(gap) >= SURE_SHARE)
+    kernel, count = facts.seconds(s.KERNEL_MEDIAN), facts.number(s.LAUNCHES)
+    interval = facts.seconds(s.LAUNCH_INTERVAL)
+    compiled = facts.number(s.COMPILED_SHARE) > 0.5
+    return Finding(
+        headline=f"The host cannot launch fast enough: the GPU idles {ms(gap)} of every {ms(facts.step_s)} between kernels.",
+        confidence=0.92 if sure else 0.6,
+        account=Account.LAUNCH_GAP,
+        gain=gain,
+        because=(
+            facts.because(
+                f"{count:.0f} launches a {facts.unit}, one every {ms(interval)}; the median kernel takes {ms(kernel)}",
+                s.LAUNCHES,
+                s.KERNEL_MEDIAN,
+            ),
+            facts.because(
+                f"the queue holds {facts.number(s.QUEUE_DEPTH):.1f} pieces of work on average", s.QUEUE_DEPTH
+            ),
+        ),
+        against=() if sure else (Reason("the profiler's own cost may explain it: a clean step time decides", ()),),
+        fixes=(
+            Fix(
+                'torch.compile(model, mode="reduce-overhead") (CUDA graphs)',
+                gain,
+                cost="compile time",
+                risk="recompiles if shapes change",
+            )
+            if not compiled
+            else Fix(
+                'mode="reduce-overhead": replay the compiled regions as CUDA graphs',
+                gain,
+                risk="fixed shapes and addresses",
+            ),
+            Fix(
+                "a larger (micro-)batch: the same launches carry more work",
+                cost="memory",
+                worth="the idle share shrinks in proportion",
+            ),
+            Fix("a fused optimizer (fused=True)", cost="one argument")
+            if facts.number(s.OPTIMIZER_KERNELS) > 100
+            else Fix("fewer, larger operators; less Python between them", cost="model changes"),
+        ),
+        not_here=_not_here(facts),
+        avoid="Do not tune kernels: the device is waiting for the host.",
+        next=() if known_clean else (CLEAN_CAPTURE,),
+        summary=f"The device works {percent(facts.share(facts.seconds(s.BUSY_TIME)))} of the time; the rest it waits for the next launch.",
+    )
+
+
+def _not_here(facts: StepFacts) -> tuple[Reason, ...]:
+    count, cost = facts.number(s.SYNC_COUNT), facts.seconds(s.SYNC_WAIT)
+    if count >= 1 and facts.share(cost) < NOTICEABLE:
+        return (
+            facts.because(
+                f"{count:.0f} synchronising calls a {facts.unit}: the queue is empty anyway, they cost {ms(cost)}",
+                s.SYNC_COUNT,
+            ),
+        )
+    return ()

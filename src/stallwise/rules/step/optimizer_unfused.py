@@ -1,0 +1,75 @@
+"""The optimizer runs several small kernels for every tensor.
+
+## What it means
+Plain Adam does about ten elementwise operations per parameter tensor. With hundreds of tensors that is thousands of
+launches at the end of each step, each on little data.
+
+## Why it costs
+Small models pay in launches (the device idles between them), large ones in traffic: every operation reads and writes
+the states again, where a fused step does it once.
+
+## What else looks so
+A multi-tensor (foreach) or fused optimizer takes few, long kernels and is at the memory roof: that is its healthy
+state.
+
+## Fix
+`fused=True` in the optimizer's constructor (or `foreach=True`), or compile the optimizer's step.
+
+## How the gain is found
+The optimizer's span on the device less a third of its kernels' time (a fused step moves about a third of the bytes).
+The low end takes only half of the idle time inside it.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.rule import rule
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
+from stallwise.findings.symptom import Symptom
+
+MANY = 100  # kernels a step: a fused optimizer needs a few dozen at most, whatever the model
+FUSED = 0.5  # of its time in multi-tensor kernels: then it is fused already
+REMAINS = 0.34  # of its busy time: a fused step reads four and writes three arrays once, plain Adam does so for ten operations
+
+EXPLAINS = {Symptom.SLOW_STEP: 0.03}
+
+
+@rule(s.OPTIMIZER_KERNELS, s.OPTIMIZER_SPAN, s.STEP_TIME)
+def optimizer_unfused(evidence: Evidence) -> Finding | None:
+    """Looks for many single-tensor optimizer kernels."""
+    facts = StepFacts(evidence)
+    kernels, span = facts.number(s.OPTIMIZER_KERNELS), facts.seconds(s.OPTIMIZER_SPAN)
+    if kernels < MANY or facts.number(s.OPTIMIZER_FUSED_SHARE) >= FUSED or facts.share(span) < NOTICEABLE:
+        return None
+    idle, busy = facts.seconds(s.OPTIMIZER_IDLE), facts.seconds(s.OPTIMIZER_TIME)
+    gain = facts.gain(
+        0.5 * idle + 0.3 * busy, idle + (1 - REMAINS) * busy, "the optimizer's span less what a fused step needs"
+    )
+    account = Account.LAUNCH_GAP if idle > busy else Account.COMPUTE
+    return Finding(
+        headline=f"The optimizer launches {kernels:.0f} small kernels and takes {ms(span)} of every {ms(facts.step_s)}.",
+        confidence=0.88,
+        account=account,
+        gain=gain,
+        because=(
+            facts.because(
+                f"{kernels:.0f} kernels a {facts.unit}, {percent(facts.number(s.OPTIMIZER_FUSED_SHARE))} of their time in multi-tensor ones",
+                s.OPTIMIZER_KERNELS,
+            ),
+            facts.because(f"the device idles {ms(idle)} between them", s.OPTIMIZER_IDLE),
+        ),
+        fixes=(
+            Fix(
+                "fused=True in the optimizer's constructor",
+                gain,
+                cost="one argument",
+                risk="none for Adam and SGD on one device type",
+            ),
+            Fix("torch.compile the optimizer's step", gain, cost="compile time"),
+        ),
+        avoid="Do not lower the precision of the states for speed before fusing.",
+        optional=facts.is_optional(gain),
+    )
