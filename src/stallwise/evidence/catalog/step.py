@@ -131,8 +131,8 @@ TO_HOST_STEPS = _of_trace("copy.to_host_steps", _P, "steps with bulk copies to t
 ALLOC_CALLS = _of_trace("alloc.calls", _N, "allocations and frees of device memory a step")
 FREE_TIME = _of_trace("alloc.free_time", _S, "host time in frees of device memory, which synchronise")
 ALLOC_TIME = _of_trace("alloc.time", _S, "host time in them")
-MEMORY_PEAK = _of_trace("memory.peak", _B, "most memory the allocator held while traced")
-MEMORY_CAPACITY = _of_trace("memory.capacity", _B, "memory of the device")
+MEMORY_PEAK = _of_trace("step.memory_peak", _B, "most memory the allocator held while traced")
+MEMORY_CAPACITY = _of_trace("step.memory_capacity", _B, "memory of the device")
 
 # Serving
 ITERATION_KIND = _of_trace("iteration.kind", _T, "decode, prefill or mixed")
