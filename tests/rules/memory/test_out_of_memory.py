@@ -19,9 +19,9 @@ HINT = " If reserved but unallocated memory is large try setting PYTORCH_CUDA_AL
 
 def message(request: str, capacity: str, free: str, process: str, allocated: str, unused: str) -> str:
     return (
-        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {request}. GPU 0 has a total capacity of {capacity} "
-        f"of which {free} is free. Including non-PyTorch memory, this process has {process} memory in use. Of the allocated "
-        f"memory {allocated} is allocated by PyTorch, and {unused} is reserved by PyTorch but unallocated.{HINT}"
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {request}. GPU 0 has a total capacity of "
+        f"{capacity} of which {free} is free. Including non-PyTorch memory, this process has {process} memory in use. "
+        f"Of the allocated memory {allocated} is allocated by PyTorch, and {unused} is reserved by PyTorch but unallocated.{HINT}"
     )
 
 
@@ -33,8 +33,8 @@ def traceback(*lines: tuple[str, str, str]) -> str:
 FULL = message("512.00 MiB", "79.15 GiB", "200.00 MiB", "78.90 GiB", "77.80 GiB", "300.00 MiB")
 OLD = (
     "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 15.90 GiB total capacity; 6.10 GiB already "
-    "allocated; 1.20 GiB free; 14.10 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting"
-    " max_split_size_mb to avoid fragmentation."
+    "allocated; 1.20 GiB free; 14.10 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try "
+    "setting max_split_size_mb to avoid fragmentation."
 )
 HIP = FULL.replace("CUDA out", "HIP out").replace("512.00 MiB", "4.00 GiB")
 OPTIMIZER = traceback(
@@ -69,10 +69,10 @@ CASES = {
     ),
     "size bug": (FORWARD + FULL.replace("512.00 MiB", "99999.00 GiB"), "oom-size-bug"),
     "more than 1EB": ("RuntimeError: CUDA out of memory. Tried to allocate more than 1EB memory.", "oom-size-bug"),
-    "vLLM blocks": ("ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`", "oom-kv-cache"),
+    "vLLM blocks": ("ValueError: No available memory for the cache blocks. Try increasing it.", "oom-kv-cache"),
     "vLLM length": (
-        "ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB KV cache is needed, "
-        "which is larger than the available KV cache memory (9.52 GiB).", "oom-kv-cache",
+        "ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB KV cache is "
+        "needed, which is larger than the available KV cache memory (9.52 GiB).", "oom-kv-cache",
     ),
     "SGLang": ("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", "oom-kv-cache"),
     "JAX": (

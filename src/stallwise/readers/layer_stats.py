@@ -1,0 +1,96 @@
+"""Statistics of layers as CSV, as safetensors, or as the overflow report that Transformers prints."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from stallwise.errors import UnreadableInput
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Source
+from stallwise.readers._layers import is_layer_row, role_of, table_of
+
+FORMAT = "layer statistics"
+_REPORT = re.compile(r"Detected inf/nan during batch_number=(\d+)")
+_MODULE = re.compile(r"^\s{8,}(\S+(?:\.\S+)*)\s+(\w+)\s*$")
+_VALUES = re.compile(r"^\s*([\d.e+-]+|inf|nan)\s+([\d.e+-]+|inf|nan)\s+(weight|bias|input\S*|output\S*)", re.I)
+_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
+MAX_HEADER_BYTES = 1 << 24
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """A header line with a layer column, an overflow report, or a safetensors file of statistics."""
+    if _is_safetensors(head):
+        return bool(re.search(rb"amax|abs_?max|satur|zero", head[:65536]))
+    if b"\x00" in head[:1024]:
+        return False
+    text = head[:65536].decode("utf-8", "replace")
+    if _REPORT.search(text):
+        return True
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return "," in first and is_layer_row(first.split(","))
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """One table of layers."""
+    source = Source(artifact.name)
+    if _is_safetensors(artifact.head):
+        yield table_of(list(_safetensors(artifact)), source)
+        return
+    text = artifact.text()
+    if match := _REPORT.search(text):
+        yield table_of(list(_report(text, float(match[1]))), source)
+        return
+    lines = [line for line in text.splitlines() if line.strip()]
+    rows = [dict(row) for row in csv.DictReader(lines)]
+    if not rows or role_of("layer") is None:
+        raise UnreadableInput(f"{artifact.name} has no rows", hint="write layer,amax,... one line a layer")
+    yield table_of(rows, source)
+
+
+def _report(text: str, step: float) -> Iterator[dict[str, Any]]:
+    layer = ""
+    for line in text.splitlines():
+        if (values := _VALUES.match(line)) and layer:
+            if values[3].lower().startswith("output"):
+                yield {"layer": layer, "step": step, "amax": values[2]}
+        elif module := _MODULE.match(line):
+            layer = module[1]
+
+
+def _is_safetensors(head: bytes) -> bool:
+    if len(head) < 16 or head[8:9] != b"{":
+        return False
+    (size,) = struct.unpack("<Q", head[:8])
+    return bool(2 <= size <= MAX_HEADER_BYTES)
+
+
+def _safetensors(artifact: Artifact) -> Iterator[dict[str, Any]]:
+    with artifact.open() as stream:
+        data = stream.read(256 << 20)
+    (size,) = struct.unpack("<Q", data[:8])
+    try:
+        header = json.loads(data[8 : 8 + size])
+        layers: dict[str, dict[str, Any]] = {}
+        for key, entry in header.items():
+            stat = key.rsplit(".", 1)[-1]
+            if key == "__metadata__" or role_of(stat) is None or entry["dtype"] not in _DTYPES:
+                continue
+            begin, end = entry["data_offsets"]
+            values = np.frombuffer(data[8 + size + begin : 8 + size + end], dtype=_DTYPES[entry["dtype"]])
+            largest = float(np.max(np.abs(values))) if len(values) else math.nan
+            layers.setdefault(key.rsplit(".", 1)[0], {})[stat] = largest
+    except (ValueError, KeyError, TypeError, struct.error) as error:
+        raise UnreadableInput(
+            f"{artifact.name} is a damaged safetensors file: {error}", hint="write it again"
+        ) from error
+    for layer, stats in layers.items():
+        yield {"layer": layer, **stats}

@@ -1,0 +1,112 @@
+"""Gradients or updates grow by orders before the loss follows.
+
+## What it means
+The norm of the gradient, or of the optimizer's update, leaves its usual range first; some steps later the loss jumps or is
+NaN. Typical: no clipping near the peak learning rate, residual branches initialised too large, momentum and second moment
+that line up after a quiet stretch.
+
+## Why it costs
+A spike costs the steps until the loss is back; a divergence costs the run since the last good checkpoint.
+
+## What else looks so
+One outlier batch lifts loss and gradient in the same step and is over in the next. fp16 overflow gives NaN without a growing
+gradient before it.
+
+## Fix
+Clip the norm; lower the peak rate or lengthen warm-up; skip steps whose update norm is over twice the usual; a smaller beta2;
+initialise residual outputs by depth.
+
+## How the gain is found
+The steps between the first unusual norm and the recovery, for each spike.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import TRAIN_LOG
+from stallwise.evidence.catalog import numerics as n
+from stallwise.evidence.catalog import run
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+ORDERS = 10.0  # times the usual gradient norm
+OFTEN = 0.5  # of the spikes begin with the update or the gradient
+ABSURD = 1e5  # usual gradient norm of no sane start; transformers begin between 0.1 and 100
+STUCK = 0.02  # the loss moves less than this over the log
+
+# The usual reason of divergence in 16-bit or wider training.
+EXPLAINS = {Symptom.BAD_LOSS: 0.30}
+CLUES = (
+    Clue((n.GRAD_RATIO,), lambda e: e.value(n.GRAD_RATIO) >= ORDERS, 6.0, 0.4, "the gradient norm grew by orders"),
+    Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) in ("gradient", "update"), 3.0, 0.4,
+         "the gradient or the update moved before the loss"),
+)  # fmt: skip
+
+
+@rule()
+def grad_explosion(evidence: Evidence) -> Finding | None:
+    """Judges what moved first."""
+    mover, leads = evidence.text(n.FIRST_MOVER), evidence.value(n.LEADS, 0.0)
+    ratio, spikes = evidence.value(n.GRAD_RATIO, 1.0), evidence.value(n.SPIKES, 0.0)
+    nan = evidence.value(run.NAN_STEPS, 0.0) > 0
+    led = mover in ("gradient", "update") and leads >= OFTEN
+    lasting = evidence.value(n.SPIKE_STEPS, 1.0) >= 3
+    level = evidence.value(n.GRAD_LEVEL, 0.0) >= ABSURD and evidence.value(n.LOSS_PROGRESS, 1.0) < STUCK
+    if ratio >= ORDERS and (led or nan) and (nan or lasting):
+        confidence = 0.92 if led else 0.8
+    elif led and spikes >= 2 and lasting:
+        confidence = 0.88
+    elif led and mover == "update" and lasting:
+        confidence = 0.75
+    elif level:
+        confidence = 0.8
+    else:
+        return None
+    return Finding(
+        headline=_headline(evidence, mover, ratio, spikes, level and not led),
+        confidence=confidence,
+        because=_because(evidence, level),
+        fixes=_fixes(evidence, level and not led),
+        avoid="Do not look for a bad batch: the norms move before the loss does.",
+        next=(TRAIN_LOG,) if not evidence.series(run.UPDATE_NORM) else (),
+        explains=("bad-batch",),
+        blocking=True,
+    )
+
+
+def _headline(evidence: Evidence, mover: str, ratio: float, spikes: float, level: bool) -> str:
+    if level:
+        return f"gradients are huge from the start ({evidence.value(n.GRAD_LEVEL):.0e}) and the loss does not move"
+    times = f"{spikes:.0f} times" if spikes > 1 else f"from step {evidence.value(n.FIRST_STEP, 0):.0f} on"
+    size = f", up to {ratio:,.0f}x" if ratio >= 3 and mover == "gradient" else ""
+    return f"the {mover or 'gradient'} grows before the loss{size}, {times}"
+
+
+def _because(evidence: Evidence, level: bool) -> tuple[Reason, ...]:
+    found = []
+    for quantity, text in (
+        (n.FIRST_MOVER, "the {} leaves its usual range first"),
+        (n.LEADS, "in {} of the spikes"),
+        (n.FIRST_STEP, "the first one begins at step {}"),
+        (n.GRAD_RATIO, "gradient norm up to {} of its usual value"),
+        (n.UPDATE_RATIO, "update norm up to {} of its usual value"),
+        (run.FIRST_NAN_STEP, "the loss is NaN from step {}"),
+    ):
+        if (fact := evidence.get(quantity)) is not None:
+            found.append(Reason.of(text.format(fact), fact))
+    if level and (fact := evidence.get(n.GRAD_LEVEL)) is not None:
+        found.append(Reason.of(f"the usual gradient norm is {fact.number:.1e}", fact))
+    return tuple(found)
+
+
+def _fixes(evidence: Evidence, level: bool) -> tuple[Fix, ...]:
+    if level:
+        return (Fix("initialise residual outputs with 1/sqrt(2 layers); check the init of the first layers"),
+                Fix("clip the norm and warm up longer"))  # fmt: skip
+    first = Fix(
+        "clip the gradient norm (1.0) and lower the peak rate or lengthen warm-up", cost="a rerun from a checkpoint"
+    )
+    guard = Fix("skip steps whose update norm is over twice the usual; a smaller beta2 (0.95)", cost="a few lines")
+    return (guard, first) if evidence.text(n.FIRST_MOVER) == "update" else (first, guard)
