@@ -1,0 +1,144 @@
+"""Many layouts at once: each axis of a Layout as one array, so that a whole search is a few hundred numpy calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.specs.layout import Layout
+from stallwise.specs.workload import Workload
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+RECOMPUTE_CODE = {"none": 0, "selective": 1, "full": 2}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The choices that all layouts of one search share."""
+
+    precision: str = "bf16"  # of the matrix products: bf16, fp16, fp8, mxfp8, nvfp4, fp32
+    style: str = "megatron"  # megatron, fsdp, ddp: who shards and when it talks
+    flash_attention: bool = True
+    optimizer: str = "adamw"
+    grad_bytes: float = 4.0
+    weight_bytes: float = 2.0  # as kept on the GPU between steps
+    master: bool = True
+    schedule: str = "1f1b"
+    overlap: bool = True  # gradients and parameters travel behind the backward and forward pass
+    fused: bool = True  # norm, activation and rotary kernels fused (Transformer Engine, torch.compile), not eager
+    lora_rank: int = 0
+    end_stage_layers: int = 0  # layers fewer on the first and the last stage
+    recompute_modules: tuple[str, ...] = ()
+    offload: str = "none"
+    dropout: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Layouts by axis; all arrays have one length."""
+
+    tp: Ints
+    pp: Ints
+    dp: Ints
+    cp: Ints
+    ep: Ints
+    etp: Ints
+    vp: Ints
+    sp: Flags
+    zero: Ints
+    shards: Ints
+    mb: Ints
+    recompute: Ints
+    micro_batches: Ints
+
+    def __len__(self) -> int:
+        return len(self.tp)
+
+    def take(self, which: NDArray[np.int64] | Flags) -> Grid:
+        """A part of the layouts."""
+        return Grid(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
+
+    @property
+    def gpus(self) -> Ints:
+        """GPUs each takes."""
+        return self.tp * self.pp * self.dp * self.cp
+
+    def layout(self, i: int, recipe: Recipe) -> Layout:
+        """One of them as a Layout."""
+        names = {code: name for name, code in RECOMPUTE_CODE.items()}
+        data = int(self.dp[i] * self.cp[i])
+        return Layout(
+            tp=int(self.tp[i]),
+            pp=int(self.pp[i]),
+            dp=int(self.dp[i]),
+            cp=int(self.cp[i]),
+            ep=int(self.ep[i]),
+            etp=int(self.etp[i]),
+            virtual_stages=int(self.vp[i]),
+            sequence_parallel=bool(self.sp[i]),
+            zero=int(self.zero[i]),
+            shard_group=0 if int(self.shards[i]) == data else int(self.shards[i]),
+            micro_batch=int(self.mb[i]),
+            recompute=names[int(self.recompute[i])],
+            recompute_modules=recipe.recompute_modules,
+            precision=recipe.precision,
+            optimizer=recipe.optimizer,
+            schedule=recipe.schedule,
+            style=recipe.style,
+            lora_rank=recipe.lora_rank,
+            flash_attention=recipe.flash_attention,
+            offload=recipe.offload,
+            grad_dtype={2.0: "bf16", 4.0: "fp32"}.get(recipe.grad_bytes, "fp32"),
+            master=recipe.master,
+            end_stage_layers=recipe.end_stage_layers,
+        )
+
+
+def grid_of(layouts: Sequence[Layout], workload: Workload) -> Grid:
+    """The arrays of some layouts."""
+
+    def column(values: list[int]) -> Ints:
+        return np.array(values, dtype=np.int64)
+
+    return Grid(
+        tp=column([x.tp for x in layouts]),
+        pp=column([x.pp for x in layouts]),
+        dp=column([x.dp for x in layouts]),
+        cp=column([x.cp for x in layouts]),
+        ep=column([x.ep for x in layouts]),
+        etp=column([x.expert_tp for x in layouts]),
+        vp=column([x.virtual_stages for x in layouts]),
+        sp=np.array([x.sequence_parallel for x in layouts], dtype=bool),
+        zero=column([x.zero for x in layouts]),
+        shards=column([x.shards for x in layouts]),
+        mb=column([x.micro_batch for x in layouts]),
+        recompute=column([RECOMPUTE_CODE[x.recompute] for x in layouts]),
+        micro_batches=column([max(x.micro_batches(workload), 1) for x in layouts]),
+    )
+
+
+def recipe_of(layout: Layout) -> Recipe:
+    """What a single Layout says about the shared choices."""
+    pure = layout.precision == "pure_bf16"
+    amp = layout.precision == "amp"
+    return Recipe(
+        precision="bf16" if pure or amp else layout.precision,
+        style=layout.style,
+        flash_attention=layout.flash_attention,
+        optimizer=layout.optimizer,
+        grad_bytes={"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}.get(layout.grad_dtype, 4.0),
+        weight_bytes=4.0 if amp else 2.0,
+        master=layout.master and not (pure or amp),
+        schedule=layout.schedule,
+        lora_rank=layout.lora_rank,
+        end_stage_layers=layout.end_stage_layers,
+        recompute_modules=layout.recompute_modules,
+        offload=layout.offload,
+        fused=layout.style == "megatron",
+    )
