@@ -26,7 +26,7 @@ def pairs_per_token(model: Model, kind: str, seq: Any) -> Array:
     seq = np.asarray(seq, dtype=np.float64)
     if kind == WINDOW and model.sliding_window:
         window = np.minimum(float(model.sliding_window), seq)
-        return np.asarray(window - window * (window - 1) / (2 * seq) - 0.5 * 0)
+        return np.asarray(window - window * window / (2 * seq))
     return np.asarray(seq / 2.0)
 
 

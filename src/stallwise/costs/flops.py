@@ -47,7 +47,9 @@ def step_flops(model: Model, workload: Workload, convention: str = "model", *, r
     factor = 3.0
     if convention == "hardware":
         head = 2.0 * model.hidden * model.vocab
-        factor += {"full": (forward - head) / forward, "selective": _core_share(model, workload.seq)}.get(recompute, 0.0)
+        factor += {"full": (forward - head) / forward, "selective": _core_share(model, workload.seq)}.get(
+            recompute, 0.0
+        )
     return factor * forward * workload.tokens_per_step
 
 
@@ -58,6 +60,6 @@ def _core_share(model: Model, seq: int) -> float:
 
 def expert_share(model: Model) -> float:
     """Share of a token's forward FLOPs spent in routed experts."""
-    routed = model.experts_per_token * model.mlp_matrix_params(model.expert_intermediate) if model.experts else 0
+    routed = model.experts_per_token * model.expert_params if model.experts else 0
     layers = sum(n for _, mlp, n in model.kinds if mlp == MOE)
     return 2.0 * routed * layers / forward_flops(model, 1)

@@ -71,7 +71,7 @@ def ideal_s(
         best = np.minimum(best, np.minimum(whole, parts) * tile_s)
     size = _bytes(dtype)
     moved = groups * (size * (m * k + n * k) + max(size, 2.0) * m * n)
-    return np.maximum(best, moved / (gpu.bandwidth_byte_per_s * BANDWIDTH_SHARE))
+    return np.asarray(np.maximum(best, moved / (gpu.bandwidth_byte_per_s * BANDWIDTH_SHARE)))
 
 
 def call_s(m: Any, n: Any, k: Any, gpu: Gpu, dtype: str = "bf16", *, without: int = -1) -> Array:

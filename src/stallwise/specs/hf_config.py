@@ -47,6 +47,7 @@ LEARNED_POSITIONS = {"gpt2", "opt", "gpt_bigcode", "bert", "roberta", "gpt_neo"}
 TIED_BY_DEFAULT = {"gpt2", "gemma", "gemma2", "gemma3", "gemma3_text", "bloom", "opt", "falcon", "mpt", "gpt_bigcode"}
 FOUR_NORMS = {"gemma2", "gemma3", "gemma3_text"}
 VISION = ("ForImageClassification", "VisionModel", "ForObjectDetection", "ForSemanticSegmentation", "ImageModel")
+SHARED_WIDTH = ("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size")
 TEXT_PARTS = ("text_config", "language_config", "llm_config", "thinker_config", "language_model")
 
 
@@ -116,6 +117,10 @@ def _find(config: dict[str, Any], what: str) -> int | None:
     return None
 
 
+def _first(config: dict[str, Any], keys: tuple[str, ...]) -> int:
+    return next((int(config[k]) for k in keys if config.get(k)), 0)
+
+
 def _required(config: dict[str, Any], what: str) -> int:
     value = _find(config, what)
     if value is None:
@@ -181,7 +186,7 @@ def _moe(config: dict[str, Any], kind: str, layers: int) -> dict[str, Any]:
     if not width:
         width = int((inner or {}).get("ffn_hidden_size", 0))
     shared = int(config.get("n_shared_experts") or config.get("num_shared_experts") or 0)
-    shared_width = int(config.get("shared_expert_intermediate_size") or config.get("shared_intermediate_size") or 0)
+    shared_width = int(_first(config, SHARED_WIDTH))
     if kind in ("llama4", "llama4_text") and not shared_width:
         shared_width = width  # Llama 4 has one shared expert as wide as the routed ones
     if shared_width and not shared:
@@ -195,11 +200,12 @@ def _moe(config: dict[str, Any], kind: str, layers: int) -> dict[str, Any]:
         "shared_experts": shared,
         "expert_intermediate": width,
         "shared_intermediate": shared_width or shared * width,
+        "expert_hidden": int(config.get("moe_latent_size") or 0),
         "dense_layers": first,
         "moe_every": max(every, 1),
     }
     frequency = config.get("moe_layer_freq")
-    if only_dense or isinstance(frequency, list):
+    if (only_dense or isinstance(frequency, list)) and not config.get("hybrid_override_pattern"):
         flags = frequency if isinstance(frequency, list) else [1] * layers
         found["mlp_kinds"] = tuple(
             MOE
@@ -233,6 +239,9 @@ def _mixers(config: dict[str, Any], kind: str, layers: int, hidden: int) -> dict
     if kinds:
         found["attention_kinds"] = kinds
     pattern = config.get("hybrid_override_pattern")
+    blocks = config.get("layers_block_type")
+    if isinstance(blocks, list) and {"moe", "mlp"} & {str(b) for b in blocks}:
+        pattern = "".join({"mamba": "M", "attention": "*", "moe": "E"}.get(str(b), "-") for b in blocks)
     if isinstance(pattern, str) and len(pattern) >= layers:
         marks = pattern[:layers]
         found["attention_kinds"] = tuple({"M": LINEAR, "*": FULL}.get(c, NONE) for c in marks)

@@ -117,7 +117,7 @@ def check(layout: Layout, model: Model, workload: Workload, gpus: int) -> None:
     if workload.global_batch % step or workload.global_batch < step:
         low = max(workload.global_batch // step, 1) * step
         raise BadRequest(
-            f"a global batch of {workload.global_batch} is no multiple of microbatch {layout.micro_batch} x DP {layout.dp}",
+            f"global batch {workload.global_batch} is no multiple of microbatch {layout.micro_batch} x DP {layout.dp}",
             hint=f"the nearest global batch is {low}",
         )
     if layout.virtual_stages > 1 and layout.micro_batches(workload) % layout.pp:

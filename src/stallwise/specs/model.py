@@ -68,6 +68,7 @@ class Model:
     shared_experts: int = 0
     expert_intermediate: int = 0
     shared_intermediate: int = 0  # width of all shared experts together
+    expert_hidden: int = 0  # latent width that routed experts work on; 0: the hidden size
     dense_layers: int = 0  # the first k layers have a dense MLP
     moe_every: int = 1
     mla: Mla | None = None
@@ -201,6 +202,23 @@ class Model:
         weights = (self.up_width + 1) * self.hidden * width
         return weights + (self.up_width * width + self.hidden if self.bias == "all" else 0)
 
+    @property
+    def expert_params(self) -> int:
+        """Weights of one routed expert."""
+        weights = (self.up_width + 1) * self.expert_width * self.expert_intermediate
+        return weights + (self.up_width * self.expert_intermediate + self.hidden if self.bias == "all" else 0)
+
+    @property
+    def expert_width(self) -> int:
+        """Width of what is sent to an expert."""
+        return self.expert_hidden or self.hidden
+
+    @property
+    def router_params(self) -> int:
+        """Weights of one layer's router, and of the way into and out of a latent width."""
+        latent = 2 * self.hidden * self.expert_hidden
+        return self.experts * self.hidden + latent
+
     def mlp_params(self, kind: str) -> int:
         """Weights of one layer's MLP, all experts and the router included."""
         if kind == NONE:
@@ -208,14 +226,14 @@ class Model:
         if kind == DENSE:
             return self.mlp_matrix_params(self.intermediate)
         shared = self.mlp_matrix_params(self.shared_intermediate) if self.shared_intermediate else 0
-        return self.experts * self.mlp_matrix_params(self.expert_intermediate) + shared + self.experts * self.hidden
+        return self.experts * self.expert_params + shared + self.router_params
 
     def active_mlp_params(self, kind: str) -> int:
         """Weights of one layer's MLP that a single token meets."""
         if kind != MOE:
             return self.mlp_params(kind)
         idle = self.experts - self.experts_per_token
-        return self.mlp_params(MOE) - idle * self.mlp_matrix_params(self.expert_intermediate)
+        return self.mlp_params(MOE) - idle * self.expert_params
 
     def norm_params(self) -> int:
         """Weights of one layer's norms."""

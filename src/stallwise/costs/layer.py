@@ -1,0 +1,200 @@
+"""What one layer does to one microbatch on one GPU: products, attention, memory traffic, kernels and messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from stallwise.costs.attention import fused_s, unfused_s
+from stallwise.costs.gemm import Array, ideal_s
+from stallwise.costs.grid import Recipe
+from stallwise.specs.hardware import Gpu
+from stallwise.specs.model import DENSE, LINEAR, MOE, NONE, Model
+
+HALF = 2.0  # bytes of a bf16 or fp16 value
+# How often an unfused attention passes over its square of scores: product out, mask, softmax, dropout, back in.
+UNFUSED_PASSES_FUSED_SOFTMAX = 6.0  # Megatron's fused scale-mask-softmax, then dropout
+UNFUSED_PASSES_EAGER = 14.0  # plain PyTorch: mask, fp32 copy, softmax, cast, each its own kernel
+# Kernels one layer launches, forward; backward has about twice as many. Counted in profiler traces.
+KERNELS_FUSED, KERNELS_EAGER, KERNELS_MOE = 16.0, 28.0, 60.0
+QUANTISE_BYTES = 5.0  # read 2 for the scale or fuse it, read 2, write 1 (and its transpose on Hopper)
+CHUNKED_SCAN_SHARE = 0.12  # of peak that a chunked state-space scan reaches: small products and exponentials
+
+
+@dataclass
+class LayerWork:
+    """Seconds at nominal rates, bytes and counts for one microbatch; f forward, b backward."""
+
+    gemm_f: Array
+    gemm_b: Array
+    attn_f: Array
+    attn_b: Array
+    vector_f: Array  # bytes moved by norms, activations, residuals
+    vector_b: Array
+    quant_f: Array  # bytes moved to make fp8 copies
+    quant_b: Array
+    kernels_f: Array
+    kernels_b: Array
+    tp_bytes: Array  # of one tensor-parallel message (gathered size); four of them a layer
+    tp_messages: Array
+    ep_bytes: Array  # one all-to-all; dispatch and combine, forward and backward
+    cp_bytes: Array  # keys and values passed on once
+
+    def __add__(self, other: LayerWork) -> LayerWork:
+        return LayerWork(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    def times(self, factor: Any) -> LayerWork:
+        """All of it so many times; message sizes become totals."""
+        return LayerWork(**{f.name: getattr(self, f.name) * factor for f in fields(self)})
+
+    def at(self, which: Any) -> LayerWork:
+        """Gathered by index."""
+        return LayerWork(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The part of a microbatch one GPU sees: arrays over layouts."""
+
+    tokens: Array  # of a tensor-parallel group: mb x seq / cp
+    seq: float
+    tp: Array
+    cp: Array
+    ep: Array
+    etp: Array
+    sp: Array  # 1 where norms and residuals are split over TP too
+
+
+def _product(
+    m: Any, n: Any, k: Any, gpu: Gpu, dtype: str, *, groups: Any = 1, wgrad: bool = True
+) -> tuple[Array, Array]:
+    """Forward and backward (both gradients) seconds of a linear layer."""
+    forward = ideal_s(m, n, k, gpu, dtype, groups=groups)
+    backward = ideal_s(m, k, n, gpu, dtype, groups=groups)
+    if wgrad:
+        backward = backward + ideal_s(n, k, m, gpu, dtype, groups=groups)
+    return forward, backward
+
+
+def layer_work(model: Model, attention: str, mlp: str, part: Slice, gpu: Gpu, recipe: Recipe) -> LayerWork:
+    """One layer of this kind."""
+    zero = np.zeros(part.tokens.shape)
+    work = LayerWork(*[zero.copy() for _ in fields(LayerWork)])
+    norm_split = np.where(part.sp > 0, part.tp, 1.0)
+    sublayers = (attention != NONE) + (mlp != NONE)
+    # Residual stream: each sublayer reads it and the branch, writes the sum and its norm; eager code takes more passes.
+    passes = 4.0 if recipe.fused else 8.0
+    work.vector_f += HALF * passes * sublayers * model.hidden * part.tokens / norm_split
+    work.vector_b += HALF * 1.5 * passes * sublayers * model.hidden * part.tokens / norm_split
+    work.kernels_f += (KERNELS_FUSED if recipe.fused else KERNELS_EAGER) * sublayers / 2
+    if attention == LINEAR:
+        _linear(work, model, part, gpu, recipe)
+    elif attention != NONE:
+        _attention(work, model, attention, part, gpu, recipe)
+    if mlp == DENSE:
+        _dense_mlp(work, model, model.intermediate, part, gpu, recipe)
+    elif mlp == MOE:
+        _experts(work, model, part, gpu, recipe)
+    if recipe.precision not in ("fp8", "mxfp8", "nvfp4"):
+        work.quant_f, work.quant_b = zero, zero.copy()
+    work.kernels_b = 2.0 * work.kernels_f
+    # Without sequence parallelism an all-reduce carries each sublayer's output, with it a gather and a scatter.
+    work.tp_bytes = HALF * model.hidden * part.tokens * (part.tp > 1)
+    work.tp_messages = np.full(zero.shape, float(sublayers)) * (part.tp > 1)
+    return work
+
+
+def _linears(work: LayerWork, shapes: list[tuple[Any, Any]], part: Slice, gpu: Gpu, recipe: Recipe) -> None:
+    for n, k in shapes:
+        forward, backward = _product(part.tokens, n, k, gpu, recipe.precision, wgrad=not recipe.lora_rank)
+        work.gemm_f += forward
+        work.gemm_b += backward
+        work.quant_f += QUANTISE_BYTES * part.tokens * k
+        work.quant_b += QUANTISE_BYTES * part.tokens * n
+
+
+def _attention(work: LayerWork, model: Model, kind: str, part: Slice, gpu: Gpu, recipe: Recipe) -> None:
+    tp, h = part.tp, model.hidden
+    kv_width = model.kv_dim / np.minimum(tp, model.kv_heads)
+    q_width = model.q_dim / tp
+    out_width = model.heads * model.v_head_dim / tp
+    if model.mla:
+        m = model.mla
+        down = m.q_lora_rank + m.kv_lora_rank + m.rope_dim
+        shapes: list[tuple[Any, Any]] = [(down, h), (model.heads * (m.nope_dim + m.v_dim) / tp, m.kv_lora_rank)]
+        shapes += [(q_width, m.q_lora_rank)] if m.q_lora_rank else [(q_width, h)]
+        kv_width = model.heads * (m.nope_dim + m.rope_dim + m.v_dim) / tp / 2
+    else:
+        shapes = [(q_width + 2 * kv_width, h)]
+    _linears(work, [*shapes, (h, out_width)], part, gpu, recipe)
+    # Rotary embedding, splitting and laying out heads.
+    moved = (2.0 if recipe.fused else 4.0) * (q_width + 2 * kv_width)
+    work.vector_f += HALF * moved * part.tokens
+    work.vector_b += HALF * moved * part.tokens
+    # Ring or gathered context parallelism: each rank works on its share of the square.
+    if recipe.flash_attention:
+        forward, backward = fused_s(model, kind, part.tokens, part.seq, tp, gpu)
+    else:
+        passes = UNFUSED_PASSES_FUSED_SOFTMAX if recipe.fused else UNFUSED_PASSES_EAGER
+        forward, backward = unfused_s(model, part.tokens, part.seq, tp, gpu, passes=passes)
+    work.attn_f += forward
+    work.attn_b += backward
+    work.cp_bytes += HALF * 2 * kv_width * part.tokens * (part.cp > 1)
+
+
+def _dense_mlp(work: LayerWork, model: Model, width: int, part: Slice, gpu: Gpu, recipe: Recipe) -> None:
+    inner = width / part.tp
+    _linears(work, [(model.up_width * inner, model.hidden), (model.hidden, inner)], part, gpu, recipe)
+    _activation(work, model, inner * part.tokens, recipe)
+
+
+def _activation(work: LayerWork, model: Model, values: Any, recipe: Recipe) -> None:
+    reads = model.up_width + 1.0
+    if not recipe.fused:
+        reads += 2.0 if model.gated else 1.0
+    work.vector_f += HALF * reads * values
+    work.vector_b += HALF * (reads + model.up_width) * values
+
+
+def _experts(work: LayerWork, model: Model, part: Slice, gpu: Gpu, recipe: Recipe) -> None:
+    """Routed experts: each GPU holds experts/ep of them and meets tokens x top-k rows, however they are spread."""
+    rows = part.tokens * model.experts_per_token / np.where(part.ep * part.etp > 1, part.tp / part.etp, 1.0)
+    local = np.maximum(model.experts / part.ep, 1.0)
+    each = np.maximum(rows / local, 1.0)
+    inner = model.expert_intermediate / part.etp
+    width = model.expert_width
+    for n, k in ((model.up_width * inner, width), (width, inner)):
+        forward, backward = _product(each, n, k, gpu, recipe.precision, groups=local, wgrad=not recipe.lora_rank)
+        work.gemm_f += forward
+        work.gemm_b += backward
+        work.quant_f += QUANTISE_BYTES * rows * k
+        work.quant_b += QUANTISE_BYTES * rows * n
+    _activation(work, model, inner * rows, recipe)
+    # Sorting rows by expert and back: out and in, once before the exchange and once after it.
+    sorts = 4.0 + 4.0 * (part.ep > 1)
+    work.vector_f += HALF * sorts * width * rows
+    work.vector_b += HALF * sorts * width * rows
+    work.ep_bytes += HALF * width * rows * (part.ep > 1)
+    work.kernels_f += KERNELS_MOE
+    if model.shared_intermediate:
+        _dense_mlp(work, model, model.shared_intermediate, part, gpu, recipe)
+    if model.expert_hidden:
+        _linears(work, [(width, model.hidden), (model.hidden, width)], part, gpu, recipe)
+    router, router_b = _product(part.tokens / part.tp, model.experts, model.hidden, gpu, "fp32")
+    work.gemm_f += router / 4  # tf32 or bf16 in practice
+    work.gemm_b += router_b / 4
+
+
+def _linear(work: LayerWork, model: Model, part: Slice, gpu: Gpu, recipe: Recipe) -> None:
+    """A recurrent mixer: projections in and out, and a chunked scan."""
+    assert model.linear is not None
+    width = model.linear.params / model.hidden / part.tp
+    _linears(work, [(0.75 * width, model.hidden), (model.hidden, 0.25 * width)], part, gpu, recipe)
+    scan = 4.0 * model.linear.state_values * part.tokens / part.tp / (gpu.peak("bf16") * CHUNKED_SCAN_SHARE)
+    work.attn_f += scan
+    work.attn_b += 2.0 * scan
+    work.vector_f += HALF * 4.0 * width * part.tokens
+    work.vector_b += HALF * 6.0 * width * part.tokens
+    work.kernels_f += 8.0

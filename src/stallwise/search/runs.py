@@ -1,0 +1,187 @@
+"""Published runs as questions to the planner: a table's row becomes model, cluster, workload and layout.
+
+Only what describes the run is read here; the columns that hold results are never looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from stallwise.costs.grid import Recipe
+from stallwise.errors import StallwiseError
+from stallwise.specs.cluster import Cluster, cluster_of
+from stallwise.specs.hardware import find_gpu
+from stallwise.specs.layout import Layout
+from stallwise.specs.model import Model, find_model
+from stallwise.specs.workload import Workload
+
+USUAL_VOCAB = 51_200  # GPT-2's 50,257 padded, where a paper does not say
+PRECISIONS = (("nvfp4", "nvfp4"), ("mxfp8", "mxfp8"), ("fp8-mx", "mxfp8"), ("fp8", "fp8"), ("fp16", "fp16"))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One published run; `open_knobs` names what its author did not say."""
+
+    model: Model
+    cluster: Cluster
+    workload: Workload
+    layout: Layout
+    recipe: Recipe
+    open_knobs: tuple[str, ...]
+    family: str  # dense-bf16, dense-fp8 or moe
+
+
+def number(row: dict[str, Any], key: str, default: float | None = None) -> float | None:
+    """A cell as a number; footnote marks are dropped."""
+    text = str(row.get(key) or "").split("[")[0].strip()
+    try:
+        value = float(text)
+    except ValueError:
+        return default
+    return value if value == value else default
+
+
+def whole(row: dict[str, Any], key: str, default: int = 1) -> int:
+    """A cell as a count."""
+    value = number(row, key)
+    return default if value is None else int(value)
+
+
+def run_of(row: dict[str, Any]) -> Run:
+    """What a row asks; raises StallwiseError when it leaves out too much."""
+    model = model_of(row)
+    gpus = whole(row, "num_gpus", 0)
+    card = find_gpu(str(row.get("gpu") or ""))
+    if card is None:
+        raise StallwiseError(f"the GPU '{row.get('gpu')}' is not in the catalogue")
+    if number(row, "tp") is None or number(row, "pp") is None:
+        raise StallwiseError("the row does not say how the job was cut (tp, pp)")
+    cluster = cluster_of(card, gpus)
+    workload = Workload(seq=whole(row, "seq", 0), global_batch=whole(row, "global_batch", 0))
+    layout, open_knobs = layout_of(row, model, gpus)
+    recipe = recipe_for(row, layout, card.architecture)
+    eight_bit = recipe.precision in ("fp8", "mxfp8", "nvfp4")
+    family = "moe" if model.experts else "dense-fp8" if eight_bit else "dense-bf16"
+    return Run(model, cluster, workload, layout, recipe, open_knobs, family)
+
+
+def model_of(row: dict[str, Any]) -> Model:
+    """From the shape columns; a catalogued model of that name and size fills in what a table has no column for."""
+    name = str(row.get("model") or "model")
+    known: Model | None = None
+    try:
+        known = find_model(name)
+    except StallwiseError:
+        known = None
+    layers, hidden = number(row, "layers"), number(row, "hidden")
+    if layers is None or hidden is None:
+        if known is None:
+            raise StallwiseError(f"neither a shape nor a catalogue entry for '{name}'")
+        return known
+    if known is not None and (known.layers, known.hidden) == (int(layers), int(hidden)):
+        return known
+    heads = whole(row, "heads", max(int(hidden) // 128, 1))
+    experts = whole(row, "experts", 0)
+    ffn = whole(row, "ffn", 4 * int(hidden))
+    kv_heads = whole(row, "kv_heads", heads)
+    return Model(
+        name=name.lower(),
+        layers=int(layers),
+        hidden=int(hidden),
+        heads=heads,
+        kv_heads=kv_heads if kv_heads and heads % kv_heads == 0 else heads,
+        head_dim=max(int(hidden) // heads, 1),
+        intermediate=ffn,
+        vocab=whole(row, "vocab", USUAL_VOCAB),
+        experts=experts,
+        experts_per_token=whole(row, "topk", 1) if experts else 0,
+        expert_intermediate=ffn if experts else 0,
+        gated=bool(whole(row, "gated_mlp", 0)),
+        tied=not whole(row, "gated_mlp", 0),
+    )
+
+
+def layout_of(row: dict[str, Any], model: Model, gpus: int) -> tuple[Layout, tuple[str, ...]]:
+    """The stated axes; what is left open is named."""
+    sharding = str(row.get("sharding") or "").lower()
+    tp, pp, cp = whole(row, "tp"), whole(row, "pp"), whole(row, "cp")
+    # Some tables print axes that do not multiply to their GPUs; the GPU count is the better known number.
+    dp = max(gpus // (tp * pp * cp), 1)
+    open_knobs = tuple(
+        k
+        for k, c in (("micro_batch", "micro_batch"), ("recompute", "recompute"), ("vp", "vp"))
+        if number(row, c) is None and not (c == "recompute" and row.get(c))
+    )
+    schedule = str(row.get("schedule") or "1f1b").lower()
+    zero = 3 if "fsdp" in sharding else 0 if sharding in ("none", "") else 1
+    if "shard_grad_op" in sharding:
+        zero = 2
+    group = 0
+    if "shard " in sharding:
+        digits = "".join(c for c in sharding.split("shard ")[1] if c.isdigit())
+        group = int(digits) if digits else 0
+        zero = 3 if group > 1 else 0
+    virtual = whole(row, "vp")
+    if "interleaved" not in schedule and "1f1b-i" not in schedule and "zb" in schedule:
+        virtual = 1
+    layout = Layout(
+        tp=tp,
+        pp=pp,
+        dp=dp,
+        cp=cp,
+        ep=whole(row, "ep"),
+        virtual_stages=max(virtual, 1) if pp > 1 else 1,
+        sequence_parallel=bool(whole(row, "sp", 1 if tp > 1 else 0)),
+        zero=zero,
+        shard_group=min(group, dp * cp) if group else 0,
+        micro_batch=whole(row, "micro_batch"),
+        recompute=str(row.get("recompute") or "none")
+        if str(row.get("recompute") or "none") in ("none", "selective", "full")
+        else "none",
+        style="fsdp" if zero >= 2 else "megatron",
+        schedule=_schedule(schedule),
+        lora_rank=16 if "lora" in f"{row.get('notes')} {row.get('source')} {row.get('tflops_kind')}".lower() else 0,
+    )
+    return layout, open_knobs
+
+
+def _schedule(text: str) -> str:
+    for mark, name in (
+        ("zb-2p", "zb-h2"),
+        ("zb-h2", "zb-h2"),
+        ("zb-1p", "zb-h1"),
+        ("zb-h1", "zb-h1"),
+        ("dualpipe", "dualpipe"),
+        ("zb-v", "zb-v"),
+    ):
+        if mark in text:
+            return name
+    return "1f1b"
+
+
+def recipe_for(row: dict[str, Any], layout: Layout, architecture: str) -> Recipe:
+    """Precision and software habits that the row's words imply."""
+    text = str(row.get("precision") or "").lower()
+    precision = next((name for mark, name in PRECISIONS if mark in text), "bf16")
+    fsdp = layout.style == "fsdp"
+    sharding = str(row.get("sharding") or "").lower()
+    # fp16 on Ampere without a sharded optimizer is Megatron of 2021-22: no fused attention, no overlap.
+    early = architecture in ("ampere", "volta") and sharding in ("none", "")
+    pure = "pure" in text
+    notes = str(row.get("notes") or "").lower()
+    return Recipe(
+        precision=precision,
+        style=layout.style,
+        flash_attention=not early,
+        overlap=not early or fsdp,
+        fused=not fsdp,
+        grad_bytes=2.0 if pure else 4.0,
+        weight_bytes=4.0 if "amp" in text else 2.0,
+        master=not (pure or "amp" in text),
+        schedule=layout.schedule,
+        lora_rank=layout.lora_rank,
+        end_stage_layers=1 if "one layer fewer" in notes else 0,
+        dropout=early,
+    )
