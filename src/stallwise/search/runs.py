@@ -109,6 +109,9 @@ def layout_of(row: dict[str, Any], model: Model, gpus: int) -> tuple[Layout, tup
     tp, pp, cp = whole(row, "tp"), whole(row, "pp"), whole(row, "cp")
     # Some tables print axes that do not multiply to their GPUs; the GPU count is the better known number.
     dp = max(gpus // (tp * pp * cp), 1)
+    sequences = whole(row, "global_batch", dp)
+    if dp > sequences and dp % sequences == 0:
+        cp, dp = cp * dp // sequences, sequences  # more ranks than sequences: the rest must share sequences
     open_knobs = tuple(
         k
         for k, c in (("micro_batch", "micro_batch"), ("recompute", "recompute"), ("vp", "vp"))
