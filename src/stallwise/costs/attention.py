@@ -15,6 +15,9 @@ from stallwise.specs.model import WINDOW, Model
 FORWARD_SHARE = {"ampere": 0.62, "hopper": 0.55, "blackwell": 0.55}
 BACKWARD_SHARE = {"ampere": 0.52, "hopper": 0.45, "blackwell": 0.45}
 USUAL_SHARE = 0.45
+# The first generation against the second: 1.8 times slower on A100 (Dao 2023, figures 4-6); on Hopper neither uses
+# the new matrix instructions, so it falls further behind the third.
+FIRST_GENERATION_RATIO = {"ampere": 1.8, "hopper": 2.4}
 BACKWARD_RATIO = 2.5  # five products against two
 NARROW_HEAD = 0.80  # 64-wide heads fill the matrix unit less; share x 0.8
 SHORT_SEQUENCE = 512.0  # a kernel of s tokens works as if it had s + 512: fill, diagonal blocks half empty
@@ -36,9 +39,12 @@ def core_flops(model: Model, kind: str, tokens: Any, seq: Any) -> Array:
     return np.asarray(2.0 * np.asarray(tokens, dtype=np.float64) * pairs_per_token(model, kind, seq) * width)
 
 
-def fused_s(model: Model, kind: str, tokens: Any, seq: Any, split: Any, gpu: Gpu) -> tuple[Array, Array]:
+def fused_s(
+    model: Model, kind: str, tokens: Any, seq: Any, split: Any, gpu: Gpu, *, first: bool = False
+) -> tuple[Array, Array]:
     """Forward and backward seconds of a fused kernel over 1/split of the heads."""
-    flops = core_flops(model, kind, tokens, seq) / split
+    slower = FIRST_GENERATION_RATIO.get(gpu.architecture, 1.0) if first else 1.0
+    flops = core_flops(model, kind, tokens, seq) / split * slower
     # Diagonal blocks are computed whole and short sequences leave the machine part empty.
     stretch = 1.0 + SHORT_SEQUENCE / np.asarray(seq, dtype=np.float64)
     narrow = 1.0 if model.qk_head_dim > 64 else NARROW_HEAD

@@ -35,9 +35,10 @@ PRIORS: dict[str, Prior] = {
     "attention.ampere": Prior(1.0, 0.15, "fused attention against the kernel papers"),
     "attention.hopper": Prior(1.1, 0.20, "the same"),
     "attention.blackwell": Prior(1.1, 0.20, "the same"),
+    "attention.first": Prior(1.0, 0.20, "fused attention of the first generation"),
     "attention.unfused": Prior(1.0, 0.25, "batched products and softmax through memory"),
     "vector.fused": Prior(1.2, 0.25, "norms, activations, residuals against copies at full bandwidth"),
-    "vector.eager": Prior(1.2, 0.20, "the same, one kernel per operation"),
+    "vector.eager": Prior(1.35, 0.15, "the same, one kernel per operation (our H200 runs)"),
     "quantise": Prior(1.0, 0.40, "making fp8 copies"),
     "tp.plain": Prior(1.0, 0.25, "share of tensor-parallel messages that nothing hides"),
     "tp.overlapped": Prior(0.6, 0.50, "the same with gather and product interleaved"),
@@ -45,7 +46,10 @@ PRIORS: dict[str, Prior] = {
     "cp": Prior(0.4, 0.60, "share of context exchange that nothing hides"),
     "pp": Prior(0.7, 0.60, "share of stage-to-stage messages that nothing hides"),
     "dp.hidden": Prior(0.75, 0.25, "share of a pass that gradient and parameter traffic can hide behind"),
-    "launch": Prior(5.0e-6, 0.40, "host time per kernel"),
+    "dp.contention": Prior(0.30, 0.50, "what a hidden collective still costs: it takes multiprocessors and bandwidth"),
+    "launch.fused": Prior(6.0e-6, 0.40, "host time per kernel in a training framework"),
+    "launch.eager": Prior(1.5e-5, 0.30, "host time per kernel in plain PyTorch, its Python included (our H200 runs)"),
+    "launch.moe": Prior(4.0e-3, 0.50, "host time of one expert layer, forward and backward: routing, sorting, waiting"),
     "jitter": Prior(0.010, 0.80, "step time per doubling of nodes lost to the slowest rank"),
 }
 NAMES = tuple(PRIORS)
@@ -71,9 +75,9 @@ def products_name(architecture: str, precision: str) -> str:
     return "gemm.other"
 
 
-def attention_name(architecture: str, flash: bool) -> str:
-    """Which constant scales attention."""
-    if not flash:
-        return "attention.unfused"
+def attention_name(architecture: str, kind: str) -> str:
+    """Which constant scales attention: kind is fused, first or unfused."""
+    if kind != "fused":
+        return f"attention.{kind}"
     name = f"attention.{architecture}"
     return name if name in INDEX else "attention.hopper"

@@ -1,4 +1,4 @@
-"""Moves constants from their priors towards measurements: robust least squares on logarithms, with the prior as data."""
+"""Moves constants from their priors towards measurements: robust least squares on logarithms, the prior as data."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ class Recipe:
     precision: str = "bf16"  # of the matrix products: bf16, fp16, fp8, mxfp8, nvfp4, fp32
     style: str = "megatron"  # megatron, fsdp, ddp: who shards and when it talks
     flash_attention: bool = True
+    first_flash: bool = False  # the 2022-23 generation of fused attention
     optimizer: str = "adamw"
     grad_bytes: float = 4.0
     weight_bytes: float = 2.0  # as kept on the GPU between steps
@@ -37,6 +38,18 @@ class Recipe:
     recompute_modules: tuple[str, ...] = ()
     offload: str = "none"
     dropout: bool = False
+
+    @property
+    def autocast(self) -> bool:
+        """fp32 weights cast to 16 bit at every use (torch.autocast), not sharded ones cast when gathered."""
+        return self.weight_bytes == 4.0 and self.style != "fsdp" and self.precision != "fp32"
+
+    @property
+    def attention(self) -> str:
+        """Which generation of attention kernel: fused, first or unfused."""
+        if not self.flash_attention:
+            return "unfused"
+        return "first" if self.first_flash else "fused"
 
 
 @dataclass(frozen=True)

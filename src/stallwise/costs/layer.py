@@ -16,9 +16,9 @@ from stallwise.specs.model import DENSE, LINEAR, MOE, NONE, Model
 HALF = 2.0  # bytes of a bf16 or fp16 value
 # How often an unfused attention passes over its square of scores: product out, mask, softmax, dropout, back in.
 UNFUSED_PASSES_FUSED_SOFTMAX = 6.0  # Megatron's fused scale-mask-softmax, then dropout
-UNFUSED_PASSES_EAGER = 14.0  # plain PyTorch: mask, fp32 copy, softmax, cast, each its own kernel
+UNFUSED_PASSES_EAGER = 22.0  # plain PyTorch: mask, fp32 copy, softmax, cast, each its own kernel
 # Kernels one layer launches, forward; backward has about twice as many. Counted in profiler traces.
-KERNELS_FUSED, KERNELS_EAGER, KERNELS_MOE = 16.0, 28.0, 60.0
+KERNELS_FUSED, KERNELS_EAGER, KERNELS_CAST = 16.0, 28.0, 6.0
 QUANTISE_BYTES = 5.0  # read 2 for the scale or fuse it, read 2, write 1 (and its transpose on Hopper)
 CHUNKED_SCAN_SHARE = 0.12  # of peak that a chunked state-space scan reaches: small products and exponentials
 
@@ -86,8 +86,14 @@ def layer_work(model: Model, attention: str, mlp: str, part: Slice, gpu: Gpu, re
     sublayers = (attention != NONE) + (mlp != NONE)
     # Residual stream: each sublayer reads it and the branch, writes the sum and its norm; eager code takes more passes.
     passes = 4.0 if recipe.fused else 8.0
-    work.vector_f += HALF * passes * sublayers * model.hidden * part.tokens / norm_split
-    work.vector_b += HALF * 1.5 * passes * sublayers * model.hidden * part.tokens / norm_split
+    width = 4.0 if recipe.autocast else HALF
+    work.vector_f += width * passes * sublayers * model.hidden * part.tokens / norm_split
+    work.vector_b += width * 1.5 * passes * sublayers * model.hidden * part.tokens / norm_split
+    if recipe.autocast:  # each weight is read in fp32 and written in bf16; its gradient the other way
+        cast = (model.attention_params(attention) + model.active_mlp_params(mlp)) / part.tp
+        work.vector_f += 6.0 * cast
+        work.vector_b += 6.0 * cast
+        work.kernels_f += KERNELS_CAST
     work.kernels_f += (KERNELS_FUSED if recipe.fused else KERNELS_EAGER) * sublayers / 2
     if attention == LINEAR:
         _linear(work, model, part, gpu, recipe)
@@ -135,7 +141,7 @@ def _attention(work: LayerWork, model: Model, kind: str, part: Slice, gpu: Gpu, 
     work.vector_b += HALF * moved * part.tokens
     # Ring or gathered context parallelism: each rank works on its share of the square.
     if recipe.flash_attention:
-        forward, backward = fused_s(model, kind, part.tokens, part.seq, tp, gpu)
+        forward, backward = fused_s(model, kind, part.tokens, part.seq, tp, gpu, first=recipe.first_flash)
     else:
         passes = UNFUSED_PASSES_FUSED_SOFTMAX if recipe.fused else UNFUSED_PASSES_EAGER
         forward, backward = unfused_s(model, part.tokens, part.seq, tp, gpu, passes=passes)
@@ -177,7 +183,6 @@ def _experts(work: LayerWork, model: Model, part: Slice, gpu: Gpu, recipe: Recip
     work.vector_f += HALF * sorts * width * rows
     work.vector_b += HALF * sorts * width * rows
     work.ep_bytes += HALF * width * rows * (part.ep > 1)
-    work.kernels_f += KERNELS_MOE
     if model.shared_intermediate:
         _dense_mlp(work, model, model.shared_intermediate, part, gpu, recipe)
     if model.expert_hidden:

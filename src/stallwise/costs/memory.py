@@ -67,9 +67,9 @@ def in_flight(grid: Grid, schedule: str, stage: Any) -> Array:
     if schedule in ("zb-h1", "zb-h2", "zb-v", "dualpipe"):
         # Split backward passes use the room that earlier stages need anyway on every stage (Qi et al. 2024, table 4).
         room = {"zb-h2": 2 * p, "dualpipe": p + 1}.get(schedule, p)
-        return np.minimum(room, m).astype(float)
+        return np.asarray(np.minimum(room, m), dtype=float)
     if schedule in ("v-half", "v-min"):
-        return np.minimum(np.ceil(p / (2 if schedule == "v-half" else 3)) + 1, m).astype(float)
+        return np.asarray(np.minimum(np.ceil(p / (2 if schedule == "v-half" else 3)) + 1, m), dtype=float)
     # Interleaving warms up with (v-1) p + 2 (p - stage) - 1 chunks, each 1/v of a stage.
     chunks = (v - 1) * p + 2 * (p - stage) - 1
     return np.where(v > 1, np.minimum(chunks / v, m), plain)
@@ -109,7 +109,7 @@ def widest_layer_bytes(model: Model, grid: Grid, workload: Workload, recipe: Rec
 
 
 def passing_bytes(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Array:
-    """Gradients that live only while one layer runs backward: the wider of its MLP and an unfused attention's scores."""
+    """Gradients that live only while one layer runs backward: its MLP's or an unfused attention's."""
     tokens = grid.mb * workload.seq / grid.cp
     width = max(model.intermediate if model.moe_layers < model.layers else 0, model.shared_intermediate)
     mlp = 2.0 * (model.up_width + 1) * width * tokens / grid.tp
@@ -123,7 +123,9 @@ def stage_layers(model: Model, grid: Grid, recipe: Recipe) -> tuple[Array, Array
     chunks = grid.pp * grid.vp
     fewer = np.where((model.layers % chunks != 0) & ((model.layers + 2) % chunks == 0), 1, recipe.end_stage_layers)
     even = (model.layers + 2 * fewer) / grid.pp - fewer
-    first = np.where(model.layers % grid.pp == 0, model.layers / grid.pp, np.where(fewer > 0, even, np.ceil(model.layers / grid.pp)))
+    first = np.where(
+        model.layers % grid.pp == 0, model.layers / grid.pp, np.where(fewer > 0, even, np.ceil(model.layers / grid.pp))
+    )
     return np.where(grid.pp > 1, np.where(fewer > 0, even, first), model.layers).astype(float), np.where(
         grid.pp > 1, np.where(fewer > 0, even, np.maximum(model.layers - first * (grid.pp - 1), 1)), model.layers
     ).astype(float)
@@ -136,7 +138,14 @@ def memory(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Memo
     if not np.any(grid.pp > 1):
         return first
     last = _stage(model, grid, workload, recipe, last_layers, 1)
-    middle = _stage(model, grid, workload, recipe, np.ceil((model.layers - first_layers - last_layers) / np.maximum(grid.pp - 2, 1)), 2)
+    middle = _stage(
+        model,
+        grid,
+        workload,
+        recipe,
+        np.ceil((model.layers - first_layers - last_layers) / np.maximum(grid.pp - 2, 1)),
+        2,
+    )
     best = first
     for other, applies in ((last, grid.pp > 1), (middle, grid.pp > 2)):
         fuller = applies & (other.device > best.device)
@@ -158,7 +167,8 @@ def _stage(model: Model, grid: Grid, workload: Workload, recipe: Recipe, layers:
     weights, grads, states, gathered = _states(model, grid, recipe, plain_params, expert_params)
     casts = 2.0 * (params - np.where(only, table, 0)) * (recipe.weight_bytes == SINGLE) * (grid.zero < 3)
 
-    flight = in_flight(grid, recipe.schedule, np.where(only, 0, {0: 0, 1: grid.pp - 1, 2: 1}[which]))
+    stage = np.zeros(size) if which == 0 else np.ones(size) if which == 2 else grid.pp - 1.0
+    flight = in_flight(grid, recipe.schedule, np.where(only, 0, stage))
     kept = np.zeros(size)
     for name, code in RECOMPUTE_CODE.items():
         here = grid.recompute == code
@@ -179,7 +189,9 @@ def _stage(model: Model, grid: Grid, workload: Workload, recipe: Recipe, layers:
     return _peak(grid, recipe, weights, grads, states, gathered, casts, held, logits, widest, passing, table, which)
 
 
-def _states(model: Model, grid: Grid, recipe: Recipe, plain: Array, experts: Array) -> tuple[Array, Array, Array, Array]:
+def _states(
+    model: Model, grid: Grid, recipe: Recipe, plain: Array, experts: Array
+) -> tuple[Array, Array, Array, Array]:
     """Weights, gradients and optimizer states, and the layers gathered for use."""
     data = (grid.dp * grid.cp).astype(float)
     shards = np.minimum(grid.shards, data)
@@ -243,7 +255,10 @@ def _peak(
             best = (total, acts, loss, cast, grad, np.full(len(grid), code))
             continue
         more = total > best[0]
-        best = tuple(np.where(more, new, old) for new, old in zip((total, acts, loss, cast, grad, code + zero), best, strict=True))
+        best = tuple(
+            np.where(more, new, old)
+            for new, old in zip((total, acts, loss, cast, grad, code + zero), best, strict=True)
+        )
     assert best is not None
     groups = (grid.tp > 1).astype(float) + (grid.dp * grid.cp > 1) + (grid.pp > 1) + (grid.ep > 1) + (grid.cp > 1)
     allocated = best[0] + WORKSPACE_BYTES

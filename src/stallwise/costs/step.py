@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from stallwise.costs.constants import INDEX, Array
 from stallwise.costs.work import Work
 
+CHECKPOINT_KERNELS = 100.0  # what re-running a layer costs the host beyond its kernels, in kernels (our H200 runs)
+
 
 @dataclass
 class Step:
@@ -59,12 +61,16 @@ def time_step(work: Work, constants: Array) -> Step:
     # A GPU that outruns its host waits for launches.
     kernels = work.kernels_f + work.kernels_b + np.where(work.recompute == 2, work.kernels_f, 0.0)
     busy = forward + backward + again
-    host = np.maximum(kernels * k[INDEX["launch"]] - busy, 0.0)
+    kernels = kernels + CHECKPOINT_KERNELS * work.checkpoints
+    calls = kernels * k[work.launch_name.astype(int)] + work.moe_layers * k[INDEX["launch.moe"]]
+    host = np.maximum(calls - busy, 0.0)
     # FSDP: gathers hide behind the pass before them, scatters behind the backward.
     hide = np.minimum(k[INDEX["dp.hidden"]], 1.0) * work.overlap
     fsdp = _exposed(work.gather_f, (forward + host / 3) * hide, work.layers_per_stage) + _exposed(
         work.gather_b + work.scatter_b, (backward + again + host * 2 / 3) * hide, work.layers_per_stage
     )
+    drag = k[INDEX["dp.contention"]] * np.minimum(work.overlap, 1.0)
+    fsdp = fsdp + drag * np.maximum(work.gather_f + work.gather_b + work.scatter_b - fsdp, 0.0)
     micro = busy + host + fsdp
     heaviest = np.where(work.pp > 1, np.maximum(micro * work.heavy, micro * work.last + head), micro + head)
     mean = micro + head / work.pp
@@ -73,6 +79,7 @@ def time_step(work: Work, constants: Array) -> Step:
     once = _exposed(work.reduce_once, backward * hide, work.layers_per_stage) + _exposed(
         work.gather_once, forward * hide, work.layers_per_stage
     )
+    once = once + drag * np.maximum(work.reduce_once + work.gather_once - once, 0.0)
     m = work.micro_batches
     whole = m * heaviest + fill + p2p + once + work.optimizer
     jitter = whole * k[INDEX["jitter"]] * np.log2(np.maximum(work.nodes, 1.0)) * 0.5

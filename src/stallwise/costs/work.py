@@ -68,6 +68,9 @@ class Work:
     overlap: Array
     layers_per_stage: Array
     imbalance: Array
+    moe_layers: Array
+    checkpoints: Array  # layers re-run under PyTorch's checkpoint function, which is itself Python
+    launch_name: Array
     gemm_name: Array
     attn_name: Array
     vector_name: Array
@@ -149,9 +152,12 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
         micro_batches=grid.micro_batches.astype(float), pp=grid.pp.astype(float), vp=grid.vp.astype(float),
         recompute=grid.recompute.astype(float), schedule=full(size, float(SCHEDULES.get(recipe.schedule, 0))),
         nodes=np.maximum(grid.gpus / cluster.gpus_per_node, 1.0), overlap=full(size, float(recipe.overlap)),
-        layers_per_stage=per_stage, imbalance=full(size, workload.moe_imbalance_ratio),
+        layers_per_stage=per_stage, moe_layers=per_stage * (model.moe_layers / model.layers),
+        checkpoints=np.where((grid.recompute == 2) & (not recipe.fused), per_stage, 0.0),
+        launch_name=full(size, INDEX["launch.fused" if recipe.fused else "launch.eager"]),
+        imbalance=full(size, workload.moe_imbalance_ratio),
         gemm_name=full(size, INDEX[products_name(gpu.architecture, recipe.precision)]),
-        attn_name=full(size, INDEX[attention_name(gpu.architecture, recipe.flash_attention)]),
+        attn_name=full(size, INDEX[attention_name(gpu.architecture, recipe.attention)]),
         vector_name=full(size, INDEX["vector.fused" if recipe.fused else "vector.eager"]),
         tp_name=full(size, INDEX["tp.overlapped" if recipe.overlap and recipe.fused else "tp.plain"]),
     )  # fmt: skip

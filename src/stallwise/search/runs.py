@@ -20,6 +20,12 @@ USUAL_VOCAB = 51_200  # GPT-2's 50,257 padded, where a paper does not say
 PRECISIONS = (("nvfp4", "nvfp4"), ("mxfp8", "mxfp8"), ("fp8-mx", "mxfp8"), ("fp8", "fp8"), ("fp16", "fp16"))
 
 
+SCHEDULE_MARKS = (
+    ("zb-2p", "zb-h2"), ("zb-h2", "zb-h2"), ("zb-1p", "zb-h1"), ("zb-h1", "zb-h1"), ("zb-v", "zb-v"),
+    ("v-half", "v-half"), ("v-min", "v-min"), ("dualpipe", "dualpipe"), ("gpipe", "gpipe"),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Run:
     """One published run; `open_knobs` names what its author did not say."""
@@ -112,10 +118,15 @@ def layout_of(row: dict[str, Any], model: Model, gpus: int) -> tuple[Layout, tup
     sequences = whole(row, "global_batch", dp)
     if dp > sequences and dp % sequences == 0:
         cp, dp = cp * dp // sequences, sequences  # more ranks than sequences: the rest must share sequences
+    interleaved = "interleaved" in str(row.get("schedule") or "")
     open_knobs = tuple(
-        k
-        for k, c in (("micro_batch", "micro_batch"), ("recompute", "recompute"), ("vp", "vp"))
-        if number(row, c) is None and not (c == "recompute" and row.get(c))
+        knob
+        for knob, said in (
+            ("micro_batch", number(row, "micro_batch") is not None),
+            ("recompute", str(row.get("recompute") or "") in ("none", "selective", "full")),
+            ("vp", number(row, "vp") is not None or not interleaved),
+        )
+        if not said
     )
     schedule = str(row.get("schedule") or "1f1b").lower()
     zero = 3 if "fsdp" in sharding else 0 if sharding in ("none", "") else 1
@@ -179,7 +190,8 @@ def recipe_for(row: dict[str, Any], layout: Layout, architecture: str) -> Recipe
         style=layout.style,
         flash_attention=not early,
         overlap=not early or fsdp,
-        fused=not fsdp,
+        fused=not fsdp or sharding == "fsdp",
+        first_flash=sharding.startswith("fsdp-"),
         grad_bytes=2.0 if pure else 4.0,
         weight_bytes=4.0 if "amp" in text else 2.0,
         master=not (pure or "amp" in text),

@@ -1,0 +1,54 @@
+"""Settles what a published run leaves unsaid the way its engineers would: the fastest choice that fits in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from stallwise.costs.constants import prior_values
+from stallwise.costs.grid import grid_of
+from stallwise.costs.memory import memory
+from stallwise.costs.step import time_step
+from stallwise.costs.work import step_work
+from stallwise.search.runs import Run
+from stallwise.specs.layout import Layout
+
+USABLE_SHARE = 0.96  # of a GPU's memory, the rest being fragmentation nobody plans with
+MICRO_BATCHES = (1, 2, 4, 8)
+MOST_VIRTUAL = 6
+
+
+def settle(run: Run) -> Layout:
+    """The layout with every open knob chosen."""
+    choices = _choices(run)
+    if len(choices) == 1:
+        return choices[0]
+    grid = grid_of(choices, run.workload)
+    needed = memory(run.model, grid, run.workload, run.recipe).device
+    times = time_step(step_work(run.model, run.cluster, run.workload, grid, run.recipe), prior_values()).total
+    fits = needed <= USABLE_SHARE * run.cluster.gpu.memory_bytes
+    if not np.any(fits):
+        return choices[int(np.argmin(needed))]
+    return choices[int(np.argmin(np.where(fits, times, np.inf)))]
+
+
+def _choices(run: Run) -> list[Layout]:
+    base = run.layout
+    per_rank = max(run.workload.global_batch // base.dp, 1)
+    sizes = [b for b in MICRO_BATCHES if per_rank % b == 0] if "micro_batch" in run.open_knobs else [base.micro_batch]
+    again = ["none", "selective", "full"] if "recompute" in run.open_knobs else [base.recompute]
+    if run.recipe.flash_attention and "selective" in again:
+        again.remove("selective")  # nothing to drop: a fused kernel keeps no scores
+    virtual = [base.virtual_stages]
+    if "vp" in run.open_knobs and base.pp > 1:
+        per_stage = run.model.layers // base.pp
+        whole = run.model.layers % base.pp == 0
+        virtual = [v for v in range(1, MOST_VIRTUAL + 1) if whole and per_stage % v == 0] or [1]
+    found = [
+        replace(base, micro_batch=b, recompute=r, virtual_stages=v)
+        for b, r, v in product(sizes, again, virtual)
+        if v == 1 or (per_rank // b) % base.pp == 0
+    ]
+    return found or [base]
