@@ -103,8 +103,11 @@ def _experts(model: Model, recipe: Recipe) -> list[Saved]:
         Saved("rows sent to experts", _linear_input(recipe) * h * k, "ep", "moe"),
         Saved("experts widened", HALF * model.up_width * wide * k, "ep", "moe"),
         Saved("experts activated", _linear_input(recipe) * wide * k, "ep", "moe_act"),
-        Saved("rows back from experts", HALF * h * k, "ep", "moe"),
     ]
+    if (
+        not recipe.fused
+    ):  # routing weights applied after the experts need their rows again; fused code applies them inside
+        kept.append(Saved("rows back from experts", HALF * h * k, "ep", "moe"))
     if model.shared_intermediate:
         inner = model.shared_intermediate
         kept += [
@@ -128,10 +131,17 @@ def _linear(model: Model, recipe: Recipe) -> list[Saved]:
     ]
 
 
+def selective_modules(recipe: Recipe) -> set[str]:
+    """What "selective" re-runs: unfused scores where there are any, else norms, activations and MLA's up."""
+    if not recipe.flash_attention:
+        return {"core_attn"}
+    return {"attn_norm", "mlp_norm", "mlp_act", "moe_act", "mla_up"}
+
+
 def kept_tensors(model: Model, attention: str, mlp: str, seq: int, recipe: Recipe, recompute: str) -> list[Saved]:
     """What is left of a layer's tensors under a recompute choice."""
     if recompute == "full":
         return [Saved("layer input", residual_bytes(recipe) * model.hidden, "sp")]
     tensors = layer_tensors(model, attention, mlp, seq, recipe)
-    dropped = set(recipe.recompute_modules) | ({"core_attn"} if recompute == "selective" else set())
+    dropped = set(recipe.recompute_modules) | (selective_modules(recipe) if recompute == "selective" else set())
     return [t for t in tensors if t.freed_by not in dropped or not t.freed_by]

@@ -27,7 +27,7 @@ class Prior:
 PRIORS: dict[str, Prior] = {
     "gemm.ampere": Prior(0.95, 0.06, "bf16 products against the tile model at the data sheet's clock"),
     "gemm.hopper": Prior(1.12, 0.08, "the same; Hopper holds 85-90% of its clock under sustained load at 700 W"),
-    "gemm.blackwell": Prior(1.05, 0.15, "the same"),
+    "gemm.blackwell": Prior(1.05, 0.08, "the same"),
     "gemm.other": Prior(1.10, 0.20, "the same on GPUs nobody measured"),
     "gemm8.hopper": Prior(1.20, 0.15, "fp8 products"),
     "gemm8.blackwell": Prior(1.10, 0.20, "fp8 products"),
@@ -49,7 +49,12 @@ PRIORS: dict[str, Prior] = {
     "dp.contention": Prior(0.30, 0.50, "what a hidden collective still costs: it takes multiprocessors and bandwidth"),
     "launch.fused": Prior(6.0e-6, 0.40, "host time per kernel in a training framework"),
     "launch.eager": Prior(1.5e-5, 0.30, "host time per kernel in plain PyTorch, its Python included (our H200 runs)"),
-    "launch.moe": Prior(4.0e-3, 0.50, "host time of one expert layer, forward and backward: routing, sorting, waiting"),
+    "launch.moe": Prior(7.0e-3, 0.50, "host time of one expert layer, forward and backward: routing, sorting, waiting"),
+    "launch.moe.graph": Prior(3.0e-3, 0.50, "the same on NVL72 racks, whose recipes replay graphs"),
+    "scan": Prior(1.0, 0.40, "chunked state-space scans"),
+    "experts.hopper": Prior(1.10, 0.15, "grouped products of experts against the tile model"),
+    "experts.blackwell": Prior(1.35, 0.25, "the same; the newest GPU has the least mature kernels"),
+    "drift": Prior(0.25, 0.60, "yearly fall of expert layers' overhead as software matures, share"),
     "jitter": Prior(0.010, 0.80, "step time per doubling of nodes lost to the slowest rank"),
 }
 NAMES = tuple(PRIORS)

@@ -38,6 +38,7 @@ class Recipe:
     recompute_modules: tuple[str, ...] = ()
     offload: str = "none"
     dropout: bool = False
+    software_year: float = 0.0  # when the framework was released, 0: not known
 
     @property
     def autocast(self) -> bool:

@@ -19,8 +19,9 @@ UNFUSED_PASSES_FUSED_SOFTMAX = 6.0  # Megatron's fused scale-mask-softmax, then 
 UNFUSED_PASSES_EAGER = 22.0  # plain PyTorch: mask, fp32 copy, softmax, cast, each its own kernel
 # Kernels one layer launches, forward; backward has about twice as many. Counted in profiler traces.
 KERNELS_FUSED, KERNELS_EAGER, KERNELS_CAST = 16.0, 28.0, 6.0
+UNFUSED_ACTIVATION = 6.0  # extra passes over the inner width where an activation is a chain of kernels
 QUANTISE_BYTES = 5.0  # read 2 for the scale or fuse it, read 2, write 1 (and its transpose on Hopper)
-CHUNKED_SCAN_SHARE = 0.12  # of peak that a chunked state-space scan reaches: small products and exponentials
+CHUNKED_SCAN_SHARE = 0.06  # of peak that a chunked state-space scan reaches: small products and exponentials
 
 
 @dataclass
@@ -31,6 +32,10 @@ class LayerWork:
     gemm_b: Array
     attn_f: Array
     attn_b: Array
+    scan_f: Array
+    scan_b: Array
+    expert_f: Array  # grouped products, apart from the plain ones
+    expert_b: Array
     vector_f: Array  # bytes moved by norms, activations, residuals
     vector_b: Array
     quant_f: Array  # bytes moved to make fp8 copies
@@ -158,7 +163,9 @@ def _dense_mlp(work: LayerWork, model: Model, width: int, part: Slice, gpu: Gpu,
 
 def _activation(work: LayerWork, model: Model, values: Any, recipe: Recipe) -> None:
     reads = model.up_width + 1.0
-    if not recipe.fused:
+    if not model.fused_activation:
+        reads += UNFUSED_ACTIVATION
+    elif not recipe.fused:
         reads += 2.0 if model.gated else 1.0
     work.vector_f += HALF * reads * values
     work.vector_b += HALF * (reads + model.up_width) * values
@@ -173,8 +180,8 @@ def _experts(work: LayerWork, model: Model, part: Slice, gpu: Gpu, recipe: Recip
     width = model.expert_width
     for n, k in ((model.up_width * inner, width), (width, inner)):
         forward, backward = _product(each, n, k, gpu, recipe.precision, groups=local, wgrad=not recipe.lora_rank)
-        work.gemm_f += forward
-        work.gemm_b += backward
+        work.expert_f += forward
+        work.expert_b += backward
         work.quant_f += QUANTISE_BYTES * rows * k
         work.quant_b += QUANTISE_BYTES * rows * n
     _activation(work, model, inner * rows, recipe)
@@ -198,8 +205,8 @@ def _linear(work: LayerWork, model: Model, part: Slice, gpu: Gpu, recipe: Recipe
     width = model.linear.params / model.hidden / part.tp
     _linears(work, [(0.75 * width, model.hidden), (model.hidden, 0.25 * width)], part, gpu, recipe)
     scan = 4.0 * model.linear.state_values * part.tokens / part.tp / (gpu.peak("bf16") * CHUNKED_SCAN_SHARE)
-    work.attn_f += scan
-    work.attn_b += 2.0 * scan
+    work.scan_f += scan
+    work.scan_b += 2.0 * scan
     work.vector_f += HALF * 4.0 * width * part.tokens
     work.vector_b += HALF * 6.0 * width * part.tokens
     work.kernels_f += 8.0

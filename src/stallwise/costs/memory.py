@@ -72,7 +72,7 @@ def in_flight(grid: Grid, schedule: str, stage: Any) -> Array:
         return np.asarray(np.minimum(np.ceil(p / (2 if schedule == "v-half" else 3)) + 1, m), dtype=float)
     # Interleaving warms up with (v-1) p + 2 (p - stage) - 1 chunks, each 1/v of a stage.
     chunks = (v - 1) * p + 2 * (p - stage) - 1
-    return np.where(v > 1, np.minimum(chunks / v, m), plain)
+    return np.asarray(np.where(v > 1, np.minimum(chunks / v, m), plain))
 
 
 def tensor_bytes(tensor: Saved, grid: Grid, tokens: Array) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stallwise.costs.constants import INDEX, Array
 from stallwise.costs.work import Work
 
+CHEAP_SHARE = 0.8  # of the memory-bound forward that selective recompute repeats when attention is fused
 CHECKPOINT_KERNELS = 100.0  # what re-running a layer costs the host beyond its kernels, in kernels (our H200 runs)
 
 
@@ -44,17 +45,23 @@ def time_step(work: Work, constants: Array) -> Step:
     gemm, attn = k[work.gemm_name.astype(int)], k[work.attn_name.astype(int)]
     vector, tp = k[work.vector_name.astype(int)], k[work.tp_name.astype(int)]
     quant = k[INDEX["quantise"]]
-    products_f, products_b = work.gemm_f * gemm, work.gemm_b * gemm
-    attn_f, attn_b = work.attn_f * attn, work.attn_b * attn
-    vector_f = work.vector_f * vector + work.quant_f * quant
-    vector_b = work.vector_b * vector + work.quant_b * quant
+    # Expert layers carry most of a framework's immaturity: what is not a product shrinks from release to release.
+    age = np.where(work.moe_layers > 0, (1.0 - np.minimum(k[INDEX["drift"]], 0.9)) ** work.years, 1.0)
+    grouped = gemm * k[work.expert_name.astype(int)]
+    products_f = work.gemm_f * gemm + work.expert_f * grouped
+    products_b = work.gemm_b * gemm + work.expert_b * grouped
+    scan = k[INDEX["scan"]]
+    attn_f, attn_b = work.attn_f * attn + work.scan_f * scan, work.attn_b * attn + work.scan_b * scan
+    vector_f = (work.vector_f * vector + work.quant_f * quant) * age
+    vector_b = (work.vector_b * vector + work.quant_b * quant) * age
     tp_f, tp_b = work.tp_f * tp, work.tp_b * tp
-    ep_f = work.ep_f * k[INDEX["ep"]] * work.imbalance
+    ep_f = work.ep_f * k[INDEX["ep"]] * work.imbalance * age
     cp_f = work.cp_f * k[INDEX["cp"]]
     compute_f = products_f + attn_f + vector_f
     compute_b = products_b + attn_b + vector_b
     forward = compute_f + tp_f + ep_f + cp_f
-    again = np.where(work.recompute == 2, forward, np.where(work.recompute == 1, attn_f, 0.0))
+    light = np.where(work.attn_name == INDEX["attention.unfused"], attn_f, CHEAP_SHARE * vector_f)
+    again = np.where(work.recompute == 2, forward, np.where(work.recompute == 1, light, 0.0))
     backward = compute_b + tp_b + ep_f + 2 * cp_f
     head_scale = k[_sixteen_bit(work)]
     head = (work.head_f + work.head_b) * head_scale + (work.head_vector_f + work.head_vector_b) * vector
@@ -62,7 +69,7 @@ def time_step(work: Work, constants: Array) -> Step:
     kernels = work.kernels_f + work.kernels_b + np.where(work.recompute == 2, work.kernels_f, 0.0)
     busy = forward + backward + again
     kernels = kernels + CHECKPOINT_KERNELS * work.checkpoints
-    calls = kernels * k[work.launch_name.astype(int)] + work.moe_layers * k[INDEX["launch.moe"]]
+    calls = kernels * k[work.launch_name.astype(int)] + work.moe_layers * k[work.moe_launch_name.astype(int)] * age
     host = np.maximum(calls - busy, 0.0)
     # FSDP: gathers hide behind the pass before them, scatters behind the backward.
     hide = np.minimum(k[INDEX["dp.hidden"]], 1.0) * work.overlap
@@ -119,7 +126,7 @@ def _exposed(message: Array, window: Array, layers: Array) -> Array:
 
 def _idle_ratio(work: Work, products_b: Array) -> Array:
     """Idle time of the schedule over that of 1F1B: splitting weight gradients off fills most of it."""
-    weight = products_b / 2 / np.maximum(work.gemm_f + work.gemm_b, 1e-12) / 1.0
+    weight = products_b / 2 / np.maximum(work.gemm_f + work.gemm_b + work.expert_f + work.expert_b, 1e-12)
     third = np.clip(1.0 - 2.0 * weight, 0.1, 1.0)
     table = np.stack([np.ones_like(third), third, np.full_like(third, 0.05), 0.5 * np.ones_like(third), third / 2])
     return np.asarray(np.take_along_axis(table, work.schedule.astype(int)[None, :], 0)[0])

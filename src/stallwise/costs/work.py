@@ -23,6 +23,7 @@ from stallwise.specs.layout import OPTIMIZERS
 from stallwise.specs.model import DENSE, FULL, Model
 from stallwise.specs.workload import Workload
 
+MIDDLE_YEAR = 2026.1  # software age is counted from here
 LOSS_PASSES = 12.0  # bytes per logit, forward: bf16 out, fp32 copy, maximum, sum, probability
 SCHEDULES = {"1f1b": 0, "gpipe": 0, "interleaved": 0, "zb-h1": 1, "zb-1p": 1, "zb-h2": 2, "zb-2p": 2, "zb-v": 2,
              "v-half": 3, "v-min": 3, "dualpipe": 4}  # fmt: skip
@@ -36,6 +37,10 @@ class Work:
     gemm_b: Array
     attn_f: Array
     attn_b: Array
+    scan_f: Array
+    scan_b: Array
+    expert_f: Array
+    expert_b: Array
     vector_f: Array
     vector_b: Array
     quant_f: Array
@@ -71,6 +76,9 @@ class Work:
     moe_layers: Array
     checkpoints: Array  # layers re-run under PyTorch's checkpoint function, which is itself Python
     launch_name: Array
+    moe_launch_name: Array
+    expert_name: Array
+    years: Array  # of software since the middle of the shipped runs
     gemm_name: Array
     attn_name: Array
     vector_name: Array
@@ -143,6 +151,8 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
     return Work(
         gemm_f=layer.gemm_f * per_stage, gemm_b=layer.gemm_b * per_stage,
         attn_f=layer.attn_f * per_stage, attn_b=layer.attn_b * per_stage,
+        scan_f=layer.scan_f * per_stage, scan_b=layer.scan_b * per_stage,
+        expert_f=layer.expert_f * per_stage, expert_b=layer.expert_b * per_stage,
         vector_f=layer.vector_f * per_stage / rate, vector_b=layer.vector_b * per_stage / rate,
         quant_f=layer.quant_f * per_stage / rate, quant_b=layer.quant_b * per_stage / rate,
         kernels_f=layer.kernels_f * per_stage, kernels_b=layer.kernels_b * per_stage,
@@ -154,6 +164,11 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
         nodes=np.maximum(grid.gpus / cluster.gpus_per_node, 1.0), overlap=full(size, float(recipe.overlap)),
         layers_per_stage=per_stage, moe_layers=per_stage * (model.moe_layers / model.layers),
         checkpoints=np.where((grid.recompute == 2) & (not recipe.fused), per_stage, 0.0),
+        expert_name=full(
+            size, INDEX["experts.blackwell" if gpu.architecture == "blackwell" else "experts.hopper"]
+        ),
+        moe_launch_name=full(size, INDEX["launch.moe.graph" if cluster.domain > 8 else "launch.moe"]),
+        years=full(size, recipe.software_year - MIDDLE_YEAR if recipe.software_year else 0.0),
         launch_name=full(size, INDEX["launch.fused" if recipe.fused else "launch.eager"]),
         imbalance=full(size, workload.moe_imbalance_ratio),
         gemm_name=full(size, INDEX[products_name(gpu.architecture, recipe.precision)]),

@@ -39,8 +39,6 @@ def _choices(run: Run) -> list[Layout]:
     per_rank = max(run.workload.global_batch // base.dp, 1)
     sizes = [b for b in MICRO_BATCHES if per_rank % b == 0] if "micro_batch" in run.open_knobs else [base.micro_batch]
     again = ["none", "selective", "full"] if "recompute" in run.open_knobs else [base.recompute]
-    if run.recipe.flash_attention and "selective" in again:
-        again.remove("selective")  # nothing to drop: a fused kernel keeps no scores
     virtual = [base.virtual_stages]
     if "vp" in run.open_knobs and base.pp > 1:
         per_stage = run.model.layers // base.pp

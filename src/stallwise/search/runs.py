@@ -5,6 +5,7 @@ Only what describes the run is read here; the columns that hold results are neve
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,4 +200,14 @@ def recipe_for(row: dict[str, Any], layout: Layout, architecture: str) -> Recipe
         lora_rank=layout.lora_rank,
         end_stage_layers=1 if "one layer fewer" in notes else 0,
         dropout=early,
+        software_year=software_year(str(row.get("source") or "")),
     )
+
+
+RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?:\.\d+)?(?![\d])")
+
+
+def software_year(text: str) -> float:
+    """A calendar release such as 26.04 as a year; 0 where none is named."""
+    found = RELEASE.search(text)
+    return 2000 + int(found[1]) + (int(found[2]) - 0.5) / 12 if found else 0.0

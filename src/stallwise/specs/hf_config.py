@@ -78,6 +78,7 @@ def read_config(config: dict[str, Any], name: str = "") -> Model:
         tied=bool(config.get("tie_word_embeddings", kind in TIED_BY_DEFAULT)),
         mtp_layers=int(config.get("num_nextn_predict_layers") or config.get("mtp_num_layers") or 0),
         gated=bool(config.get("gated_mlp", kind not in UNGATED)),
+        fused_activation=not (config.get("swiglu_limit") or "relu2" in str(_activation(config))),
         bias=_bias(config, kind),
         norm_bias=kind in LAYER_NORM,
         norms_per_layer=4 if kind in FOUR_NORMS else 1 if kind == "nemotron_h" else 2,
@@ -162,6 +163,10 @@ def _bias(config: dict[str, Any], kind: str) -> str:
         return "all"
     stated = config.get("attention_bias", config.get("qkv_bias", config.get("add_qkv_bias")))
     return "qkv" if (kind in QKV_BIAS if stated is None else stated) else "none"
+
+
+def _activation(config: dict[str, Any]) -> str:
+    return str(config.get("mlp_hidden_act") or config.get("hidden_act") or config.get("activation_function") or "")
 
 
 def _dtype(config: dict[str, Any]) -> str:

@@ -79,6 +79,9 @@ class Model:
     tied: bool = False
     mtp_layers: int = 0
     gated: bool = True
+    fused_activation: bool = (
+        True  # frameworks have one kernel for it (SwiGLU, GELU); squared or clamped ones are chains
+    )
     bias: str = "none"  # none, qkv or all
     norm_bias: bool = False
     norms_per_layer: int = 2
