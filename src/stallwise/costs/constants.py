@@ -50,7 +50,7 @@ PRIORS: dict[str, Prior] = {
     "launch.fused": Prior(6.0e-6, 0.40, "host time per kernel in a training framework"),
     "launch.eager": Prior(1.5e-5, 0.30, "host time per kernel in plain PyTorch, its Python included (our H200 runs)"),
     "launch.moe": Prior(7.0e-3, 0.50, "host time of one expert layer, forward and backward: routing, sorting, waiting"),
-    "launch.moe.graph": Prior(3.0e-3, 0.50, "the same on NVL72 racks, whose recipes replay graphs"),
+    "launch.moe.grace": Prior(7.0e-3, 0.40, "the same on NVL72 racks"),
     "scan": Prior(1.0, 0.40, "chunked state-space scans"),
     "experts.hopper": Prior(1.10, 0.15, "grouped products of experts against the tile model"),
     "experts.blackwell": Prior(1.35, 0.25, "the same; the newest GPU has the least mature kernels"),

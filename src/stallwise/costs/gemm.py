@@ -31,6 +31,9 @@ BANDWIDTH_SHARE = 0.856  # of the data sheet's rate that a skinny product reads 
 CALL_S = 37.5e-6  # one call from Python, nothing queued before it: the floor of the table's small shapes
 CALL_BLEND = 2.7  # how softly that floor gives way to the product itself
 SMALL_TILE_EXPONENT = 0.032  # smaller tiles reuse less: share x (area / largest)^0.032
+# Large products run into the power limit, not the clock's: a card of 1400 W keeps a higher clock than one of 1000 W.
+USUAL_POWER_W = {"hopper": 700.0, "blackwell": 1200.0, "ampere": 400.0}
+POWER_EXPONENT = 0.6  # clock against power near the limit
 # The largest product of each type in the table over its peak, relative to bf16.
 TYPE_SHARE = {"bf16": 1.0, "fp16": 1.0, "tf32": 1.01, "fp32": 0.93, "fp8": 0.91, "int8": 0.91, "fp4": 0.80, "fp64": 1.0}
 TABLE_TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float32_tf32": "tf32", "float8_e4m3": "fp8"}
@@ -59,7 +62,9 @@ def ideal_s(
 ) -> Array:
     """GPU time of `groups` products of m x k by k x n, without the cost of calling it; arrays broadcast."""
     m, n, k, groups = (np.asarray(x, dtype=np.float64) for x in (m, n, k, groups))
-    rate = gpu.peak(_rate_type(dtype)) * TYPE_SHARE.get(_rate_type(dtype), 1.0) * share / gpu.sm_count
+    rate = (
+        gpu.peak(_rate_type(dtype)) * TYPE_SHARE.get(_rate_type(dtype), 1.0) * share / gpu.sm_count * power_ratio(gpu)
+    )
     best: Array = np.full(np.broadcast(m, n, k, groups).shape, np.inf)
     largest = float(TILES[0][0] * TILES[0][1])
     for tile_m, tile_n in TILES:
@@ -72,6 +77,12 @@ def ideal_s(
     size = _bytes(dtype)
     moved = groups * (size * (m * k + n * k) + max(size, 2.0) * m * n)
     return np.asarray(np.maximum(best, moved / (gpu.bandwidth_byte_per_s * BANDWIDTH_SHARE)))
+
+
+def power_ratio(gpu: Gpu) -> float:
+    """Sustained matrix rate against the card of this architecture that the constants were fitted on."""
+    usual = USUAL_POWER_W.get(gpu.architecture)
+    return 1.0 if usual is None or not gpu.power_w else (gpu.power_w / usual) ** POWER_EXPONENT
 
 
 def call_s(m: Any, n: Any, k: Any, gpu: Gpu, dtype: str = "bf16", *, without: int = -1) -> Array:

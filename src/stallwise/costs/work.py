@@ -167,7 +167,7 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
         expert_name=full(
             size, INDEX["experts.blackwell" if gpu.architecture == "blackwell" else "experts.hopper"]
         ),
-        moe_launch_name=full(size, INDEX["launch.moe.graph" if cluster.domain > 8 else "launch.moe"]),
+        moe_launch_name=full(size, INDEX["launch.moe.grace" if cluster.domain > 8 else "launch.moe"]),
         years=full(size, recipe.software_year - MIDDLE_YEAR if recipe.software_year else 0.0),
         launch_name=full(size, INDEX["launch.fused" if recipe.fused else "launch.eager"]),
         imbalance=full(size, workload.moe_imbalance_ratio),

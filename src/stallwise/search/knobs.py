@@ -17,7 +17,7 @@ from stallwise.specs.layout import Layout
 
 USABLE_SHARE = 0.96  # of a GPU's memory, the rest being fragmentation nobody plans with
 MICRO_BATCHES = (1, 2, 4, 8)
-MOST_VIRTUAL = 6
+MOST_VIRTUAL = 8
 
 
 def settle(run: Run) -> Layout:
@@ -26,7 +26,11 @@ def settle(run: Run) -> Layout:
     if len(choices) == 1:
         return choices[0]
     grid = grid_of(choices, run.workload)
-    needed = memory(run.model, grid, run.workload, run.recipe).device
+    lean = run.recipe
+    if lean.style == "fsdp" and lean.weight_bytes == 2.0:
+        # Who trains in bf16 under FSDP and does not say more keeps all states in bf16.
+        lean = replace(lean, grad_bytes=2.0, master=False)
+    needed = memory(run.model, grid, run.workload, lean).device
     times = time_step(step_work(run.model, run.cluster, run.workload, grid, run.recipe), prior_values()).total
     fits = needed <= USABLE_SHARE * run.cluster.gpu.memory_bytes
     if not np.any(fits):
