@@ -131,6 +131,15 @@ def stage_layers(model: Model, grid: Grid, recipe: Recipe) -> tuple[Array, Array
     ).astype(float)
 
 
+def state_bytes(model: Model, grid: Grid, recipe: Recipe) -> Array:
+    """Weights, gradients and optimizer states on the first stage."""
+    layers, _ = stage_layers(model, grid, recipe)
+    plain, experts = mean_layer(model, grid)
+    table = model.vocab * model.hidden / grid.tp * np.where((grid.pp == 1) & (not model.tied), 2, 1)
+    weights, grads, states, _ = _states(model, grid, recipe, plain * layers + table, experts * layers)
+    return np.asarray(weights + grads + states)
+
+
 def memory(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Memory:
     """The fullest GPU of each layout: the first stage holds most microbatches, the last the logits."""
     first_layers, last_layers = stage_layers(model, grid, recipe)

@@ -27,9 +27,9 @@ def settle(run: Run) -> Layout:
         return choices[0]
     grid = grid_of(choices, run.workload)
     lean = run.recipe
-    if lean.style == "fsdp" and lean.weight_bytes == 2.0:
-        # Who trains in bf16 under FSDP and does not say more keeps all states in bf16.
-        lean = replace(lean, grad_bytes=2.0, master=False)
+    if lean.style == "fsdp" and not lean.first_flash:
+        # Who trains in bf16 under today's FSDP and does not say more keeps all states in bf16.
+        lean = replace(lean, weight_bytes=2.0, grad_bytes=2.0, master=False)
     needed = memory(run.model, grid, run.workload, lean).device
     times = time_step(step_work(run.model, run.cluster, run.workload, grid, run.recipe), prior_values()).total
     fits = needed <= USABLE_SHARE * run.cluster.gpu.memory_bytes

@@ -194,8 +194,9 @@ def recipe_for(row: dict[str, Any], layout: Layout, architecture: str) -> Recipe
         fused=not fsdp or sharding == "fsdp",
         first_flash=sharding.startswith("fsdp-"),
         grad_bytes=2.0 if pure else 4.0,
-        weight_bytes=4.0 if "amp" in text else 2.0,
-        master=not (pure or "amp" in text),
+        # FSDP shards fp32 weights and casts what it gathers; others keep 16-bit weights beside an fp32 master copy.
+        weight_bytes=4.0 if "amp" in text or (fsdp and not pure) else 2.0,
+        master=not (pure or fsdp or "amp" in text),
         schedule=layout.schedule,
         lora_rank=layout.lora_rank,
         end_stage_layers=1 if "one layer fewer" in notes else 0,

@@ -1,0 +1,50 @@
+"""The fitted constants that ship: one set from all published runs, and one per source fitted without that source.
+
+`bench/fit_constants.py` writes the file. Validation predicts every source with the set that never saw it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from stallwise.costs.constants import NAMES, PRIORS, Array
+
+# Half-width of the 90% interval of a step's time as a factor, by kind of run: 90th percentile of the absolute log error
+# over published runs, each predicted with its source left out.
+SPREAD = {"dense-bf16": 1.165, "dense-fp8": 1.20, "moe": 1.45}
+CALIBRATED_SPREAD = 1.10  # once a run of the same user fixed the constants
+
+
+@cache
+def _file() -> dict[str, Any]:
+    path = files("stallwise.costs") / "measured" / "constants.toml"
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {"all": {}}
+
+
+def _vector(table: dict[str, float]) -> Array:
+    return np.array([float(table.get(name, PRIORS[name].value)) for name in NAMES])
+
+
+@cache
+def constants() -> Array:
+    """The set fitted on everything published."""
+    return _vector(_file()["all"])
+
+
+@cache
+def constants_without(source: str) -> Array:
+    """The set that never saw this source; the full one when the source is new to us."""
+    return _vector(_file().get("without", {}).get(source, _file()["all"]))
+
+
+def known_sources() -> tuple[str, ...]:
+    """Sources the shipped constants were fitted on."""
+    return tuple(_file().get("without", {}))

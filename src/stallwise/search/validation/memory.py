@@ -1,0 +1,98 @@
+"""Published memory (columns as in memory.csv): peaks, states, activations, and activations relative to plain TP.
+
+Frameworks and nvidia-smi print binary units under the name GB, so a figure "published as GB" is read as GiB.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from stallwise.costs.grid import Grid, Recipe, grid_of
+from stallwise.costs.memory import Memory, activation_bytes, in_flight, memory, stage_layers, state_bytes
+from stallwise.errors import StallwiseError
+from stallwise.search.runs import layout_of, model_of, recipe_for
+from stallwise.search.scoring import Row, Scored, number
+from stallwise.specs.hardware import find_gpu
+from stallwise.specs.layout import Layout
+from stallwise.specs.model import Model
+from stallwise.specs.workload import Workload
+
+KIND = "memory"
+GIB = 2.0**30
+SPREAD = 1.08  # half-width of the 90% interval
+NEEDED = ("layers", "hidden", "heads", "seq", "tp", "pp", "micro_batch")
+MARKS = ("ZB-2p", "ZB-1p", "ZB-V", "ZB-H1", "ZB-H2", "V-Half", "V-Min", "1F1B-I", "1F1B", "GPipe", "DualPipe")
+
+
+def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
+    """One prediction per row with a full recipe; nothing is fitted."""
+    scored: list[Scored] = []
+    seen: dict[str, int] = {}
+    for row in rows:
+        source = row.get("source", "")
+        seen[source] = seen.get(source, 0) + 1
+        if seen[source] > calibrate:
+            scored.append(_predict(row, source))
+    return scored
+
+
+def _measured(row: Row) -> float | None:
+    stated = number(row, "value_gib")
+    if stated is not None:
+        return stated
+    found = re.search(r"[-+]?\d+(?:\.\d+)?", row.get("value_raw", ""))
+    return float(found[0]) if found else None
+
+
+def _predict(row: Row, source: str) -> Scored:
+    quantity = row.get("quantity", "").lower()
+    metric = "activations_pct_of_tp" if "%" in quantity else "memory_gib"
+    row_id, measured = row.get("row_id", ""), _measured(row)
+    missing = [c for c in NEEDED if number(row, c) is None and not (c == "layers" and row.get("model"))]
+    if row.get("recompute", "") not in ("none", "selective", "full"):
+        missing.append("recompute")
+    if missing:
+        return Scored(row_id, source, metric, measured, note=f"not a full recipe: {', '.join(missing)} not stated")
+    try:
+        value = _value(row, quantity)
+    except StallwiseError as error:
+        return Scored(row_id, source, metric, measured, note=error.problem)
+    return Scored(row_id, source, metric, measured, value, value / SPREAD, value * SPREAD, quantity)
+
+
+def _value(row: Row, quantity: str) -> float:
+    model = model_of(row)
+    card = find_gpu(row.get("gpu", ""))
+    mark = next((m for m in MARKS if m.lower() in row.get("notes", "").lower()), "")
+    told = {**row, "schedule": row.get("schedule") or mark}
+    gpus = int(number(row, "num_gpus") or 1)
+    layout, _ = layout_of(told, model, gpus)
+    recipe = recipe_for(told, layout, card.architecture if card else "ampere")
+    stated = re.search(r"microbatches=(\d+)", row.get("notes", ""))
+    batch = number(row, "global_batch")
+    many = int(stated[1]) if stated else int(batch // (layout.dp * layout.micro_batch)) if batch else 4 * layout.pp
+    workload = Workload(int(number(row, "seq") or 0), max(many, 1) * layout.dp * layout.micro_batch)
+    grid = grid_of([layout], workload)
+    if "%" in quantity:
+        plain = replace(layout, recompute="none", sequence_parallel=False)
+        base = _activations(model, plain, grid_of([plain], workload), workload, recipe)
+        return 100 * _activations(model, layout, grid, workload, recipe) / base
+    if "activation" in quantity:
+        return _activations(model, layout, grid, workload, recipe) / GIB
+    if any(word in quantity for word in ("param", "state", "optimizer", "weights")):
+        return float(state_bytes(model, grid, recipe)[0]) / GIB
+    found: Memory = memory(model, grid, workload, recipe)
+    outside = "smi" in quantity or "device" in quantity
+    slack = found.slack if outside or "reserved" in quantity else np.zeros(1)
+    return float((found.allocated + slack + (found.outside if outside else 0))[0]) / GIB
+
+
+def _activations(model: Model, layout: Layout, grid: Grid, workload: Workload, recipe: Recipe) -> float:
+    """What the first stage holds of its layers."""
+    layers, _ = stage_layers(model, grid, recipe)
+    held = in_flight(grid, recipe.schedule, np.zeros(1)) * layers
+    return float((activation_bytes(model, grid, workload, recipe, layout.recompute) * held)[0])

@@ -1,0 +1,115 @@
+"""Step time and peak memory of one GPU training in plain PyTorch (columns as in train_single_gpu.csv)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import Any
+
+from stallwise.costs.constants import Array, prior_values
+from stallwise.costs.grid import Recipe, grid_of
+from stallwise.costs.memory import memory
+from stallwise.costs.step import time_step
+from stallwise.costs.work import Work, step_work
+from stallwise.errors import StallwiseError
+from stallwise.search.predict import calibrate as move
+from stallwise.search.scoring import Row, Scored, number
+from stallwise.specs.cluster import cluster_of
+from stallwise.specs.layout import Layout
+from stallwise.specs.model import Model
+from stallwise.specs.workload import Workload
+
+KIND = "single-gpu"
+TIME_SPREAD = 1.18  # half-widths of the 90% intervals, from this machine's own table
+MEMORY_SPREAD = 1.02
+
+
+def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
+    """Two predictions per row: the step's time and the allocator's peak."""
+    scored: list[Scored] = []
+    works: list[Work] = []
+    times: list[float] = []
+    values = prior_values()  # the priors come from one H200's bandwidth, products and launches, not from published runs
+    for i, row in enumerate(rows):
+        row_id = row.get("row_id") or f"row {i + 1}"
+        try:
+            work, peak = _ask(row)
+        except (StallwiseError, ValueError, TypeError) as error:
+            note = getattr(error, "problem", "") or "a column is missing"
+            scored.append(Scored(row_id, "h200", "step_s", None, note=note))
+            continue
+        milliseconds = number(row, "step_ms")
+        if i < calibrate:
+            if milliseconds:
+                works.append(work)
+                times.append(milliseconds * 1e-3)
+                values = move(works, times, prior_values())
+            continue
+        scored += _score(row, row_id, work, peak, values, milliseconds)
+    return scored
+
+
+def _score(row: Row, row_id: str, work: Work, peak: float, values: Array, milliseconds: float | None) -> list[Scored]:
+    seconds = float(time_step(work, values).total[0])
+    measured = milliseconds * 1e-3 if milliseconds else None
+    seen = number(row, "peak_allocated_bytes")
+    note = row.get("error", "")
+    return [
+        Scored(row_id, "h200", "step_s", measured, seconds, seconds / TIME_SPREAD, seconds * TIME_SPREAD, note),
+        Scored(row_id, "h200", "peak_bytes", seen, peak, peak / MEMORY_SPREAD, peak * MEMORY_SPREAD, note),
+    ]
+
+
+def _ask(row: Row) -> tuple[Work, float]:
+    layers, hidden, heads = (int(row[c]) for c in ("layers", "hidden", "heads"))
+    model = Model(
+        name="decoder",
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=int(row.get("kv_heads") or heads),
+        head_dim=hidden // heads,
+        intermediate=int(row["ffn"]),
+        vocab=int(row["vocab"]),
+    )
+    rows_at_once = int(row["micro_batch"])
+    workload = Workload(int(row["seq"]), rows_at_once)
+    autocast = "amp" in row.get("precision", "")
+    width = 4.0 if autocast else 2.0
+    recipe = Recipe(
+        style="ddp",
+        flash_attention=row.get("attention", "flash") != "naive",
+        weight_bytes=width,
+        grad_bytes=width,
+        master=False,
+        fused=False,
+        optimizer="adamw" if "adam" in row.get("optimizer", "adamw") else "sgd",
+        overlap=False,
+    )
+    again = "full" if row.get("recompute", "").lower() in ("true", "full", "1") else "none"
+    layout = Layout(zero=0, micro_batch=rows_at_once, recompute=again, sequence_parallel=False)
+    grid = grid_of([layout], workload)
+    peak = float(memory(model, grid, workload, recipe).allocated[0])
+    cluster = cluster_of(row.get("gpu") or "h200", 1)
+    return step_work(model, cluster, workload, grid, recipe), peak
+
+
+def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
+    """Time and memory apart; the figures above mix them."""
+    found: dict[str, Any] = {}
+    for metric in ("step_s", "peak_bytes"):
+        errors = [abs(s.error_pct) for s in scored if s.metric == metric and s.error_pct is not None]
+        inside = [
+            s.low <= s.measured <= s.high
+            for s in scored
+            if s.metric == metric and s.measured and s.low is not None and s.high is not None
+        ]
+        if errors:
+            found[metric] = {
+                "predicted": len(errors),
+                "median_abs_pct": median(errors),
+                "mean_abs_pct": fmean(errors),
+                "worst_abs_pct": max(errors),
+                "inside_interval_share": fmean(inside) if inside else None,
+            }
+    return {"by_metric": found}

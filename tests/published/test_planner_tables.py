@@ -1,0 +1,57 @@
+"""The planner against measured tables, each source predicted by constants that never saw it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stallwise.search.scoring import read_rows, summary
+from stallwise.search.validation import kind_named
+from tests.shared_data import shared
+
+
+def figures(kind: str, *path: str) -> dict[str, Any]:
+    rows = read_rows(shared(*path))
+    module = kind_named(kind)
+    scored = module.validate(rows, 0)
+    found = summary(kind, len(rows), scored)
+    return found | (module.details(rows, scored) if hasattr(module, "details") else {})
+
+
+@pytest.mark.shared
+def test_training_runs_of_sources_left_out() -> None:
+    found = figures("training", "data", "published", "training.csv")
+    assert found["coverage_share"] >= 0.9
+    assert 0.85 <= found["inside_interval_share"] <= 0.95
+    families = found["by_family"]
+    assert families["dense-bf16"]["mean_abs_pct"] <= 9
+    assert families["dense-fp8"]["mean_abs_pct"] <= 14
+    assert families["moe"]["mean_abs_pct"] <= 21
+
+
+@pytest.mark.shared
+def test_published_memory_with_a_full_recipe() -> None:
+    assert figures("memory", "data", "published", "memory.csv")["mean_abs_pct"] <= 5
+
+
+@pytest.mark.shared
+def test_one_gpu_in_plain_pytorch() -> None:
+    found = figures("single-gpu", "data", "h200", "truth", "train_single_gpu.csv")["by_metric"]
+    assert found["peak_bytes"]["median_abs_pct"] <= 2
+    assert found["peak_bytes"]["worst_abs_pct"] <= 8
+    assert found["step_s"]["median_abs_pct"] <= 8
+
+
+@pytest.mark.shared
+def test_products_left_out_of_the_table() -> None:
+    assert figures("gemm", "data", "h200", "truth", "gemm.csv")["median_abs_pct"] <= 6
+
+
+@pytest.mark.shared
+def test_a_few_rows_of_a_source_tighten_the_rest() -> None:
+    rows = [r for r in read_rows(shared("data", "published", "training.csv")) if r["source"] == "Zero Bubble Table 4"]
+    module = kind_named("training")
+    blind = summary("training", len(rows), module.validate(rows, 0))["mean_abs_pct"]
+    told = summary("training", len(rows), module.validate(rows, 4))["mean_abs_pct"]
+    assert told < blind
