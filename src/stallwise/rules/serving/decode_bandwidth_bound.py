@@ -30,6 +30,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import StepFacts, ms, percent
 from stallwise.findings.symptom import Symptom
+from stallwise.rules.serving._served_at_the_roof import served_at_the_roof
 
 BUSY = 0.75  # of the iteration: with more idle time the host is the limit
 MOST = 0.4  # of the busy time in matrix kernels with few rows
@@ -37,9 +38,11 @@ MOST = 0.4  # of the busy time in matrix kernels with few rows
 EXPLAINS = {Symptom.SERVING_SLOW: 0.2, Symptom.LOW_GPU_UTILISATION: 0.02}
 
 
-@rule(s.ITERATION_KIND, s.BUSY_TIME, s.STEP_TIME)
+@rule()
 def decode_bandwidth_bound(evidence: Evidence) -> Finding | None:
-    """Looks for busy decode iterations made of matrix kernels with few rows."""
+    """Looks for busy decode iterations made of matrix kernels with few rows; without a trace, at the service's rates."""
+    if not evidence.all(s.ITERATION_KIND):
+        return served_at_the_roof(evidence)
     facts = StepFacts(evidence)
     busy, weights = facts.seconds(s.BUSY_TIME), facts.seconds(s.DECODE_WEIGHT_TIME)
     if facts.word(s.ITERATION_KIND) != "decode" or facts.share(busy) < BUSY or weights < MOST * busy:

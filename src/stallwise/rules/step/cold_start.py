@@ -30,6 +30,7 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.findings.symptom import Symptom
+from stallwise.rules.serving._server_start import slow_server_start
 
 FIRST = 3  # steps that may be warm-up
 TIMES_SLOWER = 2.0  # a first step this much slower than the median of the rest is no noise
@@ -39,11 +40,11 @@ EXPLAINS = {Symptom.SLOW_START: 0.5, Symptom.HIGH_TTFT: 0.06}
 
 @rule()
 def cold_start(evidence: Evidence) -> Finding | None:
-    """Looks for a slow beginning in the trace's steps, else in the logged ones."""
+    """Looks for a slow beginning in the trace's steps, else in the logged ones, else in a server's start."""
     facts = StepFacts(evidence)
     series = facts.series(s.STEP_TIME) or facts.series(logged.STEP_TIME)
     if series is None or len(series.values) < FIRST + 1:
-        return None
+        return slow_server_start(evidence)
     values = series.values
     usual = float(sorted(values[FIRST:])[len(values[FIRST:]) // 2])
     slow = values[:FIRST] > TIMES_SLOWER * usual

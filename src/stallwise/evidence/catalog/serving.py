@@ -1,0 +1,129 @@
+"""What an inference engine says of itself: its load over time, its limits, its start, and what its users see.
+
+Readers of logs and metrics fill a table of kind `engine_samples` (SAMPLE_COLUMNS, NaN where a log is silent) and the
+facts below; measures turn the table into the facts of the second half. A fact scoped `run=...` speaks of one log file.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import PY_SPY, SERVE_BENCH, SERVE_LOG, SERVE_METRICS
+from stallwise.evidence.quantity import Quantity
+from stallwise.units import Unit
+
+ENGINE_SAMPLES = "engine_samples"
+SAMPLE_COLUMNS = (
+    "time_s", "running", "waiting", "kv_share", "prompt_token_per_s", "generation_token_per_s", "hit_share",
+    "iteration_s", "paused", "line",
+)  # fmt: skip
+LATENCIES = "latency_histogram"  # table: upper edge (s), count; meta: name
+
+_N, _S, _T, _F = Unit.COUNT, Unit.SHARE, Unit.TEXT, Unit.FLAG
+# The engine and its limits
+ENGINE = Quantity("serve.engine", _T, "vllm, sglang, trtllm or another", SERVE_LOG)
+VERSION = Quantity("serve.version", _T, "version of the engine", SERVE_LOG)
+MODEL = Quantity("serve.model", _T, "the model as the engine was told", SERVE_LOG)
+WEIGHTS = Quantity("serve.weights", _T, "number format or quantisation of the weights", SERVE_LOG)
+TP = Quantity("serve.tp", _N, "tensor-parallel degree", SERVE_LOG)
+MAX_SEQS = Quantity("serve.max_seqs", _N, "cap on running requests that was set", SERVE_LOG)
+MAX_BATCHED_TOKENS = Quantity("serve.max_batched_tokens", Unit.TOKEN, "tokens one iteration may hold", SERVE_LOG)
+MAX_LENGTH = Quantity("serve.max_length", Unit.TOKEN, "longest request the engine accepts", SERVE_LOG)
+BLOCK_TOKENS = Quantity(
+    "serve.block_tokens", Unit.TOKEN, "tokens of one KV block, as prefix matching sees it", SERVE_LOG
+)
+PREFIX_CACHING = Quantity("serve.prefix_caching", _F, "prefix caching is on", SERVE_LOG)
+CHUNKED_PREFILL = Quantity("serve.chunked_prefill", _F, "prefill is cut into chunks", SERVE_LOG)
+EAGER = Quantity("serve.eager", _F, "CUDA graphs are off", SERVE_LOG)
+KV_TOKENS = Quantity("serve.kv_tokens", Unit.TOKEN, "tokens the KV cache holds", SERVE_LOG)
+KV_MEMORY = Quantity("serve.kv_memory", Unit.BYTE, "memory given to the KV cache", SERVE_LOG)
+WEIGHT_MEMORY = Quantity("serve.weight_memory", Unit.BYTE, "memory the weights take on one GPU", SERVE_LOG)
+MAX_CONCURRENCY = Quantity(
+    "serve.max_concurrency", Unit.RATIO, "requests of the longest length that fit at once", SERVE_LOG
+)
+EVICTION = Quantity("serve.eviction", _T, "what the scheduler does when KV is short", SERVE_LOG)
+ACCEPTANCE = Quantity("serve.acceptance", _S, "draft tokens that speculation got right", SERVE_LOG)
+
+# The start
+READY_TIME = Quantity("serve.ready_time", Unit.SECOND, "from the first line to ready", SERVE_LOG)
+START_PHASE = Quantity("serve.start_phase", Unit.SECOND, "one phase of the start; its name is the layer", SERVE_LOG)
+LATE_COMPILE = Quantity("serve.late_compile", _T, "a kernel that was compiled while requests waited", SERVE_LOG)
+
+# Events
+PREEMPTED = Quantity("serve.preempted", _N, "requests preempted, retracted or rescheduled, in all", SERVE_METRICS)
+RESCHEDULED = Quantity("serve.rescheduled", _N, "requests whose KV was lost and computed again", SERVE_LOG)
+ABORTED = Quantity("serve.aborted", _N, "requests given up, mostly by their client", SERVE_LOG)
+REQUESTS_DONE = Quantity("serve.requests_done", _N, "requests finished", SERVE_METRICS)
+RESTARTED = Quantity("serve.restarted", _N, "counters that started again from nothing", SERVE_METRICS)
+IMPOSSIBLE = Quantity("serve.impossible", _T, "a reading that cannot be", SERVE_METRICS)
+
+# What is asked and what users see
+OFFERED_RATE = Quantity("serve.offered_rate", Unit.PER_S, "requests a second offered", SERVE_BENCH)
+ACHIEVED_RATE = Quantity("serve.achieved_rate", Unit.PER_S, "requests a second finished", SERVE_BENCH)
+PLATEAU_RATE = Quantity("serve.plateau_rate", Unit.PER_S, "the rate that more load no longer raises", SERVE_BENCH)
+PLATEAU_GPU_BUSY = Quantity("serve.plateau_gpu_busy", _S, "GPU utilisation at that plateau", SERVE_BENCH)
+CONCURRENCY = Quantity("serve.concurrency", _N, "requests the client keeps in flight", SERVE_BENCH)
+PROMPT_TOKENS = Quantity("serve.prompt_tokens", Unit.TOKEN, "tokens of a prompt, mean", SERVE_BENCH)
+OUTPUT_TOKENS = Quantity("serve.output_tokens", Unit.TOKEN, "tokens of an answer, mean", SERVE_BENCH)
+SHARED_PREFIX = Quantity("serve.shared_prefix", Unit.TOKEN, "tokens that prompts have in common", SERVE_BENCH)
+TTFT = Quantity("serve.ttft", Unit.SECOND, "time to the first token, median or mean", SERVE_BENCH)
+TTFT_TAIL = Quantity("serve.ttft_tail", Unit.SECOND, "time to the first token, 99th percentile", SERVE_BENCH)
+TPOT = Quantity("serve.tpot", Unit.SECOND, "time between tokens, median or mean", SERVE_BENCH)
+TPOT_TAIL = Quantity("serve.tpot_tail", Unit.SECOND, "time between tokens, 99th percentile", SERVE_BENCH)
+OUTPUT_RATE = Quantity("serve.output_rate", Unit.TOKEN_PER_S, "tokens a second of the whole service", SERVE_BENCH)
+REQUEST_TIME = Quantity("serve.request_time", Unit.SECOND, "a request from arrival to its end, mean", SERVE_METRICS)
+QUEUE_TIME = Quantity("serve.queue_time", Unit.SECOND, "a request's wait for its first iteration, mean", SERVE_METRICS)
+PREFILL_TIME = Quantity("serve.prefill_time", Unit.SECOND, "a request's prefill, mean", SERVE_METRICS)
+DECODE_TIME = Quantity("serve.decode_time", Unit.SECOND, "a request's decode, mean", SERVE_METRICS)
+PREFIX_QUERIES = Quantity("serve.prefix_queries", Unit.TOKEN, "tokens looked up in the prefix cache", SERVE_METRICS)
+PREFIX_HITS = Quantity("serve.prefix_hits", Unit.TOKEN, "tokens found there", SERVE_METRICS)
+CPU_LIMIT = Quantity("serve.cpu_limit", _N, "cores the container may use", PY_SPY)
+CPU_USED = Quantity("serve.cpu_used", _N, "cores the container uses", PY_SPY)
+
+# Measured from the samples
+SAMPLES = Quantity("serve.samples", _N, "samples of the engine's state", SERVE_LOG)
+RUNNING = Quantity("serve.running", _N, "running requests while any ran, median", SERVE_LOG)
+RUNNING_MAX = Quantity("serve.running_max", _N, "most running requests", SERVE_LOG)
+WAITING = Quantity("serve.waiting", _N, "waiting requests at the end, median of the last quarter", SERVE_LOG)
+WAITING_SHARE = Quantity("serve.waiting_share", _S, "samples with a queue", SERVE_LOG)
+WAITING_GROWTH = Quantity("serve.waiting_growth", Unit.PER_S, "requests a second by which the queue grows", SERVE_LOG)
+KV_MAX = Quantity("serve.kv_max", _S, "KV cache in use at its fullest", SERVE_LOG)
+KV_MEDIAN = Quantity("serve.kv_median", _S, "KV cache in use, median", SERVE_LOG)
+KV_QUEUED = Quantity("serve.kv_queued", _S, "KV cache in use while requests wait, median", SERVE_LOG)
+KV_FULL_SHARE = Quantity("serve.kv_full_share", _S, "samples in which the KV cache is full", SERVE_LOG)
+RUNNING_LOST = Quantity("serve.running_lost", _N, "running requests lost to the queue while KV was full", SERVE_LOG)
+PAUSED = Quantity("serve.paused", _N, "requests paused for lack of KV, mean", SERVE_LOG)
+PER_REQUEST_RATE = Quantity(
+    "serve.per_request_rate", Unit.TOKEN_PER_S, "tokens a second of one running request", SERVE_LOG
+)
+FULL_RATE_RATIO = Quantity("serve.full_rate_ratio", Unit.RATIO, "generation rate with KV full over before", SERVE_LOG)
+PINNED_AT = Quantity("serve.pinned_at", _N, "running count that never moved while requests waited", SERVE_LOG)
+PREFILL_STALLS = Quantity("serve.prefill_stalls", _N, "samples in which prefill starved running decodes", SERVE_LOG)
+PREFILL_STALL_RATIO = Quantity(
+    "serve.prefill_stall_ratio", Unit.RATIO, "generation in them over generation without prefill", SERVE_LOG
+)
+PREFILL_STALL_SHARE = Quantity("serve.prefill_stall_share", _S, "share of the time that they take", SERVE_LOG)
+SLOW_TOKEN_SHARE = Quantity(
+    "serve.slow_token_share", _S, "tokens that took over five times the median one", SERVE_METRICS
+)
+SLOW_TOKEN_TIME = Quantity("serve.slow_token_time", Unit.SECOND, "how long such a token took, mean", SERVE_METRICS)
+HIT_SHARE = Quantity("serve.hit_share", _S, "prompt tokens found in the prefix cache", SERVE_METRICS)
+PREFILL_RATE = Quantity(
+    "serve.prefill_rate", Unit.TOKEN_PER_S, "prompt tokens a second, median while prefilling", SERVE_LOG
+)
+LONE_PREFILL_SHARE = Quantity(
+    "serve.lone_prefill_share", _S, "samples where at most two requests run, none generates and others wait", SERVE_LOG
+)
+GENERATION_RATE = Quantity("serve.generation_rate", Unit.TOKEN_PER_S, "generation, median of steady samples", SERVE_LOG)
+IDLE_ARTIFACTS = Quantity("serve.idle_artifacts", _N, "rates averaged over idle time, which mean nothing", SERVE_LOG)
+
+# Expected, from costs
+DECODE_EXPECTED = Quantity(
+    "serve.decode_expected", Unit.SECOND, "what one decode iteration should take here", SERVE_LOG
+)
+DECODE_SEEN = Quantity(
+    "serve.decode_seen", Unit.SECOND, "what one decode iteration takes, from the rate of one request", SERVE_LOG
+)
+BYTES_SHARE = Quantity(
+    "serve.bytes_share", _S, "of the decode iteration, reading weights and KV at the memory roof", SERVE_LOG
+)
+COMPUTE_BATCH = Quantity("serve.compute_batch", _N, "batch at which decode turns compute-bound", SERVE_LOG)
+KV_PER_TOKEN = Quantity("serve.kv_per_token", Unit.BYTE, "KV bytes one token takes on one GPU", SERVE_LOG)

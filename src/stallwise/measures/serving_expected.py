@@ -1,0 +1,105 @@
+"""What decode should cost here, from the model, the card and the load; and where a request's time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stallwise.costs.inference import Engine
+from stallwise.costs.kv_room import compute_bound_batch
+from stallwise.errors import StallwiseError
+from stallwise.evidence.catalog import hardware, serving, stated
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.ledger import Account, Ledger
+from stallwise.specs.deployment import ENGINES, Deployment
+from stallwise.specs.dtype import ALIASES, BYTES
+from stallwise.specs.hardware import find_gpu
+from stallwise.specs.model import find_model
+
+ORDER = 2
+USUAL_CONTEXT = 1000.0  # tokens a request holds, where nothing tells
+
+
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """The decode iteration that memory allows, and the ledger of a request."""
+    yield from _ledger(evidence)
+    deployment = _deployment(evidence)
+    if deployment is None:
+        return
+    source = Source("computed", f"{deployment.model.name} on {deployment.gpu.title}, {deployment.label}")
+    work = Engine(deployment).work
+    yield Fact(serving.KV_PER_TOKEN, float(work.kv_bytes_per_token + work.window_bytes_per_token), source)
+    yield Fact(serving.COMPUTE_BATCH, compute_bound_batch(deployment), source)
+    running = evidence.value(serving.RUNNING)
+    if not running > 0:
+        return
+    engine, context = Engine(deployment), _context(evidence, running)
+    parts = engine.parts(running, context)
+    yield Fact(serving.DECODE_EXPECTED, float(parts.total_s), source)
+    seen = _seen(evidence)
+    if seen:
+        yield Fact(serving.DECODE_SEEN, seen, source)
+        reading = float(parts.weights_s + parts.kv_s)
+        yield Fact(serving.BYTES_SHARE, min(1.0, reading / seen), source)
+
+
+def _deployment(evidence: Evidence) -> Deployment | None:
+    name = evidence.text(serving.MODEL) or evidence.text(stated.MODEL)
+    card = find_gpu(evidence.text(hardware.GPU_NAME) or evidence.text(stated.GPU))
+    if not name or card is None:
+        return None
+    try:
+        model = find_model(name)
+        tp = int(evidence.value(serving.TP, evidence.value(stated.TP, 1.0)))
+        engine = evidence.text(serving.ENGINE, "vllm")
+        return Deployment(
+            model, card, tp=tp, weights=_weights(evidence, name), engine=engine if engine in ENGINES else "vllm"
+        )
+    except StallwiseError:
+        return None  # not in the catalogue, or not a layout: no expectation then
+
+
+def _weights(evidence: Evidence, name: str) -> str:
+    words = [evidence.text(serving.WEIGHTS).lower(), *name.lower().replace("_", "-").split("-")]
+    known = {**{b: b for b in BYTES}, **ALIASES}
+    return next((known[w] for w in words if w in known), "bf16")
+
+
+def _context(evidence: Evidence, running: float) -> float:
+    tokens, share = evidence.value(serving.KV_TOKENS), evidence.value(serving.KV_MEDIAN)
+    if tokens > 0 and share > 0:
+        return tokens * share / running
+    prompt, output = evidence.value(serving.PROMPT_TOKENS), evidence.value(serving.OUTPUT_TOKENS, 0.0)
+    return prompt + output / 2 if prompt > 0 else USUAL_CONTEXT
+
+
+def _seen(evidence: Evidence) -> float | None:
+    """One iteration gives every running request a token, so its length is the inverse of one request's rate."""
+    rate = evidence.value(serving.PER_REQUEST_RATE)
+    if rate > 0:
+        return 1.0 / rate
+    tpot = evidence.value(serving.TPOT)
+    return tpot if tpot > 0 else None
+
+
+def _ledger(evidence: Evidence) -> Iterator[Item]:
+    """Queue, prefill, decode and the rest of a mean request; preempted time is inside its decode unless told."""
+    whole = evidence.get(serving.REQUEST_TIME)
+    queue, decode = evidence.get(serving.QUEUE_TIME), evidence.get(serving.DECODE_TIME)
+    prefill = evidence.get(serving.PREFILL_TIME)
+    ttft, tpot, tokens = (evidence.value(q) for q in (serving.TTFT, serving.TPOT, serving.OUTPUT_TOKENS))
+    if decode is None and tpot > 0 and tokens > 1:
+        decode_s = tpot * (tokens - 1)
+    elif decode is not None:
+        decode_s = decode.number
+    else:
+        return
+    if queue is None and not ttft > 0:
+        return
+    queue_s = queue.number if queue else 0.0
+    prefill_s = prefill.number if prefill else max(0.0, ttft - queue_s) if ttft > 0 else 0.0
+    accounts = {Account.QUEUE: queue_s, Account.PREFILL: prefill_s, Account.DECODE: decode_s}
+    source = (whole or queue or evidence.get(serving.TPOT) or evidence.get(serving.TTFT)).source  # type: ignore[union-attr]
+    if whole is not None and whole.number > sum(accounts.values()):
+        accounts[Account.NETWORK] = whole.number - sum(accounts.values())
+    yield Ledger(accounts, source, unit="request", samples=whole.samples if whole else 1)

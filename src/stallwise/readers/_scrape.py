@@ -1,0 +1,121 @@
+"""One reading of /metrics: names of every engine and year mapped to one word each, engines of one service added up."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+_LINE = re.compile(
+    r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|NaN|Inf|nan|inf))(?:\s+-?\d+)?\s*$"
+)
+_EDGE = re.compile(r'le="([^"]+)"')
+_MODEL = re.compile(r'model_name="([^"]+)"')
+AVERAGED = ("kv_share", "hit_share")  # of several engines the mean; everything else adds up
+
+
+@dataclass
+class Histogram:
+    """Cumulative counts by upper edge."""
+
+    edges: dict[float, float] = field(default_factory=dict)
+    total: float = 0.0  # sum of observations
+    count: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Mean observation; NaN of nothing."""
+        return self.total / self.count if self.count else float("nan")
+
+    def minus(self, before: Histogram) -> Histogram:
+        """What was observed since."""
+        edges = {e: c - before.edges.get(e, 0.0) for e, c in self.edges.items()}
+        return Histogram(edges, self.total - before.total, self.count - before.count)
+
+
+@dataclass
+class Scrape:
+    """All that one reading says."""
+
+    time_s: float = 0.0
+    gauges: dict[str, float] = field(default_factory=dict)
+    counters: dict[str, float] = field(default_factory=dict)
+    histograms: dict[str, Histogram] = field(default_factory=dict)
+    engine: str = ""
+    model: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.gauges or self.counters or self.histograms)
+
+
+@cache
+def _names() -> dict[str, list[tuple[str, str, str, int]]]:
+    """Metric name to (kind, word, required label, rank): the first alias that is present wins."""
+    text = (files("stallwise.readers") / "metric_names.toml").read_text(encoding="utf-8")
+    found: dict[str, list[tuple[str, str, str, int]]] = {}
+    for kind, words in tomllib.loads(text).items():
+        for word, aliases in words.items():
+            for place, alias in enumerate(aliases):
+                found.setdefault(alias["name"], []).append((kind, word, alias.get("label", ""), place))
+    return found
+
+
+def metric_names() -> tuple[str, ...]:
+    """Every name of the table."""
+    return tuple(_names())
+
+
+def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
+    """Reads the Prometheus text format; what cannot be read is passed over."""
+    seen: dict[tuple[str, str], dict[int, Any]] = {}
+    engine = model = ""
+    for line in text.splitlines():
+        if not line or line[0] == "#":
+            continue
+        match = _LINE.match(line.strip())
+        if not match:
+            continue
+        name, labels, value = match[1], match[2] or "", float(match[3])
+        stem, part = _histogram_part(name)
+        for kind, word, label, rank in (*_names().get(name, ()), *(_names().get(stem, ()) if part else ())):
+            if (kind == "histogram") != bool(part and stem in _names()) or (label and label not in labels):
+                continue
+            slot = seen.setdefault((kind, word), {})
+            if kind == "histogram":
+                _observe(slot.setdefault(rank, Histogram()), part, labels, value)
+            else:
+                slot.setdefault(rank, []).append(value)
+            engine = engine or re.split(r"[:_]", name)[0]
+            model = model or (m[1] if (m := _MODEL.search(labels)) else "")
+    scrape = Scrape(time_s, engine={"tgi": "tgi", "nv": "trtllm"}.get(engine, engine), model=model)
+    for (kind, word), slot in seen.items():
+        best = slot[min(slot)]
+        if kind == "histogram":
+            scrape.histograms[word] = best
+        else:
+            whole = sum(best) / len(best) if word in AVERAGED else sum(best)
+            (scrape.gauges if kind == "gauge" else scrape.counters)[word] = whole
+    return scrape
+
+
+def _histogram_part(name: str) -> tuple[str, str]:
+    for part in ("_bucket", "_sum", "_count"):
+        if name.endswith(part):
+            return name.removesuffix(part), part
+    return name, ""
+
+
+def _observe(histogram: Histogram, part: str, labels: str, value: float) -> None:
+    if part == "_sum":
+        histogram.total += value
+    elif part == "_count":
+        histogram.count += value
+    elif match := _EDGE.search(labels):
+        try:
+            edge = float(match[1])
+        except ValueError:
+            return
+        histogram.edges[edge] = histogram.edges.get(edge, 0.0) + value

@@ -1,0 +1,143 @@
+"""From readings of /metrics to facts: differences where there are two, totals where there is one, and what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from stallwise.evidence.catalog import serving
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Note, Source, Table
+from stallwise.readers._engine_samples import EngineSamples
+from stallwise.readers._scrape import Histogram, Scrape
+
+MEANS = {
+    "ttft": serving.TTFT,
+    "request_time": serving.REQUEST_TIME,
+    "queue_time": serving.QUEUE_TIME,
+    "prefill_time": serving.PREFILL_TIME,
+    "decode_time": serving.DECODE_TIME,
+    "tpot": serving.TPOT,
+    "prompt_length": serving.PROMPT_TOKENS,
+    "output_length": serving.OUTPUT_TOKENS,
+}
+TOTALS = {
+    "preempted": serving.PREEMPTED,
+    "requests_done": serving.REQUESTS_DONE,
+    "prefix_queries": serving.PREFIX_QUERIES,
+    "prefix_hits": serving.PREFIX_HITS,
+}
+TAIL = 0.99
+
+
+def facts_from(scrapes: Sequence[Scrape], name: str) -> Iterator[Item]:
+    """Everything the readings say together; a counter that fell means a restart, and only what came after counts."""
+    source = Source(name)
+    whole, lies = list(scrapes), _impossible(scrapes)
+    for text in lies:
+        yield Fact(serving.IMPOSSIBLE, text, source)
+        yield Note(text, source)
+    scrapes, restarts = _since_restart(whole)
+    if restarts:
+        yield Fact(serving.RESTARTED, float(restarts), source)
+        yield Note(f"the engine restarted {restarts} time(s) while it was watched; counted from the last start", source)
+    last = scrapes[-1]
+    if last.engine:
+        yield Fact(serving.ENGINE, last.engine, source)
+    if last.model:
+        yield Fact(serving.MODEL, last.model, source)
+    table = _samples(whole, name, last.engine)
+    if table is not None and not lies:
+        yield table
+    first = scrapes[0] if len(scrapes) > 1 else Scrape()
+    span_s = last.time_s - first.time_s if len(scrapes) > 1 else 0.0
+    for word, quantity in TOTALS.items():
+        if word in last.counters:
+            value = last.counters[word] - first.counters.get(word, 0.0)
+            if value >= 0:
+                yield Fact(quantity, value, source)
+                if word == "requests_done" and span_s > 0:
+                    yield Fact(serving.ACHIEVED_RATE, value / span_s, source)
+    for word, histogram in last.histograms.items():
+        seen = histogram.minus(first.histograms.get(word, Histogram()))
+        if seen.count <= 0:
+            seen = histogram  # nothing new in the window: the life of the engine
+        yield from _latency(word, seen, source)
+
+
+def _latency(word: str, seen: Histogram, source: Source) -> Iterator[Item]:
+    if seen.count <= 0 or seen.total < 0:
+        return
+    samples = int(seen.count)
+    yield Fact(MEANS[word], seen.mean, source, samples=samples)
+    tail = {"ttft": serving.TTFT_TAIL, "tpot": serving.TPOT_TAIL}.get(word)
+    if tail is not None and seen.edges:
+        yield Fact(tail, quantile(seen, TAIL), source, samples=samples)
+    if word == "tpot" and seen.edges:
+        edges = np.array(sorted(seen.edges))
+        counts = np.diff(np.array([seen.edges[e] for e in edges]), prepend=0.0)
+        columns = {"edge_s": edges, "count": counts}
+        yield Table(serving.LATENCIES, columns, source, meta={"name": word, "sum_s": seen.total})
+
+
+def quantile(histogram: Histogram, share: float) -> float:
+    """By straight lines inside a bucket, as Prometheus does; the last finite edge where it lies beyond."""
+    edges = sorted(histogram.edges)
+    wanted, below, left = share * histogram.count, 0.0, 0.0
+    for edge in edges:
+        count = histogram.edges[edge]
+        if count >= wanted:
+            if edge == float("inf"):
+                return left
+            return left + (edge - left) * (wanted - below) / max(count - below, 1e-12)
+        below, left = count, edge
+    return left
+
+
+def _since_restart(scrapes: list[Scrape]) -> tuple[list[Scrape], int]:
+    start = restarts = 0
+    for i in range(1, len(scrapes)):
+        before, now = scrapes[i - 1].counters, scrapes[i].counters
+        if any(now[w] < before[w] for w in now if w in before):
+            start, restarts = i, restarts + 1
+    return scrapes[start:], restarts
+
+
+def _impossible(scrapes: Sequence[Scrape]) -> list[str]:
+    """Readings that no engine can have."""
+    found = []
+    for scrape in scrapes:
+        kv, hits = scrape.gauges.get("kv_share"), scrape.counters.get("prefix_hits")
+        queries = scrape.counters.get("prefix_queries")
+        if kv is not None and not 0 <= kv <= 1.001:
+            found.append(f"KV cache usage of {kv:.4g} is not a share")
+        if any(scrape.gauges.get(w, 0) < 0 for w in ("running", "waiting")):
+            found.append("a negative number of requests")
+        if hits is not None and queries is not None and hits > queries > 0:
+            found.append(f"more prefix hits ({hits:.0f}) than lookups ({queries:.0f})")
+        found += [
+            f"{w}: {h.count:.0f} observations in {h.total:.4g} s" for w, h in scrape.histograms.items() if h.total < 0
+        ]
+        if any(v != v or abs(v) == float("inf") for v in scrape.gauges.values()):
+            found.append("a gauge that is not a number")
+    return list(dict.fromkeys(found))
+
+
+def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
+    samples = EngineSamples(name, engine)
+    for i, scrape in enumerate(scrapes):
+        if not scrape.gauges:
+            continue
+        values = dict(scrape.gauges)
+        if i and scrape.time_s > scrapes[i - 1].time_s:
+            span_s = scrape.time_s - scrapes[i - 1].time_s
+            for word, column in (
+                ("prompt_tokens", "prompt_token_per_s"),
+                ("generation_tokens", "generation_token_per_s"),
+            ):
+                gained = scrape.counters.get(word, 0.0) - scrapes[i - 1].counters.get(word, 0.0)
+                if word in scrape.counters and gained >= 0:
+                    values[column] = gained / span_s
+        samples.put(scrape.time_s, i + 1, **values)
+    return samples.table(scraped=True)

@@ -1,0 +1,158 @@
+"""Results of load generators: vllm and sglang bench serve, aiperf and genai-perf, guidellm. Texts are never copied."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from stallwise.errors import UnreadableInput
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import serving
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.evidence.quantity import Quantity
+
+FORMAT = "serving benchmark"
+_BENCH = (b'"output_throughput"', b'"request_throughput"', b'"mean_ttft_ms"', b'"median_ttft_ms"')
+_AIPERF = (b'"time_to_first_token"', b'"inter_token_latency"')
+# vLLM and SGLang: key, quantity, scale to SI.
+_FLAT: tuple[tuple[tuple[str, ...], Quantity, float], ...] = (
+    (("median_ttft_ms", "mean_ttft_ms"), serving.TTFT, 1e-3),
+    (("p99_ttft_ms",), serving.TTFT_TAIL, 1e-3),
+    (("median_tpot_ms", "mean_tpot_ms", "median_itl_ms", "mean_itl_ms"), serving.TPOT, 1e-3),
+    (("p99_tpot_ms", "p99_itl_ms"), serving.TPOT_TAIL, 1e-3),
+    (("mean_e2el_ms", "mean_e2e_latency_ms", "median_e2el_ms"), serving.REQUEST_TIME, 1e-3),
+    (("output_throughput",), serving.OUTPUT_RATE, 1.0),
+    (("request_throughput",), serving.ACHIEVED_RATE, 1.0),
+    (("max_concurrency",), serving.CONCURRENCY, 1.0),
+)
+_NESTED = {
+    "time_to_first_token": (serving.TTFT, serving.TTFT_TAIL),
+    "inter_token_latency": (serving.TPOT, serving.TPOT_TAIL),
+    "request_latency": (serving.REQUEST_TIME, None),
+    "output_token_throughput": (serving.OUTPUT_RATE, None),
+    "request_throughput": (serving.ACHIEVED_RATE, None),
+    "input_sequence_length": (serving.PROMPT_TOKENS, None),
+    "output_sequence_length": (serving.OUTPUT_TOKENS, None),
+}
+_TO_S = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """JSON (or JSON lines) with the keys of one of them."""
+    if head.lstrip()[:1] not in (b"{", b"["):
+        return False
+    return (
+        any(k in head for k in _BENCH)
+        or all(k in head for k in _AIPERF)
+        or (b'"benchmarks"' in head and b'"time_to_first_token_ms"' in head)
+    )
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Latencies, rates, lengths and the load, each run of a sweep scoped by its place."""
+    results = list(_objects(artifact))
+    if not results:
+        raise UnreadableInput(f"{artifact.name} is cut or not JSON", hint="save the result again")
+    many = len(results) > 1
+    for place, result in enumerate(results):
+        scope = Scope(run=f"{artifact.name}#{place}") if many else Scope(run=artifact.name)
+        source = Source(artifact.name, f"result {place + 1}" if many else "")
+        yield from _result(result, source, scope)
+
+
+def _objects(artifact: Artifact) -> Iterator[dict[str, Any]]:
+    text = artifact.text()
+    try:
+        whole = json.loads(text)
+        entries = whole if isinstance(whole, list) else [whole]
+    except ValueError:
+        entries = []
+        for line in text.splitlines():  # bench --append-result and SGLang write one object a line
+            try:
+                entries.append(json.loads(line))
+            except ValueError:
+                continue
+    for entry in entries:
+        if isinstance(entry, dict):
+            inner = entry.get("benchmarks")
+            yield from ([b for b in inner if isinstance(b, dict)] if isinstance(inner, list) else [entry])
+
+
+def _result(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[Fact]:
+    for keys, quantity, scale in _FLAT:
+        value = next((v for k in keys if (v := _number(result.get(k))) is not None), None)
+        if value is not None:
+            yield Fact(quantity, value * scale, source, scope)
+    rate = _number(result.get("request_rate"))
+    if rate is not None and rate != float("inf"):
+        yield Fact(serving.OFFERED_RATE, rate, source, scope)
+    done, duration = _number(result.get("completed")), _number(result.get("duration"))
+    if done and duration and "request_throughput" not in result:
+        yield Fact(serving.ACHIEVED_RATE, done / duration, source, scope)
+    for key, quantity in (
+        ("total_input_tokens", serving.PROMPT_TOKENS),
+        ("total_output_tokens", serving.OUTPUT_TOKENS),
+    ):
+        total = _number(result.get(key))
+        if total and done:
+            yield Fact(quantity, total / done, source, scope)
+    model = result.get("model_id") or result.get("model")
+    if isinstance(model, str):
+        yield Fact(serving.MODEL, model, source, scope)
+    yield from _nested(result, source, scope)
+    yield from _guidellm(result, source, scope)
+
+
+def _nested(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[Fact]:
+    """aiperf and genai-perf: each metric an object with unit, avg, p50, p99."""
+    records = result.get("records") if isinstance(result.get("records"), dict) else result
+    assert isinstance(records, dict)
+    for key, (middle, tail) in _NESTED.items():
+        entry = records.get(key)
+        if not isinstance(entry, dict):
+            continue
+        scale = _TO_S.get(str(entry.get("unit", "")), 1.0)
+        value = _number(entry.get("p50")) or _number(entry.get("avg"))
+        if value is not None:
+            yield Fact(middle, value * scale, source, scope)
+        last = _number(entry.get("p99"))
+        if tail is not None and last is not None:
+            yield Fact(tail, last * scale, source, scope)
+
+
+def _guidellm(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[Fact]:
+    metrics = result.get("metrics")
+    if not isinstance(metrics, dict):
+        return
+    wanted = (
+        ("time_to_first_token_ms", serving.TTFT, serving.TTFT_TAIL, 1e-3),
+        ("inter_token_latency_ms", serving.TPOT, serving.TPOT_TAIL, 1e-3),
+        ("time_per_output_token_ms", serving.TPOT, serving.TPOT_TAIL, 1e-3),
+        ("output_tokens_per_second", serving.OUTPUT_RATE, None, 1.0),
+        ("requests_per_second", serving.ACHIEVED_RATE, None, 1.0),
+        ("request_concurrency", serving.CONCURRENCY, None, 1.0),
+    )
+    for key, middle, tail, scale in wanted:
+        entry = metrics.get(key)
+        entry = entry.get("successful", entry) if isinstance(entry, dict) else None
+        if not isinstance(entry, dict):
+            continue
+        value = _number(entry.get("median")) or _number(entry.get("mean"))
+        if value is not None:
+            yield Fact(middle, value * scale, source, scope)
+        percentiles = entry.get("percentiles")
+        last = _number(percentiles.get("p99")) if isinstance(percentiles, dict) else None
+        if tail is not None and last is not None:
+            yield Fact(tail, last * scale, source, scope)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        found = float(value)
+    except ValueError:
+        return None
+    return found if found == found else None

@@ -1,0 +1,43 @@
+"""A saved /metrics page of vLLM (v0 and v1), SGLang, TensorRT-LLM or TGI; several pages in one file are one watch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stallwise.errors import UnreadableInput
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.readers._scrape import Scrape, metric_names, parse_scrape
+from stallwise.readers._scraped_facts import facts_from
+
+FORMAT = "engine metrics"
+EXCLUSIVE = True
+PAGE = re.compile(
+    r"^# stallwise scrape t=([\d.]+)\s*$", re.MULTILINE
+)  # what `stallwise watch --save` writes between pages
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """A metric line of a known engine."""
+    prefixes = {n.split(":")[0] + ":" if ":" in n else n for n in metric_names()}
+    text = head.decode("utf-8", "replace")
+    return any(re.search(rf"^{re.escape(p)}\w*[{{ ]", text, re.MULTILINE) for p in prefixes)
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Facts and, where there are several pages, a table over time."""
+    scrapes = pages(artifact.text())
+    if not scrapes:
+        raise UnreadableInput(
+            f"{artifact.name} holds no metric we know", hint="save it again: curl http://HOST:PORT/metrics"
+        )
+    yield from facts_from(scrapes, artifact.name)
+
+
+def pages(text: str) -> list[Scrape]:
+    """The readings in a file."""
+    parts = PAGE.split(text)
+    found = [parse_scrape(parts[0])]
+    found += [parse_scrape(page, float(t)) for t, page in zip(parts[1::2], parts[2::2], strict=True)]
+    return [scrape for scrape in found if scrape]

@@ -1,0 +1,88 @@
+"""vLLM's periodic engine lines of every year (v0 and v1), and its warnings of preemption and lost KV."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import serving
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._engine_samples import EngineSamples
+from stallwise.readers._log_line import clock_of
+
+FORMAT = "vLLM engine log"
+_N = r"([\d,]+(?:\.\d+)?)"
+_PROMPT = re.compile(rf"Avg prompt throughput: {_N}")
+_GENERATION = re.compile(rf"[Aa]vg generation throughput: {_N}")
+_RUNNING = re.compile(rf"Running: {_N}")
+_WAITING = re.compile(rf"(?:Waiting|Pending): {_N}")
+_SWAPPED = re.compile(rf"Swapped: {_N}")
+_DEFERRED = re.compile(rf"Deferred: {_N}")
+_KV = re.compile(rf"(?:GPU )?KV cache usage: {_N}%")
+_HIT = re.compile(rf"(?<!External )(?<!MM )[Pp]refix cache hit rate: (?:GPU: )?{_N}%")
+_PREEMPTION_COUNT = re.compile(r"total_num_cumulative_preemption=(\d+)|[Pp]reempt(?:ion|ed request)s?:\s*(\d+)")
+_PREEMPTION = re.compile(r"is preempted by PreemptionMode|[Pp]reempting request|has been preempted")
+_RESCHEDULED = re.compile(r"(\d+) request\(?s?\)? rescheduled")
+_ABORTED = re.compile(r"Abort(?:ed|ing) request")
+_ACCEPTANCE = re.compile(rf"[Dd]raft acceptance rate:? {_N}(%?)")
+_MARKS = (b"Avg prompt throughput:", b"is preempted by PreemptionMode", b"request(s) rescheduled")
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Any of the lines it takes."""
+    return any(mark in head for mark in _MARKS)
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """A table of samples, and how often requests were preempted, rescheduled or aborted."""
+    samples = EngineSamples(artifact.name, "vllm")
+    told, warned, place = 0, 0, 0
+    rescheduled = aborted = 0
+    for number, text in enumerate(artifact.lines(), 1):
+        if match := _PREEMPTION_COUNT.search(text):
+            told, place = max(told, int(match[1] or match[2])), number
+        elif _PREEMPTION.search(text):
+            warned, place = warned + 1, number
+        if match := _RESCHEDULED.search(text):
+            rescheduled += int(match[1])
+            yield Fact(serving.RESCHEDULED, float(rescheduled), Source(artifact.name, f"line {number}"))
+        if match := _ACCEPTANCE.search(text):
+            share = _number(match[1]) / (100 if match[2] else 1)
+            yield Fact(serving.ACCEPTANCE, share, Source(artifact.name, f"line {number}"))
+        aborted += 1 if _ABORTED.search(text) else 0
+        if "throughput:" in text and (_RUNNING.search(text) or _GENERATION.search(text)):
+            samples.put(clock_of(text), number, **_sample(text))
+    if told or warned:
+        yield Fact(serving.PREEMPTED, float(max(told, warned)), Source(artifact.name, f"line {place}"))
+    if aborted:
+        yield Fact(serving.ABORTED, float(aborted), Source(artifact.name))
+    table = samples.table()
+    if table is not None:
+        yield Fact(serving.ENGINE, "vllm", table.source)
+        yield table
+
+
+def _sample(text: str) -> dict[str, float | None]:
+    kv, hit = _find(_KV, text), _find(_HIT, text)
+    waiting, swapped = _find(_WAITING, text), _find(_SWAPPED, text)
+    deferred = _find(_DEFERRED, text)
+    return {
+        "running": _find(_RUNNING, text),
+        "waiting": waiting if deferred is None or waiting is None else waiting + deferred,
+        "paused": swapped,
+        "kv_share": None if kv is None else kv / 100,
+        "hit_share": None if hit is None else hit / 100,
+        "prompt_token_per_s": _find(_PROMPT, text),
+        "generation_token_per_s": _find(_GENERATION, text),
+    }
+
+
+def _find(pattern: re.Pattern[str], text: str) -> float | None:
+    match = pattern.search(text)
+    return None if match is None else _number(match[1])
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))

@@ -1,0 +1,73 @@
+"""The load generator is the limit: the engine mostly waits for the next request.
+
+## What it means
+One request runs, none waits, and the cache is nearly empty. Whoever sends requests waits for each answer before the next, or
+cannot send faster.
+
+## Why it costs
+Nothing is wrong with the service; a benchmark of it measures the client. Decode with one request reads all weights for one
+token at a time.
+
+## What else looks so
+A cap of one also runs one request, but others wait. A quiet hour looks the same.
+
+## Fix
+Send more at once: asynchronous clients, higher concurrency, several client processes.
+
+## How the gain is found
+Decode is bound by memory at a batch of one, so the rate grows almost with the number of concurrent requests at first.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import SERVE_BENCH
+from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import above
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+from stallwise.rules.serving._each_run import facts, surest
+
+EXPLAINS = {Symptom.SERVING_SLOW: 0.10, Symptom.LOW_GPU_UTILISATION: 0.05}
+CLUES = (
+    above(stated.RUNNING, 1, 0.1, 4.0, "several requests run", "one request runs at a time"),
+    above(stated.WAITING, 0, 0.05, 1.5, "requests wait", "nobody waits"),
+)
+EMPTY = 0.05  # KV use
+HALF = 0.5  # of the concurrency that the client claims
+ENOUGH = 3  # samples
+
+
+@rule(serving.SAMPLES)
+def client_limited(evidence: Evidence) -> Finding | None:
+    """One running, none waiting, nothing in memory."""
+    return surest(evidence, _judge)
+
+
+def _judge(evidence: Evidence) -> Finding | None:
+    value = evidence.value
+    running, waiting, kv = value(serving.RUNNING), value(serving.WAITING_SHARE, 0.0), value(serving.KV_MAX, 0.0)
+    claimed = max((f.number for f in evidence.all(serving.CONCURRENCY)), default=float("nan"))
+    starved = claimed >= 2 and running <= HALF * claimed and waiting == 0
+    if value(serving.SAMPLES, 0.0) < ENOUGH or waiting > 0 or kv > EMPTY or not (running <= 1 or starved):
+        return None
+    if value(serving.PREFILL_RATE, 0.0) > 0 and not value(serving.GENERATION_RATE, 0.0) > 0:
+        return None  # embedding traffic: requests live too briefly to be seen running
+    because = [Reason.of(f"{running:.0f} runs, none waits, KV use stays at {kv:.1%}", *facts(evidence, serving.RUNNING, serving.KV_MAX))]
+    if starved:
+        because.append(Reason.of(f"the client means to keep {claimed:.0f} in flight", *facts(evidence, serving.CONCURRENCY)))
+    artifacts = value(serving.IDLE_ARTIFACTS, 0.0)
+    return Finding(
+        headline="The engine waits for its client: one request at a time." if running <= 1 else f"The client keeps only {running:.0f} of {claimed:.0f} requests in flight.",
+        confidence=0.8 if starved else 0.6,
+        optional=not starved,
+        because=tuple(because),
+        fixes=(
+            Fix("Send concurrently: an async client, higher --max-concurrency, several processes",
+                worth="throughput grows almost with concurrency while decode is bound by memory", cost="none on the server"),
+        ),
+        not_here=(Reason(f"{artifacts:.0f} rates of a few tokens a second: averaged over idle time"),) if artifacts else (),
+        avoid="Tuning the engine: it is idle.",
+        next=(SERVE_BENCH,),
+    )  # fmt: skip

@@ -1,0 +1,100 @@
+"""Prefill holds the GPU while running requests wait for their next token.
+
+## What it means
+A prompt of thousands of tokens is one long, compute-bound iteration. Unless it is cut into chunks or done elsewhere, every
+running request stands still until it is over.
+
+## Why it costs
+Time per token gets spikes as long as a prefill; under load prefills follow each other and decode starves, while the queue
+in front of prefill makes the first token late as well.
+
+## What else looks so
+Preemption also stops tokens, but with a full cache. A CPU-bound engine slows all iterations alike. A compile of a new
+shape stops them once.
+
+## Fix
+Chunked prefill with a token budget near the knee; a cap by KV budget; separate prefill and decode workers when both targets
+are tight; prefix caching where prompts repeat.
+
+## How the gain is found
+Generation in samples with prefill against samples without, times the share of such samples: the tokens that were not made.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import SERVE_LOG, SERVE_METRICS
+from stallwise.evidence.catalog import serving
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.rules.serving._each_run import facts, surest
+
+OFTEN = 3  # samples; one may be the start of the run
+NOTICEABLE = 0.05  # of the time
+TAIL_SHARE = 0.01  # of tokens: one in a hundred is a stall in every longer answer
+TAIL_RATIO = 5.0  # 99th percentile over the median
+
+
+@rule(serving.SAMPLES)
+def prefill_decode_contention(evidence: Evidence) -> Finding | None:
+    """Decodes that stop when prompts flow, or a tail of token times with room in the cache."""
+    return surest(evidence, _judge)
+
+
+def _judge(evidence: Evidence) -> Finding | None:
+    value = evidence.value
+    stalls, ratio, share = (value(q) for q in (serving.PREFILL_STALLS, serving.PREFILL_STALL_RATIO, serving.PREFILL_STALL_SHARE))
+    slow, slow_s = value(serving.SLOW_TOKEN_SHARE, 0.0), value(serving.SLOW_TOKEN_TIME)
+    full = value(serving.KV_FULL_SHARE, 0.0) > 0.1 or value(serving.PREEMPTED, 0.0) > 0
+    tail, middle = value(serving.TPOT_TAIL), value(serving.TPOT)
+    starved = stalls >= OFTEN and share >= NOTICEABLE
+    spiky = slow >= TAIL_SHARE or (tail > TAIL_RATIO * middle and value(serving.RUNNING, 0.0) >= 2)
+    if starved:
+        confidence = 0.93 if slow >= TAIL_SHARE else 0.88
+    elif spiky and not full and value(serving.RUNNING, 0.0) >= 2 and value(serving.PREFILL_RATE, 0.0) > 0:
+        confidence = 0.6
+    else:
+        return None
+    if value(serving.CHUNKED_PREFILL, 0.0) and not starved:
+        confidence -= 0.25
+    lost = share * (1 - ratio) if starved else slow
+    because = []
+    if starved:
+        because.append(Reason.of(
+            f"in {stalls:.0f} samples prompts flow and generation falls to {ratio:.0%} of its usual rate, running unchanged",
+            *facts(evidence, serving.PREFILL_STALLS, serving.PREFILL_STALL_RATIO)))  # fmt: skip
+    if slow >= TAIL_SHARE:
+        because.append(Reason.of(f"{slow:.1%} of the tokens take {slow_s * 1e3:.0f} ms on average, over five medians", *facts(evidence, serving.SLOW_TOKEN_SHARE)))
+    if kv := evidence.get(serving.KV_MAX):
+        because.append(Reason.of(f"memory is not why: KV use peaks at {kv}", kv))
+    return Finding(
+        headline=f"Prefill stops running decodes: {lost:.0%} of the tokens' time is lost to it.",
+        confidence=confidence,
+        because=tuple(because),
+        account=Account.DECODE,
+        fixes=_fixes(evidence, lost),
+        not_here=(Reason("a healthy mean time per token: the stalls hide in its tail"),),
+        avoid="Adding GPUs first: each new replica would stall its own decodes the same way.",
+        next=(SERVE_METRICS, SERVE_LOG),
+    )
+
+
+def _fixes(evidence: Evidence, lost: float) -> tuple[Fix, ...]:
+    rate = evidence.value(serving.PREFILL_RATE)
+    seen = evidence.value(serving.DECODE_SEEN)
+    budget = "512 to 2048 tokens"
+    if rate > 0 and seen > 0:
+        budget = f"about {max(256, round(rate * seen / 256) * 256):,.0f} tokens (one more decode iteration long)"
+    on = evidence.value(serving.CHUNKED_PREFILL, 0.0) > 0
+    first = "Lower max_num_batched_tokens" if on else "Turn on chunked prefill (max_num_batched_tokens"
+    first += f" to {budget}" if on else f" {budget})"
+    return (
+        Fix(first, worth=f"up to {1 / (1 - min(lost, 0.9)):.1f}x generation while prompts flow; the longest stall becomes one chunk",
+            cost="a restart; a little prefill efficiency", risk="TTFT of long prompts rises"),
+        Fix("Cap running requests by the KV budget, so that prompts are admitted at the pace they finish", worth="fewer prefills at once"),
+        Fix("Separate prefill and decode workers", worth="decode never sees a prefill",
+            cost="KV moves over the network", risk="worth it above a few GPUs"),
+        Fix("Cache shared prefixes", worth="prefill shrinks by the hit rate"),
+        Fix("More replicas last", worth="fewer prompts each", cost="GPUs"),
+    )  # fmt: skip

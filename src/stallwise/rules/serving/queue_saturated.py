@@ -1,0 +1,82 @@
+"""More requests arrive than the service can finish, so the queue and the first-token time grow without bound.
+
+## What it means
+The service works at its own pace and that pace is below the offered rate. Nothing else is broken: memory has room, no cap
+binds, iterations take what they should.
+
+## Why it costs
+Past saturation each second of load adds to everybody's wait. Little's law: queue length is arrival rate times wait.
+
+## What else looks so
+A full KV cache, a cap, one huge request, or a busy CPU each make a queue as well; they come first, because fixing them
+raises the pace. A burst makes a queue that drains again.
+
+## Fix
+Shed or shape load at the door, cache prefixes, use FP8, chunk prefill, separate prefill and decode; then add replicas.
+
+## How the gain is found
+Offered rate over achieved rate is the factor of capacity that is missing.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
+from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import above, grew
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+from stallwise.rules.serving._each_run import facts, surest
+
+EXPLAINS = {Symptom.HIGH_TTFT: 0.25, Symptom.SERVING_COLLAPSE: 0.15}
+CLUES = (
+    above(stated.WAITING, 0, 2.5, 0.1, "requests wait", "nobody waits"),
+    grew(stated.TTFT, 4.0, 1.5, 0.5, "the first token waits many times longer under load", "the first token hardly waits longer"),
+)
+GROWING = 0.01  # requests a second: a queue that gains one in 100 s drains by itself in quiet minutes
+MOSTLY = 0.6  # of the samples with a queue
+FULL = 0.9
+SHORT = 1.1  # offered over achieved: below this the generator's own ramp explains it
+
+
+@rule(serving.SAMPLES)
+def queue_saturated(evidence: Evidence) -> Finding | None:
+    """A queue that grows with nothing else in the way."""
+    return surest(evidence, _judge)
+
+
+def _judge(evidence: Evidence) -> Finding | None:
+    value = evidence.value
+    waiting, running, growth = value(serving.WAITING, 0.0), value(serving.RUNNING), value(serving.WAITING_GROWTH, 0.0)
+    offered, achieved = value(serving.OFFERED_RATE), value(serving.ACHIEVED_RATE)
+    behind = offered / achieved if achieved > 0 else float("nan")
+    queued = value(serving.WAITING_SHARE, 0.0)
+    if not (queued >= MOSTLY and (growth > GROWING or behind > SHORT) and waiting > 0):
+        return None
+    full = value(serving.KV_QUEUED, 0.0) >= FULL
+    busy = value(serving.LONE_PREFILL_SHARE, 0.0) >= 0.3
+    confidence = 0.4 if full or busy else 0.8 if behind > SHORT else 0.65
+    missing = f"{behind:.1f}x the load it can finish" if behind == behind else f"{growth:.2f} requests a second too many"
+    return Finding(
+        headline=f"The queue grows: the service gets {missing}.",
+        confidence=confidence,
+        because=(
+            Reason.of(f"{waiting:.0f} wait behind {running:.0f} running, growing by {growth:.2g} a second",
+                      *facts(evidence, serving.WAITING, serving.RUNNING, serving.WAITING_GROWTH)),
+            *((Reason.of(f"{offered:.3g} requests a second offered, {achieved:.3g} finished",
+                         *facts(evidence, serving.OFFERED_RATE, serving.ACHIEVED_RATE)),) if behind == behind else ()),
+        ),
+        against=(Reason("the KV cache is full: its size is the nearer cause"),) if full else (),
+        fixes=(
+            Fix("Bound the queue and refuse early (429 with retry-after): a timeout costs the same and helps nobody",
+                worth="TTFT of admitted requests back to prefill plus one iteration"),
+            Fix("Cheaper requests: prefix caching, FP8 weights and KV, speculative decoding at small batch",
+                worth="1.3 to 2x capacity each where it applies", risk="check accuracy"),
+            Fix("Chunked prefill, or separate prefill and decode workers, if time per token also suffers", worth="steadier tokens"),
+            Fix("More replicas", worth=f"{behind:.1f}x as many" if behind == behind else "in proportion", cost="GPUs"),
+        ),
+        not_here=(Reason("GPU utilisation near 100%: expected at saturation, and says nothing about efficiency"),),
+        avoid="Longer client timeouts: the queue grows without bound, so no timeout is long enough.",
+        next=(SERVE_BENCH, SERVE_METRICS),
+    )  # fmt: skip
