@@ -38,13 +38,20 @@ def slow_server_start(evidence: Evidence) -> Finding | None:
 
 def _parts(facts: list[Fact]) -> list[Fact]:
     """Phases that a cache would save, longest first; one that contains the others is not counted."""
-    inner = [f for f in facts if not _WHOLE.search(f.scope.layer or "") and (_COMPILE.search(f.scope.layer or "") or _WARM.search(f.scope.layer or ""))]
+    inner = [
+        f
+        for f in facts
+        if not _WHOLE.search(f.scope.layer or "")
+        and (_COMPILE.search(f.scope.layer or "") or _WARM.search(f.scope.layer or ""))
+    ]
     return sorted(inner, key=lambda f: -f.number)
 
 
 def _avoidable(facts: list[Fact]) -> float:
     parts = _parts(facts)
-    compiling = max((f.number for f in parts if _COMPILE.search(f.scope.layer or "")), default=0.0)  # nested: the longest holds the rest
+    compiling = max(
+        (f.number for f in parts if _COMPILE.search(f.scope.layer or "")), default=0.0
+    )  # nested: the longest holds the rest
     return compiling + sum(f.number for f in parts if not _COMPILE.search(f.scope.layer or ""))
 
 

@@ -54,9 +54,16 @@ def _judge(evidence: Evidence) -> Finding | None:
         return None
     if value(serving.PREFILL_RATE, 0.0) > 0 and not value(serving.GENERATION_RATE, 0.0) > 0:
         return None  # embedding traffic: requests live too briefly to be seen running
-    because = [Reason.of(f"{running:.0f} runs, none waits, KV use stays at {kv:.1%}", *facts(evidence, serving.RUNNING, serving.KV_MAX))]
+    because = [
+        Reason.of(
+            f"{running:.0f} runs, none waits, KV use stays at {kv:.1%}",
+            *facts(evidence, serving.RUNNING, serving.KV_MAX),
+        )
+    ]
     if starved:
-        because.append(Reason.of(f"the client means to keep {claimed:.0f} in flight", *facts(evidence, serving.CONCURRENCY)))
+        because.append(
+            Reason.of(f"the client means to keep {claimed:.0f} in flight", *facts(evidence, serving.CONCURRENCY))
+        )
     artifacts = value(serving.IDLE_ARTIFACTS, 0.0)
     return Finding(
         headline="The engine waits for its client: one request at a time." if running <= 1 else f"The client keeps only {running:.0f} of {claimed:.0f} requests in flight.",

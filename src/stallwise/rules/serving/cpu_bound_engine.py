@@ -31,7 +31,11 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts
 
-EXPLAINS = {Symptom.SERVING_SLOW: 0.15, Symptom.LOW_GPU_UTILISATION: 0.06, Symptom.SERVING_COLLAPSE: 0.06}  # 2 of 19 public reports
+EXPLAINS = {
+    Symptom.SERVING_SLOW: 0.15,
+    Symptom.LOW_GPU_UTILISATION: 0.06,
+    Symptom.SERVING_COLLAPSE: 0.06,
+}  # 2 of 19 public reports
 CLUES = ()
 QUOTA = 0.93  # of the limit: throttling by the kernel's quota begins before the mean reaches it
 ONE_CORE = (0.9, 1.25)  # a process bound by one thread
@@ -49,7 +53,11 @@ def cpu_bound_engine(evidence: Evidence) -> Finding | None:
     busy = _gpu_busy(evidence)
     reasons, confidence = [], 0.0
     if used is not None and used.number >= QUOTA * limit:
-        reasons.append(Reason.of(f"{used.number:.1f} of {limit:.0f} allowed cores are in use", used, *facts(evidence, serving.CPU_LIMIT)))
+        reasons.append(
+            Reason.of(
+                f"{used.number:.1f} of {limit:.0f} allowed cores are in use", used, *facts(evidence, serving.CPU_LIMIT)
+            )
+        )
         confidence = 0.7
     if ONE_CORE[0] <= cores <= ONE_CORE[1] and idle >= MOSTLY_IDLE:
         reasons.append(Reason.of(f"one process keeps {cores:.0%} of one core busy while the machine is {idle:.0%} idle",
@@ -63,9 +71,18 @@ def cpu_bound_engine(evidence: Evidence) -> Finding | None:
     if plateau:
         reasons.append(Reason.of(f"more load no longer raises {plateau}", plateau))
     if busy == busy:
-        reasons.append(Reason.of(f"the GPU is only {busy:.0%} busy", *facts(evidence, serving.PLATEAU_GPU_BUSY, hardware.GPU_UTILISATION)))
+        reasons.append(
+            Reason.of(
+                f"the GPU is only {busy:.0%} busy", *facts(evidence, serving.PLATEAU_GPU_BUSY, hardware.GPU_UTILISATION)
+            )
+        )
     if slow:
-        reasons.append(Reason.of(f"iterations take {seen * 1e3:.0f} ms where memory allows {expected * 1e3:.0f} ms", *facts(evidence, serving.DECODE_SEEN)))
+        reasons.append(
+            Reason.of(
+                f"iterations take {seen * 1e3:.0f} ms where memory allows {expected * 1e3:.0f} ms",
+                *facts(evidence, serving.DECODE_SEEN),
+            )
+        )
     confidence = min(0.95, confidence + 0.15 * bool(plateau) + 0.15 * (busy == busy) + 0.1 * slow)
     return Finding(
         headline="The engine's CPU side is the limit; the GPU waits for it.",
@@ -93,7 +110,9 @@ def _fixes(evidence: Evidence, busy: float, quota: bool, limit: float) -> tuple[
     worth = f"up to {1 / busy:.1f}x before the GPU is full" if 0 < busy < 1 else "until the GPU is full"
     found = []
     if quota:
-        found.append(Fix(f"Raise the container's CPU limit from {limit:.0f} cores (or remove it)", worth=worth, cost="a restart"))
+        found.append(
+            Fix(f"Raise the container's CPU limit from {limit:.0f} cores (or remove it)", worth=worth, cost="a restart")
+        )
     found += [
         Fix("More API server processes or tokeniser workers, or a second replica on the same GPU machine", worth=worth, cost="CPU cores"),
         Fix("Take per-token work off the host: penalties, logprobs, guided decoding, long stop lists", worth="its share of each iteration",

@@ -105,9 +105,18 @@ def _because(evidence: Evidence, counted: float, lost: float, ratio: float, paus
     if (kv := evidence.get(serving.KV_MAX)) and (share := evidence.get(serving.KV_FULL_SHARE)):
         found.append(Reason.of(f"KV use reaches {kv} and is full in {share} of the samples", kv, share))
     if lost >= LOST:
-        found.append(Reason.of(f"running falls by {lost:.0f} while waiting rises by as many", *facts(evidence, serving.RUNNING_LOST)))
+        found.append(
+            Reason.of(
+                f"running falls by {lost:.0f} while waiting rises by as many", *facts(evidence, serving.RUNNING_LOST)
+            )
+        )
     if ratio < THRASHING_RATIO:
-        found.append(Reason.of(f"tokens per running request fall to {ratio:.0%} once it is full", *facts(evidence, serving.FULL_RATE_RATIO)))
+        found.append(
+            Reason.of(
+                f"tokens per running request fall to {ratio:.0%} once it is full",
+                *facts(evidence, serving.FULL_RATE_RATIO),
+            )
+        )
     if paused > 0:
         found.append(Reason.of(f"{paused:.1f} requests are paused on average", *facts(evidence, serving.PAUSED)))
     if policy := evidence.get(serving.EVICTION):
@@ -124,7 +133,13 @@ def _fixes(evidence: Evidence) -> tuple[Fix, ...]:
     won = f"rate per request back up {1 / back:.1f}x" if 0 < back < 1 else "no more recomputation"
     policy = "GUARANTEED_NO_EVICT" if "MAX_UTIL" in evidence.text(serving.EVICTION) else ""
     first = (
-        (Fix(f"Switch the capacity policy to {policy}: admit only what can finish", worth=won, risk="requests wait longer at the door"),)
+        (
+            Fix(
+                f"Switch the capacity policy to {policy}: admit only what can finish",
+                worth=won,
+                risk="requests wait longer at the door",
+            ),
+        )
         if policy
         else ()
     )

@@ -31,7 +31,11 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, fitting, surest
 
-EXPLAINS = {Symptom.SERVING_COLLAPSE: 0.12, Symptom.HIGH_TTFT: 0.10, Symptom.SERVING_SLOW: 0.05}  # 2 of 19 public reports
+EXPLAINS = {
+    Symptom.SERVING_COLLAPSE: 0.12,
+    Symptom.HIGH_TTFT: 0.10,
+    Symptom.SERVING_SLOW: 0.05,
+}  # 2 of 19 public reports
 CLUES = (above(stated.KV_USE, 0.95, 3.0, 0.2, "the KV cache is full", "the KV cache has room"),)
 FULL = 0.9  # KV use beside a queue
 FEW = 3.0  # longest requests that fit at once: below this any mix of lengths queues
@@ -61,7 +65,9 @@ def _judge(evidence: Evidence) -> Finding | None:
         )
     ]
     if longest := evidence.get(serving.MAX_CONCURRENCY):
-        because.append(Reason.of(f"the engine itself counts room for {longest} requests of the longest length", longest))
+        because.append(
+            Reason.of(f"the engine itself counts room for {longest} requests of the longest length", longest)
+        )
     if aborted := evidence.get(serving.ABORTED):
         because.append(Reason.of(f"{aborted} requests were given up", aborted))
     return Finding(
@@ -90,6 +96,8 @@ def _fixes(evidence: Evidence) -> tuple[Fix, ...]:
         Fix("KV cache in FP8", worth=now, cost="a restart", risk="check accuracy on long contexts"),
         Fix("Weights in FP8 or 4 bit", worth=halved, risk="check accuracy"),
         Fix(length, worth="bounds what one request may hold"),
-        Fix("Higher TP: each card holds less of the weights", worth="KV grows by what each card gives back", cost="GPUs"),
+        Fix(
+            "Higher TP: each card holds less of the weights", worth="KV grows by what each card gives back", cost="GPUs"
+        ),
         Fix("More replicas", worth="in proportion", cost="GPUs; each repeats the weights"),
     )

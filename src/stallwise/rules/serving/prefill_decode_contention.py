@@ -44,7 +44,9 @@ def prefill_decode_contention(evidence: Evidence) -> Finding | None:
 
 def _judge(evidence: Evidence) -> Finding | None:
     value = evidence.value
-    stalls, ratio, share = (value(q) for q in (serving.PREFILL_STALLS, serving.PREFILL_STALL_RATIO, serving.PREFILL_STALL_SHARE))
+    stalls, ratio, share = (
+        value(q) for q in (serving.PREFILL_STALLS, serving.PREFILL_STALL_RATIO, serving.PREFILL_STALL_SHARE)
+    )
     slow, slow_s = value(serving.SLOW_TOKEN_SHARE, 0.0), value(serving.SLOW_TOKEN_TIME)
     full = value(serving.KV_FULL_SHARE, 0.0) > 0.1 or value(serving.PREEMPTED, 0.0) > 0
     tail, middle = value(serving.TPOT_TAIL), value(serving.TPOT)
@@ -65,7 +67,12 @@ def _judge(evidence: Evidence) -> Finding | None:
             f"in {stalls:.0f} samples prompts flow and generation falls to {ratio:.0%} of its usual rate, running unchanged",
             *facts(evidence, serving.PREFILL_STALLS, serving.PREFILL_STALL_RATIO)))  # fmt: skip
     if slow >= TAIL_SHARE:
-        because.append(Reason.of(f"{slow:.1%} of the tokens take {slow_s * 1e3:.0f} ms on average, over five medians", *facts(evidence, serving.SLOW_TOKEN_SHARE)))
+        because.append(
+            Reason.of(
+                f"{slow:.1%} of the tokens take {slow_s * 1e3:.0f} ms on average, over five medians",
+                *facts(evidence, serving.SLOW_TOKEN_SHARE),
+            )
+        )
     if kv := evidence.get(serving.KV_MAX):
         because.append(Reason.of(f"memory is not why: KV use peaks at {kv}", kv))
     return Finding(

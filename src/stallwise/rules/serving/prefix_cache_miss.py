@@ -85,7 +85,9 @@ def _fixes(shared: float, prompt: float, block: float, coarse: bool, disabled: b
     if coarse:
         found.append(Fix(f"A matching unit below {shared:.0f} tokens (block size, prefix-match unit, KV cache groups)", worth=saved, cost="a restart",
                          risk="hybrid models tie the block to their state size"))  # fmt: skip
-        found.append(Fix(f"Or a shared prefix of at least {block:.0f} tokens (examples, tools, instructions first)", worth=saved))
+        found.append(
+            Fix(f"Or a shared prefix of at least {block:.0f} tokens (examples, tools, instructions first)", worth=saved)
+        )
     found.append(Fix("Put what changes (date, user, session) after what repeats", worth="keeps the prefix identical"))
     found.append(Fix("Route requests with the same prefix to the same replica", worth="hits across replicas"))
     return tuple(found)

@@ -32,7 +32,14 @@ from stallwise.rules.serving._each_run import facts, surest
 EXPLAINS = {Symptom.HIGH_TTFT: 0.25, Symptom.SERVING_COLLAPSE: 0.15}
 CLUES = (
     above(stated.WAITING, 0, 2.5, 0.1, "requests wait", "nobody waits"),
-    grew(stated.TTFT, 4.0, 1.5, 0.5, "the first token waits many times longer under load", "the first token hardly waits longer"),
+    grew(
+        stated.TTFT,
+        4.0,
+        1.5,
+        0.5,
+        "the first token waits many times longer under load",
+        "the first token hardly waits longer",
+    ),
 )
 GROWING = 0.01  # requests a second: a queue that gains one in 100 s drains by itself in quiet minutes
 MOSTLY = 0.6  # of the samples with a queue
@@ -57,7 +64,9 @@ def _judge(evidence: Evidence) -> Finding | None:
     full = value(serving.KV_QUEUED, 0.0) >= FULL
     busy = value(serving.LONE_PREFILL_SHARE, 0.0) >= 0.3
     confidence = 0.4 if full or busy else 0.8 if behind > SHORT else 0.65
-    missing = f"{behind:.1f}x the load it can finish" if behind == behind else f"{growth:.2f} requests a second too many"
+    missing = (
+        f"{behind:.1f}x the load it can finish" if behind == behind else f"{growth:.2f} requests a second too many"
+    )
     return Finding(
         headline=f"The queue grows: the service gets {missing}.",
         confidence=confidence,
