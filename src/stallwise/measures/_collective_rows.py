@@ -32,6 +32,9 @@ class CollectiveRows:
     op: list[str]
     group: list[str]
     size_bytes: Floats
+    received_bytes: Floats  # what this rank got out of an exchange
+    split_spread: Floats  # largest over mean part that it sent; NaN where not told
+    peer: NDArray[np.int64]  # the other side of a hand-off, -1 where not told
     group_size: NDArray[np.int64]
     exposed: Floats  # seconds of it in which nothing else ran on the device
     step: NDArray[np.int64]
@@ -72,6 +75,9 @@ def collective_rows(timeline: Timeline) -> CollectiveRows | None:
         op=[d.op for d in described],
         group=group,
         size_bytes=np.array([d.size_bytes for d in described]),
+        received_bytes=np.array([d.received_bytes for d in described]),
+        split_spread=np.array([d.split_spread for d in described]),
+        peer=np.array([d.peer for d in described], np.int64),
         group_size=np.array([d.group_size for d in described], np.int64),
         exposed=np.maximum(end - start - other.within(start, end), 0.0),
         step=step,
@@ -89,6 +95,9 @@ class _Described:
     size_bytes: float
     group_size: int
     ranks: tuple[int, ...]
+    received_bytes: float
+    split_spread: float
+    peer: int
 
 
 def _launch_rows(view: TraceView, rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -119,7 +128,26 @@ def _described(timeline: Timeline, row: int, around: int) -> _Described:
     ranks = _ranks(detail)
     size = _size_bytes(detail, op) or _shape_bytes(shown) or _shape_bytes(detail)
     group = str(detail.get("Process Group Name") or "")
-    return _Described(op, group, size, int(_number(detail.get("Group size"))) or len(ranks), ranks)
+    received = _number(detail.get("Out msg nelems")) * element_bytes(str(detail.get("dtype", "")))
+    return _Described(
+        op, group, size, int(_number(detail.get("Group size"))) or len(ranks), ranks, received or size,
+        _uneven(detail.get("In split size")), _peer(detail, op),
+    )  # fmt: skip
+
+
+def _uneven(text: Any) -> float:
+    """How unevenly an exchange sends: the largest part over the mean."""
+    parts = _listed(text)
+    total = sum(parts)
+    return max(parts) * len(parts) / total if parts and total > 0 else float("nan")
+
+
+def _peer(detail: dict[str, Any], op: str) -> int:
+    for key in ("Dst Rank", "Src Rank") if op == "send" else ("Src Rank", "Dst Rank"):
+        value = detail.get(key)
+        if isinstance(value, int) and value >= 0:
+            return value
+    return -1
 
 
 def _size_bytes(detail: dict[str, Any], op: str) -> float:
@@ -145,13 +173,16 @@ def _number(value: Any) -> float:
 
 
 def _ranks(detail: dict[str, Any]) -> tuple[int, ...]:
-    text = detail.get("Process Group Ranks")
+    return tuple(_listed(detail.get("Process Group Ranks")))
+
+
+def _listed(text: Any) -> list[int]:
     if isinstance(text, str):
         try:
             text = json.loads(text)  # long lists are shortened with "..." and do not parse
         except ValueError:
-            return ()
-    return tuple(int(r) for r in text) if isinstance(text, list) and all(isinstance(r, int) for r in text) else ()
+            return []
+    return [int(r) for r in text] if isinstance(text, list) and all(isinstance(r, int) for r in text) else []
 
 
 def _groups(timeline: Timeline, rows: NDArray[np.intp], described: list[_Described]) -> list[str]:

@@ -40,6 +40,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     columns: dict[str, NDArray[np.generic]] = {
         "start_s": rows.start, "end_s": rows.end, "issued_s": rows.issued, "exposed_s": rows.exposed,
         "size_bytes": rows.size_bytes, "step": rows.step, "index": rows.index, "group_size": rows.group_size,
+        "received_bytes": rows.received_bytes, "split_spread": rows.split_spread, "peer": rows.peer,
         "op": np.array(rows.op), "group": np.array(rows.group),
         **{f"{kind}_s": booked[kind] for kind in (*KINDS, "stretch")}, "kernels": booked["kernels"],
     }  # fmt: skip

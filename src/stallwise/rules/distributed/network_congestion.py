@@ -1,0 +1,116 @@
+"""The links are shared, and at times another's traffic leaves too little.
+
+## What it means
+The same transfer between the same places is fast at one moment and slow at another, while nothing on the GPUs changed.
+Other traffic (a neighbour's job, storage, a saturated uplink) takes the rest.
+
+## Why it costs
+Collectives run at the rate of the slowest link they cross, so one congested uplink slows every rank.
+
+## What else looks so
+A fallback to plain sockets or a broken link is slow all the time. A late rank makes collectives long without the
+network having any part in it. A throttled GPU slows kernels, not transfers.
+
+## Fix
+Find who else uses the links then (switch counters, the scheduler), place the job under one leaf, give training its own
+network or class of traffic, spread flows over all rails.
+
+## How the gain is found
+The rate when alone against the rate now; for collectives the quick tenth against the slow tenth of equal ones.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES, TOPOLOGY
+from stallwise.evidence.catalog import distributed as q
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+FELL = 0.6  # of the earlier rate; repeated measurements of a quiet link agree within 10%
+TOGETHER = 0.8  # own and neighbour's rate over the link's earlier rate: the link is full
+VARIES = 2.0  # slow tenth over quick tenth of equal collectives
+EXPLAINS = {
+    Symptom.SLOW_COLLECTIVE: 0.12,  # shared clusters name it about as often as a fallback
+    Symptom.SUDDEN_SLOWDOWN: 0.06,
+    Symptom.PERIODIC_STALL: 0.05,
+    Symptom.SLOW_SCALING: 0.05,
+}
+CLUES = (
+    Clue(
+        (q.LINK_RATE_BEFORE, q.LINK_RATE_NOW),
+        lambda e: e.value(q.LINK_RATE_NOW) < FELL * e.value(q.LINK_RATE_BEFORE),
+        10.0,
+        0.2,
+        "the same link gives less than before",
+        "the link gives what it gave before",
+    ),
+    Clue(
+        (q.NEIGHBOUR_RATE,),
+        lambda e: True,
+        4.0,
+        1.0,
+        "another job draws on the same link at that moment",
+    ),
+)
+
+
+@rule()
+def network_congestion(evidence: Evidence) -> Finding | None:
+    """A link that fell while a neighbour drew on it, or equal collectives that vary with time."""
+    return _measured_link(evidence) or _varying_collectives(evidence)
+
+
+def _measured_link(evidence: Evidence) -> Finding | None:
+    before, now = evidence.get(q.LINK_RATE_BEFORE), evidence.get(q.LINK_RATE_NOW)
+    if not (before and now) or now.number > FELL * before.number:
+        return None
+    beside = evidence.get(q.NEIGHBOUR_RATE)
+    full = beside is not None and now.number + beside.number > TOGETHER * before.number
+    because = [Reason.of(f"the same link gave {before} and now gives {now}", before, now)]
+    if beside is not None:
+        because.append(Reason.of(f"at that moment another client draws {beside} from it", beside))
+    return Finding(
+        headline=f"The network is shared: the link fell from {before} to {now} while others used it."
+        if full
+        else f"The link fell from {before} to {now}.",
+        confidence=0.93 if full else 0.6,
+        because=tuple(because),
+        fixes=_fixes(f"{before.number / now.number:.1f}x on that link"),
+        avoid="Tuning the job: the same job was fast on the same link before.",
+        next=(NCCL_TESTS, TOPOLOGY),
+        explains=("exposed-communication",),
+    )
+
+
+def _varying_collectives(evidence: Evidence) -> Finding | None:
+    spreads = [f for f in evidence.all(q.BANDWIDTH_SPREAD) if f.number >= VARIES]
+    moving = evidence.get(q.MOVING_BYTES)
+    if not spreads or moving is None or moving.number <= 0:
+        return None
+    worst = max(spreads, key=lambda f: f.number)
+    gain = Gain(0.1 * moving.number, (1 - 1 / worst.number) * moving.number, "all at the rate of the quick tenth")
+    return Finding(
+        headline=f"Equal collectives take up to {worst} as long at some times as at others.",
+        confidence=0.55,
+        because=(
+            Reason.of(f"waiting for ranks removed, equal collectives vary by {worst} ({worst.samples} of them)", worst),
+        ),
+        account=Account.COMMUNICATION,
+        gain=gain,
+        against=(Reason("compute kernels that share SMs or memory with the collective slow it too"),),
+        fixes=_fixes("the slow ones at the rate of the quick ones"),
+        avoid="Blaming a rank: all arrive in time.",
+        next=(NCCL_TESTS, RANK_TRACES),
+    )
+
+
+def _fixes(worth: str) -> tuple[Fix, ...]:
+    return (
+        Fix("Find who else uses the link then: switch port counters, the scheduler's placement", worth=worth, cost="minutes"),
+        Fix("Place the job under one leaf or rail group; keep other traffic off the training network", worth=worth, cost="a placement rule"),
+        Fix("Spread flows over rails and paths (adaptive routing, more queue pairs)", cost="fabric settings"),
+    )  # fmt: skip
