@@ -78,7 +78,7 @@ def examine(evidence: Evidence) -> Diagnosis:
 def _asks(told: tuple[NextStep, ...], said: tuple[Finding, ...]) -> tuple[NextStep, ...]:
     """What tells most first; then what the first suspect itself would like to see."""
     known = {step.capture for step in told}
-    first = said[0] if (said and said[0].confidence < CLEAR) or (said and not told) else None
+    first = said[0] if said and (said[0].confidence < CLEAR or len(told) < FEWEST_ASKED) else None
     own = [NextStep(c, (first.cause,)) for c in first.next if c not in known] if first else []
     return (*told, *own)[:MOST_ASKED]
 

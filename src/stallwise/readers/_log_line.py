@@ -128,6 +128,8 @@ def _meaning(key: str, unit: str) -> Meaning | None:
     if is_step(key):
         return None
     found = meaning_of(key, unit)
+    if found is None and bracket:  # "throughput per GPU (TFLOP/s/GPU)": the unit says what is meant
+        found = meaning_of(bracket[1])
     while found is None and " " in key:  # words of the sentence before the key
         key = key.split(" ", 1)[1]
         found = None if is_step(key) else meaning_of(key, unit)
