@@ -20,23 +20,24 @@ from stallwise.units import Unit, example, parse
 BEFORE = "before"
 _YES, _NO = {"yes", "true", "on", "y", "1", "t"}, {"no", "false", "off", "n", "0", "f", "none"}
 _BEFORE_WORDS = {"before", "good", "baseline", "was"}
-# Names that beat others when a short word fits several: what people state about a run before counters of one kernel.
-_FIRST = ("run.", "")
 
 
 @cache
 def _words() -> dict[str, Quantity]:
-    """Every spelling of every quantity, plain; a quantity's own name beats another's alias."""
+    """Every spelling of every quantity, plain. What people say of a run beats counters of one kernel or trace."""
+    said = [q for q in quantities().values() if q.name.startswith("run.") or "." not in q.name]
+    counted = [q for q in quantities().values() if q not in said]
     found: dict[str, Quantity] = {}
-    catalogue = sorted(quantities().values(), key=lambda q: (not q.name.startswith("run."), "." in q.name, q.name))
-    for quantity in catalogue:
-        found.setdefault(_plain(quantity.name), quantity)
-    for quantity in catalogue:
-        for alias in quantity.aliases:
-            found.setdefault(_plain(alias), quantity)
-    for quantity in catalogue:  # "step_time" for "run.step_time"
-        if "." in quantity.name:
-            found.setdefault(_plain(quantity.name.split(".", 1)[1]), quantity)
+    for group in (said, counted):
+        for quantity in group:
+            if "." not in quantity.name:
+                found.setdefault(_plain(quantity.name), quantity)
+        for quantity in group:
+            for alias in quantity.aliases:
+                found.setdefault(_plain(alias), quantity)
+        for quantity in group:  # "run.step_time" also as run_step_time and, where free, as step_time
+            found.setdefault(_plain(quantity.name), quantity)
+            found.setdefault(_plain(quantity.name.split(".", 1)[-1]), quantity)
     return found
 
 
@@ -46,7 +47,7 @@ def _plain(word: str) -> str:
 
 def find(word: str) -> Quantity | None:
     """The quantity that this word means, or None."""
-    return _words().get(_plain(word))
+    return quantities().get(word) or _words().get(_plain(word))
 
 
 def suggestions(word: str) -> list[str]:
