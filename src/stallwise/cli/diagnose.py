@@ -27,6 +27,9 @@ FORMATS = {".json": "json", ".md": "markdown", ".txt": "text"}
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write a report; the extension picks the format.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", help="Where many files are read.")
 @click.option("--workers", type=click.IntRange(1), help="Processes to read with; default: all cores.")
+@click.option(
+    "--for", "live", default="0s", metavar="TIME", help="Read live addresses (http://HOST:PORT/metrics) this long: 30s."
+)
 @click.option("--no-cache", is_flag=True, help="Read anew, even what was read before.")
 def command(
     paths: tuple[str, ...],
@@ -35,17 +38,21 @@ def command(
     output: str | None,
     engine: str,
     workers: int | None,
+    live: str,
     no_cache: bool,
 ) -> None:
     """Read any mix of artifacts (files, folders, globs, '-') and name the stage that stalls."""
     from stallwise.doctor.examine import diagnose
     from stallwise.doctor.stating import split_words
     from stallwise.render.json import to_dict
+    from stallwise.units import Unit, parse
 
     places, words = split_words(paths, facts)
     if not places and not words:
         raise click.UsageError("give a file, a folder, or --fact WORD=VALUE")
-    diagnosis = diagnose(*places, facts=words, engine=engine, workers=workers, cache=not no_cache)
+    diagnosis = diagnose(
+        *places, facts=words, engine=engine, workers=workers, cache=not no_cache, live_s=parse(live, Unit.SECOND)
+    )
     if as_json:
         click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
         return

@@ -30,10 +30,15 @@ WORTH_A_LOOK = 0.1  # suspects below this are listed, not argued
 
 
 def diagnose(
-    *paths: str, facts: Sequence[str] = (), engine: str = "local", workers: int | None = None, cache: bool = True
+    *paths: str,
+    facts: Sequence[str] = (),
+    engine: str = "local",
+    workers: int | None = None,
+    cache: bool = True,
+    live_s: float = 0.0,
 ) -> Diagnosis:
     """Reads the artifacts, hears what is stated ("mfu=0.22"), and says what stalls."""
-    evidence = gather(paths, engine=engine, workers=workers, cache=cache) if paths else Evidence()
+    evidence = gather(paths, engine=engine, workers=workers, cache=cache, live_s=live_s) if paths else Evidence()
     state(evidence, facts)
     return examine(evidence)
 

@@ -21,11 +21,11 @@ _URL = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _DIGITS = re.compile(r"(\d+)")
 
 
-def find(paths: Iterable[str]) -> tuple[list[Artifact], list[StallwiseError]]:
+def find(paths: Iterable[str], live_s: float = 0.0) -> tuple[list[Artifact], list[StallwiseError]]:
     """Every artifact once, in an order that does not depend on how it was asked for, and what could not be opened."""
     found: dict[str, Artifact] = {}
     for given in paths:
-        for artifact in _given(given):
+        for artifact in _given(given, live_s):
             found.setdefault(artifact.name, artifact)
     artifacts: list[Artifact] = []
     problems: list[StallwiseError] = []
@@ -42,11 +42,11 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in _DIGITS.split(name))
 
 
-def _given(given: str) -> list[Artifact]:
+def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
     if given == "-":
         return [Artifact("stdin", content=sys.stdin.buffer.read())]
     if given.startswith(("http://", "https://")):
-        return [_page(given)]
+        return [_page(given, live_s)]
     if _URL.match(given):
         return _remote(given)
     path = Path(given)
@@ -68,18 +68,11 @@ def _given(given: str) -> list[Artifact]:
     return [Artifact(m, Path(m)) for m in matches]
 
 
-def _page(url: str) -> Artifact:
-    """One document over HTTP, such as an engine's /metrics."""
-    from urllib.error import URLError
-    from urllib.request import urlopen
+def _page(url: str, live_s: float) -> Artifact:
+    """One document over HTTP, such as an engine's /metrics; for a while where asked."""
+    from stallwise.doctor.scraping import fetch_page, scrape_for
 
-    try:
-        with urlopen(url, timeout=HTTP_TIMEOUT_S) as answer:
-            return Artifact(url, content=answer.read(MAX_MEMBER_BYTES))
-    except (URLError, OSError, ValueError) as error:
-        raise UnreadableInput(
-            f"cannot reach {url}: {getattr(error, 'reason', error)}", hint="check the address and that the server is up"
-        ) from error
+    return scrape_for(url, live_s) if live_s > 0 else Artifact(url, content=fetch_page(url, HTTP_TIMEOUT_S))
 
 
 def _remote(given: str) -> list[Artifact]:

@@ -35,9 +35,10 @@ def gather(
     engine: str = "local",
     workers: int | None = None,
     cache: bool = True,
+    live_s: float = 0.0,
 ) -> Evidence:
     """Reads everything that can be read; complains only when nothing can."""
-    artifacts, problems = find(paths)
+    artifacts, problems = find(paths, live_s)
     plan = ReadingPlan(keep_timelines=keep_timelines, cache=cache)
     read = _engine(engine, workers).readings(artifacts, plan)
     readings = told_apart(list(shown(read, len(artifacts), "reading")))

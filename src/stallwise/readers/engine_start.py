@@ -37,7 +37,8 @@ _FLAGS: tuple[tuple[re.Pattern[str], Quantity, bool], ...] = (
      serving.CHUNKED_PREFILL, True),
     (re.compile(r"chunked[-_]prefill(?:[-_]enabled)?['\"]?\s*[:=]\s*False|--no-enable-chunked-prefill|chunked_prefill_size=-1"),
      serving.CHUNKED_PREFILL, False),
-    (re.compile(r"enforce[-_]eager['\"]?\s*[:=]\s*True|--enforce-eager|--disable-cuda-graph|disable_cuda_graph=True"), serving.EAGER, True),
+    (re.compile(r"enforce[-_]eager['\"]?\s*[:=]\s*True|--enforce-eager|--disable-cuda-graph|disable_cuda_graph=True"),
+     serving.EAGER, True),
 )  # fmt: skip
 _N = r"([\d,]+(?:\.\d+)?)"
 _LINES: tuple[tuple[re.Pattern[str], Quantity], ...] = (
