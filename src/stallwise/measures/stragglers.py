@@ -12,7 +12,7 @@ from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source, Table
 from stallwise.evidence.quantity import Quantity
-from stallwise.measures._late_ranks import NOISE_IN_ERRORS, Late, latest_set, waits
+from stallwise.measures._late_ranks import NOISE_IN_ERRORS, Late, even_gain, latest_set, waits
 from stallwise.measures._late_reason import reason
 from stallwise.measures.clocks import TABLE as MATCHED
 from stallwise.measures.collectives import KERNEL_TABLE
@@ -66,6 +66,7 @@ def _judge(evidence: Evidence, table: Table) -> Iterator[Item]:
     cost = late.cost_s / steps
     yield fact(q.STRAGGLER, _words(ranks, np.array(meta["hosts"])[linked], late.members), len(ranks), scope)
     yield fact(q.STRAGGLER_COST, cost, count, low=max(cost - doubt, 0.0), high=cost + doubt)
+    yield fact(q.EVEN_GAIN, float(even_gain(arrival, exposed, error_s).sum()) / steps, count)
     yield fact(q.STRAGGLER_EXPLAINS, late.explains, count)
     yield from _when(fact, late, step, step_s, error_s)
     yield fact(q.CRITICAL_RANK_SHARE, _share_of_path(arrival, end, late.members), count)

@@ -59,6 +59,7 @@ UNSEEN_WAIT = _of_ranks("comm.unseen_wait", _S, "waiting a step for a rank whose
 # Stragglers
 STRAGGLER = _of_ranks("straggler.rank", _T, "the ranks that arrive late", "late_rank")
 STRAGGLER_COST = _of_ranks("straggler.cost", _S, "what they cost the job a step, by replay without their delay")
+EVEN_GAIN = _of_ranks("straggler.even_gain", _S, "what a step would save if all ranks came with the middle one")
 STRAGGLER_EXPLAINS = _of_ranks("straggler.share_of_waiting", _P, "share of all waiting for peers that they cause")
 STRAGGLER_OFTEN = _of_ranks("straggler.often", _P, "share of steps in which they are late")
 STRAGGLER_SINCE = _of_ranks("straggler.since", _N, "the first step from which they are late most of the time")

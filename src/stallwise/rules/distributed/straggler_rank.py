@@ -76,7 +76,9 @@ def straggler_rank(evidence: Evidence) -> Finding | None:
     headline = f"All ranks wait for {name}: {cost} of every {step}."
     fixes = tuple(_FIXES.get(cause, ()) if known else ())
     unknown = "" if known else " What holds it up is not proven: no single kind of work explains 80% of the delay."
-    gain = Gain(low, max(cost.high or 0.0, cost.number), "the job replayed without this delay")
+    top = max(cost.high or 0.0, evidence.value(q.EVEN_GAIN, 0.0))
+    basis = "the job replayed without this delay"
+    gain = Gain(low, top, basis + ("; at most: all ranks come with the middle one" if top > 1.2 * cost.number else ""))
     return Finding(
         headline=headline,
         confidence=_confidence(evidence, cost.number / step.number),
