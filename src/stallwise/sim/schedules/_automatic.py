@@ -11,9 +11,9 @@ from stallwise.sim.program import Op, Program, linear, one_each
 from stallwise.sim.schedules._greedy import greedy_orders
 from stallwise.sim.schedules._split import split_order
 
-PATIENCES = (0.05, 0.1, 0.2, 0.3, 0.45)
+PATIENCES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
 ROUNDS = 3  # microbatches per device that show which settings suit; the best few are then tried in full
-FINALISTS = 2
+FINALISTS = 3
 
 
 @lru_cache(maxsize=64)  # a search over hundreds of microbatches takes a second, and callers ask again
