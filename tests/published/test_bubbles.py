@@ -22,7 +22,7 @@ def test_published_rates_are_met_within_half_a_point() -> None:
 
 def test_every_row_of_the_table_is_within_a_point_and_a_half() -> None:
     every = read_rows(shared("data", "published", "pipeline_bubbles.csv"))
-    # The automatic schedules of 32 stages take most of the time; bench/ and `plan validate` run them.
+    # The automatic schedules of 32 stages take most of the time; `plan validate` runs them too.
     rows = [row for row in every if int(row["stages_p"]) <= 16 or not row["schedule"].endswith("p")]
     figures = summary("bubbles", len(rows), bubbles.validate(rows, 0))
     assert figures["predicted"] == len(rows)
