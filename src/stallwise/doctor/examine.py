@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import SOMETHING_ELSE, differential
 from stallwise.doctor.gather import gather
+from stallwise.doctor.health import HEALTHY, health
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.next_step import next_steps
 from stallwise.doctor.rank import SURE_ENOUGH, rank
@@ -22,7 +23,6 @@ from stallwise.findings.rule import Rule
 from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules
 
-HEALTHY = "none"
 CLEAR = 0.8  # a finding this sure needs no list of suspects beside it
 MOST_ASKED = 5
 FEWEST_ASKED = 2  # one artifact may be impossible to get
@@ -62,6 +62,9 @@ def examine(evidence: Evidence) -> Diagnosis:
     # Kernels are ordered by their own seconds, which no probability may overturn.
     ranked = tuple(dict.fromkeys(f.cause for f in seen)) if spoken else _order(seen, suspects, hypotheses, ledger)
     healthy = not heard and not any(f.confidence >= SURE_ENOUGH and not f.optional for f in (*seen, *suspects))
+    if healthy:
+        hypotheses = health(hypotheses, rules, evidence)
+        ranked = tuple(c for c in ranked if c != HEALTHY)
     order = {cause: place for place, cause in enumerate(ranked)}
     said = sorted((*seen, *suspects), key=lambda f: order.get(f.cause, len(order)))
     return Diagnosis(

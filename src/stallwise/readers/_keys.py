@@ -133,8 +133,10 @@ _RATES: list[tuple[Quantity, _Test]] = [
     (run.SAMPLES_PER_S, lambda b, j: bool(b & {"samples", "sample", "images", "imgs", "examples", "sequences", "seqs"})
      and bool(b & _RATE_WORDS)),
 ]  # fmt: skip
+_NOT_IN_USE = {"util", "utilization", "pct", "percent", "clock", "time", "max", "total", "limit", "free", "errors"}
 _MEMORY: list[tuple[Quantity, _Test]] = [
     (run.ALLOC_RETRIES, lambda b, j: bool(b & {"retries", "retry"}) and any("alloc" in w for w in b)),
+    (run.GPU_MEMORY, lambda b, j: bool(b & {"gpu", "cuda", "vram"}) and bool(b & {"mem", "memory", "vram"}) and not b & _NOT_IN_USE),
     (run.HOST_MEMORY, lambda b, j: bool(b & {"rss", "ram"}) or (bool(b & {"host", "system", "cpu", "process", "sys"})
      and bool(b & {"mem", "memory", "used", "use", "usage"}) and not b & {"util", "pct", "percent"})),
     (run.GPU_MEMORY, lambda b, j: bool(b & {"mem", "memory", "vram", "gpumem"}) and not b & {

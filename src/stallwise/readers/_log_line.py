@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from stallwise.evidence.catalog import run
 from stallwise.readers._keys import Meaning, is_step, meaning_of
 
 _NUMBER = r"[-+]?(?:nan|inf|\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?)"
@@ -38,6 +39,9 @@ _RETRIES = re.compile(r"(\d+) CUDA memory allocation retries")
 _CLOCK = re.compile(r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T])?\b(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?\b")
 _RANK = re.compile(r"\[?rank[ _]?(\d+)\]?", re.IGNORECASE)
 _STEP_TIME = "step_time"
+_PLAIN_LOSS = re.compile(
+    r"(?:^|[ /_.])(?:total|train|lm|training|reduced_train)?[ /_]?loss(?:/train/total)?$", re.IGNORECASE
+)
 
 
 @dataclass(slots=True)
@@ -54,11 +58,18 @@ def parse_line(text: str) -> Line:
     """Reads what it can; an empty Line for prose."""
     line = Line(step=_step(text), clock_s=clock_of(text), rank=_rank(text))
     spans: list[tuple[int, int]] = []
+    plain_loss = False
     for match in _PAIR.finditer(text):
-        meaning = _meaning(match[1], match[3] or "")
-        if meaning is not None:
-            line.values.append((meaning, _number(match[2])))
-            spans.append(match.span())
+        meaning = _meaning(_bare_key(match[1]), match[3] or "")
+        if meaning is None:
+            continue
+        spans.append(match.span())
+        if meaning.quantity is run.LOSS:  # of several losses the plain or total one counts, not its parts
+            plain = _PLAIN_LOSS.search(match[1]) is not None
+            if plain and not plain_loss:
+                line.values = [(m, v) for m, v in line.values if m.quantity is not run.LOSS]
+            plain_loss = plain_loss or plain
+        line.values.append((meaning, _number(match[2])))
     for match in _BARE.finditer(text):
         if any(a <= match.start() < b for a, b in spans):
             continue

@@ -41,7 +41,8 @@ class StepValues:
         if meaning.quantity.unit is Unit.SHARE and meaning.scale == 1.0 and number > 1.5:
             number /= 100.0  # "mfu: 41.2" without its percent sign
         if meaning.quantity.unit is Unit.BYTE and meaning.scale == 1.0 and 0 < number < 1e5:
-            number *= 2.0**30  # nobody logs a few bytes; a bare "memory 61.2" is GiB
+            # Nobody logs a few bytes: a bare "memory 61.2" is GiB, a bare "memory 5300" is MiB.
+            number *= 2.0**30 if number < 1000 else 2.0**20
         self._points[meaning.quantity, scope].setdefault(x, (number, line))
 
     def items(self) -> Iterator[Item]:

@@ -28,6 +28,8 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False) -> str:
         lines += _proof(finding, paint)
     lines += _others(diagnosis, run, paint)
     lines += _table_of_hypotheses(diagnosis)
+    if not diagnosis.ledger:  # with a ledger the answer is measured and needs no questions
+        lines += _rows("asked first", list(diagnosis.tree))
     if diagnosis.contradictions:
         lines += _rows("cannot be true", [r.text for r in diagnosis.contradictions])
     lines += _rows("next", [f"{n.capture.artifact}: {n.capture.command}" for n in diagnosis.next[:2]])
@@ -37,6 +39,8 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False) -> str:
 
 def _verdict(diagnosis: Diagnosis, run: list[Finding], paint: _Paint, width: int) -> list[str]:
     first = run[0] if run else None
+    if first is None and not diagnosis.healthy:
+        return [paint.bad("Something is wrong, and nothing here says what.")]
     if diagnosis.healthy or first is None:
         lines = [paint.good("Healthy: nothing worth fixing was found.")]
         for finding in run[:3]:
