@@ -1,65 +1,79 @@
-"""The autotuner tried too few configurations to find a good one.
+"""The autotuner chose among too few configurations.
 
 ## What it means
-A tuned kernel is only as good as the list it was tuned over. With two or three tile shapes, shallow stages or one number of
-warps, the best of the list may be far from the best there is.
+A tuned kernel is as good as the best entry of its list. With a handful of entries, or with an axis (stages, warps, a tile
+dimension) at one value only, the good ones are likely missing.
 
 ## Why it costs
-Tile shape, pipeline depth and warps decide whether tensor instructions are fed. A wrong choice costs a factor of two and
-more on the same code.
+Between a poor and a good configuration of one kernel lies a factor of two to five.
 
 ## What else looks so
-A kernel whose best configuration, after a wide search, still loses to the library: then the fusion itself does not pay.
-A kernel that spills in every configuration: then registers are the limit.
+A kernel whose best configuration in a wide sweep still loses to the library is limited by its design, not by the list.
 
 ## Fix
-Search wider: larger and smaller tiles, BLOCK_K of 64 and 128, three to five stages, four and eight warps. Look where the
-best one lies: at the edge of what was tried, the search must go on.
+Sweep every axis at three values or more and prune what does not fit in shared memory or registers; extend the axes whose best
+value lies at the end of what was tried.
 
 ## How the gain is found
-A wide search's best time where one was run; otherwise the library's time is the bound, since tuned tiles reach it.
+The spread between configurations of that kernel, or the distance to the library path.
 """
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import NCU
-from stallwise.evidence.catalog import stated, tuning
+from stallwise.evidence.catalog import autotune as a
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.evidence.fact import Fact
+from stallwise.evidence.quantity import Quantity
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 
-FEW = 8  # configurations; tutorials of matrix products start from about this many
-FLAT = 1.1  # slowest over fastest: when all configurations are alike, more of them will not help
+FEW = 8  # configurations
+NARROW = 3  # axes varied: tiles, stages and warps at least
 
 
-@rule(tuning.TIMED_CONFIGS, per="kernel")
+@rule(a.CONFIGS)
 def autotune_space_too_small(evidence: Evidence) -> Finding | None:
-    """Judges the log of one kernel's tuning."""
-    count, edge, spread = (evidence.get(q) for q in (tuning.TIMED_CONFIGS, tuning.BEST_AT_EDGE, tuning.SPREAD))
-    wide = evidence.get(stated.WIDE_SEARCH_SPEEDUP)
-    if count is None or count.number >= FEW or (wide is not None and wide.number <= 1.0):
+    """Judges the list of configurations."""
+    configs, axes = evidence.value(a.CONFIGS), evidence.value(a.AXES_VARIED, 0.0)
+    fixed, edges = evidence.text(a.AXES_FIXED), evidence.text(a.EDGES)
+    if evidence.value(stated.WIDE_SEARCH_SPEEDUP, 2.0) <= 1.0:
+        return None  # a wide search was made and lost: the list is not the reason
+    few = configs < FEW or axes < NARROW
+    at_edge = len([e for e in edges.split(", ") if e]) >= 2
+    if not few and not at_edge:
         return None
-    at_edge = edge is not None and bool(edge.value)
-    if spread is not None and count.number > 2 and spread.number < FLAT and not at_edge:
-        return None
-    reasons = [Reason.of(f"only {count} configurations were timed", count)]
-    if at_edge and edge is not None:
-        reasons.append(Reason.of(f"the best one is the largest tried in {edge}: nothing beyond was looked at", edge))
-    if wide is not None:
-        reasons.append(Reason.of(f"a wide search reaches {wide} of the library path", wide))
-    confidence = 0.9 if wide is not None else 0.6 if at_edge else 0.5
+    because = [
+        Reason.of(f"{configs:.0f} configurations over {axes:.0f} axes", *_facts(evidence, a.CONFIGS, a.AXES_VARIED))
+    ]
+    if fixed:
+        because.append(Reason.of(f"one value only for {fixed}", *_facts(evidence, a.AXES_FIXED)))
+    if edges:
+        because.append(
+            Reason.of(f"the best values lie at the end of what was tried: {edges}", *_facts(evidence, a.EDGES))
+        )
+    spilling = evidence.value(a.SPILLING, 0.0)
+    if spilling >= 0.5:
+        because.append(
+            Reason.of(f"{spilling:.0%} of the configurations spill registers", *_facts(evidence, a.SPILLING))
+        )
+    best, library = evidence.value(a.BEST), evidence.value(a.LIBRARY)
+    gain = Gain(0.0, best - library, "down to the library path at best") if best > library else None
+    if gain is None and best == best:
+        gain = Gain(0.0, best * 0.5, "configurations of one kernel often differ by 2x and more")
     return Finding(
-        headline=f"The autotuner timed {count} configurations: too few to know the best.",
-        confidence=confidence,
-        because=tuple(reasons),
+        headline=f"the autotuner chose among {configs:.0f} configurations" + (f"; {fixed} never varied" if fixed and few else ""),
+        confidence=0.85 if few and configs < FEW else 0.7 if few else 0.45,
+        because=tuple(because),
+        gain=gain,
         fixes=(
-            Fix(
-                "Widen the search: BLOCK_M and N in {64, 128, 256}, BLOCK_K in {64, 128}, 3 to 5 stages, 4 or 8 warps",
-                worth=f"the slowest and fastest tried already differ by {spread}" if spread else "often 1.5x and more",
-                cost="minutes of tuning a shape",
-                risk="tuned for one card and shape",
-            ),
+            Fix("sweep tiles, stages and warps at three values each, pruned by shared memory and registers", cost="minutes"),
+            *((Fix(f"extend the axes at their edge: {edges}", cost="a few more runs"),) if edges else ()),
         ),
-        avoid="Blaming the compiler before the list of configurations is wide.",
-        next=(tuning.AUTOTUNE_LOG, NCU),
-    )
+        avoid="Do not tune by rules of thumb for one axis: measure which axis matters.",
+        next=(a.SWEEP,),
+    )  # fmt: skip
+
+
+def _facts(evidence: Evidence, *quantities: Quantity) -> list[Fact]:
+    return [f for q in quantities if (f := evidence.get(q)) is not None]

@@ -1,33 +1,38 @@
-"""A fused custom kernel loses to the library path it replaced.
+"""A fused kernel of one's own is slower than the library path it replaced.
 
 ## What it means
-A cheap operation was fused into a matrix product to save a round trip through memory, but the product itself now runs in a
-custom kernel that is slower than the library's.
+Fusing saves the traffic of an intermediate, but the product inside the fused kernel runs below the library's rate. For a
+large product the saved bytes are a few per cent of its time; the lost rate is far more.
 
 ## Why it costs
-The cheap operation is a few percent of the unfused time; the product is the rest. Losing a tenth of the product's rate costs
-more than the whole cheap operation.
+The time lost in the product exceeds what fusion can save at best, whatever the configuration.
 
 ## What else looks so
-A custom kernel that was tuned over too few configurations: with better tiles it may still win.
+A search over too few configurations can miss a good one: with a wide sweep whose best still loses, that is ruled out. For
+small or memory-bound products fusion does pay.
 
 ## Fix
-Go back to the library's product and fuse on its terms: an epilogue or prologue of CUTLASS or cuBLASLt, or torch.compile's
-pointwise fusion around it. Fuse the cheap operation where its output feeds several products.
+Keep the library product and fuse the cheap operation elsewhere: into its producer, the epilogue the library offers, or leave it
+to the compiler.
 
 ## How the gain is found
-One over the measured speed-up: the time of the unfused path is known.
+Best fused time against the library path; the most that fusing could save is the intermediate's bytes over the bandwidth.
 """
 
 from __future__ import annotations
 
 from stallwise.evidence.capture import NCU, TORCH_TRACE
+from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import above, below
-from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
+from stallwise.units import Unit, show
+
+LOSES = 1.05  # times the library path: more than the noise of timing
+WIDE = 24  # timed configurations over at least three axes
 
 SMALL_PART = 0.1  # of the unfused time: fusing it away wins at most this
 
@@ -42,9 +47,41 @@ CLUES = (
 )  # fmt: skip
 
 
-@rule(stated.CUSTOM_SPEEDUP, stated.WIDE_SEARCH_SPEEDUP)
+@rule()
 def fusion_not_worth_it(evidence: Evidence) -> Finding | None:
-    """Fires when the best of a wide search still loses."""
+    """Judges a sweep against the library path, or what was stated of one."""
+    best, library = evidence.value(a.BEST), evidence.value(a.LIBRARY)
+    if best != best or library != library:
+        return _stated(evidence)
+    if best < LOSES * library:
+        return None
+    timed, axes = evidence.value(a.TIMED, 0.0), evidence.value(a.AXES_VARIED, 0.0)
+    wide = timed >= WIDE and axes >= 3
+    limit = evidence.get(a.FUSION_LIMIT)
+    small = limit is not None and limit.number < 0.2 * library
+    lost = best - library
+    return Finding(
+        headline=f"no configuration wins: the best of {timed:.0f} takes {show(best, Unit.SECOND)}, the library path "
+        f"{show(library, Unit.SECOND)}",
+        confidence=0.93 if wide and (small or limit is None) else 0.8 if wide else 0.55,
+        because=_because(evidence, best, library, wide),
+        gain=Gain(0.9 * lost, lost, "best fused time less the library path"),
+        fixes=(
+            Fix("use the library path", gain=Gain(0.9 * lost, lost, "measured"), cost="delete the kernel"),
+            Fix(
+                "fuse the cheap operation into its producer or the library's epilogue", worth=_worth(evidence, library)
+            ),
+        ),
+        avoid="Do not widen the search: the product inside cannot reach the library's rate."
+        if wide
+        else "Do not conclude from a narrow search.",
+        explains=("autotune-space-too-small",) if wide else (),
+        summary=_summary(evidence, library),
+    )
+
+
+def _stated(evidence: Evidence) -> Finding | None:
+    """The same from what people say: the best of a wide search still loses."""
     speed, wide, cheap = (
         evidence.get(q) for q in (stated.CUSTOM_SPEEDUP, stated.WIDE_SEARCH_SPEEDUP, stated.CHEAP_OP_SHARE)
     )
@@ -60,17 +97,52 @@ def fusion_not_worth_it(evidence: Evidence) -> Finding | None:
             )
         )
     return Finding(
-        headline="The fusion does not pay: its matrix product is slower than the library's.",
+        headline="the fusion does not pay: its matrix product is slower than the library's",
         confidence=0.88 if small else 0.8,
         because=tuple(reasons),
         fixes=(
-            Fix("Return to the library's product and fuse around it (torch.compile, cuBLASLt epilogues)",
+            Fix("return to the library's product and fuse around it (torch.compile, cuBLASLt epilogues)",
                 worth=f"{1 / wide.number:.2f}x over the best custom configuration", cost="none", risk="none"),
-            Fix("Fuse the cheap operation where its output feeds several products, such as Q, K and V",
+            Fix("fuse the cheap operation where its output feeds several products, such as Q, K and V",
                 worth="the saved round trip, once for three products", cost="a kernel", risk="the same trap"),
-            Fix("CUTLASS prologue or epilogue fusion, if the round trip matters", worth="the library's rate plus the saved traffic",
-                cost="C++ templates", risk="build and maintenance"),
+            Fix("CUTLASS prologue or epilogue fusion, if the round trip matters",
+                worth="the library's rate plus the saved traffic", cost="C++ templates", risk="build and maintenance"),
         ),
-        avoid="More tuning of the same kernel: the search was wide and it still loses.",
+        avoid="Do not tune the same kernel further: the search was wide and it still loses.",
         next=(NCU, TORCH_TRACE),
     )  # fmt: skip
+
+
+def _worth(evidence: Evidence, library: float) -> str:
+    limit = evidence.get(a.FUSION_LIMIT)
+    return "" if limit is None else f"at most {show(limit.number, Unit.SECOND)} of {show(library, Unit.SECOND)}"
+
+
+def _summary(evidence: Evidence, library: float) -> str:
+    limit = evidence.get(a.FUSION_LIMIT)
+    if limit is None:
+        return ""
+    share = limit.number / library
+    return (f"Fusing can save {show(limit.number, Unit.SECOND)} at best ({share:.0%}, bytes over bandwidth {limit.note}); "
+            "the product inside loses more.")  # fmt: skip
+
+
+def _because(evidence: Evidence, best: float, library: float, wide: bool) -> tuple[Reason, ...]:
+    facts = [f for q in (a.BEST, a.LIBRARY, a.TIMED) if (f := evidence.get(q)) is not None]
+    found = [Reason.of(f"the best configuration ({evidence.text(a.BEST_CONFIG)}) is {best / library:.2f}x the library path",
+                       *facts)]  # fmt: skip
+    axis = evidence.get(a.AXIS)
+    if axis is not None:
+        found.append(
+            Reason.of(
+                f"{axis} matters most: its worst value is {evidence.value(a.AXIS_EFFECT):.2f}x the best time", axis
+            )
+        )
+    roof = evidence.get(a.ROOF)
+    if roof is not None:
+        found.append(Reason.of(f"the library path is at {roof.number / library:.0%} of the matrix peak, the best fused one at "
+                               f"{roof.number / best:.0%}", roof))  # fmt: skip
+    if wide:
+        found.append(Reason.of(f"{evidence.value(a.TIMED):.0f} configurations over {evidence.value(a.AXES_VARIED):.0f} axes were timed",
+                               *facts))  # fmt: skip
+    return tuple(found)
