@@ -10,6 +10,7 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
+from stallwise.measures._vocabulary import matrix_precision
 
 ORDER = 10
 
@@ -20,7 +21,6 @@ _CONTRACTION = re.compile(
     re.I,
 )
 _TYPES = re.compile(r"__half2?|half_t|__nv_bfloat162?|bfloat16(?:_t)?|bf16|double|float|f16|f32|f64|tf32|int8|fp8|e4m3")
-_SINGLE = re.compile(r"(?<![a-z])[sd]gemm|simt|f32f32|(?<![a-z])f32|ffma", re.I)
 
 MATRIX_FMA = 0.10  # of the FMA pipe: below, arithmetic is not what the kernel is about
 MATRIX_L1 = 0.30  # of L1 and shared-memory bandwidth: operands come from on-chip copies
@@ -37,7 +37,10 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Derived facts of every kernel that was profiled."""
     for scope in list(evidence.scopes("kernel")):
         view = evidence.within(scope)
-        if not any(view.get(q, kernel=scope.kernel) for q in (k.TIME, k.SM_SHARE, k.DRAM_SHARE, k.TENSOR_SHARE)):
+        if not any(
+            view.get(q, kernel=scope.kernel)
+            for q in (k.TIME, k.SM_SHARE, k.SM_BUSY_SHARE, k.DRAM_SHARE, k.TENSOR_SHARE)
+        ):
             continue
         for quantity, value in _derived(view, scope):
             source = _source(view)
@@ -54,6 +57,8 @@ def _derived(view: Evidence, scope: Scope) -> Iterator[tuple[Quantity, float | s
     signature = name.split("(", 1)[0]
     matrix_name = bool(_CONTRACTION.search(signature))
     yield k.KIND, "matrix product" if matrix_name else "unknown"
+    if matrix_name and (precision := matrix_precision(name)):
+        yield k.NAMED_PRECISION, precision
     types = ", ".join(dict.fromkeys(_TYPES.findall(name)))
     if types:
         yield k.ARGUMENT_TYPES, types

@@ -20,6 +20,7 @@ TOTAL_TIME = Quantity("kernel.total_time", Unit.SECOND, "time of all launches of
 TIME_SHARE = Quantity("kernel.time_share", Unit.SHARE, "this kernel's part of all kernel time", NSYS)
 DEVICE = Quantity("kernel.device", Unit.TEXT, "the GPU that ran the kernel", NCU)
 CAPABILITY = Quantity("kernel.compute_capability", Unit.TEXT, "compute capability of that GPU", NCU)
+NAMED_PRECISION = Quantity("kernel.named_precision", Unit.TEXT, "arithmetic that the kernel's name tells", NSYS)
 KIND = Quantity("kernel.kind", Unit.TEXT, "what the kernel's name or signature says it computes", NCU)
 ARGUMENT_TYPES = Quantity("kernel.argument_types", Unit.TEXT, "number types in the kernel's signature", NCU)
 

@@ -27,20 +27,25 @@ from stallwise.findings.symptom import Symptom
 
 # Training scripts that set TF32 and forgot autocast.
 EXPLAINS = {Symptom.SLOW_KERNEL: 0.04, Symptom.SLOW_STEP: 0.04}
-SINGLE = ("tf32",)
+NOTICEABLE = 0.05  # of all kernel time
 
 
-@rule(k.ARGUMENT_TYPES, per="kernel")
+@rule(k.CONTRACTION, per="kernel")
 def precision_headroom(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)
-    tf32 = c.get(k.TF32_SHARE) >= 0.5 or any(t in c.word(k.ARGUMENT_TYPES) for t in SINGLE)
-    if not tf32 or c.get(k.CONTRACTION) < 0.7 or (c.knows(k.TENSOR_SHARE) and c.tensor < 0.1):
+    tf32 = c.get(k.TF32_SHARE) >= 0.5 or c.word(k.NAMED_PRECISION) == "tf32"
+    if (
+        not tf32
+        or c.get(k.TIME_SHARE, 1.0) < NOTICEABLE
+        or c.get(k.CONTRACTION) < 0.7
+        or (c.knows(k.TENSOR_SHARE) and c.tensor < 0.1)
+    ):
         return None
     return Finding(
         headline="TF32 products: 16-bit inputs would run at up to twice the rate",
         confidence=0.7,
-        because=(c.reason(f"the product takes {c.word(k.ARGUMENT_TYPES)} inputs", k.ARGUMENT_TYPES),),
+        because=(c.reason("the product takes TF32 inputs", k.NAMED_PRECISION, k.TF32_SHARE),),
         gain=c.gain(0.25, 0.5, "TF32 products at the 16-bit rate"),
         fixes=(Fix("bf16 autocast around the model", cost="a line; compare the loss", risk="sums need fp32"),),
         avoid="Do not rewrite the kernel: the rate of TF32 is its ceiling.",

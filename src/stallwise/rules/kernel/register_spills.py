@@ -43,7 +43,7 @@ CLUES = (
 )
 
 
-@rule(k.TIME, per="kernel")
+@rule(per="kernel")
 def register_spills(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)

@@ -33,6 +33,7 @@ from stallwise.findings.symptom import Symptom
 
 IDLE = 0.02  # of the tensor pipe: below, the few cycles are half-precision moves that share the pipe
 LIKELY_MATRIX = 0.7
+NOTICEABLE = 0.03  # of all kernel time
 USUAL_RATIO = 8.0  # tensor over vector peak where the chip is not known; 4 (small cards) to 28 (B200)
 
 # A slow kernel is this in about one of six public reports; far more often among hand-written products.
@@ -45,7 +46,8 @@ def tensor_cores_unused(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)
     matrix = c.get(k.CONTRACTION)
-    if matrix < LIKELY_MATRIX or not c.tensor_known or c.tensor >= IDLE:
+    named = not c.tensor_known and c.word(k.NAMED_PRECISION) == "fp32" and c.get(k.TIME_SHARE, 1.0) >= NOTICEABLE
+    if matrix < LIKELY_MATRIX or not (c.tensor_known or named) or c.tensor >= IDLE:
         return None
     if c.word(k.TOP_PIPE).upper().startswith("FP64") or c.get(k.FP64_SHARE) > c.get(k.FMA_SHARE):
         return None  # double precision: another matter
@@ -57,6 +59,7 @@ def tensor_cores_unused(evidence: Evidence) -> Finding | None:
     types = c.word(k.ARGUMENT_TYPES)
     half = any(t in types for t in ("half", "bf", "f16"))
     because = [c.reason(f"the tensor pipe is at {c.tensor:.1%}" if c.knows(k.TENSOR_SHARE) else
+                        "its name is that of an fp32 product on ordinary cores" if named else
                         f"the busiest pipe is {c.word(k.TOP_PIPE)} at {c.get(k.TOP_PIPE_SHARE):.0%}, not the tensor pipe",
                         k.TENSOR_SHARE, k.TOP_PIPE)]  # fmt: skip
     because.append(_why_matrix(c))
@@ -64,7 +67,7 @@ def tensor_cores_unused(evidence: Evidence) -> Finding | None:
         because.append(Reason(f"its arguments are already 16 bit ({types}): tensor cores take them as they are"))
     return Finding(
         headline=f"a matrix product on ordinary cores: tensor cores would be up to {ratio:.0f}x faster",
-        confidence=min(0.95, 0.25 + 0.75 * matrix),
+        confidence=0.86 if named else min(0.95, 0.25 + 0.75 * matrix),
         because=tuple(because),
         gain=c.gain(1 - slow, 1 - fast, f"the same work at 40-80% of the tensor peak ({ratio:.0f}x the ordinary cores)"),
         fixes=(
