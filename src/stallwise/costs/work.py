@@ -247,11 +247,13 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
     state = OPTIMIZERS.get(recipe.optimizer, 8.0)
     touched = recipe.grad_bytes + 2 * state + recipe.weight_bytes + (8.0 if recipe.master else recipe.weight_bytes)
     update = own.optimizer_params * touched * own.trainable_share / cluster.gpu.achieved_byte_per_s
+    # Sharded gradients cannot wait for the last microbatch: ZeRO-2 and 3 scatter them after every one.
+    often = grid.zero >= 2
     return {
         "gather_f": np.where(fsdp, gather, zero),
         "gather_b": np.where(fsdp, regather, zero),
-        "scatter_b": np.where(fsdp, scatter + between, zero),
-        "reduce_once": np.where(fsdp, zero, np.where(grid.zero >= 1, scatter, reduce)),
+        "scatter_b": np.where(often, scatter + np.where(fsdp, between, zero), zero),
+        "reduce_once": np.where(often, zero, np.where(grid.zero == 1, scatter, reduce)),
         "gather_once": np.where(fsdp | (grid.zero == 0), zero, gather),
         "optimizer": update,
     }

@@ -13,7 +13,7 @@ def to_text(figures: dict[str, Any], *, rows: bool = False) -> str:
         _line("all", figures),
     ]
     lines += [_line(name, part) for name, part in figures["by_source"].items()]
-    for column in ("metric", "model", "gpu", "engine"):
+    for column in ("family", "metric", "model", "gpu", "engine"):
         lines += _parts(figures.get(f"by_{column}", {}))
     if rows:
         lines += ["", *(_row(row) for row in figures["per_row"])]

@@ -98,7 +98,8 @@ def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
     """Time and memory apart; the figures above mix them."""
     found: dict[str, Any] = {}
     for metric in ("step_s", "peak_bytes"):
-        errors = [abs(s.error_pct) for s in scored if s.metric == metric and s.error_pct is not None]
+        signed = [s.error_pct for s in scored if s.metric == metric and s.error_pct is not None]
+        errors = [abs(e) for e in signed]
         inside = [
             s.low <= s.measured <= s.high
             for s in scored
@@ -109,6 +110,7 @@ def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
                 "predicted": len(errors),
                 "median_abs_pct": median(errors),
                 "mean_abs_pct": fmean(errors),
+                "bias_pct": fmean(signed),
                 "worst_abs_pct": max(errors),
                 "inside_interval_share": fmean(inside) if inside else None,
             }

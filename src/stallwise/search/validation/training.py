@@ -6,7 +6,7 @@ With `calibrate` the first N rows of a source move the constants for the rest of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from stallwise.costs.constants import Array
@@ -89,6 +89,7 @@ def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
             by_family[family] = {
                 "predicted": len(errors),
                 "mean_abs_pct": fmean(map(abs, errors)),
+                "median_abs_pct": median(map(abs, errors)),
                 "bias_pct": fmean(errors),
                 "inside_interval_share": fmean(inside) if inside else None,
             }

@@ -1,0 +1,64 @@
+"""The fastest layout that fits, with its memory, its interval and why the others lost."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command(
+    epilog="Examples: stallwise plan train --model llama-3.1-405b --cluster h100x16384 --seq 8192 --global-batch 2048; "
+    "stallwise plan train --model ./config.json --cluster 8xh200 --seq 4096 --global-batch 64 --tp 2 --explain"
+)
+@click.option("--model", "name", required=True, help="Catalogue name, config.json, or a folder holding one.")
+@click.option("--cluster", "where", required=True, help="Such as h100x16384, 512xh200, 2x8xa100.")
+@click.option("--seq", default=4096, show_default=True, help="Tokens per sequence.")
+@click.option("--global-batch", default="512", show_default=True, help="Sequences per optimizer step.")
+@click.option("--tokens", help="Tokens of the whole run, such as 15T: adds its days and price.")
+@click.option("--precision", default="bf16", show_default=True, help="bf16, fp16, fp8, mxfp8, nvfp4 or fp32.")
+@click.option(
+    "--optimizer", default="adamw", show_default=True, help="adamw, adamw-8bit, adafactor, lion, muon, sgd..."
+)
+@click.option("--lora", default=0, help="Rank of LoRA adapters; 0 trains everything.")
+@click.option("--schedule", default="1f1b", show_default=True, help="1f1b, zb-h1, zb-h2, v-half, dualpipe...")
+@click.option("--offload", default="none", show_default=True, help="none, optimizer or activations.")
+@click.option("--tp", type=int, help="Pin tensor parallelism.")
+@click.option("--pp", type=int, help="Pin pipeline stages.")
+@click.option("--vp", type=int, help="Pin virtual stages.")
+@click.option("--cp", type=int, help="Pin context parallelism.")
+@click.option("--ep", type=int, help="Pin expert parallelism.")
+@click.option("--dp", type=int, help="Pin data parallelism.")
+@click.option("--zero", type=click.IntRange(0, 3), help="Pin the ZeRO stage.")
+@click.option("--micro-batch", type=int, help="Pin the microbatch.")
+@click.option("--recompute", type=click.Choice(["none", "selective", "full"]), help="Pin recomputation.")
+@click.option("--nic", help="Network per GPU, such as 400Gb/s.")
+@click.option("--imbalance", default=1.0, show_default=True, help="Busiest expert rank over the mean.")
+@click.option("--constants", type=click.Path(), help="Constants written by `stallwise plan calibrate`.")
+@click.option("--top", default=5, show_default=True, help="Layouts to show.")
+@click.option("--explain", is_flag=True, help="Show the arithmetic line by line.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def command(
+    name: str, where: str, seq: int, global_batch: str, tokens: str | None, as_json: bool, **chosen: object
+) -> None:
+    """Search every layout of a model on a cluster: does it fit, how fast, which cut."""
+    from stallwise.costs.grid import Recipe
+    from stallwise.render.plan import to_dict, to_text
+    from stallwise.search.ask import ask_plan, count
+    from stallwise.search.explain import explain
+    from stallwise.units import Unit, parse
+
+    plan = ask_plan(
+        name,
+        where,
+        seq=seq,
+        global_batch=count(global_batch, "--global-batch"),
+        tokens=parse(tokens, Unit.TOKEN) if tokens else 0.0,
+        **chosen,  # type: ignore[arg-type]
+    )
+    assert isinstance(plan.recipe, Recipe)
+    board = explain(plan.model, plan.cluster, plan.workload, plan.recipe, plan.best[0]) if chosen["explain"] else None
+    if as_json:
+        click.echo(json.dumps(to_dict(plan, board), indent=2, ensure_ascii=False, default=str))
+        return
+    click.echo(to_text(plan, board))

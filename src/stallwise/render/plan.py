@@ -1,0 +1,100 @@
+"""A training plan for a terminal and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from stallwise.search.search import Candidate, Change, Plan
+from stallwise.units import Unit, show
+
+GIB = 2.0**30
+
+
+def to_dict(plan: Plan, explained: list[str] | None = None) -> dict[str, Any]:
+    """Everything a program may want."""
+    found: dict[str, Any] = {
+        "schema": "stallwise.plan.train/1",
+        "model": plan.model.name,
+        "parameters": plan.model.parameters().total,
+        "cluster": plan.cluster.name,
+        "gpus": plan.cluster.gpus,
+        "seq": plan.workload.seq,
+        "global_batch": plan.workload.global_batch,
+        "considered": plan.considered,
+        "feasible": plan.feasible,
+        "search_s": plan.search_s,
+        "best": [_candidate(c) for c in plan.best],
+        "why_the_others_lost": plan.lost,
+        "frontier": [_candidate(c) for c in plan.frontier],
+        "sensitivity": [_change(c, plan.best[0]) for c in plan.sensitivity],
+    }
+    return found | ({"explain": explained} if explained else {})
+
+
+def _candidate(c: Candidate) -> dict[str, Any]:
+    return {**asdict(c), "label": c.layout.label}
+
+
+def _change(c: Change, best: Candidate) -> dict[str, Any]:
+    return {
+        "knob": c.knob, "label": c.layout.label, "seconds": c.seconds, "slower_share": c.seconds / best.seconds - 1,
+        "memory_bytes": c.memory_bytes, "fits": c.fits,
+    }  # fmt: skip
+
+
+def to_text(plan: Plan, explained: list[str] | None = None) -> str:
+    """The answer first, then what surrounds it."""
+    best = plan.best[0]
+    card = plan.cluster.gpu
+    lines = [
+        f"{plan.model.name} ({plan.model.parameters().total / 1e9:.1f} B) on {plan.cluster.gpus} x {card.title}, "
+        f"{plan.workload.global_batch} x {plan.workload.seq:,} tokens a step",
+        "",
+        f"{best.layout.label}",
+        f"  {show(best.seconds, Unit.SECOND)} a step ({show(best.low_s, Unit.SECOND)} to {show(best.high_s, Unit.SECOND)}, "
+        f"90% sure), {best.tokens_per_s:,.0f} tokens/s, MFU {best.mfu_share:.1%} (HFU {best.hfu_share:.1%})",
+        f"  {best.memory_bytes / GIB:.1f} of {card.memory_bytes / GIB:.0f} GiB on the fullest GPU ({best.peak_stage} stage, "
+        f"{best.peak_moment})" + (f"; {show(best.dollar_per_step, Unit.DOLLAR)} a step" if best.dollar_per_step else ""),
+        _run_line(plan, best),
+        "",
+        "where a step goes    " + _bars(best.parts, best.seconds),
+        "where memory goes    " + _sizes(best.memory_parts),
+        "",
+        f"of {plan.considered:,} layouts {plan.feasible:,} fit; searched in {show(plan.search_s, Unit.SECOND)}",
+    ]
+    lines += [f"  {i + 2}. {c.layout.label:52} {why}" for i, (c, why) in enumerate(zip(plan.best[1:], plan.lost, strict=True))]
+    lines += ["", "time against memory  (nothing is better in both)"]
+    lines += [f"  {show(c.seconds, Unit.SECOND):>8} {c.memory_bytes / GIB:6.1f} GiB  {c.layout.label}" for c in plan.frontier]
+    lines += ["", "one knob moved"]
+    lines += [_sensitivity(c, best) for c in plan.sensitivity]
+    if explained:
+        lines += ["", "on the board", *(f"  {line}" for line in explained)]
+    return "\n".join(line for line in lines if line is not None)
+
+
+def _run_line(plan: Plan, best: Candidate) -> str:
+    if not plan.workload.tokens:
+        return f"  one trillion tokens take {show(1e12 / best.tokens_per_s, Unit.SECOND)}"
+    seconds = plan.workload.tokens / best.tokens_per_s
+    price = plan.cluster.price_per_gpu_hour
+    cost = f", {show(price * plan.cluster.gpus * seconds / 3600, Unit.DOLLAR)}" if price else ""
+    return f"  {plan.workload.tokens:.3g} tokens take {show(seconds, Unit.SECOND)}{cost} without failures"
+
+
+def _bars(parts: dict[str, float], whole: float) -> str:
+    shown = sorted(((v, n) for n, v in parts.items() if v > 0.005 * whole), reverse=True)
+    return "  ".join(f"{n.replace('_', ' ')} {v / whole:.0%}" for v, n in shown)
+
+
+def _sizes(parts: dict[str, float]) -> str:
+    shown = sorted(((v, n) for n, v in parts.items() if v > 0.05 * GIB), reverse=True)
+    return "  ".join(f"{n} {v / GIB:.1f}" for v, n in shown) + " GiB"
+
+
+def _sensitivity(change: Change, best: Candidate) -> str:
+    verdict = "" if change.fits else "  does not fit"
+    return (
+        f"  {change.knob:10} {change.layout.label:52} {change.seconds / best.seconds - 1:+7.1%}  "
+        f"{(change.memory_bytes - best.memory_bytes) / GIB:+6.1f} GiB{verdict}"
+    )

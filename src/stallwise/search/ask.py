@@ -1,0 +1,136 @@
+"""A planning question in a user's words: names become specs, nonsense becomes the nearest thing that makes sense."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stallwise.costs.constants import INDEX, NAMES, Array
+from stallwise.costs.fitted import constants
+from stallwise.costs.grid import Recipe
+from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.search.search import Plan, search
+from stallwise.search.space import Fixed, divisors
+from stallwise.specs.cluster import find_cluster
+from stallwise.specs.layout import OFFLOADS, OPTIMIZERS, SCHEDULES
+from stallwise.specs.model import Model, find_model
+from stallwise.specs.workload import Workload
+from stallwise.units import Unit, parse
+
+PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4", "fp32")
+
+
+def count(text: str | int, what: str) -> int:
+    """A count people write as 2048, 2k or 1e30."""
+    value = parse(text, Unit.COUNT)
+    if value != value or value in (float("inf"), float("-inf")):
+        raise BadRequest(f"{what} {text} is not a number", hint="a whole number such as 512")
+    if value != int(value):
+        raise BadRequest(f"{what} {text} is not whole", hint=f"the nearest is {round(value)}")
+    return int(value)
+
+
+def ask_plan(
+    name: str,
+    where: str,
+    *,
+    seq: int,
+    global_batch: int,
+    tokens: float = 0.0,
+    precision: str = "bf16",
+    optimizer: str = "adamw",
+    lora: int = 0,
+    schedule: str = "1f1b",
+    offload: str = "none",
+    tp: int | None = None,
+    pp: int | None = None,
+    vp: int | None = None,
+    cp: int | None = None,
+    ep: int | None = None,
+    dp: int | None = None,
+    zero: int | None = None,
+    micro_batch: int | None = None,
+    recompute: str | None = None,
+    nic: str | None = None,
+    imbalance: float = 1.0,
+    constants: str | None = None,
+    top: int = 5,
+    explain: bool = False,
+) -> Plan:
+    """The plan for a model on a cluster."""
+    del explain  # the arithmetic is written by whoever shows the plan
+    model = find_model(name)
+    cluster = find_cluster(where, nic_byte_per_s=parse(nic, Unit.BYTE_PER_S) if nic else None)
+    workload = Workload(seq=seq, global_batch=global_batch, tokens=tokens, moe_imbalance_ratio=imbalance)
+    for what, value, known in (
+        ("precision", precision, PRECISIONS),
+        ("optimizer", optimizer, tuple(OPTIMIZERS)),
+        ("schedule", schedule, SCHEDULES),
+        ("offload", offload, OFFLOADS),
+    ):
+        if value not in known:
+            raise BadRequest(f"{what} '{value}' is not known", hint=f"one of {', '.join(known)}")
+    fixed = Fixed(tp, pp, cp, ep, dp, micro_batch, zero, recompute, vp)
+    check_axes(model, fixed, cluster.gpus)
+    recipe = Recipe(
+        precision=precision,
+        optimizer=optimizer,
+        lora_rank=lora,
+        schedule=schedule,
+        offload=offload,
+        weight_bytes=4.0 if precision == "fp32" else 2.0,
+        master=precision != "fp32",
+    )
+    values = read_constants(constants) if constants else None
+    return search(model, cluster, workload, recipe, fixed=fixed, keep=max(top, 1), values=values)
+
+
+def check_axes(model: Model, fixed: Fixed, gpus: int) -> None:
+    """Pinned axes that cannot be, with the nearest that can."""
+    for axis, value in vars(fixed).items():
+        if isinstance(value, int) and axis != "zero" and value < 1:
+            raise BadRequest(f"{axis} = {value} cannot be", hint=f"the nearest is {axis} = 1")
+    if fixed.tp and model.heads % fixed.tp:
+        near = min(divisors(model.heads), key=lambda d: abs(d - (fixed.tp or 1)))
+        raise BadRequest(
+            f"TP {fixed.tp} does not divide the {model.heads} heads of {model.name}",
+            hint=f"the nearest TP that does is {near}",
+        )
+    if fixed.pp and fixed.pp > model.layers:
+        raise BadRequest(
+            f"PP {fixed.pp} is more than the {model.layers} layers of {model.name}",
+            hint=f"the nearest is PP {model.layers}",
+        )
+    if fixed.ep and (not model.experts or model.experts % fixed.ep):
+        near = min(divisors(max(model.experts, 1)), key=lambda d: abs(d - (fixed.ep or 1)))
+        what = f"the {model.experts} experts" if model.experts else "anything: there are no experts"
+        raise BadRequest(f"EP {fixed.ep} does not divide {what} in {model.name}", hint=f"the nearest EP is {near}")
+    product = (fixed.tp or 1) * (fixed.pp or 1) * (fixed.cp or 1)
+    if gpus % product:
+        near = max(gpus // product, 1) * product
+        raise BadRequest(
+            f"TP x PP x CP = {product} does not divide {gpus} GPUs", hint=f"the nearest number of GPUs is {near}"
+        )
+
+
+def read_constants(path: str) -> Array:
+    """Constants that `plan calibrate` wrote."""
+    try:
+        found: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))["constants"]
+        values = constants().copy()
+        for name, value in found.items():
+            if name in INDEX:
+                values[INDEX[name]] = float(value)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UnreadableInput(
+            f"{path} holds no constants", hint="write them with: stallwise plan calibrate RUN -o constants.json"
+        ) from error
+    return np.asarray(values)
+
+
+def constants_as_dict(values: Array) -> dict[str, float]:
+    """By name, for a file."""
+    return {name: float(value) for name, value in zip(NAMES, values, strict=True)}

@@ -1,0 +1,236 @@
+"""The best layout and what surrounds it: the ranking, the frontier, why the next one lost, what each knob would do."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from stallwise.costs.constants import Array
+from stallwise.costs.fitted import CALIBRATED_SPREAD, SPREAD, constants
+from stallwise.costs.flops import step_flops
+from stallwise.costs.grid import Grid, Recipe
+from stallwise.costs.memory import MOMENTS, Memory, memory
+from stallwise.costs.step import Step, time_step
+from stallwise.costs.work import step_work
+from stallwise.errors import BadRequest
+from stallwise.search.space import Fixed, enumerate_layouts
+from stallwise.specs.cluster import Cluster
+from stallwise.specs.layout import Layout
+from stallwise.specs.model import Model
+from stallwise.specs.workload import Workload
+
+USABLE_SHARE = 0.94  # of a GPU's memory that a plan may fill; above it fragmentation decides
+CHUNK = 65_536  # layouts timed at once: larger arrays leave the processor's cache
+STAGES = ("first", "last", "second")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One layout with its predicted time, memory and price."""
+
+    layout: Layout
+    seconds: float
+    low_s: float
+    high_s: float
+    memory_bytes: float
+    fits: bool
+    mfu_share: float
+    hfu_share: float
+    tokens_per_s: float
+    dollar_per_step: float | None
+    parts: dict[str, float]
+    memory_parts: dict[str, float]
+    peak_moment: str
+    peak_stage: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """One knob of the best layout moved by one step."""
+
+    knob: str
+    layout: Layout
+    seconds: float
+    memory_bytes: float
+    fits: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The answer of a search."""
+
+    model: Model
+    cluster: Cluster
+    workload: Workload
+    recipe: Recipe
+    considered: int
+    feasible: int
+    search_s: float
+    best: list[Candidate]
+    frontier: list[Candidate]
+    lost: list[str]  # why each follower is slower than the first
+    sensitivity: list[Change] = field(default_factory=list)
+
+
+def family_of(model: Model, recipe: Recipe) -> str:
+    """The kind of run whose published errors apply."""
+    if model.experts:
+        return "moe"
+    return "dense-fp8" if recipe.precision in ("fp8", "mxfp8", "nvfp4") else "dense-bf16"
+
+
+def evaluate(
+    model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe, values: Array | None = None
+) -> tuple[Array, Array]:
+    """Seconds and bytes of every layout, in pieces that fit the processor's cache."""
+    values = constants() if values is None else values
+    seconds, needed = np.empty(len(grid)), np.empty(len(grid))
+    for start in range(0, len(grid), CHUNK):
+        piece = np.arange(start, min(start + CHUNK, len(grid)))
+        part = grid.take(piece)
+        needed[piece] = memory(model, part, workload, recipe).device
+        seconds[piece] = time_step(step_work(model, cluster, workload, part, recipe), values).total
+    return seconds, needed
+
+
+def search(
+    model: Model,
+    cluster: Cluster,
+    workload: Workload,
+    recipe: Recipe | None = None,
+    *,
+    fixed: Fixed | None = None,
+    keep: int = 5,
+    values: Array | None = None,
+) -> Plan:
+    """Ranks every layout that fits."""
+    recipe = recipe or Recipe()
+    began = time.perf_counter()
+    grid = enumerate_layouts(model, cluster, workload, fixed)
+    seconds, needed = evaluate(model, cluster, workload, grid, recipe, values)
+    room = USABLE_SHARE * cluster.gpu.memory_bytes
+    fits = needed <= room
+    if not np.any(fits):
+        raise BadRequest(
+            _does_not_fit(model, cluster, grid, needed, recipe, room), hint=_what_would(model, cluster, needed, room)
+        )
+    order = np.argsort(np.where(fits, seconds, np.inf), kind="stable")
+    picked = order[: min(keep, int(fits.sum()))]
+    front = _frontier(seconds, needed, fits)
+    best = candidates(model, cluster, workload, grid.take(picked), recipe, values)
+    plan = Plan(
+        model=model,
+        cluster=cluster,
+        workload=workload,
+        recipe=recipe,
+        considered=len(grid),
+        feasible=int(fits.sum()),
+        search_s=time.perf_counter() - began,
+        best=best,
+        frontier=candidates(model, cluster, workload, grid.take(front), recipe, values),
+        lost=[why_slower(best[0], other) for other in best[1:]],
+    )
+    return replace(plan, sensitivity=sensitivity(plan, grid, seconds, needed, room))
+
+
+def candidates(
+    model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe, values: Array | None = None
+) -> list[Candidate]:
+    """The full picture of a few layouts."""
+    step = time_step(step_work(model, cluster, workload, grid, recipe), constants() if values is None else values)
+    used = memory(model, grid, workload, recipe)
+    spread = SPREAD[family_of(model, recipe)] if values is None else CALIBRATED_SPREAD
+    return [_candidate(model, cluster, workload, grid, recipe, step, used, i, spread) for i in range(len(grid))]
+
+
+def _candidate(
+    model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe, step: Step, used: Memory, i: int, spread: float
+) -> Candidate:  # fmt: skip
+    layout = grid.layout(i, recipe)
+    seconds = float(step.total[i])
+    gpus = int(grid.gpus[i])
+    peak = cluster.gpu.peak("bf16") * gpus * seconds
+    price = cluster.price_per_gpu_hour
+    device = float(used.device[i])
+    return Candidate(
+        layout=layout,
+        seconds=seconds,
+        low_s=seconds / spread,
+        high_s=seconds * spread,
+        memory_bytes=device,
+        fits=device <= USABLE_SHARE * cluster.gpu.memory_bytes,
+        mfu_share=step_flops(model, workload) / peak,
+        hfu_share=step_flops(model, workload, "hardware", recompute=layout.recompute) / peak,
+        tokens_per_s=workload.tokens_per_step / seconds,
+        dollar_per_step=price * gpus * seconds / 3600 if price else None,
+        parts={n: float(v[i]) for n, v in step.parts().items()},
+        memory_parts={n: float(v[i]) for n, v in used.parts().items()},
+        peak_moment=MOMENTS[int(used.moment[i])],
+        peak_stage="only" if layout.pp == 1 else STAGES[int(used.stage[i])],
+    )
+
+
+def _frontier(seconds: Array, needed: Array, fits: Any) -> Any:
+    """Layouts that nothing beats in both time and memory, quickest first."""
+    order = np.lexsort((needed, seconds))
+    order = order[fits[order]]
+    lowest = np.minimum.accumulate(needed[order])
+    first = np.concatenate([[True], needed[order][1:] < lowest[:-1] * 0.98])  # 2% less is worth a line
+    return order[first][:8]
+
+
+def why_slower(best: Candidate, other: Candidate) -> str:
+    """The parts that make a follower slower, largest first."""
+    gap = other.seconds - best.seconds
+    deltas = sorted(((other.parts[n] - best.parts[n], n) for n in best.parts), reverse=True)
+    worse = [f"{n.replace('_', ' ')} +{d:.3g} s" for d, n in deltas[:2] if d > 0.05 * max(gap, 1e-9)]
+    better = [f"{n.replace('_', ' ')} {d:.3g} s" for d, n in deltas[-1:] if d < -0.2 * max(gap, 1e-9)]
+    text = f"{gap / best.seconds:+.1%}: " + (", ".join(worse) or "the same within rounding")
+    return text + (f"; wins {better[0]}" if better else "")
+
+
+KNOBS = ("tp", "pp", "cp", "ep", "vp", "mb", "zero", "recompute")
+
+
+def sensitivity(plan: Plan, grid: Grid, seconds: Array, needed: Array, room: float) -> list[Change]:
+    """The best layout with one axis moved to its nearest other values, DP taking up the difference."""
+    best = plan.best[0].layout
+    codes = {"none": 0, "selective": 1, "full": 2}
+    now = {
+        "tp": best.tp, "pp": best.pp, "cp": best.cp, "ep": best.ep, "vp": best.virtual_stages,
+        "mb": best.micro_batch, "zero": best.zero, "recompute": codes[best.recompute],
+    }  # fmt: skip
+    changes: list[Change] = []
+    for knob in KNOBS:
+        same = np.ones(len(grid), dtype=bool)
+        for other, value in now.items():
+            if other != knob and not (knob in ("tp", "pp", "cp") and other in ("vp", "ep")):
+                same &= getattr(grid, other) == value
+        column = getattr(grid, knob)
+        for value in _neighbours(np.unique(column[same]), now[knob]):
+            here = np.flatnonzero(same & (column == value))
+            i = int(here[np.argmin(np.where(needed[here] <= room, seconds[here], seconds[here] * 1e6))])
+            layout = grid.layout(i, plan.recipe)
+            changes.append(Change(knob, layout, float(seconds[i]), float(needed[i]), bool(needed[i] <= room)))
+    return changes
+
+
+def _neighbours(values: Any, now: int) -> list[int]:
+    below, above = values[values < now], values[values > now]
+    return [int(v) for v in (below[-1:], above[:1]) for v in v]
+
+
+def _does_not_fit(model: Model, cluster: Cluster, grid: Grid, needed: Array, recipe: Recipe, room: float) -> str:
+    i = int(np.argmin(needed))
+    return (
+        f"{model.name} does not fit on {cluster.gpus} x {cluster.gpu.name}: the leanest of {len(grid):,} layouts "
+        f"({grid.layout(i, recipe).label}) needs {needed[i] / 2**30:.0f} GiB of {room / 2**30:.0f} GiB a GPU"
+    )
+
+
+def _what_would(model: Model, cluster: Cluster, needed: Array, room: float) -> str:
+    more = int(np.ceil(cluster.gpus * float(np.min(needed)) / room / 8) * 8)
+    return f"about {max(more, cluster.gpus + 1)} GPUs, or --optimizer adamw-8bit, or --lora 16"
