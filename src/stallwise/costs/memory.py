@@ -140,26 +140,32 @@ def state_bytes(model: Model, grid: Grid, recipe: Recipe) -> Array:
     return np.asarray(weights + grads + states)
 
 
+def stage_memories(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> list[tuple[str, Memory]]:
+    """Each kind of stage; the second and the last mean something only where there are that many."""
+    first_layers, last_layers = stage_layers(model, grid, recipe)
+    first = _stage(model, grid, workload, recipe, first_layers, FIRST)
+    if not np.any(grid.pp > 1):
+        return [("only", first)]
+    found = [("first", first), ("last", _stage(model, grid, workload, recipe, last_layers, LAST))]
+    if np.any(grid.pp > 2):
+        rest = np.ceil((model.layers - first_layers - last_layers) / np.maximum(grid.pp - 2, 1))
+        found.append(("middle", _stage(model, grid, workload, recipe, rest, SECOND)))
+    return found
+
+
 def memory(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Memory:
     """The fullest GPU of each layout: the first stage holds most microbatches, the last the logits."""
-    first_layers, last_layers = stage_layers(model, grid, recipe)
-    first = _stage(model, grid, workload, recipe, first_layers, 0)
-    if not np.any(grid.pp > 1):
-        return first
-    last = _stage(model, grid, workload, recipe, last_layers, 1)
-    middle = _stage(
-        model,
-        grid,
-        workload,
-        recipe,
-        np.ceil((model.layers - first_layers - last_layers) / np.maximum(grid.pp - 2, 1)),
-        2,
-    )
-    best = first
-    for other, applies in ((last, grid.pp > 1), (middle, grid.pp > 2)):
-        fuller = applies & (other.device > best.device)
-        best = Memory(**{n: np.where(fuller, getattr(other, n), getattr(best, n)) for n in best.__dataclass_fields__})
+    stages = dict(stage_memories(model, grid, workload, recipe))
+    best = stages.get("only") or stages["first"]
+    for name, enough in (("last", 1), ("middle", 2)):
+        if name in stages:
+            fuller = (grid.pp > enough) & (stages[name].device > best.device)
+            names = best.__dataclass_fields__
+            best = Memory(**{n: np.where(fuller, getattr(stages[name], n), getattr(best, n)) for n in names})
     return best
+
+
+FIRST, LAST, SECOND = 0, 1, 2
 
 
 def _stage(model: Model, grid: Grid, workload: Workload, recipe: Recipe, layers: Array, which: int) -> Memory:

@@ -53,9 +53,10 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
         "",
         f"{best.layout.label}",
         f"  {show(best.seconds, Unit.SECOND)} a step ({show(best.low_s, Unit.SECOND)} to {show(best.high_s, Unit.SECOND)}, "
-        f"90% sure), {best.tokens_per_s:,.0f} tokens/s, MFU {best.mfu_share:.1%} (HFU {best.hfu_share:.1%})",
+        f"90% sure), {best.tokens_per_s:,.0f} tokens/s, MFU {best.mfu_share:.1%} of the bf16 peak (HFU {best.hfu_share:.1%})",
         f"  {best.memory_bytes / GIB:.1f} of {card.memory_bytes / GIB:.0f} GiB on the fullest GPU ({best.peak_stage} stage, "
-        f"{best.peak_moment})" + (f"; {show(best.dollar_per_step, Unit.DOLLAR)} a step" if best.dollar_per_step else ""),
+        f"{best.peak_moment})"
+        + (f"; {show(best.dollar_per_step, Unit.DOLLAR)} a step" if best.dollar_per_step else ""),
         _run_line(plan, best),
         "",
         "where a step goes    " + _bars(best.parts, best.seconds),
@@ -63,9 +64,13 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
         "",
         f"of {plan.considered:,} layouts {plan.feasible:,} fit; searched in {show(plan.search_s, Unit.SECOND)}",
     ]
-    lines += [f"  {i + 2}. {c.layout.label:52} {why}" for i, (c, why) in enumerate(zip(plan.best[1:], plan.lost, strict=True))]
+    lines += [
+        f"  {i + 2}. {c.layout.label:52} {why}" for i, (c, why) in enumerate(zip(plan.best[1:], plan.lost, strict=True))
+    ]
     lines += ["", "time against memory  (nothing is better in both)"]
-    lines += [f"  {show(c.seconds, Unit.SECOND):>8} {c.memory_bytes / GIB:6.1f} GiB  {c.layout.label}" for c in plan.frontier]
+    lines += [
+        f"  {show(c.seconds, Unit.SECOND):>8} {c.memory_bytes / GIB:6.1f} GiB  {c.layout.label}" for c in plan.frontier
+    ]
     lines += ["", "one knob moved"]
     lines += [_sensitivity(c, best) for c in plan.sensitivity]
     if explained:

@@ -66,7 +66,9 @@ def _axes(model: Model, cluster: Cluster, workload: Workload, fixed: Fixed) -> l
             if pp > model.layers or (cluster.gpus // tp) % pp:
                 continue
             for cp in [fixed.cp] if fixed.cp else divisors(cluster.gpus // (tp * pp)):
-                if cp > MOST_CP or (cp > 1 and workload.seq / cp < SHORTEST_SLICE) or (cluster.gpus // (tp * pp)) % cp:
+                if cp > MOST_CP or (cp > 1 and workload.seq / cp < SHORTEST_SLICE) or workload.seq % cp:
+                    continue
+                if (cluster.gpus // (tp * pp)) % cp:
                     continue
                 dp = cluster.gpus // (tp * pp * cp)
                 if workload.global_batch % dp == 0 and fixed.dp in (None, dp):

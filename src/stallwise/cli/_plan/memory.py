@@ -1,0 +1,56 @@
+"""Memory of one layout by the byte: each stage, each tensor, and which knob frees how much."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command(
+    epilog="Examples: stallwise plan memory --model llama-3-70b --cluster h100x512 --tp 8 --dp 64 --seq 8192; "
+    "stallwise plan memory --model qwen3-8b --cluster 8xh100 --dp 8 --zero 3 --recompute full"
+)
+@click.option("--model", "name", required=True, help="Catalogue name, config.json, or a folder holding one.")
+@click.option("--cluster", "where", required=True, help="Such as h100x512, 8xh200.")
+@click.option("--seq", default=4096, show_default=True, help="Tokens per sequence.")
+@click.option("--global-batch", type=int, help="Sequences per step; by default 4 microbatches a stage.")
+@click.option("--tp", default=1, show_default=True, help="Tensor parallelism.")
+@click.option("--pp", default=1, show_default=True, help="Pipeline stages.")
+@click.option("--vp", default=1, show_default=True, help="Virtual stages.")
+@click.option("--cp", default=1, show_default=True, help="Context parallelism.")
+@click.option("--ep", default=1, show_default=True, help="Expert parallelism.")
+@click.option("--dp", type=int, help="Data parallelism; by default what is left.")
+@click.option("--zero", type=click.IntRange(0, 3), default=1, show_default=True, help="ZeRO stage.")
+@click.option("--micro-batch", default=1, show_default=True, help="Sequences per microbatch.")
+@click.option("--recompute", type=click.Choice(["none", "selective", "full"]), default="none", show_default=True)
+@click.option("--precision", default="bf16", show_default=True, help="bf16, fp8, pure_bf16, amp (fp32 weights)...")
+@click.option("--optimizer", default="adamw", show_default=True, help="adamw, adamw-8bit, lion, muon, sgd...")
+@click.option("--schedule", default="1f1b", show_default=True, help="Pipeline schedule.")
+@click.option("--style", default="megatron", show_default=True, help="megatron, fsdp or ddp (plain PyTorch).")
+@click.option("--lora", default=0, help="Rank of LoRA adapters.")
+@click.option("--no-flash", is_flag=True, help="Attention keeps its scores.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def command(
+    name: str, where: str, seq: int, global_batch: int | None, tp: int, pp: int, vp: int, cp: int, ep: int,
+    dp: int | None, zero: int, micro_batch: int, recompute: str, precision: str, optimizer: str, schedule: str,
+    style: str, lora: int, no_flash: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Does this layout fit, what fills it, what would free it."""
+    from stallwise.render.memory import to_dict, to_text
+    from stallwise.search.memory_answer import memory_answer
+    from stallwise.specs.cluster import find_cluster
+    from stallwise.specs.layout import Layout
+    from stallwise.specs.model import find_model
+    from stallwise.specs.workload import Workload
+
+    model, cluster = find_model(name), find_cluster(where)
+    rest = max(cluster.gpus // max(tp * pp * cp, 1), 1)
+    layout = Layout(
+        tp=tp, pp=pp, dp=dp or rest, cp=cp, ep=ep, virtual_stages=vp, sequence_parallel=tp > 1, zero=zero,
+        micro_batch=micro_batch, recompute=recompute, precision=precision, optimizer=optimizer, schedule=schedule,
+        style=style, lora_rank=lora, flash_attention=not no_flash,
+    )  # fmt: skip
+    batch = global_batch or 4 * max(pp, 1) * layout.dp * max(micro_batch, 1)
+    answer = memory_answer(model, cluster, Workload(seq, batch), layout)
+    click.echo(json.dumps(to_dict(answer), indent=2) if as_json else to_text(answer))
