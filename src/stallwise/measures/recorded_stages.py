@@ -1,0 +1,83 @@
+"""From the recorder's stage times to a ledger and the facts of a step, where no device trace tells them better.
+
+On a GPU the stages are timed by events in the stream, so that each second of the device is in one stage: the wait for a batch that
+the stage shows is the part that nothing hid. On a CPU host time is all there is, and nothing hides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.evidence.catalog import run, stages
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact, Scope, Series, Source
+from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.quantity import Quantity
+
+ORDER = -5  # before what builds on the facts of a step
+COMPUTE = (stages.FORWARD, stages.BACKWARD, stages.OPTIMIZER)
+
+
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """One ledger per recorded rank."""
+    if any(ledger.samples and ledger.seconds.get(Account.COMPUTE, 0.0) > 0 for ledger in evidence.ledgers):
+        return  # a trace has told it already, and finer
+    for series in evidence.series(run.STEP_TIME):
+        if evidence.get(stages.ON_DEVICE, rank=series.scope.rank) is not None and len(series.values):
+            yield from _rank(evidence, series)
+
+
+def _rank(evidence: Evidence, steps: Series) -> Iterator[Item]:
+    scope, source = steps.scope, Source(steps.source.file, f"steps {steps.x[0]:.0f}-{steps.x[-1]:.0f}")
+    by_stage = {q.name: _values(evidence, q, scope, len(steps.values)) for q in stages.STAGE_OF.values()}
+    wait, copy = by_stage[stages.BATCH_WAIT.name], by_stage[stages.H2D.name]
+    compute = sum((by_stage[q.name] for q in COMPUTE), np.zeros(len(steps.values)))
+    saving, evaluating = by_stage[stages.CHECKPOINT.name], by_stage[stages.EVALUATION.name]
+    sync = by_stage[stages.GRADIENT_SYNC.name]
+    collecting = np.minimum(by_stage[stages.COLLECTION.name], by_stage[stages.SIDE.name])
+    silent = np.maximum(by_stage[stages.SIDE.name] - saving - evaluating - collecting, 0.0)
+    accounts = {
+        Account.COMPUTE: compute + evaluating,
+        Account.INPUT_WAIT: wait,
+        Account.COPY: copy,
+        Account.COMMUNICATION: sync,
+        Account.CHECKPOINT: saving,
+        Account.HOST_WAIT: collecting,
+    }
+    seconds = {account: float(values.mean()) for account, values in accounts.items()}
+    # Device events and the host's clock differ by a little; what is left over is other, and never negative.
+    seconds[Account.OTHER] = max(float(steps.values.mean()) - sum(seconds.values()), 0.0)
+    count = len(steps.values)
+    yield Ledger(seconds, source, scope, count)
+
+    def fact(quantity: Quantity, value: float | str) -> Fact:
+        return Fact(quantity, value, source, scope, count)
+
+    yield fact(s.STEP_TIME, float(steps.values.mean()))
+    yield fact(s.STEP_MEDIAN, float(np.median(steps.values)))
+    yield fact(s.STEP_COUNT, float(count))
+    yield fact(s.STEP_UNIT, "step")
+    yield fact(s.BUSY_TIME, float((compute + evaluating).mean()))
+    yield fact(s.LOADER_TIME, float(wait.mean()))
+    yield fact(s.EVALUATION_TIME, float(evaluating.mean()))
+    yield fact(s.MICROBATCHES, float(by_stage[stages.BACKWARD.name].any()))
+    for quantity, values in (
+        (s.INPUT_WAIT, wait),
+        (s.CHECKPOINT_WAIT, saving),
+        (s.GC_WAIT, collecting),
+        (s.SILENT_WAIT, silent),
+    ):
+        yield fact(quantity, float(values.mean()))
+        if values.any():
+            yield Series(quantity, steps.x, values, source, scope)
+
+
+def _values(evidence: Evidence, quantity: Quantity, scope: Scope, count: int) -> NDArray[np.float64]:
+    for series in evidence.series(quantity):
+        if series.scope == scope and len(series.values) == count:
+            return series.values
+    return np.zeros(count)
