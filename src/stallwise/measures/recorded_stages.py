@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from stallwise.evidence.catalog import run, stages
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Scope, Series, Source
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.quantity import Quantity
 
 ORDER = -5  # before what builds on the facts of a step
+JITTER_SIGMAS = 3.0
+NORMAL_SIGMA = 1.4826  # from the median absolute deviation to a standard deviation
 COMPUTE = (stages.FORWARD, stages.BACKWARD, stages.OPTIMIZER)
 
 
@@ -26,14 +28,21 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """One ledger per recorded rank."""
     if any(ledger.samples and ledger.seconds.get(Account.COMPUTE, 0.0) > 0 for ledger in evidence.ledgers):
         return  # a trace has told it already, and finer
-    for series in evidence.series(run.STEP_TIME):
-        if evidence.get(stages.ON_DEVICE, rank=series.scope.rank) is not None and len(series.values):
-            yield from _rank(evidence, series)
+    recorded = [
+        series
+        for series in evidence.series(run.STEP_TIME)
+        if evidence.get(stages.ON_DEVICE, rank=series.scope.rank) is not None and len(series.values)
+    ]
+    for series in recorded:
+        yield from _rank(evidence, series, WHOLE if len(recorded) == 1 else series.scope)
 
 
-def _rank(evidence: Evidence, steps: Series) -> Iterator[Item]:
-    scope, source = steps.scope, Source(steps.source.file, f"steps {steps.x[0]:.0f}-{steps.x[-1]:.0f}")
-    by_stage = {q.name: _values(evidence, q, scope, len(steps.values)) for q in stages.STAGE_OF.values()}
+def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
+    source = Source(steps.source.file, f"steps {steps.x[0]:.0f}-{steps.x[-1]:.0f}")
+    by_stage = {q.name: _values(evidence, q, steps.scope, len(steps.values)) for q in stages.STAGE_OF.values()}
+    if not evidence.value(stages.ON_DEVICE, rank=steps.scope.rank):
+        for quantity in (stages.BATCH_WAIT, stages.SIDE):
+            by_stage[quantity.name] = _above_jitter(by_stage[quantity.name], by_stage)
     wait, copy = by_stage[stages.BATCH_WAIT.name], by_stage[stages.H2D.name]
     compute = sum((by_stage[q.name] for q in COMPUTE), np.zeros(len(steps.values)))
     saving, evaluating = by_stage[stages.CHECKPOINT.name], by_stage[stages.EVALUATION.name]
@@ -74,6 +83,15 @@ def _rank(evidence: Evidence, steps: Series) -> Iterator[Item]:
         yield fact(quantity, float(values.mean()))
         if values.any():
             yield Series(quantity, steps.x, values, source, scope)
+
+
+def _above_jitter(values: NDArray[np.float64], by_stage: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Bursts that the compute stages show as well are the machine's own jitter (other processes), not this stage's."""
+    compute = sum((by_stage[q.name] for q in COMPUTE), np.zeros(len(values)))
+    jitter_s = NORMAL_SIGMA * float(np.median(np.abs(compute - np.median(compute))))
+    usual = float(np.median(values))
+    noise = values - usual < JITTER_SIGMAS * jitter_s
+    return np.where(noise, np.minimum(values, usual), values)
 
 
 def _values(evidence: Evidence, quantity: Quantity, scope: Scope, count: int) -> NDArray[np.float64]:
