@@ -1,0 +1,116 @@
+"""Topology and transports: how many nodes, what leaves them over which network, what joins GPUs inside."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from stallwise.evidence.catalog import fabric, hang
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact, Source
+
+ORDER = -8
+LOOPBACK = re.compile(r"^lo[:\d]*:|:127\.|^lo:?$|:::1$")
+BRIDGE = re.compile(
+    r"^(?:docker\d*|br-\w+|virbr\d*|lxc\w*|cni\d*|veth\w*|vmnet\d*|vboxnet\d*|podman\d*)(?::|$)|:172\.1[789]\.\d+\.\d+$|:fe80:",
+    re.IGNORECASE,
+)
+
+
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """Facts about the fabric as a whole."""
+    hosts = {
+        str(f.scope.node)
+        for q in (fabric.NCCL_NET, fabric.NCCL_INTERFACE, fabric.NCCL_VERSION)
+        for f in evidence.all(q)
+        if f.scope.node
+    }
+    for table in evidence.table("nccl.ranks"):
+        hosts |= {str(h) for h in table.columns["host"]}
+    ranks = max((int(n) for t in evidence.table("nccl.ranks") for n in t.columns["ranks"]), default=0)
+    if ranks:
+        yield Fact(fabric.FABRIC_RANKS, float(ranks), evidence.table("nccl.ranks")[0].source)
+    yield from _channels(evidence)
+    yield from _paths(evidence)
+    nodes = _nodes(evidence, hosts, ranks)
+    if nodes:
+        source = (evidence.table("nccl.ranks") or evidence.table("nccl.channels") or [None])[0]
+        yield Fact(fabric.FABRIC_NODES, float(nodes), source.source if source else Source("logs"))
+    yield from _addresses(evidence, nodes)
+
+
+def _nodes(evidence: Evidence, hosts: set[str], ranks: int) -> int:
+    stated = max((int(f.number) for f in evidence.all(fabric.NODES)), default=0)
+    crossing = _crosses(evidence)
+    # A log of one node of several: more ranks in the communicator than devices seen on the host.
+    seen = Counter(str(h) for t in evidence.table("nccl.ranks") for h in t.columns["host"])
+    partial = 2 if seen and ranks > max(seen.values()) and crossing else 0
+    return max(len(hosts), stated, partial, 2 if crossing and not _local_net(evidence) else 0)
+
+
+def _crosses(evidence: Evidence) -> bool:
+    return any(str(v).startswith("NET/") for t in evidence.table("nccl.channels") for v in t.columns["via"])
+
+
+def _local_net(evidence: Evidence) -> bool:
+    """NET inside one node is what switching off P2P and shared memory leaves."""
+    settings = {str(f.value) for f in evidence.all(fabric.NCCL_ENV)}
+    return {"NCCL_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1"} <= settings
+
+
+def _channels(evidence: Evidence) -> Iterator[Fact]:
+    outside: Counter[str] = Counter()
+    inside: Counter[str] = Counter()
+    gdr = rdma = 0
+    first: dict[str, Source] = {}
+    for table in evidence.table("nccl.channels"):
+        c = table.columns
+        for via, count, line in zip(c["via"], c["count"], c["line"], strict=True):
+            text = str(via)
+            kind = "/".join(text.split("/")[:2]) if text.startswith("NET/") else text.split("/")[0]
+            kind = "SHM" if kind.startswith("direct shared memory") else kind
+            target = outside if kind.startswith("NET/") else inside
+            target[kind] += int(count)
+            first.setdefault(kind, Source(table.source.file, f"line {int(line)}"))
+            if kind.startswith("NET/") and "Socket" not in kind:
+                rdma += int(count)
+                gdr += int(count) if "GDR" in text.upper() else 0
+    for counter, quantity in ((outside, fabric.CROSS_NODE_VIA), (inside, fabric.IN_NODE_VIA)):
+        for kind, count in counter.most_common():
+            yield Fact(quantity, kind, first[kind], samples=count)
+    if rdma:
+        source = next(s for k, s in first.items() if k.startswith("NET/"))
+        yield Fact(fabric.CROSS_NODE_GDR_SHARE, gdr / rdma, source, samples=rdma)
+
+
+def _paths(evidence: Evidence) -> Iterator[Fact]:
+    for table in evidence.table("gpu.paths"):
+        c = table.columns
+        kinds = [
+            str(k)
+            for a, b, k in zip(c["first"], c["second"], c["kind"], strict=True)
+            if str(a).startswith("GPU") and str(b).startswith("GPU")
+        ]
+        if kinds:
+            counts = Counter("NVLink" if k.startswith("NV") else k for k in kinds)
+            words = ", ".join(f"{n // 2 or n} pairs {k}" for k, n in counts.most_common())
+            yield Fact(fabric.GPU_PATHS, words, table.source, samples=len(kinds))
+            yield Fact(fabric.NVLINK_PAIRS_SHARE, counts["NVLink"] / len(kinds), table.source, samples=len(kinds))
+
+
+def _addresses(evidence: Evidence, nodes: int) -> Iterator[Fact]:
+    """Loopback and bridge addresses among those that nodes use to reach each other."""
+    if nodes < 2 and not evidence.all(hang.INTERFACE_ERROR):
+        return
+    used = evidence.all(fabric.NCCL_INTERFACE)
+    loop = [f for f in used if LOOPBACK.search(str(f.value))]
+    bridge = [f for f in used if BRIDGE.search(str(f.value)) and not LOOPBACK.search(str(f.value))]
+    for fact in [*loop[:4], *bridge[:4]]:
+        yield Fact(
+            hang.UNREACHABLE_ADDRESS,
+            str(fact.value),
+            fact.source,
+            fact.scope,
+            note="loopback" if fact in loop else "bridge",
+        )

@@ -1,0 +1,190 @@
+"""NCCL_DEBUG=INFO logs of NCCL and RCCL, all versions: one host, many hosts, ranks interleaved, other lines between.
+
+Yields who is which rank (Table nccl.ranks), who talks to whom over what (Table nccl.channels), and a fact for every
+line that says something about network, interface, versions or failure.
+"""
+# ruff: noqa: E501  (patterns stay on one line)
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import fabric, hang
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Scope, Source, Table
+from stallwise.evidence.quantity import Quantity
+
+FORMAT = "NCCL log"
+
+LINE = re.compile(
+    r"(?P<host>[\w.-]+):(?P<pid>\d+):(?P<tid>\d+) \[(?P<dev>-?\d+)\] (?P<place>\S+:\d+ )?(?:R?NCCL) "
+    r"(?P<level>INFO|WARN|ERROR|TRACE|ABORT|VERSION) ?(?P<text>.*)"
+)
+VERSION = re.compile(r"\bR?NCCL version:? (\d+\.\d+[\w.+-]*)")
+ENGINE_VERSION = re.compile(r"\busing nccl==(\d+\.\d+[\w.]*)")
+COMM = re.compile(
+    r"comm (0x[0-9a-f]+) rank (\d+) n[Rr]anks (\d+)(?:.*?cudaDev (\d+))?(?:.*?busId (\w+))?(?:.*?commId (0x[0-9a-f]+))?"
+)
+CHANNEL = re.compile(
+    r"(?:Channel|Ring|Tree)\s+(\d+)(?:/\d+)?\s*:\s*(\d+)\s*(?:\[[^\]]*\])?\s*->\s*(\d+)\s*(?:\[[^\]]*\])?\s*"
+    r"(?:\[(send|receive)\]\s*)?(?:comm \S+ nRanks \d+ )?via\s+(.+?)\s*$"
+)
+NET_CHOSEN = re.compile(r"Using (?:internal )?[Nn]etwork (.+?)\s*$|Assigned NET plugin (\S+) to comm")
+PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([\w;-]+)")
+INTERFACE = re.compile(
+    r"(?:Bootstrap ?: Using|NET/Socket ?: Using|NET ?: Using interface|NET/IB ?: Using interface|OOB)\s+(?:\[\d+\])?"
+    r"(?P<name>[\w.@-]+)(?::(?P<address>[0-9a-fA-F.:%\w]+?)<\d+>)?(?= |$|<)"
+)
+MORE_INTERFACES = re.compile(r"\[\d+\]([\w.@-]+):([0-9a-fA-F.:%\w]+?)<\d+>")
+ENV = re.compile(r"(NCCL_\w+|FI_PROVIDER) set (?:by environment )?to (\S+?)\.?\s*$")
+RDMA_ABSENT = re.compile(
+    r"NET/IB ?: No device found|Failed to open libibverbs|No IB devices|libibverbs\.so.*cannot open"
+)
+GDR_OFF = re.compile(r"NET/(?!Socket)\S* ?: GPU Direct RDMA Disabled for (.+)")
+ERROR_CODE = re.compile(r"(\S+:\d+) -> (\d+)")
+
+# The first that fits names what failed. WARN lines only, except where a library prints the words bare.
+KINDS: tuple[tuple[Quantity, re.Pattern[str]], ...] = (
+    (hang.SHM_ERROR, re.compile(r"posix_fallocate failed|shared memory segment|shm_open|/dev/shm|shmem.*(?:fail|error)|"
+                                r"No space left on device", re.I)),
+    (hang.MEMLOCK_ERROR, re.compile(r"ibv_(?:reg_mr|create_qp|create_cq|alloc_pd|reg_dmabuf)\S* failed.*(?:Cannot allocate memory|"
+                                    r"error 12\b|ENOMEM|Resource temporarily)|RLIMIT_MEMLOCK|memlock|locked memory", re.I)),
+    (hang.TRUNCATED_MESSAGE, re.compile(r"Message truncated ?:? received|connecting to address\s+with family \d+ is neither|"
+                                        r"(?:wrong|invalid|unexpected) (?:magic|type)|Mismatched (?:NCCL )?versions?|"
+                                        r"NCCL version mismatch", re.I)),
+    (hang.MISMATCH_MESSAGE, re.compile(r"Mismatched collective|collective mismatch|Accessing peers? out of order|"
+                                       r"different (?:datatype|count|operation) .* rank", re.I)),
+    (hang.INTERFACE_ERROR, re.compile(r"No interface found|bind: Cannot assign|Call to (?:connect|bind|getaddrinfo)\S*.*(?:refused|"
+                                      r"timed? ?out|unreachable|No route|Cannot assign|failed)|No route to host|"
+                                      r"Network is unreachable|no socket interface found|Net : Connect.*failed", re.I)),
+    (hang.PEER_LOST, re.compile(r"Connection closed by (?:remote )?peer|Connection reset by peer|socketProgress.*closed|"
+                                r"peer .* (?:has )?(?:exited|died)|Got completion .* (?:status=(?:12|5|13|10)|error)|"
+                                r"transport retry (?:counter )?exceeded|remote (?:process )?exit", re.I)),
+    (hang.RANK_ERROR, re.compile(r"Cuda failure|Failed to CUDA|hip failure|out of memory|segfault", re.I)),
+)  # fmt: skip
+HARMLESS = re.compile(r"Failed to open lib|NET/Plugin|No plugin|dlvsym|Could not|deprecated|unset|Missing", re.I)
+
+
+@dataclass(slots=True)
+class _State:
+    """What has been gathered from one file."""
+
+    ranks: dict[tuple[str, str, str], tuple[int, int, str, str, int]] = field(default_factory=dict)
+    channels: Counter[tuple[str, int, int, str, str, int]] = field(default_factory=Counter)
+    first_line: dict[tuple[str, int, int, str, str, int], int] = field(default_factory=dict)
+    seen: set[tuple[str, str, str]] = field(default_factory=set)
+    section: int = 0  # several runs in one file: a new one starts where a command or a process changes
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """NCCL's own prefix, or its version line."""
+    return re.search(rb"\] (?:\S+:\d+ )?R?NCCL (?:INFO|WARN|ERROR|TRACE|VERSION)|R?NCCL version \d", head) is not None
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Facts line by line, tables at the end."""
+    state = _State()
+    last_ranks: dict[str, int] = {}
+    for number, line in enumerate(artifact.lines(), 1):
+        source = Source(artifact.name, f"line {number}")
+        if line.startswith("$ "):
+            state.section += 1
+        match = LINE.search(line)
+        host = match["host"] if match else None
+        scope = Scope(node=host)
+        if (version := VERSION.search(line)) and _new(state, "version", host or "", version[1]):
+            yield Fact(fabric.NCCL_VERSION, version[1], source, scope)
+        elif (version := ENGINE_VERSION.search(line)) and _new(state, "engine", "", version[1]):
+            yield Fact(fabric.NCCL_VERSION, version[1], source, Scope())
+        if match is None:
+            continue
+        text = match["text"]
+        if match["level"] in ("WARN", "ERROR", "ABORT"):
+            yield from _warning(state, text, source, scope, match["dev"], last_ranks.get(f"{host}:{match['pid']}"))
+        elif comm := COMM.search(text):
+            _comm(state, comm, host or "", match["pid"], number)
+            last_ranks[f"{host}:{match['pid']}"] = int(comm[2])
+        elif channel := CHANNEL.search(text):
+            key = (host or "", int(channel[2]), int(channel[3]), channel[5], channel[4] or "", state.section)
+            state.channels[key] += 1
+            state.first_line.setdefault(key, number)
+        else:
+            yield from _info(state, text, source, scope)
+    yield from _tables(state, artifact.name)
+
+
+def _new(state: _State, kind: str, who: str, what: str) -> bool:
+    key = (kind, who, what)
+    if key in state.seen:
+        return False
+    state.seen.add(key)
+    return True
+
+
+def _warning(state: _State, text: str, source: Source, scope: Scope, device: str, rank: int | None) -> Iterator[Fact]:
+    if not text.strip() or (HARMLESS.search(text) and not RDMA_ABSENT.search(text)):
+        return
+    if RDMA_ABSENT.search(text):
+        if _new(state, "rdma", scope.node or "", ""):
+            yield Fact(fabric.NCCL_RDMA_ABSENT, text.strip()[:160], source, scope)
+        return
+    for quantity, pattern in KINDS:
+        if pattern.search(text):
+            where = Scope(node=scope.node, gpu=int(device), rank=rank)
+            yield Fact(quantity, text.strip()[:240], source, where)
+            return
+    if _new(state, "warn", scope.node or "", text[:80]):
+        yield Fact(fabric.NCCL_WARNING, text.strip()[:240], source, scope)
+
+
+def _comm(state: _State, comm: re.Match[str], host: str, pid: str, number: int) -> None:
+    state.ranks[host, pid, comm[4] or ""] = int(comm[2]), int(comm[3]), comm[5] or "", comm[6] or "", number
+
+
+def _info(state: _State, text: str, source: Source, scope: Scope) -> Iterator[Fact]:
+    node = scope.node or ""
+    if env := ENV.search(text):
+        if _new(state, "env", node, f"{env[1]}={env[2]}"):
+            yield Fact(fabric.NCCL_ENV, f"{env[1]}={env[2]}", source, scope)
+    elif provider := PROVIDER.search(text):
+        if _new(state, "provider", node, provider[1]):
+            yield Fact(fabric.NCCL_PROVIDER, provider[1], source, scope)
+    elif net := NET_CHOSEN.search(text):
+        chosen = (net[1] or net[2]).strip()
+        if _new(state, "net", node, chosen):
+            yield Fact(fabric.NCCL_NET, chosen, source, scope)
+    elif RDMA_ABSENT.search(text):
+        if _new(state, "rdma", node, ""):
+            yield Fact(fabric.NCCL_RDMA_ABSENT, text.strip()[:160], source, scope)
+    elif gdr := GDR_OFF.search(text):
+        if _new(state, "gdr", node, gdr[1]):
+            yield Fact(fabric.NCCL_GDR_OFF, gdr[1].strip()[:120], source, scope)
+    elif interface := INTERFACE.search(text):
+        names = MORE_INTERFACES.findall(text) or [(interface["name"], interface["address"] or "")]
+        for name, address in names:
+            if _new(state, "interface", node, f"{name}:{address}"):
+                yield Fact(fabric.NCCL_INTERFACE, f"{name}:{address}", source, scope)
+
+
+def _tables(state: _State, file: str) -> Iterator[Table]:
+    source = Source(file)
+    if state.ranks:
+        rows = [(*key, *value) for key, value in state.ranks.items()]
+        names = ("host", "pid", "device", "rank", "ranks", "bus_id", "comm_id", "line")
+        yield Table("nccl.ranks", _columns(names, rows), source)
+    if state.channels:
+        links = [(*key, count, state.first_line[key]) for key, count in state.channels.items()]
+        names = ("host", "sender", "receiver", "via", "direction", "section", "count", "line")
+        yield Table("nccl.channels", _columns(names, links), source)
+
+
+def _columns(names: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> dict[str, NDArray[Any]]:
+    return {name: np.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}

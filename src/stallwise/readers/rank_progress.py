@@ -1,0 +1,110 @@
+"""How far each rank got, where logs say so: batches done of how many, seconds a task took, and what came last."""
+# ruff: noqa: E501  (patterns stay on one line)
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog.fabric import GPUS_PER_NODE, NODES, TP_SIZE
+from stallwise.evidence.catalog.hang import HANG_LAST_ACT, HANG_WORLD
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Scope, Source, Table
+from stallwise.readers._log_lines import lines_of
+
+FORMAT = "rank progress"
+
+BATCH = re.compile(
+    r"\b(train|val\w*|eval\w*|test)?\s*(batch|iter\w*|step)s?\s*[:=\[#]?\s*(\d+)\s*/\s*(\d+)", re.IGNORECASE
+)
+DONE = re.compile(r"\b(\d+) (?:batches|iterations|steps)\b", re.IGNORECASE)
+TOOK = re.compile(
+    r"(?:after|took|in|elapsed[=:]?|duration[=:]?|time[=:]?)\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|seconds|min)\b",
+    re.IGNORECASE,
+)
+PLACE = re.compile(r"\d+(?:\.\d+)?")
+SETTINGS = (
+    (TP_SIZE, re.compile(r"\btp_size=(\d+)|tensor[_-](?:model[_-])?parallel[_-]size[= ]+'?(\d+)|\btp=(\d+)\b")),
+    (NODES, re.compile(r"\bnnodes[= ]+(\d+)|--nodes[= ](\d+)|num_nodes[=: ]+(\d+)")),
+    (GPUS_PER_NODE, re.compile(r"nproc[_-]per[_-]node[= ]+(\d+)|gpus[_-]per[_-]node[= ]+(\d+)")),
+    (HANG_WORLD, re.compile(r"world[_ ]size\s*[=:]?\s*(\d+)|ranks? \d+(?:-\d+)? of (\d+)|nranks (\d+)|-np (\d+)\b")),
+)
+ACTS = (
+    ("saving a checkpoint", re.compile(r"checkpoint|sav(?:e|ing|ed) (?:model|state|to)|state_dict", re.IGNORECASE)),
+    ("evaluating", re.compile(r"\b(?:eval\w*|validat\w*)\b", re.IGNORECASE)),
+    ("moving states to the host", re.compile(r"offload|to_cpu|move_to_device", re.IGNORECASE)),
+    ("loading data", re.compile(r"dataloader|dataset|shard|prefetch|download", re.IGNORECASE)),
+    ("compiling", re.compile(r"compil|autotun|cuda graph", re.IGNORECASE)),
+)
+STUCK = re.compile(r"collective operation timeout|watchdog|monitoredBarrier|Stalled ops", re.IGNORECASE)
+RECOGNISED = re.compile(
+    rb"\brank[ _=:\]]?\d|\[\d+,\d+\]<std|world[_ ]size|tp_size=|tensor[_-]parallel|nproc[_-]per[_-]node|collective operation timeout",
+    re.IGNORECASE,
+)
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Text that speaks of ranks or of a parallel layout."""
+    return b"\x00" not in head[:4096] and head.lstrip()[:1] not in (b"{", b"<") and RECOGNISED.search(head) is not None
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Tables rank.batches and rank.tasks, the layout, and the last thing each rank did before it stopped."""
+    batches: dict[tuple[int, str], tuple[int, int, int]] = {}
+    tasks: list[tuple[int, str, float, int]] = []
+    last: dict[int, tuple[str, str, int]] = {}
+    seen: set[str] = set()
+    for line in lines_of(artifact):
+        for quantity, pattern in SETTINGS:
+            if quantity.name not in seen and (match := pattern.search(line.text)):
+                seen.add(quantity.name)
+                yield Fact(quantity, float(next(g for g in match.groups() if g)), line.source)
+        if "NCCL INFO" in line.text or "NCCL WARN" in line.text:
+            continue
+        rank = -1 if line.rank is None else line.rank
+        if batch := BATCH.search(line.text):
+            phase = (batch[1] or "").lower()[:3]
+            done, of = int(batch[3]), int(batch[4])
+            earlier = batches.get((rank, phase), (0, 0, 0))
+            batches[rank, phase] = max(done, earlier[0] if earlier[1] == of else 0), of, line.number
+        if line.rank is not None and (took := TOOK.search(line.text)):
+            scale = {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
+            tasks.append((rank, PLACE.sub("#", _without_head(line.text))[:120], float(took[1]) * scale, line.number))
+        if not STUCK.search(line.text):
+            act = next((name for name, pattern in ACTS if pattern.search(line.text)), "")
+            if line.text.strip() and "ProcessGroup" not in line.text:
+                last[rank] = act, line.text.strip()[:160], line.number
+    yield from _tables(artifact.name, batches, tasks)
+    for rank, (act, text, number) in last.items():
+        if act:
+            yield Fact(
+                HANG_LAST_ACT,
+                act,
+                Source(artifact.name, f"line {number}"),
+                Scope(rank=None if rank < 0 else rank),
+                note=text,
+            )
+
+
+def _without_head(text: str) -> str:
+    """The line from its first word after times and ranks on."""
+    return re.sub(r"^.*?(?:\]:?|:)\s+(?=[a-zA-Z])", "", text)
+
+
+def _tables(
+    file: str, batches: dict[tuple[int, str], tuple[int, int, int]], tasks: list[tuple[int, str, float, int]]
+) -> Iterator[Table]:
+    if batches:
+        rows = [(rank, phase, *value) for (rank, phase), value in batches.items()]
+        names = ("rank", "phase", "done", "of", "line")
+        yield Table(
+            "rank.batches", {n: np.array(v) for n, v in zip(names, zip(*rows, strict=True), strict=True)}, Source(file)
+        )
+    if tasks:
+        columns = ("rank", "task", "seconds", "line")
+        yield Table(
+            "rank.tasks", {n: np.array(v) for n, v in zip(columns, zip(*tasks, strict=True), strict=True)}, Source(file)
+        )

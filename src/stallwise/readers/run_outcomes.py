@@ -1,0 +1,109 @@
+"""Whether runs and pair tests ended, and on which GPUs: pair-test logs, and NCCL logs of runs with and without P2P.
+
+One row per run: the devices, the settings that matter (peer-to-peer off, shared memory off), and how it went.
+"""
+# ruff: noqa: E501  (patterns stay on one line)
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Source, Table
+
+FORMAT = "run outcomes"
+
+COMMAND = re.compile(
+    r"^(?:\$|#|\+|>)\s+(.*\b(?:CUDA_VISIBLE_DEVICES|NCCL_\w+)=.*|.*(?:torchrun|python|all_reduce|mpirun|_perf)\b.*)"
+)
+DEVICES = re.compile(
+    r"(?:CUDA|HIP)_VISIBLE_DEVICES=([\d,]+)|\bgpus?[ =:]+(\d+(?:,\d+)+)|devices?[ =:]+(\d+(?:,\d+)+)|\bGPU(\d+) ?(?:<->|->|-|,) ?GPU(\d+)"
+)
+PAIR = re.compile(
+    r"^\s*(?:gpus?|pair|devices?|ranks?)?\s*[:#]?\s*\(?(\d+)(?:\s*[,-]\s*|\s*<?->\s*)(\d+(?:,\d+)*)\)?(.*?):\s*(.+)$",
+    re.IGNORECASE,
+)
+SETTING = re.compile(r"(NCCL_\w+_DISABLE|NCCL_P2P_LEVEL)(?:=| set (?:by environment )?to )(\w+)")
+OK = re.compile(r"\bok\b|\bpass(?:ed)?\b|success|exit status 0\b|Avg bus bandwidth|\bdone\b", re.IGNORECASE)
+HUNG = re.compile(
+    r"no (?:answer|output) (?:after|for)|timeout: sending signal|exit status 124|\bhangs?\b|\bhung\b|timed? ?out|\bstuck\b|"
+    r"did not (?:return|finish)|collective operation timeout", re.IGNORECASE
+)  # fmt: skip
+STEP = re.compile(
+    r"\b(?:iter\w*|step|epoch)\b.*\bloss\b|\bloss\b.*\b(?:step|iter\w*|epoch)\b|samples_per_second|\ds/it\b|\dit/s\b",
+    re.IGNORECASE,
+)
+NCCL = re.compile(r"NCCL (?:INFO|WARN)")
+VIA = re.compile(r"via (P2P|SHM|NET|direct shared memory)")
+
+
+@dataclass(slots=True)
+class _Run:
+    line: int
+    devices: str = ""
+    p2p_off: bool = False
+    shm_off: bool = False
+    p2p_used: bool = False
+    ok: int = 0
+    hung: int = 0
+    steps: int = 0
+    nccl: int = 0
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Commands with visible devices, lines per device pair, or an NCCL log."""
+    text = head.decode("utf-8", errors="replace")
+    lines = text.splitlines()[:2000]
+    return b"NCCL INFO" in head or sum(bool(PAIR.match(x) and (OK.search(x) or HUNG.search(x))) for x in lines) >= 2
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """The table of runs."""
+    runs: list[_Run] = []
+    current = _Run(1)
+    for number, line in enumerate(artifact.lines(), 1):
+        pair = PAIR.match(line)
+        if pair and (OK.search(pair[4]) or HUNG.search(pair[4])):
+            run = _Run(number, devices=f"{pair[1]},{pair[2]}")
+            _settings(line, run)
+            run.ok, run.hung = int(OK.search(pair[4]) is not None), int(HUNG.search(pair[4]) is not None)
+            runs.append(run)
+            continue
+        if COMMAND.match(line):
+            if current.nccl or current.ok or current.hung or current.steps:
+                runs.append(current)
+            current = _Run(number)
+        _follow(line, current)
+    if current.nccl or current.ok or current.hung:
+        runs.append(current)
+    if runs:
+        names = ("line", "devices", "p2p_off", "shm_off", "p2p_used", "ok", "hung", "steps")
+        columns = {n: np.array([getattr(r, n) for r in runs]) for n in names}
+        yield Table("run.outcomes", columns, Source(artifact.name))
+
+
+def _follow(line: str, run: _Run) -> None:
+    _settings(line, run)
+    if not run.devices and (match := DEVICES.search(line)):
+        run.devices = match[1] or match[2] or match[3] or f"{match[4]},{match[5]}"
+    if NCCL.search(line):
+        run.nccl += 1
+        via = VIA.search(line)
+        run.p2p_used = run.p2p_used or bool(via and via[1] == "P2P")
+        return
+    run.ok += bool(OK.search(line)) and not HUNG.search(line)
+    run.hung += bool(HUNG.search(line))
+    run.steps += bool(STEP.search(line))
+
+
+def _settings(line: str, run: _Run) -> None:
+    for name, value in SETTING.findall(line):
+        if (name == "NCCL_P2P_DISABLE" and value == "1") or (name == "NCCL_P2P_LEVEL" and value in ("0", "LOC")):
+            run.p2p_off = True
+        elif name == "NCCL_SHM_DISABLE" and value == "1":
+            run.shm_off = True
