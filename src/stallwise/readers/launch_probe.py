@@ -1,4 +1,4 @@
-"""A launch benchmark as a table: time of launching n kernels one by one and, beside it, of replaying them as a graph."""  # noqa: E501
+"""A launch benchmark as a table: time of launching n kernels one by one and, beside it, of replaying them as a graph."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 Yields who is which rank (Table nccl.ranks), who talks to whom over what (Table nccl.channels), and a fact for every
 line that says something about network, interface, versions or failure.
 """
-# ruff: noqa: E501  (patterns stay on one line)
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """How far each rank got, where logs say so: batches done of how many, seconds a task took, and what came last."""
-# ruff: noqa: E501  (patterns stay on one line)
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A benchmark of variants as a table: one row a variant, with its time (with_sync against without_sync, A against B)."""  # noqa: E501
+"""A benchmark of variants as a table: one row a variant, with its time (with_sync against without_sync, A against B)."""
 
 from __future__ import annotations
 

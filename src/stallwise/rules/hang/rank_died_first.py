@@ -1,0 +1,122 @@
+"""One rank failed; everything the others report is the consequence.
+
+## What it means
+A process ended (out of memory, an exception, a signal, an eviction) and its peers noticed only when their collective
+timed out or their connection closed. The loudest messages are the last ones; the cause is the first.
+
+## Why it costs
+The job is dead from that moment, but ranks wait for their timeout, so the GPUs stay booked for minutes.
+
+## What else looks so
+Ranks in different collectives also time out, and all of them live. A rank that is only slow arrives. An error while
+setting up shared memory, interfaces or locked memory ends ranks too, and has its own page.
+
+## Fix
+Find the earliest error: by time across logs, or the launcher's "root cause". Fix that rank's problem; ignore the
+timeouts. Shorter timeouts and asynchronous error handling make the rest stop sooner.
+
+## How the gain is found
+Not in seconds of a step: the restart, and the wait until the timeout.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import DMESG, TRAIN_LOG
+from stallwise.evidence.catalog.fabric import FABRIC_RANKS
+from stallwise.evidence.catalog.hang import (
+    FIRST_FAILURE,
+    HANG_RANKS,
+    HANG_TIMEOUT,
+    HANG_WORLD,
+    INTERFACE_ERROR,
+    MEMLOCK_ERROR,
+    MISMATCH_MESSAGE,
+    PEER_LOST,
+    PROCESS_KILLED,
+    SHM_ERROR,
+    STALLED_TENSORS,
+    TRUNCATED_MESSAGE,
+)
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+EXPLAINS = {Symptom.HANG: 0.25, Symptom.CRASH: 0.25}  # half of the interruptions of large runs start at one rank
+CLUES = (
+    Clue((PEER_LOST,), lambda e: True, 12.0, 1.0, "ranks say that a peer went away"),
+    Clue((PROCESS_KILLED,), lambda e: True, 10.0, 1.0, "a process was killed from outside"),
+)
+SETUP = (SHM_ERROR, MEMLOCK_ERROR, INTERFACE_ERROR, TRUNCATED_MESSAGE, MISMATCH_MESSAGE)
+
+
+@rule()
+def rank_died_first(evidence: Evidence) -> Finding | None:
+    """A failure of one rank's own among others' waiting, or peers that say it went away."""
+    first, lost, killed = evidence.all(FIRST_FAILURE), evidence.all(PEER_LOST), evidence.all(PROCESS_KILLED)
+    if not (first or lost or killed) or not _many_ranks(evidence):
+        return None
+    if any(evidence.all(q) for q in SETUP) and not killed:
+        return None  # the failure has a name of its own
+    waiting = evidence.all(HANG_TIMEOUT) or evidence.all(HANG_RANKS) or evidence.all(STALLED_TENSORS)
+    if not lost and not killed and not waiting and not _named(first):
+        return None
+    because = [Reason.of(_what(f), f) for f in first[:1]]
+    because += [
+        Reason.of(f"killed from outside: {f.value}", f) for f in killed[:2] if not first or f.value != first[0].value
+    ]
+    because += [Reason.of(f"a peer notices: {f.value}", f) for f in lost[:2]]
+    echoes = evidence.all(HANG_TIMEOUT)
+    culprit = _culprit(first, killed, lost)
+    return Finding(
+        headline=f"{culprit} died first; the other ranks only report it",
+        summary=str((first or killed or lost)[0].value)[:200],
+        confidence=0.93 if (first and (lost or waiting)) or killed else 0.85 if lost else 0.75,
+        because=tuple(because),
+        scope=(first or killed or lost)[0].scope,
+        fixes=(
+            Fix(
+                f"Repair what ended {culprit}: the first error above, not the timeouts.",
+                worth="the job runs",
+                cost="depends on the error",
+            ),
+            Fix(
+                "Stop the rest sooner: TORCH_NCCL_ASYNC_ERROR_HANDLING=1 and a shorter timeout.",
+                worth="no GPUs booked for nothing",
+                cost="a setting",
+            ),
+        ),
+        not_here=tuple(Reason.of(f"the timeout after {f}: a consequence", f) for f in echoes[:1]),
+        avoid="Do not start with NCCL settings or the network: the connection closed because its process ended.",
+        next=(DMESG, TRAIN_LOG),
+        explains=("collective-mismatch", "straggler-rank", "transport-never-worked", "checkpoint-stall"),
+        blocking=True,
+    )
+
+
+def _many_ranks(evidence: Evidence) -> bool:
+    known = [f.number for q in (HANG_WORLD, FABRIC_RANKS, HANG_RANKS) for f in evidence.all(q)]
+    return max(known, default=0) > 1 or bool(evidence.all(PEER_LOST))
+
+
+def _named(first: list[Fact]) -> bool:
+    return bool(first) and (first[0].scope.rank is not None or first[0].scope.gpu is not None)
+
+
+def _what(fact: Fact) -> str:
+    where = f"rank {fact.scope.rank}: " if fact.scope.rank is not None else ""
+    tail = f" ({fact.note})" if fact.note else ""
+    return f"{where}{fact.value}{tail}"
+
+
+def _culprit(first: list[Fact], killed: list[Fact], lost: list[Fact]) -> str:
+    for fact in [*first, *killed]:
+        if fact.scope.rank is not None:
+            return f"Rank {fact.scope.rank}"
+        if fact.scope.gpu is not None:
+            return f"The rank on GPU {fact.scope.gpu}"
+    if lost and lost[0].note:
+        return f"Peer {lost[0].note}"
+    return "One rank"
