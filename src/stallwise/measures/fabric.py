@@ -29,14 +29,17 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     for table in evidence.table("nccl.ranks"):
         hosts |= {str(h) for h in table.columns["host"]}
     ranks = max((int(n) for t in evidence.table("nccl.ranks") for n in t.columns["ranks"]), default=0)
+    linked = [max(t.columns["sender"].max(), t.columns["receiver"].max()) for t in evidence.table("nccl.channels")]
+    ranks = max(ranks, *(int(n) + 1 for n in linked)) if linked else ranks
     if ranks:
-        yield Fact(fabric.FABRIC_RANKS, float(ranks), evidence.table("nccl.ranks")[0].source)
+        source = [*evidence.table("nccl.ranks"), *evidence.table("nccl.channels")][0].source
+        yield Fact(fabric.FABRIC_RANKS, float(ranks), source)
     yield from _channels(evidence)
     yield from _paths(evidence)
     nodes = _nodes(evidence, hosts, ranks)
     if nodes:
-        source = (evidence.table("nccl.ranks") or evidence.table("nccl.channels") or [None])[0]
-        yield Fact(fabric.FABRIC_NODES, float(nodes), source.source if source else Source("logs"))
+        seen = [*evidence.table("nccl.ranks"), *evidence.table("nccl.channels")]
+        yield Fact(fabric.FABRIC_NODES, float(nodes), seen[0].source if seen else Source("logs"))
     yield from _addresses(evidence, nodes)
 
 

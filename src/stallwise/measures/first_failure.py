@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stallwise.evidence.catalog import hang
+from stallwise.evidence.catalog.fabric import NCCL_VERSION
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 
@@ -96,29 +97,21 @@ def _slow(evidence: Evidence) -> Iterator[Fact]:
         if late and len(late) <= len(found) // 2:
             worst = late[-1]
             names = ", ".join(str(r) for _, r, _ in late[:8])
-            text = f"rank{'s' if len(late) > 1 else ''} {names} took up to {worst[0]:,.0f} s for '{task.strip()[:60]}', the others {median:,.1f} s"
+            who = f"rank{'s' if len(late) > 1 else ''} {names}"
+            text = f"{who} took up to {worst[0]:,.0f} s for '{task.strip()[:60]}', the others {median:,.1f} s"
             yield Fact(hang.SLOW_RANK, text, worst[2], Scope(rank=worst[1]), samples=len(found), note=task)
 
 
 def _versions(evidence: Evidence) -> Iterator[Fact]:
-    """NCCL versions that differ between nodes or between the logs of ranks."""
-    from stallwise.evidence.catalog.fabric import NCCL_VERSION
-
-    by_place: dict[str, set[str]] = defaultdict(set)
-    sources: dict[str, Source] = {}
-    for fact in evidence.all(NCCL_VERSION):
-        place = fact.scope.node or fact.source.file
-        version = str(fact.value).split("+")[0]
-        by_place[place if fact.note != "package" else f"{place} (package)"].add(version)
-        sources.setdefault(version, fact.source)
-    places: dict[str, set[str]] = defaultdict(set)
-    for place, versions in by_place.items():
-        places["package" if place.endswith("(package)") else "log"] |= versions
-    for kind, versions in places.items():
-        if len(versions) > 1:
-            odd = sorted(versions)
-            text = ", ".join(
-                f"{v} on {' '.join(sorted(p.removesuffix(' (package)') for p, s in by_place.items() if v in s and (kind == 'package') == p.endswith('(package)')))}"
-                for v in odd
-            )
-            yield Fact(hang.NCCL_VERSIONS, text, sources[odd[0]], samples=len(by_place), note=kind)
+    """NCCL versions that differ between nodes or between the logs of ranks; packages are compared with packages."""
+    for kind in ("log", "package"):
+        places: dict[str, set[str]] = defaultdict(set)  # version: where
+        sources: dict[str, Source] = {}
+        for fact in evidence.all(NCCL_VERSION):
+            if (fact.note == "package") == (kind == "package"):
+                version = str(fact.value).split("+")[0]
+                places[version].add(fact.scope.node or fact.source.file)
+                sources.setdefault(version, fact.source)
+        if len(places) > 1:
+            text = ", ".join(f"{v} on {' '.join(sorted(where)[:8])}" for v, where in sorted(places.items()))
+            yield Fact(hang.NCCL_VERSIONS, text, next(iter(sources.values())), samples=len(places), note=kind)

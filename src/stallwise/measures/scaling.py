@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stallwise.costs.cliffs import JUMP_RATIO, explain_jump
 from stallwise.evidence.catalog import fabric
@@ -33,7 +35,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     yield from _runs(evidence)
 
 
-def _series(table: Table, chosen: np.ndarray) -> Iterator[Fact]:  # type: ignore[type-arg]
+def _series(table: Table, chosen: NDArray[Any]) -> Iterator[Fact]:
     order = np.argsort(table.columns["ranks"][chosen], kind="stable")
     ranks = table.columns["ranks"][chosen][order]
     nodes = table.columns["nodes"][chosen][order]
@@ -50,7 +52,7 @@ def _series(table: Table, chosen: np.ndarray) -> Iterator[Fact]:  # type: ignore
         yield Fact(fabric.SCALING_EFFICIENCY, float(seconds[0] / seconds[-1]), table.source, samples=len(ranks))
 
 
-def _times(ranks: np.ndarray, seconds: np.ndarray, source: Source) -> Iterator[Fact]:  # type: ignore[type-arg]
+def _times(ranks: NDArray[Any], seconds: NDArray[Any], source: Source) -> Iterator[Fact]:
     """A bare collective, or a step: the jump that the trend cannot explain."""
     points = [(int(n), float(s)) for n, s in zip(ranks, seconds, strict=True)]
     verdict = explain_jump(points)
@@ -75,7 +77,7 @@ def _times(ranks: np.ndarray, seconds: np.ndarray, source: Source) -> Iterator[F
     yield Fact(fabric.SCALING_ADVICE, advice, source)
 
 
-def _rates(ranks: np.ndarray, nodes: np.ndarray, rate: np.ndarray, source: Source) -> Iterator[Fact]:  # type: ignore[type-arg]
+def _rates(ranks: NDArray[Any], nodes: NDArray[Any], rate: NDArray[Any], source: Source) -> Iterator[Fact]:
     """Speed per GPU: the doubling at which it falls far more than before."""
     efficiency = float(rate[-1] / rate[0])
     yield Fact(fabric.SCALING_EFFICIENCY, efficiency, source, samples=len(rate))

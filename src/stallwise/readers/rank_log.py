@@ -67,6 +67,7 @@ EVENT_KINDS = {
     hw.GPU_LOST.name,
     hw.XID_MEMORY.name,
 }
+NOT_TEXT = re.compile(rb"\{\s*[\"}]|\[\s*[{\"\[]|<[?\w!]")  # JSON and XML
 MANY = 50  # of one kind in one file: the rest repeat
 RECOGNISED = re.compile(
     rb"Error\b|Exception\b|Traceback|exitcode|exited on signal|SIGKILL|Killed|oom|submitted to be reduced|out of memory|"
@@ -78,9 +79,7 @@ RECOGNISED = re.compile(
 def recognises(name: str, head: bytes) -> bool:
     """Text with the words of a failure."""
     return (
-        b"\x00" not in head[:4096]
-        and head.lstrip()[:1] not in (b"{", b"[", b"<")
-        and (RECOGNISED.search(head) is not None)
+        not NOT_TEXT.match(head[:256].lstrip()) and b"\x00" not in head[:4096] and RECOGNISED.search(head) is not None
     )
 
 

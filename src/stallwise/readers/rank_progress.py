@@ -38,6 +38,7 @@ ACTS = (
     ("loading data", re.compile(r"dataloader|dataset|shard|prefetch|download", re.IGNORECASE)),
     ("compiling", re.compile(r"compil|autotun|cuda graph", re.IGNORECASE)),
 )
+NOT_TEXT = re.compile(rb"\{\s*[\"}]|\[\s*[{\"\[]|<[?\w!]")  # JSON and XML
 STUCK = re.compile(r"collective operation timeout|watchdog|monitoredBarrier|Stalled ops", re.IGNORECASE)
 RECOGNISED = re.compile(
     rb"\brank[ _=:\]]?\d|\[\d+,\d+\]<std|world[_ ]size|tp_size=|tensor[_-]parallel|nproc[_-]per[_-]node|collective operation timeout",
@@ -47,7 +48,9 @@ RECOGNISED = re.compile(
 
 def recognises(name: str, head: bytes) -> bool:
     """Text that speaks of ranks or of a parallel layout."""
-    return b"\x00" not in head[:4096] and head.lstrip()[:1] not in (b"{", b"<") and RECOGNISED.search(head) is not None
+    return (
+        not NOT_TEXT.match(head[:256].lstrip()) and b"\x00" not in head[:4096] and RECOGNISED.search(head) is not None
+    )
 
 
 def read(artifact: Artifact) -> Iterator[Item]:

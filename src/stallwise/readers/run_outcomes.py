@@ -78,6 +78,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
             if current.nccl or current.ok or current.hung or current.steps:
                 runs.append(current)
             current = _Run(number)
+            _settings(line, current)
+            current.devices = _devices(line)
+            continue
         _follow(line, current)
     if current.nccl or current.ok or current.hung:
         runs.append(current)
@@ -89,8 +92,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 def _follow(line: str, run: _Run) -> None:
     _settings(line, run)
-    if not run.devices and (match := DEVICES.search(line)):
-        run.devices = match[1] or match[2] or match[3] or f"{match[4]},{match[5]}"
+    run.devices = run.devices or _devices(line)
     if NCCL.search(line):
         run.nccl += 1
         via = VIA.search(line)
@@ -99,6 +101,11 @@ def _follow(line: str, run: _Run) -> None:
     run.ok += bool(OK.search(line)) and not HUNG.search(line)
     run.hung += bool(HUNG.search(line))
     run.steps += bool(STEP.search(line))
+
+
+def _devices(line: str) -> str:
+    match = DEVICES.search(line)
+    return (match[1] or match[2] or match[3] or f"{match[4]},{match[5]}") if match else ""
 
 
 def _settings(line: str, run: _Run) -> None:

@@ -29,6 +29,7 @@ from stallwise.evidence.fact import Scope
 from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
+from stallwise.rules.distributed._late_in_logs import late_in_logs
 from stallwise.units import Unit, show
 
 NOTICEABLE = 0.02  # of a step; run-to-run noise of healthy jobs is 1 to 2%
@@ -59,8 +60,13 @@ _FIXES: dict[str, tuple[Fix, ...]] = {
 _CAPTURES = {"clocks": (NVIDIA_SMI, DMESG), "host": (PY_SPY,), "input": (PY_SPY,), "gc": (PY_SPY,)}
 
 
-@rule(q.STRAGGLER_COST, q.JOB_STEP)
+@rule()
 def straggler_rank(evidence: Evidence) -> Finding | None:
+    """From traces where there are any, else from what the logs of a hang say."""
+    return _in_traces(evidence) or late_in_logs(evidence)
+
+
+def _in_traces(evidence: Evidence) -> Finding | None:
     """The same ranks come last, and the waiting for them is a noticeable part of the step."""
     cost, step = evidence.get(q.STRAGGLER_COST), evidence.get(q.JOB_STEP)
     who, explains = evidence.get(q.STRAGGLER), evidence.get(q.STRAGGLER_EXPLAINS)

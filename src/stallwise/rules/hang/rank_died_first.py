@@ -50,6 +50,9 @@ CLUES = (
     Clue((PROCESS_KILLED,), lambda e: True, 10.0, 1.0, "a process was killed from outside"),
 )
 SETUP = (SHM_ERROR, MEMLOCK_ERROR, INTERFACE_ERROR, TRUNCATED_MESSAGE, MISMATCH_MESSAGE)
+CONSEQUENCES = ("collective-mismatch", "straggler-rank", "transport-never-worked", "checkpoint-stall")
+# An allocation of NCCL's own that fails says that the card was full, not what filled it.
+OOM = ("oom-activations", "oom-optimizer-state", "oom-other-process", "oom-fragmentation", "oom-sharding-peak")
 
 
 @rule()
@@ -91,7 +94,7 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
         not_here=tuple(Reason.of(f"the timeout after {f}: a consequence", f) for f in echoes[:1]),
         avoid="Do not start with NCCL settings or the network: the connection closed because its process ended.",
         next=(DMESG, TRAIN_LOG),
-        explains=("collective-mismatch", "straggler-rank", "transport-never-worked", "checkpoint-stall"),
+        explains=(*CONSEQUENCES, *(OOM if first and first[0].scope.gpu is not None else ())),
         blocking=True,
     )
 

@@ -1,0 +1,89 @@
+"""A rank that did not arrive, as the logs of a hang show it: no trace, only who waited and what others say."""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import FLIGHT_RECORDER, NVIDIA_SMI, STACKS
+from stallwise.evidence.catalog.hang import (
+    BATCHES_UNEVEN,
+    FIRST_FAILURE,
+    HANG_BEHIND,
+    HANG_LAST_ACT,
+    HANG_MISMATCH,
+    HANG_MISSING,
+    HANG_NEVER_WORKED,
+    HANG_OP,
+    HANG_RANKS,
+    HANG_TIMEOUT,
+    MISMATCH_MESSAGE,
+    PEER_LOST,
+    PROCESS_KILLED,
+    SLOW_RANK,
+)
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
+from stallwise.findings.finding import Finding, Fix, Reason
+
+OTHER_ANSWERS = (
+    HANG_MISMATCH,
+    MISMATCH_MESSAGE,
+    PEER_LOST,
+    PROCESS_KILLED,
+    FIRST_FAILURE,
+    HANG_NEVER_WORKED,
+    BATCHES_UNEVEN,
+)
+SAVING = "saving a checkpoint"
+
+
+def late_in_logs(evidence: Evidence) -> Finding | None:
+    """Ranks far slower at one task, ranks whose queue stopped, or a collective that somebody never joined."""
+    slow, behind, missing = (evidence.all(q) for q in (SLOW_RANK, HANG_BEHIND, HANG_MISSING))
+    stuck = evidence.all(HANG_TIMEOUT) or evidence.all(HANG_RANKS)
+    if not stuck and not behind and not missing:
+        return None
+    if not slow and any(evidence.all(q) for q in OTHER_ANSWERS):
+        return None
+    named = [f for f in missing if f.note != "silent"] or missing
+    op = evidence.get(HANG_OP)
+    because = [Reason.of(str(f.value), f) for f in [*slow[:2], *behind[:2]]]
+    because += [Reason.of(f"{f.value} did not join", f) for f in named[:2]]
+    if op:
+        because.append(Reason.of(f"the others wait in {op.value}", op))
+    acts = evidence.all(HANG_LAST_ACT)
+    because += [Reason.of(f"last seen {f.value}: {f.note}", f) for f in acts[:1]]
+    saving = any(f.value == SAVING for f in acts)
+    confidence = 0.88 if slow else 0.8 if behind else 0.75 if named and named[0].note != "silent" else 0.6
+    if saving and not slow and not behind:
+        confidence = 0.5  # a save that the others do not wait long enough for
+    return Finding(
+        headline=_headline(slow, behind, named, op),
+        confidence=confidence,
+        because=tuple(because),
+        scope=(slow or behind or named or stuck)[0].scope,
+        fixes=(
+            Fix(
+                "Look at that rank now: its stack, its node's disk, CPU and GPU clocks; drain the node if it is the machine.",
+                worth="the job runs on",
+                cost="minutes",
+            ),
+            Fix(
+                "If the task is meant to take so long, wait for it with a longer timeout or outside the collective.",
+                worth="no timeout",
+                cost="a setting",
+            ),
+        ),
+        avoid="Do not suspect the network first: earlier collectives of the same group completed.",
+        next=(STACKS, FLIGHT_RECORDER, NVIDIA_SMI),
+        blocking=slow != [] or behind != [] or not saving,
+    )
+
+
+def _headline(slow: list[Fact], behind: list[Fact], missing: list[Fact], op: Fact | None) -> str:
+    where = f" in {op.value}" if op else ""
+    if slow:
+        return f"Some ranks are far slower: {slow[0].value}"
+    if behind:
+        return f"Some ranks stopped while others ran ahead: {behind[0].value}"
+    if missing:
+        return f"The job waits{where} for {missing[0].value}"
+    return f"A rank never joined: the others wait{where} until their timeout"
