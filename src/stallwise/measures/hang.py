@@ -21,7 +21,7 @@ UNKNOWN = -10
 FEW_NAMES = 12  # ranks listed in a sentence
 # Collectives in which every rank must bring the same number of elements.
 SAME_SIZE = ("ALLREDUCE", "BROADCAST", "REDUCE", "ALLGATHER", "REDUCESCATTER")
-DONE = ("completed", "counted")
+DONE = ("completed", "counted", "called")  # "called": a log of calls does not say whether they ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield Fact(hang.HANG_WORLD, float(world), calls[0].source if calls else Source("logs"), note="joined")
     if not stuck:
         yield from _counted(calls)
+        yield from _mismatch([c for c in calls if c.state == "called"], [])
         return
     source = stuck[0].source
     yield Fact(hang.HANG_RANKS, float(len({c.rank for c in stuck})), source)

@@ -7,7 +7,7 @@ line that says something about network, interface, versions or failure.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ from stallwise.evidence.catalog import fabric, hang
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.quantity import Quantity
+from stallwise.readers._collective_waits import Wait, waits_table
 
 FORMAT = "NCCL log"
 
@@ -48,7 +49,10 @@ RDMA_ABSENT = re.compile(
     r"NET/IB ?: No device found|Failed to open libibverbs|No IB devices|libibverbs\.so.*cannot open"
 )
 GDR_OFF = re.compile(r"NET/(?!Socket)\S* ?: GPU Direct RDMA Disabled for (.+)")
-ERROR_CODE = re.compile(r"(\S+:\d+) -> (\d+)")
+CALL = re.compile(
+    r"^(\w+): opCount ([0-9a-f]+) sendbuff \S+ recvbuff \S+ count (\d+) datatype (\d+) op (\d+) root (\d+) comm (0x[0-9a-f]+)"
+)
+KEPT_CALLS = 5000  # of one file: the last ones, which is where it hangs
 
 # The first that fits names what failed. WARN lines only, except where a library prints the words bare.
 KINDS: tuple[tuple[Quantity, re.Pattern[str]], ...] = (
@@ -80,6 +84,8 @@ class _State:
     channels: Counter[tuple[str, int, int, str, str, int]] = field(default_factory=Counter)
     first_line: dict[tuple[str, int, int, str, str, int], int] = field(default_factory=dict)
     seen: set[tuple[str, str, str]] = field(default_factory=set)
+    comms: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)  # host and pointer: rank and id
+    calls: deque[tuple[str, str, Wait]] = field(default_factory=lambda: deque(maxlen=KEPT_CALLS))
     section: int = 0  # several runs in one file: a new one starts where a command or a process changes
 
 
@@ -110,7 +116,14 @@ def read(artifact: Artifact) -> Iterator[Item]:
             yield from _warning(state, text, source, scope, match["dev"], last_ranks.get(f"{host}:{match['pid']}"))
         elif comm := COMM.search(text):
             _comm(state, comm, host or "", match["pid"], number)
+            state.comms[f"{host}:{match['pid']}", comm[1]] = int(comm[2]), comm[6] or ""
             last_ranks[f"{host}:{match['pid']}"] = int(comm[2])
+        elif call := CALL.match(text):
+            wait = Wait(
+                -1, sequence=int(call[2], 16), op=call[1], state="called", elements_in=int(call[3]), dtype=call[4],
+                via="NCCL log", line=number,
+            )  # fmt: skip
+            state.calls.append((f"{host}:{match['pid']}", call[7], wait))
         elif channel := CHANNEL.search(text):
             key = (host or "", int(channel[2]), int(channel[3]), channel[5], channel[4] or "", state.section)
             state.channels[key] += 1
@@ -118,6 +131,17 @@ def read(artifact: Artifact) -> Iterator[Item]:
         else:
             yield from _info(state, text, source, scope)
     yield from _tables(state, artifact.name)
+    if calls := list(_known_calls(state)):
+        yield waits_table(calls, artifact.name)
+
+
+def _known_calls(state: _State) -> Iterator[Wait]:
+    """Calls of ranks whose communicator was announced."""
+    for process, pointer, wait in state.calls:
+        if (process, pointer) in state.comms:
+            wait.rank, group = state.comms[process, pointer]
+            wait.group = group
+            yield wait
 
 
 def _new(state: _State, kind: str, who: str, what: str) -> bool:

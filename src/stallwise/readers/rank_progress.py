@@ -32,7 +32,7 @@ SETTINGS = (
     (HANG_WORLD, re.compile(r"world[_ ]size\s*[=:]?\s*(\d+)|ranks? \d+(?:-\d+)? of (\d+)|nranks (\d+)|-np (\d+)\b")),
 )
 ACTS = (
-    ("saving a checkpoint", re.compile(r"checkpoint|sav(?:e|ing|ed) (?:model|state|to)|state_dict", re.IGNORECASE)),
+    ("saving a checkpoint", re.compile(r"checkpoint|sav(?:e|ing|ed) (?:model|state|to)|state[_ ]dict", re.IGNORECASE)),
     ("evaluating", re.compile(r"\b(?:eval\w*|validat\w*)\b", re.IGNORECASE)),
     ("moving states to the host", re.compile(r"offload|to_cpu|move_to_device", re.IGNORECASE)),
     ("loading data", re.compile(r"dataloader|dataset|shard|prefetch|download", re.IGNORECASE)),
@@ -59,6 +59,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     tasks: list[tuple[int, str, float, int]] = []
     last: dict[int, tuple[str, str, int]] = {}
     seen: set[str] = set()
+    stuck = False
     for line in lines_of(artifact):
         for quantity, pattern in SETTINGS:
             if quantity.name not in seen and (match := pattern.search(line.text)):
@@ -75,7 +76,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if line.rank is not None and (took := TOOK.search(line.text)):
             scale = {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
             tasks.append((rank, PLACE.sub("#", _without_head(line.text))[:120], float(took[1]) * scale, line.number))
-        if not STUCK.search(line.text):
+        stuck = stuck or STUCK.search(line.text) is not None
+        if not stuck:
             act = next((name for name, pattern in ACTS if pattern.search(line.text)), "")
             if line.text.strip() and "ProcessGroup" not in line.text:
                 last[rank] = act, line.text.strip()[:160], line.number

@@ -16,9 +16,7 @@ from stallwise.units import Unit, parse
 
 FORMAT = "scaling series"
 
-SIZE = re.compile(
-    r"^(?:n_?|num_?|total_?)?(?:gpus?|ranks?|world_?size|devices|n_?ranks|processes|nproc|workers)$", re.IGNORECASE
-)
+SIZE = re.compile(r"^(?:n_?|num_?|total_?)?(?:gpus|n_?gpu|ranks|world_?size|devices|n_?ranks|nproc)$", re.IGNORECASE)
 NODES = re.compile(r"^(?:n_?|num_?)?(?:nodes?|hosts?|machines)$", re.IGNORECASE)
 PER_NODE = re.compile(r"^(?:gpus|ranks|devices|nproc)_?per_?(?:node|host)$", re.IGNORECASE)
 TIME = re.compile(
@@ -56,7 +54,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         nodes, per = _number(row.get(nodes_key or "")), _number(row.get(per_key or ""))
         ranks = _number(row.get(size_key or "")) if size_key else nodes * (per if per == per else 1.0)
         value = _number(row.get(value_key, ""), kind == "time")
-        if ranks != ranks or value != value or value <= 0:
+        if not (ranks >= 1 and value > 0):  # a number of GPUs; an index starts at 0
             continue
         label = " ".join(str(row[k]) for k in text_keys if k in row and _number(row[k]) != _number(row[k]))
         seconds = value * _scale(value_key) if kind == "time" else float("nan")

@@ -79,7 +79,8 @@ def collective_mismatch(evidence: Evidence) -> Finding | None:
         ),
         avoid="Do not raise the timeout: the ranks will never meet.",
         next=(FLIGHT_RECORDER, STACKS),
-        explains=("straggler-rank",),
+        # Calls that differ under one number were made before anybody died of them.
+        explains=("straggler-rank",) if stack_only else ("straggler-rank", "rank-died-first"),
         blocking=True,
     )
 

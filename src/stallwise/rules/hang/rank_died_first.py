@@ -25,6 +25,7 @@ from stallwise.evidence.capture import DMESG, TRAIN_LOG
 from stallwise.evidence.catalog.fabric import FABRIC_RANKS
 from stallwise.evidence.catalog.hang import (
     FIRST_FAILURE,
+    HANG_MISMATCH,
     HANG_RANKS,
     HANG_TIMEOUT,
     HANG_WORLD,
@@ -50,7 +51,7 @@ CLUES = (
     Clue((PROCESS_KILLED,), lambda e: True, 10.0, 1.0, "a process was killed from outside"),
 )
 SETUP = (SHM_ERROR, MEMLOCK_ERROR, INTERFACE_ERROR, TRUNCATED_MESSAGE, MISMATCH_MESSAGE)
-CONSEQUENCES = ("collective-mismatch", "straggler-rank", "transport-never-worked", "checkpoint-stall")
+CONSEQUENCES = ("straggler-rank", "transport-never-worked", "checkpoint-stall")
 # An allocation of NCCL's own that fails says that the card was full, not what filled it.
 OOM = ("oom-activations", "oom-optimizer-state", "oom-other-process", "oom-fragmentation", "oom-sharding-peak")
 
@@ -61,7 +62,7 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
     first, lost, killed = evidence.all(FIRST_FAILURE), evidence.all(PEER_LOST), evidence.all(PROCESS_KILLED)
     if not (first or lost or killed) or not _many_ranks(evidence):
         return None
-    if any(evidence.all(q) for q in SETUP) and not killed:
+    if any(evidence.all(q) for q in (*SETUP, HANG_MISMATCH)) and not killed and not _named(first):
         return None  # the failure has a name of its own
     waiting = evidence.all(HANG_TIMEOUT) or evidence.all(HANG_RANKS) or evidence.all(STALLED_TENSORS)
     if not lost and not killed and not waiting and not _named(first):
