@@ -19,7 +19,11 @@ COLLAPSED = 2.5  # latency that grew by more than this under load has left the l
 IDLE_GPU = 0.6  # utilisation below this leaves a third of the card unused even by nvidia-smi's generous count
 LOST_ACCURACY = 0.02  # points of accuracy that FP8 papers report as noise
 SLOW_BOOT = 3.0  # first steps over the steady one
-MEMORY_GREW = 1.1
+LONG_BOOT_S = 60.0  # and what they must cost together: every run compiles and warms up for seconds
+MEMORY_GREW = 1.15
+STALLED = 0.01  # of all time in isolated slow steps; a save now and then costs less
+LOADING = 0.15  # of a step spent waiting for its batch
+DEVICE_BOUND = 0.92  # device time over host time above which a synchronisation only waits for queued work
 MANY = 3  # slow steps that make a pattern
 
 
@@ -127,7 +131,7 @@ def _stalls(evidence: Evidence) -> Reason | None:
     if collections and collections.number >= 2:
         return Reason.of(f"{collections} full garbage collections are logged", collections)
     count, share = evidence.get(change.STALL_COUNT), evidence.get(change.STALL_SHARE)
-    if count and share and count.number >= MANY and share.number > 0.0005:
+    if count and share and count.number >= MANY and share.number > STALLED:
         return Reason.of(f"{count} steps stand out, {share} of all time", count)
     period = evidence.get(stated.PERIOD_STEPS)
     return Reason.of(f"every {period} steps one is slow", period) if period else None
@@ -208,15 +212,14 @@ def _custom(evidence: Evidence) -> Reason | None:
 
 def _loader(evidence: Evidence) -> Reason | None:
     data, step = now(evidence, run.DATA_TIME), now(evidence, run.STEP_TIME)
-    if data and step and data.number > 0.1 * step.number:
+    if data and step and data.number > LOADING * step.number:
         return Reason.of(f"a step of {step} waits {data} for its batch", data, step)
-    return _fact_reason(evidence, run.DATA_SHARE, 0.1, "{v} of wall time goes to fetching batches")
+    return _fact_reason(evidence, run.DATA_SHARE, LOADING, "{v} of wall time goes to fetching batches")
 
 
 def _slow_host(evidence: Evidence) -> Reason | None:
     return (
         _loader(evidence)
-        or _fact_reason(evidence, run.SYNC_SHARE, 0.05, "{v} of host time is spent in synchronisation")
         or _blocked(evidence)
         or _fact_reason(evidence, run.HOST_UNEXPLAINED_SHARE, 0.3, "{v} of wall time is not accounted for")
         or _fact_reason(evidence, run.GRAPH_BREAKS, 4, "torch.compile breaks the graph {v} times")
@@ -226,6 +229,11 @@ def _slow_host(evidence: Evidence) -> Reason | None:
 
 
 def _blocked(evidence: Evidence) -> Reason | None:
+    if evidence.value(run.DEVICE_SHARE, 0.0) > DEVICE_BOUND:
+        return None
+    share = _fact_reason(evidence, run.SYNC_SHARE, 0.05, "{v} of host time is spent in synchronisation")
+    if share:
+        return share
     sync, step = evidence.get(run.SYNC_TIME), now(evidence, run.STEP_TIME)
     if sync and step and sync.number > 0.1 * step.number:
         return Reason.of(f"a step of {step} blocks {sync} in synchronisation", sync, step)
@@ -233,6 +241,8 @@ def _blocked(evidence: Evidence) -> Reason | None:
 
 
 def _slow_start(evidence: Evidence) -> Reason | None:
+    if not evidence.value(change.FIRST_STEPS_EXCESS, 0.0) > LONG_BOOT_S:
+        return None
     return _fact_reason(evidence, change.FIRST_STEPS_RATIO, SLOW_BOOT, "the first steps take {v} the steady one")
 
 

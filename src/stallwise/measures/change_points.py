@@ -30,6 +30,7 @@ CHANGED = 1.08  # smaller changes of level are within what neighbours on a clust
 CLEAR_SIGMAS = 4.0  # and they must stand out of the noise by this
 MONOTONE = 0.7  # Spearman with time above which a series is said to drift
 GREW = 1.1  # memory that grew by less is warm-up of caches
+FEW_POINTS, SHORT_GREW = 4, 1.4  # a log of a few epochs must show more
 STILL_RISING = 0.3  # slope of the last half over the whole: below it the growth has levelled off
 AT_STEP = 2.0  # a collection this close to a slow step is the same event
 
@@ -168,6 +169,8 @@ def _growths(evidence: Evidence) -> Iterator[Item]:
         for series in evidence.series(quantity):
             keep = np.isfinite(series.values)
             x, values = series.x[keep], series.values[keep]
+            if len(values) < MIN_POINTS and len(values) >= FEW_POINTS and values[0] > 0:
+                yield from _short_growth(series, values, growth, factor)
             if len(values) < MIN_POINTS or values[0] <= 0:
                 continue
             start, end, _ = line_residual(x, values)
@@ -187,6 +190,17 @@ def _growths(evidence: Evidence) -> Iterator[Item]:
     for series in evidence.series(run.ALLOC_RETRIES):
         gained = float(np.nanmax(series.values) - np.nanmin(series.values))
         yield Fact(change.RETRIES_AT_DROP, gained, series.source, series.scope, samples=len(series.x))
+
+
+def _short_growth(series: Series, values: Values, growth: Quantity | None, factor: Quantity) -> Iterator[Item]:
+    """A handful of points (one an epoch): only a large rise that never falls back counts."""
+    ratio = float(values[-1] / values[0])
+    steady = bool(np.all(np.diff(values) > -0.02 * values[:-1]))
+    yield Fact(
+        factor, ratio if steady and ratio > SHORT_GREW else 1.0, series.source, series.scope, samples=len(values)
+    )
+    if growth is not None and steady and ratio > SHORT_GREW:
+        yield Fact(growth, float(values[-1] - values[0]), series.source, series.scope, samples=len(values))
 
 
 def _sawtooth(values: Values) -> float:

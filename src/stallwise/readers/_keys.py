@@ -137,7 +137,7 @@ _NOT_IN_USE = {"util", "utilization", "pct", "percent", "clock", "time", "max", 
 _MEMORY: list[tuple[Quantity, _Test]] = [
     (run.ALLOC_RETRIES, lambda b, j: bool(b & {"retries", "retry"}) and any("alloc" in w for w in b)),
     (run.GPU_MEMORY, lambda b, j: bool(b & {"gpu", "cuda", "vram"}) and bool(b & {"mem", "memory", "vram"}) and not b & _NOT_IN_USE),
-    (run.HOST_MEMORY, lambda b, j: bool(b & {"rss", "ram"}) or (bool(b & {"host", "system", "cpu", "process", "sys"})
+    (run.HOST_MEMORY, lambda b, j: bool(b & {"rss", "ram", "pss", "uss", "resident"}) or ("real" in b and bool(b & {"mb", "gb", "mib", "gib"})) or (bool(b & {"host", "system", "cpu", "process", "sys"})  # noqa: E501
      and bool(b & {"mem", "memory", "used", "use", "usage"}) and not b & {"util", "pct", "percent"})),
     (run.GPU_MEMORY, lambda b, j: bool(b & {"mem", "memory", "vram", "gpumem"}) and not b & {
         "util", "utilization", "pct", "percent", "clock", "time", "max", "total", "limit", "free", "errors"}),

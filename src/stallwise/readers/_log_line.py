@@ -17,7 +17,7 @@ _PAIR = re.compile(
 )
 # Words that often stand before their number without any sign between.
 _BARE = re.compile(
-    rf"(?<![\w/.'\"-])(step_time|iter_time|batch_time|data_time|time|data|train_loss|val_loss|eval_loss|loss|loss_scale"
+    rf"(?<![\w/.'\"-])(step_time|iter_time|batch_time|data_time|time|dt|data|loader|train_loss|val_loss|eval_loss|loss|loss_scale"
     rf"|grad_norm|gnorm|lr|mfu|tps|tflops|mem|memory|rss)\s+({_NUMBER})\s*(%|[A-Za-zµ]+)?(?![\w])",
     re.IGNORECASE,
 )
@@ -129,7 +129,7 @@ def _rank(text: str) -> int | None:
 
 
 def _bare_key(word: str) -> str:
-    return {"time": _STEP_TIME, "data": "data_time"}.get(word.lower(), word)
+    return {"time": _STEP_TIME, "data": "data_time", "loader": "data_time"}.get(word.lower(), word)
 
 
 def _meaning(key: str, unit: str) -> Meaning | None:

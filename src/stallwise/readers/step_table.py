@@ -67,7 +67,9 @@ def _axis(columns: list[str]) -> int | None:
     if steps:
         return steps[0]
     clocks = [i for i, c in enumerate(columns[:2]) if clock_scale(c) is not None]
-    return clocks[0] if clocks else None
+    if clocks:
+        return clocks[0]
+    return next((i for i, c in enumerate(columns[:2]) if "_".join(words_of(c)) in ("epoch", "epochs")), None)
 
 
 def _meanings(columns: list[str]) -> dict[int, tuple[Meaning, Scope]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
@@ -25,6 +24,8 @@ _HINT = re.compile(
 _OTHER_FORMATS = (b"traceEvents", b"==PROF==", b"# HELP ", b"# TYPE ", b'"Metric Name"', b"timestamp, index")
 MAX_LINE = 4000  # longer lines are dumps, not progress
 DAY_S = 86400.0
+MIN_CLOCKS = 4
+FINE_S, COARSE_S = 0.05, 8.0  # clocks with and without fractions of a second: 2% and 12% of error at most
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -99,13 +100,19 @@ class _StepCounter:
 
 
 def _put_clock_times(values: StepValues, clocks: list[tuple[float, float, int]]) -> None:
+    """Step times from the clock, over stretches long enough that its resolution does not matter."""
     rising = [c for i, c in enumerate(clocks) if i == 0 or c[0] > clocks[i - 1][0]]
-    if len(rising) < 4:
+    if len(rising) < MIN_CLOCKS:
         return
+    fine = any(clock != int(clock) for _, clock, _ in rising)
+    shortest_s = FINE_S if fine else COARSE_S
     meaning = Meaning(run.STEP_TIME)
-    for (step_a, clock_a, _), (step_b, clock_b, number) in pairwise(rising):
+    step_a, clock_a, _ = rising[0]
+    for step_b, clock_b, number in rising[1:]:
         passed = clock_b - clock_a
         if passed < 0:
             passed += DAY_S  # midnight
-        if passed > 0:
-            values.put(meaning, step_b, passed / (step_b - step_a), number)
+        if passed < shortest_s:
+            continue
+        values.put(meaning, step_b, passed / (step_b - step_a), number)
+        step_a, clock_a = step_b, clock_b

@@ -20,7 +20,12 @@ def _at_saves(evidence: Evidence) -> bool | None:
     return abs(period - every) < 0.1 * every
 
 
+def _saves_logged(evidence: Evidence) -> bool | None:
+    return bool(evidence.all(run.SAVES) or evidence.all(run.SAVE_EVERY))
+
+
 CLUES = (
+    Clue((change.STALL_PERIOD,), _saves_logged, 3.0, 0.4, "the log tells of saves", "the log tells of no save"),
     yes(run.DIED_IN_SAVE, 60.0, 0.8, "the log ends in an error right after a save began"),
     above(run.SAVE_TIME, 60.0, 4.0, 0.7, "one save takes minutes", "a save is short"),
     Clue((change.STALL_PERIOD, run.SAVE_EVERY), _at_saves, 20.0, 0.1, "slow steps come with the saves", "slow steps do not come with the saves"),

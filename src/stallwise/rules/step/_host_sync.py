@@ -23,5 +23,6 @@ CLUES = (
     over(run.SYNC_TIME, run.STEP_TIME, 0.08, 5.0, 0.2, "each step blocks in a synchronisation", "steps hardly block"),
     Clue((run.SYNC_CALLER,), _called_by_host, 3.0, 0.8, "the caller reads a value back every step"),
     above(run.SYNC_REMOVED_GAIN, 0.08, 25.0, 0.05, "the same run without the synchronisation is faster", "removing the synchronisation wins next to nothing"),
+    above(run.DEVICE_SHARE, 0.92, 0.05, 1.2, "the device is busy all the time: the host only waits for queued work", "the device has idle time"),
     above(run.HOST_UNEXPLAINED_SHARE, 0.5, 0.2, 1.0, "most of the time is elsewhere"),
 )  # fmt: skip
