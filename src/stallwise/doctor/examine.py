@@ -12,7 +12,8 @@ from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.next_step import next_steps
 from stallwise.doctor.rank import SURE_ENOUGH, rank
 from stallwise.doctor.stating import state
-from stallwise.doctor.suspects import suspect
+from stallwise.doctor.suspects import rests_on_words, suspect
+from stallwise.doctor.symptoms import complaints
 from stallwise.doctor.tree import narrate
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.evidence import Evidence
@@ -49,7 +50,7 @@ def examine(evidence: Evidence) -> Diagnosis:
     rules = all_rules()
     verdicts = [verdict for rule in rules for verdict in rule.verdicts(evidence)]
     ledger = _main_ledger(evidence)
-    found = [v for v in verdicts if isinstance(v, Finding)]
+    found = _left_to_judge([v for v in verdicts if isinstance(v, Finding)], rules, evidence)
     unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
     findings = rank([f for f in found if f.scope.kernel is None], ledger)
     kernel_findings = rank_kernels(found, evidence)
@@ -81,6 +82,14 @@ def examine(evidence: Evidence) -> Diagnosis:
         notes=tuple(evidence.notes),
         tree=narrate(evidence, heard, ledger),
     )
+
+
+def _left_to_judge(found: list[Finding], rules: tuple[Rule, ...], evidence: Evidence) -> list[Finding]:
+    """A complaint with stated numbers is for the differential, which hears all of it; rules judge what was measured."""
+    if not complaints(evidence):
+        return found
+    advised = {r.cause for r in rules if r.advise is not None}
+    return [f for f in found if not (f.cause in advised and rests_on_words(f))]
 
 
 def _asks(told: tuple[NextStep, ...], said: tuple[Finding, ...]) -> tuple[NextStep, ...]:
