@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from stallwise.evidence.catalog import distributed
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
@@ -81,6 +82,19 @@ class StepFacts:
         low, high = sorted((max(low_s, 0.0), max(high_s, 0.0)))
         most = 0.995 * self.step_s if self.step_s else high
         return Gain(min(low, most), min(high, most), basis)
+
+    @cached_property
+    def slack_s(self) -> float:
+        """What a typical rank waits for its peers: host time that it saves turns into more of this first."""
+        waited = self.evidence.value(distributed.WAIT_FOR_PEERS, 0.0)
+        return waited if waited == waited else 0.0
+
+    def host_gain(self, low_s: float, high_s: float, basis: str) -> Gain:
+        """A gain in host time, less the slack towards other ranks where they were traced together."""
+        if not self.slack_s:
+            return self.gain(low_s, high_s, basis)
+        late = f"{basis}; less {ms(self.slack_s)} that ranks wait for each other"
+        return self.gain(low_s - self.slack_s, high_s - self.slack_s, late)
 
     def is_optional(self, gain: Gain) -> bool:
         """True when even the better end is below what is worth acting on."""

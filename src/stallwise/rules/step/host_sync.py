@@ -74,7 +74,7 @@ def host_sync(evidence: Evidence) -> Finding | None:
     cost = facts.seconds(s.SYNC_WAIT) + frees
     if facts.share(cost) < NOTICEABLE:
         return _without_record(facts)
-    gain = facts.gain(CERTAIN * cost, cost, "idle time after each wait, up to the lead that the wait took")
+    gain = facts.host_gain(CERTAIN * cost, cost, "idle time after each wait, up to the lead that the wait took")
     caller = facts.word(s.SYNC_CALLER)
     plain = PLAIN.get(caller, caller or "a synchronising call")
     count = facts.number(s.SYNC_COUNT)

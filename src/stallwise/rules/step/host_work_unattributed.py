@@ -54,7 +54,7 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
     lost = silent + on_cpu
     if facts.share(lost) < NOTICEABLE:
         return None
-    gain = facts.gain((1 - STAYS) * lost, lost, "idle time while the host was elsewhere")
+    gain = facts.host_gain((1 - STAYS) * lost, lost, "idle time while the host was elsewhere")
     place = facts.word(s.SILENT_PLACE)
     with_it, steps = facts.steps_with(s.SILENT_WAIT)
     because = [

@@ -71,7 +71,9 @@ def input_starved(evidence: Evidence) -> Finding | None:
     compute, loader = facts.seconds(s.BUSY_TIME), facts.seconds(s.LOADER_TIME)
     name = facts.word(s.LOADER_NAME)
     alone = "SingleProcess" in name
-    gain = facts.gain((1 - HAND_OVER) * wait, wait, "the idle time under the loader; the low end leaves the hand-over")
+    gain = facts.host_gain(
+        (1 - HAND_OVER) * wait, wait, "the idle time under the loader; the low end leaves the hand-over"
+    )
     workers = max(2, ceil(loader / max(facts.step_s - wait, 1e-9)) + 1)
     return Finding(
         headline=f"The GPU waits for input: {ms(wait)} of every {ms(facts.step_s)}.",

@@ -26,6 +26,7 @@ step` the factor is known and the range narrows.
 from __future__ import annotations
 
 from stallwise.evidence.capture import CLEAN_STEP as CLEAN_CAPTURE
+from stallwise.evidence.capture import NSYS
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -37,6 +38,7 @@ from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 from stallwise.findings.symptom import Symptom
 
 SURE_SHARE = 0.15  # of the step idle even without the profiler's usual slow-down
+SLOW_DISPATCH = 0.15  # of the step: dispatch costs a microsecond a kernel, a few percent in healthy steps
 COVERED = 0.67  # of the gap goes when launches are batched: graphs leave their own launch and what cannot be captured
 
 EXPLAINS = {Symptom.SLOW_STEP: 0.08, Symptom.LOW_GPU_UTILISATION: 0.18, Symptom.SERVING_SLOW: 0.05}
@@ -60,13 +62,10 @@ def launch_bound(evidence: Evidence) -> Finding | None:
     known_clean = facts.knows(s.CLEAN_STEP)
     likely = gap if known_clean else facts.seconds(s.LAUNCH_WAIT_UNTRACED)
     if facts.share(gap) < NOTICEABLE or facts.share(likely) < NOTICEABLE:
-        return None
-    gain = facts.gain(
-        COVERED * (gap if known_clean else clean_low),
-        gap,
-        "launching idle time" + ("" if known_clean else "; the low end without the profiler's usual slow-down"),
-    )
-    sure = facts.share(likely) >= SURE_SHARE or (known_clean and facts.share(gap) >= SURE_SHARE)
+        return _between_queued(facts)
+    basis = "launching idle time" + ("" if known_clean else "; the low end without the profiler's usual slow-down")
+    gain = facts.host_gain(COVERED * (gap if known_clean else clean_low), gap, basis)
+    sure = facts.share(likely) >= SURE_SHARE
     kernel, count = facts.seconds(s.KERNEL_MEDIAN), facts.number(s.LAUNCHES)
     interval = facts.seconds(s.LAUNCH_INTERVAL)
     compiled = facts.number(s.COMPILED_SHARE) > 0.5
@@ -125,3 +124,40 @@ def _not_here(facts: StepFacts) -> tuple[Reason, ...]:
             ),
         )
     return ()
+
+
+def _between_queued(facts: StepFacts) -> Finding | None:
+    """The host is ahead, yet the device idles between pieces of work that were queued already."""
+    lost = facts.seconds(s.DISPATCH_WAIT)
+    if facts.share(lost) < SLOW_DISPATCH:
+        return None
+    graphs = facts.number(s.GRAPH_SHARE)
+    against = (
+        "kernels of replayed graphs may be missing from the trace: then the device was busy" if graphs > 0.1 else ""
+    )
+    return Finding(
+        headline=f"The GPU idles {ms(lost)} of every {ms(facts.step_s)} between kernels that were queued already.",
+        confidence=0.6,
+        account=Account.OTHER,
+        gain=facts.gain(0.0, lost, "idle time between queued kernels; nothing if the trace merely misses some"),
+        because=(
+            facts.because(
+                f"{facts.number(s.LAUNCHES):.0f} pieces of work, {ms(facts.seconds(s.KERNEL_MEDIAN))} the median",
+                s.LAUNCHES,
+            ),
+            facts.because(
+                f"the queue holds {facts.number(s.QUEUE_DEPTH):.0f} on average, so the host is not late", s.QUEUE_DEPTH
+            ),
+        ),
+        against=(Reason(against),) if against else (),
+        fixes=(
+            Fix("fewer, longer kernels: fuse (torch.compile), larger batches", cost="compile time"),
+            Fix(
+                "record again with a newer driver and CUPTI, or with Nsight Systems",
+                worth="certainty",
+                cost="a short run",
+            ),
+        ),
+        avoid="Do not speed up the host: it is ahead already.",
+        next=(NSYS,),
+    )
