@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 
 # The interpreter runs tens of thousands of bytecodes in a millisecond: more than stands between two launches.
 QUIET_S = 1e-3
+BULK_BYTES = 1e6  # smaller copies take less than a launch: reading one number waits for kernels, not for its bytes
 DISPATCH_S = 20e-6  # the device starts queued work within a few microseconds; double that under a profiler
 
 
@@ -189,10 +190,28 @@ def _charge_syncs(view: TraceView, book: IdleBook, launching: Spans, idle: Spans
     reach = Spans(idle.start, idle.start + np.minimum(owed, lost))
     keep = reach.end > reach.start
     charged = launching & Spans(reach.start[keep], reach.end[keep])
-    book.spans[Idle.SYNC] = book.get(Idle.SYNC) | charged
     book.spans[Idle.LAUNCH] = launching - charged
     last = np.searchsorted(t.end_s[rows], charged.start, side="right") - 1
     valid = last >= 0
+    by_copy = np.zeros(len(charged), bool)
+    if len(rows):
+        by_copy = valid & forced_by_copies(view, rows)[np.maximum(last, 0)]
+    book.spans[Idle.COPY_CALL] = book.get(Idle.COPY_CALL) | Spans(charged.start[by_copy], charged.end[by_copy])
+    book.spans[Idle.SYNC] = book.get(Idle.SYNC) | Spans(charged.start[~by_copy], charged.end[~by_copy])
     book.sync_row, book.sync_wait_s = rows, waited
     cost = np.bincount(last[valid], weights=charged.length_s[valid], minlength=len(rows))
     book.sync_cost_s = cost.astype(np.float64)
+
+
+def forced_by_copies(view: TraceView, waits: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Waits that a bulk copy forces: the copy call itself, or a synchronisation in the operator that copies."""
+    t, tree = view.timeline, view.tree
+    size = np.nan_to_num(t.size_bytes[view.work])
+    bulk = (t.kind[view.work] == Kind.MEMCPY) & (size >= BULK_BYTES) & view.launched
+    calls = np.unique(view.launch_row[bulk])
+    forced: NDArray[np.bool_] = np.isin(waits, calls)
+    if len(tree) and len(calls):
+        callers = np.unique(tree.at(t.lane[calls], t.start_s[calls]))
+        mine = tree.at(t.lane[waits], t.start_s[waits])
+        forced |= np.isin(mine, callers) & (mine >= 0)
+    return forced

@@ -11,8 +11,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.ledger import Account
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures._report import said
-from stallwise.measures._step_book import StepBook, book_of
-from stallwise.measures._vocabulary import Host
+from stallwise.measures._step_book import book_of
 
 BULK_BYTES = 16e6  # a step that sends more than this to the host moves states or activations, not results
 
@@ -36,38 +35,5 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     step = np.clip(np.searchsorted(book.windows.device, view.start[out], side="right") - 1, 0, steps - 1)
     bulk = np.bincount(step, weights=size[out], minlength=steps) > BULK_BYTES
     yield said(book, catalog.TO_HOST_STEPS, float(bulk.mean()))
-    yield said(book, catalog.COPY_STALL, _stall(book))
-
-
-def _stall(book: StepBook) -> float:
-    """Exposed copies, idle time inside the call, and idle time after the waits that such a call forces."""
-    t = book.timeline
-    forced = _forced_waits(book)
-    return book.mean_s(book.accounts[Account.COPY]) + forced / book.steps if len(t) else 0.0
-
-
-def _forced_waits(book: StepBook) -> float:
-    """Cost of synchronisations that directly follow a copy call in the same operator, and of blocking copy calls."""
-    t, tree, idle = book.timeline, book.view.tree, book.idle
-    if not len(idle.sync_row):
-        return 0.0
-    copies = book.view.calls(Host.COPY_CALL)
-    rows = idle.sync_row
-    blocking = np.isin(rows, copies)
-    if len(tree) and len(copies):
-        callers = np.unique(tree.at(t.lane[copies], t.start_s[copies]))
-        mine = tree.at(t.lane[rows], t.start_s[rows])
-        # A read of one number copies too, but its few bytes are not what the host waits for.
-        small = np.isin(mine, _small_callers(book))
-        blocking |= np.isin(mine, callers) & (mine >= 0) & ~small
-    return float(idle.sync_cost_s[blocking].sum())
-
-
-def _small_callers(book: StepBook) -> np.ndarray:
-    view = book.view
-    size = np.nan_to_num(book.timeline.size_bytes[view.work])
-    tiny = book.purposes.crosses_bus & (size < SMALL_BYTES)
-    return np.unique(view.operator[tiny])
-
-
-SMALL_BYTES = 1e6  # moved in well under the time of one launch
+    # Exposed copies, idle time inside the call, and idle time after the waits that such a call forces.
+    yield said(book, catalog.COPY_STALL, book.mean_s(book.accounts[Account.COPY]))
