@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-FORMATS = {".json": "json", ".md": "markdown", ".txt": "text"}
+if TYPE_CHECKING:
+    from stallwise.findings.diagnosis import Diagnosis
 
 
 @click.command(
@@ -23,6 +26,11 @@ FORMATS = {".json": "json", ".md": "markdown", ".txt": "text"}
     metavar="WORD=VALUE",
     help="State a fact (stallwise facts lists the words); more WORD=VALUE pairs may follow without the option.",
 )
+@click.option(
+    "--clean-step",
+    metavar="TIME",
+    help="The step time with no profiler attached (58ms): takes the profiler's own cost out of the trace.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write a report; the extension picks the format.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", help="Where many files are read.")
@@ -34,6 +42,7 @@ FORMATS = {".json": "json", ".md": "markdown", ".txt": "text"}
 def command(
     paths: tuple[str, ...],
     facts: tuple[str, ...],
+    clean_step: str | None,
     as_json: bool,
     output: str | None,
     engine: str,
@@ -48,16 +57,34 @@ def command(
     from stallwise.units import Unit, parse
 
     places, words = split_words(paths, facts)
+    if clean_step:
+        words.append(f"step.clean_time={clean_step}")
     if not places and not words:
         raise click.UsageError("give a file, a folder, or --fact WORD=VALUE")
     diagnosis = diagnose(
         *places, facts=words, engine=engine, workers=workers, cache=not no_cache, live_s=parse(live, Unit.SECOND)
     )
+    if output:
+        Path(output).write_text(_report(diagnosis, output), encoding="utf-8")
     if as_json:
         click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
         return
     from stallwise.render.text import to_text
 
-    click.echo(to_text(diagnosis, color=sys.stdout.isatty()))
-    if output:
-        Path(output).write_text(to_text(diagnosis, color=False), encoding="utf-8")
+    click.echo(to_text(diagnosis, color=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+
+
+def _report(diagnosis: Diagnosis, output: str) -> str:
+    """The report in the format that the file's ending asks for."""
+    suffix = Path(output).suffix.lower()
+    if suffix == ".json":
+        from stallwise.render.json import to_dict
+
+        return json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False) + "\n"
+    if suffix in (".md", ".markdown"):
+        from stallwise.render.markdown import to_markdown
+
+        return to_markdown(diagnosis)
+    from stallwise.render.text import to_text
+
+    return to_text(diagnosis) + "\n"

@@ -12,6 +12,7 @@ from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.next_step import next_steps
 from stallwise.doctor.rank import SURE_ENOUGH, rank
 from stallwise.doctor.stating import state
+from stallwise.doctor.subject import subject_of
 from stallwise.doctor.suspects import rests_on_words, suspect
 from stallwise.doctor.symptoms import complaints
 from stallwise.doctor.tree import narrate
@@ -68,8 +69,11 @@ def examine(evidence: Evidence) -> Diagnosis:
         ranked = tuple(c for c in ranked if c != HEALTHY)
     order = {cause: place for place, cause in enumerate(ranked)}
     said = sorted((*seen, *suspects), key=lambda f: order.get(f.cause, len(order)))
+    asks = _next(seen, healthy, unknown, evidence)
+    if ledger is None or heard:  # little is measured: what separates the hypotheses tells most
+        asks = _asks(next_steps(hypotheses, rules, evidence), tuple(said)) or asks
     return Diagnosis(
-        subject=" + ".join(evidence.formats),
+        subject=subject_of(evidence),
         healthy=healthy,
         ranked=(HEALTHY, *ranked) if healthy else ranked,
         findings=(*said, *kernel_findings),
@@ -77,7 +81,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         evidence=evidence,
         hypotheses=hypotheses,
         unknown=unknown,
-        next=_asks(next_steps(hypotheses, rules, evidence), tuple(said)) or _next_steps(findings, unknown),
+        next=asks,
         contradictions=contradictions(evidence),
         notes=tuple(evidence.notes),
         tree=narrate(evidence, heard, ledger),
@@ -130,13 +134,22 @@ def _order(
 
 def _main_ledger(evidence: Evidence) -> Ledger | None:
     """The run's ledger: the one of widest scope."""
-    return min(evidence.ledgers, key=lambda x: len(x.scope.to_dict()), default=None)
+    # Of equals the newest: a corrected ledger comes after the one it corrects.
+    return min(reversed(evidence.ledgers), key=lambda x: len(x.scope.to_dict()), default=None)
 
 
-def _next_steps(findings: tuple[Finding, ...], unknown: tuple[Unknown, ...]) -> tuple[NextStep, ...]:
+def _next(
+    seen: tuple[Finding, ...], healthy: bool, unknown: tuple[Unknown, ...], evidence: Evidence
+) -> tuple[NextStep, ...]:
+    """What the findings themselves ask for; a healthy run needs nothing, one without findings what rules lacked."""
+    if healthy and seen:
+        return ()
+    sure = [f for f in seen if f.confidence >= SURE_ENOUGH and not f.optional]
+    wanted = [(f.cause, f.next) for f in sure[:2]] or [(u.cause, u.next) for u in unknown]
+    have = {q.from_ for facts in evidence.facts.values() for q in [facts[0].quantity] if facts and q.from_}
     separates: dict[Capture, list[str]] = {}
-    wanted = [(f.cause, f.next) for f in findings] + [(u.cause, u.next) for u in unknown]
     for cause, captures in wanted:
         for capture in captures:
-            separates.setdefault(capture, []).append(cause)
+            if capture not in have:
+                separates.setdefault(capture, []).append(cause)
     return tuple(NextStep(c, tuple(dict.fromkeys(causes))) for c, causes in separates.items())[:3]

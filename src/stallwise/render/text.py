@@ -3,141 +3,160 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 
 from stallwise.evidence.ledger import Ledger
 from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.render.phrases import fix_worth, place, places, worth
 from stallwise.units import Unit, show
 
 LABEL_WIDTH = 20
 BAR_CELLS = 40
 MIN_WIDTH, MAX_WIDTH = 80, 130
+PLAIN_ANSWER = 0.8  # sure enough that a list of other suspects would only distract
+SHOWN = 0.002  # of the step: smaller accounts are left out of the bar
 
 
-def to_text(diagnosis: Diagnosis, *, color: bool = False) -> str:
+def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = None) -> str:
     """The whole report as plain text, with ANSI colours when asked."""
-    paint = _Paint(color)
-    width = max(MIN_WIDTH, min(MAX_WIDTH, shutil.get_terminal_size((110, 40)).columns))
+    wide = width or shutil.get_terminal_size((110, 40)).columns
+    page = _Page(max(MIN_WIDTH, min(MAX_WIDTH, wide)), color)
     run = [f for f in diagnosis.findings if f.scope.kernel is None]
-    lines = [paint.dim(diagnosis.subject), ""]
-    lines += _verdict(diagnosis, run, paint, width)
+    lines = [page.dim(line) for line in textwrap.wrap(diagnosis.subject, page.width)]
+    lines += ["", *_verdict(diagnosis, run, page)]
     if diagnosis.ledger:
-        lines += ["", *_bar(diagnosis.ledger, width)]
-    shown = run[:1] if not diagnosis.healthy else []
-    for finding in shown:
-        lines += _proof(finding, paint)
-    lines += _others(diagnosis, run, paint)
-    lines += _table_of_hypotheses(diagnosis)
+        lines += ["", *_bar(diagnosis.ledger, page)]
+    if run and not diagnosis.healthy:
+        lines += _proof(run[0], page)
+    lines += _others(diagnosis, run, page)
+    lines += _suspects(diagnosis, run, page)
     if not diagnosis.ledger:  # with a ledger the answer is measured and needs no questions
-        lines += _rows("asked first", list(diagnosis.tree))
-    if diagnosis.contradictions:
-        lines += _rows("cannot be true", [r.text for r in diagnosis.contradictions])
-    lines += _rows("next", [f"{n.capture.artifact}: {n.capture.command}" for n in diagnosis.next[:2]])
-    lines += _rows("note", [f"{n.text} ({n.source})" for n in diagnosis.notes[:5]])
+        lines += page.rows("asked first", list(diagnosis.tree))
+    lines += page.rows("cannot be true", [r.text for r in diagnosis.contradictions])
+    lines += page.rows("next", [f"{n.capture.artifact}: {n.capture.command}" for n in diagnosis.next[:2]])
+    lines += page.rows("note", [f"{n.text} ({place(n.source)})" for n in diagnosis.notes[:5]])
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _verdict(diagnosis: Diagnosis, run: list[Finding], paint: _Paint, width: int) -> list[str]:
+def _verdict(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]:
     first = run[0] if run else None
     if first is None and not diagnosis.healthy:
-        return [paint.bad("Something is wrong, and nothing here says what.")]
+        return [page.bad("Something is wrong, and nothing here says what.")]
     if diagnosis.healthy or first is None:
-        lines = [paint.good("Healthy: nothing worth fixing was found.")]
-        for finding in run[:3]:
-            if finding.optional:
-                lines.append(f"Optional: {finding.headline}{_worth(finding.gain, diagnosis.ledger)}  [{finding.cause}]")
-        return lines
-    tail = f"{first.cause}  {first.confidence:.0%} sure"
-    gap = max(2, width - len(first.headline) - len(tail))
-    lines = [paint.bad(first.headline) + " " * gap + paint.dim(tail)]
-    if first.gain:
-        lines.append(_worth(first.gain, diagnosis.ledger).lstrip(" ·").capitalize() + ".")
-    if first.summary:
-        lines.append(first.summary)
-    return lines
+        return [page.good("Healthy: nothing worth fixing was found.")]
+    lines = page.opposed(first.headline, f"{first.cause}  {first.confidence:.0%} sure")
+    said = f"Worth {worth(first.gain, diagnosis.ledger)}. " if first.gain else ""
+    return lines + page.paragraph(said + first.summary)
 
 
-def _worth(gain: Gain | None, ledger: Ledger | None) -> str:
-    if gain is None:
-        return ""
-    text = f" · worth {_range(gain)} a {ledger.unit if ledger else 'step'}"
-    if ledger and ledger.whole_s > gain.high_s:
-        low, high = (ledger.whole_s / (ledger.whole_s - s) for s in (gain.low_s, gain.high_s))
-        text += f" ({low:.2f}-{high:.2f}x)" if high - low >= 0.005 else f" ({high:.2f}x)"
-    return text
-
-
-def _range(gain: Gain) -> str:
-    low, high = show(gain.low_s, Unit.SECOND), show(gain.high_s, Unit.SECOND)
-    if low == high:
-        return high
-    number, unit = low.rsplit(" ", 1)
-    return f"{number} to {high}" if high.endswith(f" {unit}") else f"{low} to {high}"
-
-
-def _bar(ledger: Ledger, width: int) -> list[str]:
-    parts = [(a.value, s) for a, s in ledger.seconds.items() if s > 0.002 * ledger.whole_s]
+def _bar(ledger: Ledger, page: _Page) -> list[str]:
+    parts = [(a.value, s) for a, s in ledger.seconds.items() if s > SHOWN * ledger.whole_s]
     parts.sort(key=lambda p: -p[1])
-    cells = [
-        f"{name} {'█' * max(1, round(BAR_CELLS * s / ledger.whole_s))} {show(s, Unit.SECOND)}" for name, s in parts
-    ]
-    return _rows(f"where a {ledger.unit} goes", cells)
+    cells = [f"{name} {_blocks(s / ledger.whole_s)} {show(s, Unit.SECOND)}" for name, s in parts]
+    rows = [""]
+    for cell in cells:  # as many accounts on a line as fit
+        joined = f"{rows[-1]}   {cell}".lstrip()
+        if rows[-1] and len(joined) > page.width - LABEL_WIDTH:
+            rows.append(cell)
+        else:
+            rows[-1] = joined
+    return page.rows(f"where a {ledger.unit} goes", rows)
 
 
-def _proof(finding: Finding, paint: _Paint) -> list[str]:
-    lines = _rows("because", [_cited(r, paint) for r in finding.because])
-    lines += _rows("against", [_cited(r, paint) for r in finding.against])
-    lines += _rows("fix, in this order", [_fix(i + 1, f) for i, f in enumerate(finding.fixes)])
-    lines += _rows("looks bad, is not", [_cited(r, paint) for r in finding.not_here])
-    lines += _rows("do not start here", [finding.avoid] if finding.avoid else [])
+def _blocks(share: float) -> str:
+    return "█" * round(BAR_CELLS * share) or "▏"
+
+
+def _proof(finding: Finding, page: _Page) -> list[str]:
+    lines = page.rows("because", _cited(finding.because, page))
+    lines += page.rows("against", _cited(finding.against, page))
+    lines += page.rows("fix, in this order", [_fix(i + 1, f) for i, f in enumerate(finding.fixes)])
+    lines += page.rows("looks bad, is not", _cited(finding.not_here, page))
+    lines += page.rows("do not start here", [finding.avoid] if finding.avoid else [])
     return lines
 
 
 def _fix(number: int, fix: Fix) -> str:
-    worth = f"-{_range(fix.gain)}" if fix.gain else fix.worth
-    return "   ".join(
-        part for part in (f"{number}  {fix.action}", worth, fix.cost, fix.risk and f"risk: {fix.risk}") if part
-    )
+    price = [
+        part for part in (f"costs {fix.cost}" if fix.cost else "", f"risk: {fix.risk}" if fix.risk else "") if part
+    ]
+    return "   ".join(part for part in (f"{number}  {fix.action}", fix_worth(fix), *price) if part)
 
 
-def _others(diagnosis: Diagnosis, run: list[Finding], paint: _Paint) -> list[str]:
-    rest = run[1:] if not diagnosis.healthy else [f for f in run if not f.optional]
-    return _rows(
-        "also", [f"{f.headline}{_worth(f.gain, diagnosis.ledger)}  [{f.cause}, {f.confidence:.0%}]" for f in rest[:6]]
-    )
+def _others(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]:
+    rest = run if diagnosis.healthy else run[1:]
+    rows = {True: [], False: []}  # type: dict[bool, list[str]]
+    for finding in rest[:6]:
+        gain = f" · {_left(finding, diagnosis.ledger)}" if finding.gain else ""
+        rows[finding.optional].append(f"{finding.headline}{gain}  [{finding.cause}, {finding.confidence:.0%}]")
+    return page.rows("also", rows[False]) + page.rows("optional", rows[True])
 
 
-def _table_of_hypotheses(diagnosis: Diagnosis) -> list[str]:
+def _left(finding: Finding, ledger: Ledger | None) -> str:
+    """What a further finding adds, once those above it have taken their part."""
+    assert finding.gain is not None
+    return worth(finding.gain, ledger) if finding.gain.high_s > 0 else "the same time as above"
+
+
+def _suspects(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]:
+    if diagnosis.healthy or (run and run[0].confidence >= PLAIN_ANSWER):
+        return []
     rows = []
     for h in diagnosis.hypotheses[:8]:
         reason = (h.because or h.against)[0].text if (h.because or h.against) else ""
         rows.append(f"{h.probability:4.0%}  {h.cause:28} {reason}")
-    return _rows("could be", rows)
+    return page.rows("could be", rows)
 
 
-def _cited(reason: Reason, paint: _Paint) -> str:
-    places = ", ".join(str(s) for s in reason.sources[:2])
-    return f"{reason.text}  {paint.dim(places)}" if places else reason.text
+def _cited(reasons: tuple[Reason, ...], page: _Page) -> list[str]:
+    """Sentences with their places; a place is not repeated from line to line."""
+    rows, last = [], ""
+    for reason in reasons:
+        where = places(reason.sources)
+        rows.append(f"{reason.text}  {page.dim(where)}" if where and where != last else reason.text)
+        last = where or last
+    return rows
 
 
-def _rows(label: str, rows: list[str]) -> list[str]:
-    return [f"{label if i == 0 else '':{LABEL_WIDTH}}{row}" for i, row in enumerate(rows)]
+class _Page:
+    """Lines of one width, with ANSI colours or without."""
 
+    def __init__(self, width: int, color: bool) -> None:
+        self.width = width
+        self.color = color
 
-class _Paint:
-    """ANSI colours, or nothing."""
+    def rows(self, label: str, rows: list[str]) -> list[str]:
+        """Labelled rows, wrapped under themselves."""
+        lines: list[str] = []
+        for row in rows:
+            lines += textwrap.wrap(
+                row, self.width - LABEL_WIDTH, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
+            ) or [""]
+        return [f"{label if i == 0 else '':{LABEL_WIDTH}}{line}" for i, line in enumerate(lines)]
 
-    def __init__(self, on: bool) -> None:
-        self.on = on
+    def paragraph(self, text: str) -> list[str]:
+        """Running text."""
+        return textwrap.wrap(text, self.width, break_on_hyphens=False)
+
+    def opposed(self, left: str, right: str) -> list[str]:
+        """A headline with a remark at the right edge, below it where both do not fit."""
+        gap = self.width - len(left) - len(right)
+        if gap >= 2:
+            return [self.bad(left) + " " * gap + self.dim(right)]
+        return [*(self.bad(line) for line in textwrap.wrap(left, self.width)), self.dim(right)]
 
     def _wrap(self, code: str, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.on and text else text
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color and text else text
 
     def bad(self, text: str) -> str:
+        """The thing to fix."""
         return self._wrap("1;31", text)
 
     def good(self, text: str) -> str:
+        """Health."""
         return self._wrap("1;32", text)
 
     def dim(self, text: str) -> str:
+        """What may be skipped."""
         return self._wrap("2", text)

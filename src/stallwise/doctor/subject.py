@@ -1,0 +1,37 @@
+"""What was looked at, in one line: how many steps, of whom, on what, from which artifacts."""
+
+from __future__ import annotations
+
+from stallwise.evidence.catalog import step as traced
+from stallwise.evidence.catalog.hardware import GPU_NAME
+from stallwise.evidence.evidence import Evidence
+from stallwise.units import Unit, show
+
+
+def subject_of(evidence: Evidence) -> str:
+    """ "4 steps of rank 0 on NVIDIA H200 · PyTorch trace + nvidia-smi CSV · 120 ms a step while traced"."""
+    parts = [_what(evidence), " + ".join(evidence.formats), _how_long(evidence)]
+    return " · ".join(part for part in parts if part)
+
+
+def _what(evidence: Evidence) -> str:
+    counts = evidence.all(traced.STEP_COUNT)
+    if not counts:
+        return ""
+    unit = evidence.text(traced.STEP_UNIT, "step")
+    number = round(evidence.value(traced.STEP_COUNT))
+    ranks = sorted({f.scope.rank for f in counts if f.scope.rank is not None})
+    who = f" of {len(ranks)} ranks" if len(ranks) > 1 else f" of rank {ranks[0]}" if ranks else ""
+    name = evidence.text(GPU_NAME)
+    steps = f"{number} {unit}{'' if number == 1 else 's'}" if unit != "window" else "one window without steps"
+    return f"{steps}{who}" + (f" on {name}" if name else "")
+
+
+def _how_long(evidence: Evidence) -> str:
+    traced_s = evidence.value(traced.TRACED_STEP)
+    if traced_s != traced_s:
+        return ""
+    unit = evidence.text(traced.STEP_UNIT, "step")
+    text = f"{show(traced_s, Unit.SECOND)} a {unit} while traced"
+    clean = evidence.get(traced.CLEAN_STEP)
+    return f"{text}, {clean} clean" if clean is not None else text
