@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from stallwise.costs.inference import Engine
 from stallwise.costs.kv_room import compute_bound_batch
 from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import hardware, serving, stated
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.specs.deployment import ENGINES, Deployment
 from stallwise.specs.dtype import ALIASES, BYTES
@@ -36,11 +38,23 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     engine, context = Engine(deployment), _context(evidence, running)
     parts = engine.parts(running, context)
     yield Fact(serving.DECODE_EXPECTED, float(parts.total_s), source)
+    for part in ("weights", "kv", "arithmetic", "communication", "launch", "host"):
+        yield Fact(serving.TOKEN_PART, float(getattr(parts, f"{part}_s")), source, Scope(layer=part))
+    yield from _prefill_load(evidence, engine, source)
     seen = _seen(evidence)
     if seen:
         yield Fact(serving.DECODE_SEEN, seen, source)
         reading = float(parts.weights_s + parts.kv_s)
         yield Fact(serving.BYTES_SHARE, min(1.0, reading / seen), source)
+
+
+def _prefill_load(evidence: Evidence, engine: Engine, source: Source) -> Iterator[Item]:
+    """Prompt tokens a second times what one costs: the time that decoding cannot have."""
+    prompt = evidence.value(serving.PROMPT_TOKENS, USUAL_CONTEXT)
+    rates = [t.columns["prompt_token_per_s"] for t in evidence.table(serving.ENGINE_SAMPLES)]
+    mean = max((float(np.nanmean(r)) for r in rates if (r == r).any()), default=0.0)
+    if mean > 0 and prompt > 0:
+        yield Fact(serving.PREFILL_LOAD, min(1.0, mean * engine.prefill_s(prompt) / prompt), source)
 
 
 def _deployment(evidence: Evidence) -> Deployment | None:
@@ -74,12 +88,12 @@ def _context(evidence: Evidence, running: float) -> float:
 
 
 def _seen(evidence: Evidence) -> float | None:
-    """One iteration gives every running request a token, so its length is the inverse of one request's rate."""
-    rate = evidence.value(serving.PER_REQUEST_RATE)
-    if rate > 0:
-        return 1.0 / rate
+    """What users see between tokens; else the inverse of one request's rate, since an iteration gives each a token."""
     tpot = evidence.value(serving.TPOT)
-    return tpot if tpot > 0 else None
+    if tpot > 0:
+        return tpot
+    rate = evidence.value(serving.PER_REQUEST_RATE)
+    return 1.0 / rate if rate > 0 else None
 
 
 def _ledger(evidence: Evidence) -> Iterator[Item]:
@@ -99,6 +113,8 @@ def _ledger(evidence: Evidence) -> Iterator[Item]:
     queue_s = queue.number if queue else 0.0
     prefill_s = prefill.number if prefill else max(0.0, ttft - queue_s) if ttft > 0 else 0.0
     accounts = {Account.QUEUE: queue_s, Account.PREFILL: prefill_s, Account.DECODE: decode_s}
+    if (thrown := evidence.value(serving.PREEMPTED_TIME, 0.0)) > 0:
+        accounts[Account.PREEMPTED] = thrown
     source = (whole or queue or evidence.get(serving.TPOT) or evidence.get(serving.TTFT)).source  # type: ignore[union-attr]
     if whole is not None and whole.number > sum(accounts.values()):
         accounts[Account.NETWORK] = whole.number - sum(accounts.values())

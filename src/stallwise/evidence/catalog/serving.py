@@ -73,6 +73,9 @@ REQUEST_TIME = Quantity("serve.request_time", Unit.SECOND, "a request from arriv
 QUEUE_TIME = Quantity("serve.queue_time", Unit.SECOND, "a request's wait for its first iteration, mean", SERVE_METRICS)
 PREFILL_TIME = Quantity("serve.prefill_time", Unit.SECOND, "a request's prefill, mean", SERVE_METRICS)
 DECODE_TIME = Quantity("serve.decode_time", Unit.SECOND, "a request's decode, mean", SERVE_METRICS)
+PREEMPTED_TIME = Quantity(
+    "serve.preempted_time", Unit.SECOND, "a request's time thrown out and waiting again, mean", SERVE_METRICS
+)
 PREFIX_QUERIES = Quantity("serve.prefix_queries", Unit.TOKEN, "tokens looked up in the prefix cache", SERVE_METRICS)
 PREFIX_HITS = Quantity("serve.prefix_hits", Unit.TOKEN, "tokens found there", SERVE_METRICS)
 CPU_LIMIT = Quantity("serve.cpu_limit", _N, "cores the container may use", PY_SPY)
@@ -127,3 +130,9 @@ BYTES_SHARE = Quantity(
 )
 COMPUTE_BATCH = Quantity("serve.compute_batch", _N, "batch at which decode turns compute-bound", SERVE_LOG)
 KV_PER_TOKEN = Quantity("serve.kv_per_token", Unit.BYTE, "KV bytes one token takes on one GPU", SERVE_LOG)
+PREFILL_LOAD = Quantity(
+    "serve.prefill_load", _S, "share of the engine's time that the prompts' prefill needs, computed", SERVE_LOG
+)
+TOKEN_PART = Quantity(
+    "serve.token_part", Unit.SECOND, "one part of a decode iteration, computed; its name is the layer", SERVE_LOG
+)

@@ -42,7 +42,7 @@ CLUES = (
 )
 ROOM = 0.6  # KV use below which memory cannot be why requests wait
 QUEUED = 0.3  # share of samples with a queue: not a passing burst
-SEEN_CAPPED = 0.5  # of what fits: a pinned count this far below is a cap, whatever the log says of it
+CROWDED = 0.4  # of the engine's time that prefill needs
 
 
 @rule(serving.SAMPLES)
@@ -63,6 +63,8 @@ def _judge(evidence: Evidence) -> Finding | None:
         confidence, limit = 0.75, pinned
     else:
         return None
+    if value(serving.PREFILL_LOAD, 0.0) >= CROWDED:
+        return None  # prompts take the time: a larger batch would share what they leave
     batch = value(serving.COMPUTE_BATCH)
     if batch == batch and limit > 2 * batch:
         return None  # the batch is past the ridge: a higher cap only shares the same arithmetic among more

@@ -28,12 +28,14 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.rules.serving._each_run import facts, surest
+from stallwise.rules.serving._each_run import facts, fitting, surest
 
 OFTEN = 3  # samples; one may be the start of the run
 NOTICEABLE = 0.05  # of the time
-TAIL_SHARE = 0.01  # of tokens: one in a hundred is a stall in every longer answer
+TAIL_SHARE = 0.03  # of tokens: several stalls in every answer of some length
 TAIL_RATIO = 5.0  # 99th percentile over the median
+CROWDED = 0.4  # of the engine's time that prefill needs
+STRETCHED = 1.8  # token time over what decode alone takes: more than the model of decode errs
 
 
 @rule(serving.SAMPLES)
@@ -51,16 +53,21 @@ def _judge(evidence: Evidence) -> Finding | None:
     full = value(serving.KV_FULL_SHARE, 0.0) > 0.1 or value(serving.PREEMPTED, 0.0) > 0
     tail, middle = value(serving.TPOT_TAIL), value(serving.TPOT)
     starved = stalls >= OFTEN and share >= NOTICEABLE
-    spiky = slow >= TAIL_SHARE or (tail > TAIL_RATIO * middle and value(serving.RUNNING, 0.0) >= 2)
+    told = evidence.get(serving.SLOW_TOKEN_SHARE) is not None
+    spiky = slow >= TAIL_SHARE or (not told and tail > TAIL_RATIO * middle)
+    load, seen, expected = (value(q) for q in (serving.PREFILL_LOAD, serving.DECODE_SEEN, serving.DECODE_EXPECTED))
+    crowded = load >= CROWDED and seen > STRETCHED * expected and not full
     if starved:
         confidence = 0.93 if slow >= TAIL_SHARE else 0.88
+    elif crowded:
+        confidence = 0.85
     elif spiky and not full and value(serving.RUNNING, 0.0) >= 2 and value(serving.PREFILL_RATE, 0.0) > 0:
         confidence = 0.6
     else:
         return None
-    if value(serving.CHUNKED_PREFILL, 0.0) and not starved:
+    if value(serving.CHUNKED_PREFILL, 0.0) and not (starved or crowded):
         confidence -= 0.25
-    lost = share * (1 - ratio) if starved else slow
+    lost = share * (1 - ratio) if starved else 1 - expected / seen if crowded else slow
     because = []
     if starved:
         because.append(Reason.of(
@@ -73,6 +80,10 @@ def _judge(evidence: Evidence) -> Finding | None:
                 *facts(evidence, serving.SLOW_TOKEN_SHARE),
             )
         )
+    if crowded:
+        because.append(Reason.of(
+            f"prompts need {load:.0%} of the engine's time; a token takes {seen * 1e3:.0f} ms where decode alone takes {expected * 1e3:.0f} ms",
+            *facts(evidence, serving.PREFILL_LOAD, serving.DECODE_SEEN, serving.DECODE_EXPECTED)))  # fmt: skip
     if kv := evidence.get(serving.KV_MAX):
         because.append(Reason.of(f"memory is not why: KV use peaks at {kv}", kv))
     return Finding(
@@ -84,24 +95,30 @@ def _judge(evidence: Evidence) -> Finding | None:
         not_here=(Reason("a healthy mean time per token: the stalls hide in its tail"),),
         avoid="Adding GPUs first: each new replica would stall its own decodes the same way.",
         next=(SERVE_METRICS, SERVE_LOG),
+        explains=("queue-saturated", "batch-cap-too-low"),
     )
 
 
 def _fixes(evidence: Evidence, lost: float) -> tuple[Fix, ...]:
     rate = evidence.value(serving.PREFILL_RATE)
-    seen = evidence.value(serving.DECODE_SEEN)
+    seen = evidence.value(serving.DECODE_EXPECTED)
     budget = "512 to 2048 tokens"
     if rate > 0 and seen > 0:
         budget = f"about {max(256, round(rate * seen / 256) * 256):,.0f} tokens (one more decode iteration long)"
     on = evidence.value(serving.CHUNKED_PREFILL, 0.0) > 0
     first = "Lower max_num_batched_tokens" if on else "Turn on chunked prefill (max_num_batched_tokens"
     first += f" to {budget}" if on else f" {budget})"
+    fit = fitting(evidence)
+    cap = f"the cache holds about {fit:,.0f} requests of this length" if fit == fit else "no preemption on top"
     return (
         Fix(first, worth=f"up to {1 / (1 - min(lost, 0.9)):.1f}x generation while prompts flow; the longest stall becomes one chunk",
             cost="a restart; a little prefill efficiency", risk="TTFT of long prompts rises"),
-        Fix("Cap running requests by the KV budget, so that prompts are admitted at the pace they finish", worth="fewer prefills at once"),
+        Fix("Cap running requests by the KV budget, so that prompts are admitted at the pace they finish", worth=cap),
         Fix("Separate prefill and decode workers", worth="decode never sees a prefill",
             cost="KV moves over the network", risk="worth it above a few GPUs"),
+        Fix("Speculative decoding while decode is bound by memory", worth="1.5 to 2.5x tokens per iteration at small batch",
+            cost="a draft model", risk="gain fades as the batch grows"),
         Fix("Cache shared prefixes", worth="prefill shrinks by the hit rate"),
-        Fix("More replicas last", worth="fewer prompts each", cost="GPUs"),
+        Fix("FP8 weights and KV, where they are not yet", worth="up to 2x prefill arithmetic, half the bytes", risk="check accuracy"),
+        Fix("Higher TP, then more replicas, last", worth="fewer prompts each; the same stalls", cost="GPUs"),
     )  # fmt: skip
