@@ -1,6 +1,6 @@
 """How fast the serving simulator and the sizing search are, and what a million requests take of memory.
 
-    python bench/serving_speed.py [REQUESTS]
+python bench/serving_speed.py [REQUESTS]
 """
 
 from __future__ import annotations
@@ -36,9 +36,13 @@ def main() -> None:
     except ImportError:
         return
     start = time.perf_counter()
-    answer = size_service(Question(find_model("llama-3.1-70b"), (gpu("h100-sxm"), gpu("h200"), gpu("b200")), 2000, 300, 16.0, 0.5, 0.04))
+    answer = size_service(
+        Question(find_model("llama-3.1-70b"), (gpu("h100-sxm"), gpu("h200"), gpu("b200")), 2000, 300, 16.0, 0.5, 0.04)
+    )
     wall = time.perf_counter() - start
-    print(f"{answer.tried} layouts sized in {wall:.1f} s ({wall / max(answer.tried, 1) * 500:.1f} s for 500; goal 10 s)")
+    print(
+        f"{answer.tried} layouts sized in {wall:.1f} s ({wall / max(answer.tried, 1) * 500:.1f} s for 500; goal 10 s)"
+    )
 
 
 main()

@@ -107,7 +107,8 @@ def simulate_disaggregated(
 
 def _server(engine: Engine, s: Settings, *, decode_here: bool = True) -> Server:
     server = Server(
-        engine, policy=s.policy, max_seqs=s.max_seqs, budget=s.budget, blocks=s.blocks, speculation=s.speculation, prefix_caching=s.prefix_caching,
+        engine, policy=s.policy, max_seqs=s.max_seqs, budget=s.budget, blocks=s.blocks,
+        speculation=s.speculation, prefix_caching=s.prefix_caching,
         decode_here=decode_here, sample_s=s.sample_s,
     )  # fmt: skip
     server.meter.goal = s.goal
