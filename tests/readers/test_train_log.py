@@ -211,3 +211,10 @@ def test_any_bytes_raise_only_our_error(noise: bytes, start: bytes) -> None:
 def test_values_are_finite_or_nan_never_strings() -> None:
     found = series("step: 1 loss: inf\nstep: 2 loss: 3.0\nstep: 3 loss: 2.9\n", run.LOSS)
     assert np.isinf(found.values[0])
+
+
+def test_a_bare_time_takes_the_unit_of_its_siblings() -> None:
+    text = "".join(f'{{"step": {i}, "data_wait": 97.1, "forward": 15.3, "step_ms": 150.0}}\n' for i in range(5))
+    assert series(text, run.DATA_TIME, "stages.jsonl").values[0] == pytest.approx(0.0971)
+    table = "step,data_wait,step_ms\n" + "".join(f"{i},97.1,150.0\n" for i in range(5))
+    assert series(table, run.DATA_TIME, "stages.csv").values[0] == pytest.approx(0.0971)

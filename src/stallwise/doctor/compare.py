@@ -45,6 +45,16 @@ HIGHER_IS_BETTER = {
     "accuracy",
 }
 LOWER_IS_BETTER_UNITS = {Unit.SECOND}
+SEEN_BESIDE_LEDGER = (
+    "run.loss",
+    "run.mfu",
+    "run.tokens",
+    "run.samples",
+    "run.gpu_memory",
+    "gpu.",
+    "serving.",
+    "memory.",
+)
 SETUP_WORDS = ("gpu", "model", "precision", "workers", "version", "tp", "pp", "dp", "microbatch", "sequence", "device")
 
 
@@ -207,6 +217,8 @@ def _numbers(good: Diagnosis, bad: Diagnosis) -> Iterator[Change]:
     for name, quantity in quantities().items():
         if quantity.unit in (Unit.TEXT, Unit.FLAG) or name.startswith(("expected.", "kernel.")):
             continue
+        if good.ledger and bad.ledger and not name.startswith(SEEN_BESIDE_LEDGER):
+            continue  # the accounts say it already, in seconds that add up
         a, b = good.evidence.get(quantity), bad.evidence.get(quantity)
         if a is None or b is None or a.scope != b.scope or not a.number or a.number != a.number or b.number != b.number:
             continue
@@ -239,7 +251,7 @@ def _setup(good: Evidence, bad: Evidence) -> Iterator[Change]:
     for name, quantity in quantities().items():
         word = quantity.unit in (Unit.TEXT, Unit.FLAG)
         setting = name in SETUP_WORDS or name.split(".")[-1] in ("name", "device", "loader_workers", "precision")
-        if not (word or setting) or (name.startswith("kernel.") and "device" not in name):
+        if not (word or setting) or name.startswith(("kernel.", "step.", "work.")):
             continue
         a, b = good.get(quantity), bad.get(quantity)
         if a is not None and b is not None and str(a) != str(b) and quantity is not stated.SYMPTOM:

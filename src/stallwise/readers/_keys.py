@@ -7,7 +7,7 @@ so names are cut into words and the words decide. Order matters: the narrow read
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -62,6 +62,17 @@ def meaning_of(name: str, unit: str = "") -> Meaning | None:
         return None
     quantity, inverse = found
     return Meaning(quantity, _scale(quantity, words, unit), inverse)
+
+
+def sibling_unit(names: Iterable[str]) -> str:
+    """The time unit that a table's columns share: beside `step_ms`, a bare `data_wait` is in milliseconds too."""
+    units = {w for name in names for w in words_of(name)[-1:] if w in _SECONDS and w not in ("min", "minutes")}
+    return units.pop() if len(units) == 1 else ""
+
+
+def has_unit(name: str) -> bool:
+    """True when the name itself says its unit."""
+    return any(w in _SECONDS or w in _BYTES for w in words_of(name)[-1:])
 
 
 def _scale(quantity: Quantity, words: tuple[str, ...], unit: str) -> float:

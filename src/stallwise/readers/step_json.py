@@ -12,8 +12,9 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Source
-from stallwise.readers._keys import is_step, meaning_of
+from stallwise.readers._keys import has_unit, is_step, meaning_of, sibling_unit
 from stallwise.readers._steps import StepValues
+from stallwise.units import Unit
 
 FORMAT = "steps as JSON"
 _KEYS = re.compile(
@@ -39,13 +40,16 @@ def read(artifact: Artifact) -> Iterator[Item]:
     values = StepValues(artifact.name)
     text = artifact.text()
     rows = list(_rows(text, artifact.name))
+    unit = sibling_unit(key for _, row in rows[:50] for key, _ in _flatten(row))
     for index, (number, row) in enumerate(rows):
         flat = dict(_flatten(row))
         step = next((float(v) for k, v in flat.items() if is_step(k) and _is_number(v)), float(index))
         for key, value in flat.items():
             if is_step(key) or not _is_number(value):
                 continue
-            meaning = meaning_of(key)
+            meaning = meaning_of(key) or meaning_of(key, unit)
+            if meaning is not None and unit and meaning.quantity.unit is Unit.SECOND and not has_unit(key):
+                meaning = meaning_of(key, unit)
             if meaning is not None:
                 values.put(meaning, step, float(value), number)
     yield from values.items()

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Scope
-from stallwise.readers._keys import Meaning, clock_scale, is_step, meaning_of, words_of
+from stallwise.readers._keys import Meaning, clock_scale, has_unit, is_step, meaning_of, sibling_unit, words_of
 from stallwise.readers._steps import StepValues
+from stallwise.units import Unit
 
 FORMAT = "table of steps"
 MIN_ROWS = 2
@@ -75,13 +76,21 @@ def _axis(columns: list[str]) -> int | None:
 def _meanings(columns: list[str]) -> dict[int, tuple[Meaning, Scope]]:
     """Known columns. Several columns of one quantity are variants of it, told apart by their own words."""
     axis = _axis(columns)
-    found = {i: m for i, c in enumerate(columns) if i != axis and (m := meaning_of(c)) is not None}
+    shared = sibling_unit(columns)
+    found = {i: m for i, c in enumerate(columns) if i != axis and (m := _meaning(c, shared)) is not None}
     count = Counter(m.quantity.name for m in found.values())
     result: dict[int, tuple[Meaning, Scope]] = {}
     for i, meaning in found.items():
         twin = count[meaning.quantity.name] > 1
         result[i] = (meaning, Scope(run=" ".join(words_of(columns[i]))) if twin else WHOLE)
     return result
+
+
+def _meaning(column: str, shared_unit: str) -> Meaning | None:
+    meaning = meaning_of(column)
+    if meaning is not None and shared_unit and meaning.quantity.unit is Unit.SECOND and not has_unit(column):
+        return meaning_of(column, shared_unit)
+    return meaning
 
 
 def _float(text: str) -> float | None:
