@@ -17,6 +17,7 @@ from stallwise.doctor.suspects import rests_on_words, suspect
 from stallwise.doctor.symptoms import complaints
 from stallwise.doctor.tree import narrate
 from stallwise.evidence.capture import Capture
+from stallwise.evidence.catalog.stated import SYMPTOM
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Ledger
 from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep
@@ -63,7 +64,10 @@ def examine(evidence: Evidence) -> Diagnosis:
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
     # Kernels are ordered by their own seconds, which no probability may overturn.
     ranked = tuple(dict.fromkeys(f.cause for f in seen)) if spoken else _order(seen, suspects, hypotheses, ledger)
-    healthy = not heard and not any(f.confidence >= SURE_ENOUGH and not f.optional for f in (*seen, *suspects))
+    sure = any(f.confidence >= SURE_ENOUGH and not f.optional for f in (*seen, *suspects))
+    # What a log hints at is a complaint only where no trace accounts for every second; what the user says always is.
+    complained = bool(heard) if ledger is None else bool(evidence.all(SYMPTOM))
+    healthy = not complained and not sure
     if healthy:
         hypotheses = health(hypotheses, rules, evidence)
         ranked = tuple(c for c in ranked if c != HEALTHY)
