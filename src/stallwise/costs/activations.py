@@ -143,5 +143,9 @@ def kept_tensors(model: Model, attention: str, mlp: str, seq: int, recipe: Recip
     if recompute == "full":
         return [Saved("layer input", residual_bytes(recipe) * model.hidden, "sp")]
     tensors = layer_tensors(model, attention, mlp, seq, recipe)
-    dropped = set(recipe.recompute_modules) | (selective_modules(recipe) if recompute == "selective" else set())
+    dropped = set(recipe.recompute_modules)
+    if recompute in ("selective", "experts"):
+        dropped |= selective_modules(recipe)
+    if recompute == "experts":
+        dropped |= {"moe", "moe_act"}
     return [t for t in tensors if t.freed_by not in dropped or not t.freed_by]

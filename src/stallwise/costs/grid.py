@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-RECOMPUTE_CODE = {"none": 0, "selective": 1, "full": 2}
+RECOMPUTE_CODE = {"none": 0, "selective": 1, "full": 2, "experts": 3}
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Recipe:
     master: bool = True
     schedule: str = "1f1b"
     overlap: bool = True  # gradients and parameters travel behind the backward and forward pass
+    flat_gather: bool = False  # ZeRO-3 of 2021: every rank gathers over its own network card, NVLink unused
     fused: bool = True  # norm, activation and rotary kernels fused (Transformer Engine, torch.compile), not eager
     lora_rank: int = 0
     end_stage_layers: int = 0  # layers fewer on the first and the last stage

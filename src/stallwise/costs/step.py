@@ -61,7 +61,8 @@ def time_step(work: Work, constants: Array) -> Step:
     compute_b = products_b + attn_b + vector_b
     forward = compute_f + tp_f + ep_f + cp_f
     light = np.where(work.attn_name == INDEX["attention.unfused"], attn_f, CHEAP_SHARE * vector_f)
-    again = np.where(work.recompute == 2, forward, np.where(work.recompute == 1, light, 0.0))
+    experts = light + work.expert_f * grouped + ep_f
+    again = np.select([work.recompute == 2, work.recompute == 1, work.recompute == 3], [forward, light, experts], 0.0)
     backward = compute_b + tp_b + ep_f + 2 * cp_f
     head_scale = k[_sixteen_bit(work)]
     head = (work.head_f + work.head_b) * head_scale + (work.head_vector_f + work.head_vector_b) * vector

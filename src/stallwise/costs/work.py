@@ -6,7 +6,7 @@ any constants by a few vector operations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from stallwise.costs.grid import Grid, Recipe
 from stallwise.costs.layer import HALF, LayerWork, Slice, layer_work
 from stallwise.costs.shards import Shards, shards_of
 from stallwise.specs.cluster import Cluster
+from stallwise.specs.hardware import Gpu
 from stallwise.specs.layout import OPTIMIZERS
 from stallwise.specs.model import DENSE, FULL, Model
 from stallwise.specs.workload import Workload
@@ -119,6 +120,8 @@ def average_layer(model: Model, part: Slice, cluster: Cluster, recipe: Recipe) -
 
 def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe) -> Work:
     """Everything a step of these layouts does."""
+    if model.experts and recipe.precision == "nvfp4":
+        recipe = replace(recipe, precision="mxfp8")  # 4-bit recipes keep routed experts' small products in 8 bit
     keys, back = _keys(grid)
     part = Slice(
         tokens=keys.mb * workload.seq / keys.cp,
@@ -174,8 +177,13 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
         gemm_name=full(size, INDEX[products_name(gpu.architecture, recipe.precision)]),
         attn_name=full(size, INDEX[attention_name(gpu.architecture, recipe.attention)]),
         vector_name=full(size, INDEX["vector.fused" if recipe.fused else "vector.eager"]),
-        tp_name=full(size, INDEX["tp.overlapped" if recipe.overlap and recipe.fused else "tp.plain"]),
+        tp_name=full(size, INDEX["tp.overlapped" if recipe.overlap and recipe.fused and _splits_products(gpu) else "tp.plain"]),
     )  # fmt: skip
+
+
+def _splits_products(gpu: Gpu) -> bool:
+    """Interleaving a gather with the product that needs it came with Hopper (Transformer Engine's user buffers)."""
+    return gpu.architecture not in ("volta", "ampere", "turing")
 
 
 def stage_shape(model: Model, grid: Grid, recipe: Recipe) -> tuple[Array, Array]:
@@ -234,7 +242,7 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
     if recipe.lora_rank:
         grads = grads * own.trainable_share
     group = np.where(fsdp, grid.shards, ranks)
-    near = np.minimum(near, group)
+    near = np.minimum(1 if recipe.flat_gather else near, group)
     gather = exchange.seconds(fabric, Op.ALL_GATHER, weights, group, near)
     scatter = exchange.seconds(fabric, Op.REDUCE_SCATTER, grads, group, near)
     reduce = exchange.seconds(fabric, Op.ALL_REDUCE, grads, ranks, np.minimum(near, ranks))

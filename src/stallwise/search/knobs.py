@@ -28,8 +28,8 @@ def settle(run: Run) -> Layout:
     grid = grid_of(choices, run.workload)
     lean = run.recipe
     if lean.style == "fsdp" and not lean.first_flash:
-        # Who trains in bf16 under today's FSDP and does not say more keeps all states in bf16.
-        lean = replace(lean, weight_bytes=2.0, grad_bytes=2.0, master=False)
+        # Who trains in bf16 under today's FSDP and does not say more keeps all states in bf16 and fuses the loss.
+        lean = replace(lean, weight_bytes=2.0, grad_bytes=2.0, master=False, fused=True)
     needed = memory(run.model, grid, run.workload, lean).device
     times = time_step(step_work(run.model, run.cluster, run.workload, grid, run.recipe), prior_values()).total
     fits = needed <= USABLE_SHARE * run.cluster.gpu.memory_bytes
@@ -42,12 +42,17 @@ def _choices(run: Run) -> list[Layout]:
     base = run.layout
     per_rank = max(run.workload.global_batch // base.dp, 1)
     sizes = [b for b in MICRO_BATCHES if per_rank % b == 0] if "micro_batch" in run.open_knobs else [base.micro_batch]
-    again = ["none", "selective", "full"] if "recompute" in run.open_knobs else [base.recompute]
+    again = [base.recompute]
+    if "recompute" in run.open_knobs:
+        again = ["none", "selective", "full", *(["experts"] if run.model.experts else [])]
     virtual = [base.virtual_stages]
     if "vp" in run.open_knobs and base.pp > 1:
-        per_stage = run.model.layers // base.pp
-        whole = run.model.layers % base.pp == 0
-        virtual = [v for v in range(1, MOST_VIRTUAL + 1) if whole and per_stage % v == 0] or [1]
+        layers = run.model.layers
+        virtual = [
+            v
+            for v in range(1, MOST_VIRTUAL + 1)
+            if base.pp * v <= layers and (layers % (base.pp * v) == 0 or (layers + 2) % (base.pp * v) == 0)
+        ] or [1]
     found = [
         replace(base, micro_batch=b, recompute=r, virtual_stages=v)
         for b, r, v in product(sizes, again, virtual)

@@ -6,19 +6,23 @@ Only what describes the run is read here; the columns that hold results are neve
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stallwise.costs.grid import Recipe
 from stallwise.errors import StallwiseError
 from stallwise.specs.cluster import Cluster, cluster_of
-from stallwise.specs.hardware import find_gpu
+from stallwise.specs.hardware import Gpu, find_gpu
 from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model, find_model
 from stallwise.specs.workload import Workload
 
+HOPPER_HBM2E = 2.4e12  # bytes a second of the Hopper variants with five older stacks
 USUAL_VOCAB = 51_200  # GPT-2's 50,257 padded, where a paper does not say
-PRECISIONS = (("nvfp4", "nvfp4"), ("mxfp8", "mxfp8"), ("fp8-mx", "mxfp8"), ("fp8", "fp8"), ("fp16", "fp16"))
+PRECISIONS = (
+    ("nvfp4", "nvfp4"), ("fp4", "nvfp4"), ("mxfp8", "mxfp8"), ("fp8-mx", "mxfp8"), ("fp8", "fp8"), ("float8", "fp8"),
+    ("fp16", "fp16"),
+)  # fmt: skip
 
 
 SCHEDULE_MARKS = (
@@ -65,13 +69,23 @@ def run_of(row: dict[str, Any]) -> Run:
         raise StallwiseError(f"the GPU '{row.get('gpu')}' is not in the catalogue")
     if number(row, "tp") is None or number(row, "pp") is None:
         raise StallwiseError("the row does not say how the job was cut (tp, pp)")
-    cluster = cluster_of(card, gpus)
+    cluster = cluster_of(as_described(card, f"{row.get('gpu')} {row.get('notes')}"), gpus)
     workload = Workload(seq=whole(row, "seq", 0), global_batch=whole(row, "global_batch", 0))
     layout, open_knobs = layout_of(row, model, gpus)
     recipe = recipe_for(row, layout, card.architecture)
     eight_bit = recipe.precision in ("fp8", "mxfp8", "nvfp4")
     family = "moe" if model.experts else "dense-fp8" if eight_bit else "dense-bf16"
     return Run(model, cluster, workload, layout, recipe, open_knobs, family)
+
+
+def as_described(card: Gpu, text: str) -> Gpu:
+    """A variant of a card that a row describes in words: its power limit, and older memory."""
+    watts = re.search(r"\b(\d{3,4})\s?W\b", text)
+    if watts and 0.4 < float(watts[1]) / card.power_w < 1.6:
+        card = replace(card, power_w=float(watts[1]))
+    if "hbm2e" in text.lower() and card.architecture == "hopper":
+        card = replace(card, bandwidth_byte_per_s=min(card.bandwidth_byte_per_s, HOPPER_HBM2E))
+    return card
 
 
 def model_of(row: dict[str, Any]) -> Model:
@@ -84,9 +98,12 @@ def model_of(row: dict[str, Any]) -> Model:
         known = None
     layers, hidden = number(row, "layers"), number(row, "hidden")
     if layers is None or hidden is None:
-        if known is None:
+        if known is not None:
+            return known
+        size = number(row, "params_b")
+        if not size or not 0.01 < size < 10_000:
             raise StallwiseError(f"neither a shape nor a catalogue entry for '{name}'")
-        return known
+        return model_of_size(name, size * 1e9)
     if known is not None and (known.layers, known.hidden) == (int(layers), int(hidden)):
         return known
     heads = whole(row, "heads", max(int(hidden) // 128, 1))
@@ -110,6 +127,14 @@ def model_of(row: dict[str, Any]) -> Model:
     )
 
 
+def model_of_size(name: str, parameters: float) -> Model:
+    """A usual decoder of this many parameters: width 128 times its depth, four keys' worth of heads sharing each pair."""
+    hidden = max(round((parameters * 128 / 12) ** (1 / 3) / 128), 1) * 128
+    layers = max(round(parameters / (12 * hidden**2)), 1)
+    heads = hidden // 128
+    return Model(name.lower(), layers, hidden, heads, heads, 128, hidden * 8 // 3, 32_000)
+
+
 def layout_of(row: dict[str, Any], model: Model, gpus: int) -> tuple[Layout, tuple[str, ...]]:
     """The stated axes; what is left open is named."""
     sharding = str(row.get("sharding") or "").lower()
@@ -119,25 +144,19 @@ def layout_of(row: dict[str, Any], model: Model, gpus: int) -> tuple[Layout, tup
     sequences = whole(row, "global_batch", dp)
     if dp > sequences and dp % sequences == 0:
         cp, dp = cp * dp // sequences, sequences  # more ranks than sequences: the rest must share sequences
-    interleaved = "interleaved" in str(row.get("schedule") or "")
+    said_schedule = str(row.get("schedule") or "")
+    interleaved = "interleaved" in said_schedule or (not said_schedule and pp > 1)
     open_knobs = tuple(
         knob
         for knob, said in (
             ("micro_batch", number(row, "micro_batch") is not None),
-            ("recompute", str(row.get("recompute") or "") in ("none", "selective", "full")),
+            ("recompute", str(row.get("recompute") or "") in ("none", "selective", "full", "experts")),
             ("vp", number(row, "vp") is not None or not interleaved),
         )
         if not said
     )
     schedule = str(row.get("schedule") or "1f1b").lower()
-    zero = 3 if "fsdp" in sharding else 0 if sharding in ("none", "") else 1
-    if "shard_grad_op" in sharding:
-        zero = 2
-    group = 0
-    if "shard " in sharding:
-        digits = "".join(c for c in sharding.split("shard ")[1] if c.isdigit())
-        group = int(digits) if digits else 0
-        zero = 3 if group > 1 else 0
+    zero, group = sharding_of(sharding, pp)
     virtual = whole(row, "vp")
     if "interleaved" not in schedule and "1f1b-i" not in schedule and "zb" in schedule:
         virtual = 1
@@ -152,14 +171,28 @@ def layout_of(row: dict[str, Any], model: Model, gpus: int) -> tuple[Layout, tup
         zero=zero,
         shard_group=min(group, dp * cp) if group else 0,
         micro_batch=whole(row, "micro_batch"),
-        recompute=str(row.get("recompute") or "none")
-        if str(row.get("recompute") or "none") in ("none", "selective", "full")
-        else "none",
+        recompute="none" if "recompute" in open_knobs else str(row["recompute"]),
         style="fsdp" if zero >= 2 else "megatron",
         schedule=_schedule(schedule),
         lora_rank=16 if "lora" in f"{row.get('notes')} {row.get('source')} {row.get('tflops_kind')}".lower() else 0,
     )
     return layout, open_knobs
+
+
+def sharding_of(text: str, pp: int) -> tuple[int, int]:
+    """The ZeRO stage that a row's words mean, and the ranks that share one copy (0: all of them)."""
+    stage = re.search(r"zero[-_ ]?([0-3])", text)
+    if stage:
+        zero = int(stage[1])
+    elif "shard_grad_op" in text:
+        zero = 2
+    else:
+        zero = 3 if "fsdp" in text else 0 if text == "none" else 1
+    group = re.search(r"shard (\d+)", text)
+    if group:
+        return (3 if int(group[1]) > 1 else 0), int(group[1])
+    # With a pipeline, gradients wait for the last microbatch whatever the stage is called.
+    return (1 if zero == 2 and pp > 1 else zero), 0
 
 
 def _schedule(text: str) -> str:
@@ -183,17 +216,20 @@ def recipe_for(row: dict[str, Any], layout: Layout, architecture: str) -> Recipe
     fsdp = layout.style == "fsdp"
     sharding = str(row.get("sharding") or "").lower()
     # fp16 on Ampere without a sharded optimizer is Megatron of 2021-22: no fused attention, no overlap.
-    early = architecture in ("ampere", "volta") and sharding in ("none", "")
+    old = architecture in ("ampere", "volta")
+    early = old and (sharding in ("none", "") or sharding.startswith("zero")) and "bf16" not in text
     pure = "pure" in text
     notes = str(row.get("notes") or "").lower()
     return Recipe(
         precision=precision,
         style=layout.style,
         flash_attention=not early,
-        overlap=not early or fsdp,
-        fused=not fsdp or sharding == "fsdp",
+        # Megatron hides data-parallel traffic since 2024, FSDP always has.
+        overlap=(fsdp and not early) or not old or "overlap" in sharding,
+        flat_gather=early and layout.zero >= 3,
+        fused=not fsdp or sharding == "fsdp" or "compile" in f"{text} {notes} {sharding}",
         first_flash=sharding.startswith("fsdp-"),
-        grad_bytes=2.0 if pure else 4.0,
+        grad_bytes=2.0 if pure or (early and layout.zero >= 3) else 4.0,
         # FSDP shards fp32 weights and casts what it gathers; others keep 16-bit weights beside an fp32 master copy.
         weight_bytes=4.0 if "amp" in text or (fsdp and not pure) else 2.0,
         master=not (pure or fsdp or "amp" in text),

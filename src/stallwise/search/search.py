@@ -11,7 +11,7 @@ import numpy as np
 from stallwise.costs.constants import Array
 from stallwise.costs.fitted import CALIBRATED_SPREAD, SPREAD, constants
 from stallwise.costs.flops import step_flops
-from stallwise.costs.grid import Grid, Recipe
+from stallwise.costs.grid import RECOMPUTE_CODE, Grid, Recipe
 from stallwise.costs.memory import MOMENTS, Memory, memory
 from stallwise.costs.step import Step, time_step
 from stallwise.costs.work import step_work
@@ -198,10 +198,9 @@ KNOBS = ("tp", "pp", "cp", "ep", "vp", "mb", "zero", "recompute")
 def sensitivity(plan: Plan, grid: Grid, seconds: Array, needed: Array, room: float) -> list[Change]:
     """The best layout with one axis moved to its nearest other values, DP taking up the difference."""
     best = plan.best[0].layout
-    codes = {"none": 0, "selective": 1, "full": 2}
     now = {
         "tp": best.tp, "pp": best.pp, "cp": best.cp, "ep": best.ep, "vp": best.virtual_stages,
-        "mb": best.micro_batch, "zero": best.zero, "recompute": codes[best.recompute],
+        "mb": best.micro_batch, "zero": best.zero, "recompute": RECOMPUTE_CODE[best.recompute],
     }  # fmt: skip
     changes: list[Change] = []
     for knob in KNOBS:

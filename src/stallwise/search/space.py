@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.grid import Grid
+from stallwise.costs.grid import RECOMPUTE_CODE, Grid
 from stallwise.errors import BadRequest
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.model import Model
@@ -94,7 +94,7 @@ def _block(
         virtual = [v for v in virtual if v == fixed.virtual_stages]
     whole = [v for v in virtual if v == 1 or model.layers % (pp * v) == 0 or (model.layers + 2) % (pp * v) == 0]
     zeros = [fixed.zero] if fixed.zero is not None else ([0, 1, 2, 3] if dp * cp > 1 else [0])
-    again = [{"none": 0, "selective": 1, "full": 2}[fixed.recompute]] if fixed.recompute else [0, 1, 2]
+    again = [RECOMPUTE_CODE[fixed.recompute]] if fixed.recompute else [0, 1, 2, *([3] if model.experts else [])]
     mb, vp, zero, recompute = (x.ravel() for x in np.meshgrid(sizes, whole, zeros, again, indexing="ij"))
     many = per_rank // np.maximum(mb, 1)
     keep = (vp == 1) | (many % pp == 0)  # interleaving runs microbatches in rounds of PP

@@ -8,7 +8,7 @@ from stallwise.errors import BadRequest
 from stallwise.specs.model import Model
 from stallwise.specs.workload import Workload
 
-RECOMPUTE = ("none", "selective", "full")
+RECOMPUTE = ("none", "selective", "full", "experts")  # experts: selective, and the routed experts re-run
 # What per-module recompute may name: the tensors each stops saving are in costs.activations.
 MODULES = ("core_attn", "attn_norm", "mlp_norm", "mlp_act", "mlp", "moe_act", "moe", "mla_up", "logits")
 PRECISIONS = ("bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4", "pure_bf16", "amp")

@@ -26,7 +26,9 @@ import click
 @click.option("--ep", default=1, show_default=True)
 @click.option("--zero", type=click.IntRange(0, 3), default=1, show_default=True)
 @click.option("--micro-batch", default=1, show_default=True)
-@click.option("--recompute", type=click.Choice(["none", "selective", "full"]), default="none", show_default=True)
+@click.option(
+    "--recompute", type=click.Choice(["none", "selective", "experts", "full"]), default="none", show_default=True
+)
 @click.option("--precision", default="bf16", show_default=True)
 @click.option("--style", default="megatron", show_default=True, help="megatron, fsdp or ddp (plain PyTorch).")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the constants as JSON.")

@@ -23,7 +23,9 @@ import click
 @click.option("--dp", type=int, help="Data parallelism; by default what is left.")
 @click.option("--zero", type=click.IntRange(0, 3), default=1, show_default=True, help="ZeRO stage.")
 @click.option("--micro-batch", default=1, show_default=True, help="Sequences per microbatch.")
-@click.option("--recompute", type=click.Choice(["none", "selective", "full"]), default="none", show_default=True)
+@click.option(
+    "--recompute", type=click.Choice(["none", "selective", "experts", "full"]), default="none", show_default=True
+)
 @click.option("--precision", default="bf16", show_default=True, help="bf16, fp8, pure_bf16, amp (fp32 weights)...")
 @click.option("--optimizer", default="adamw", show_default=True, help="adamw, adamw-8bit, lion, muon, sgd...")
 @click.option("--schedule", default="1f1b", show_default=True, help="Pipeline schedule.")

@@ -31,7 +31,7 @@ import click
 @click.option("--dp", type=int, help="Pin data parallelism.")
 @click.option("--zero", type=click.IntRange(0, 3), help="Pin the ZeRO stage.")
 @click.option("--micro-batch", type=int, help="Pin the microbatch.")
-@click.option("--recompute", type=click.Choice(["none", "selective", "full"]), help="Pin recomputation.")
+@click.option("--recompute", type=click.Choice(["none", "selective", "experts", "full"]), help="Pin recomputation.")
 @click.option("--nic", help="Network per GPU, such as 400Gb/s.")
 @click.option("--imbalance", default=1.0, show_default=True, help="Busiest expert rank over the mean.")
 @click.option("--constants", type=click.Path(), help="Constants written by `stallwise plan calibrate`.")
