@@ -69,8 +69,10 @@ def examine(evidence: Evidence) -> Diagnosis:
     complained = bool(heard) if ledger is None else bool(evidence.all(SYMPTOM))
     healthy = not complained and not sure
     if healthy:
-        hypotheses = health(hypotheses, rules, evidence)
-        ranked = tuple(c for c in ranked if c != HEALTHY)
+        judged = {f.cause for f in seen}
+        suspects = ()
+        hypotheses = health(tuple(h for h in hypotheses if h.cause in judged), rules, evidence)
+        ranked = tuple(c for c in ranked if c in judged and c != HEALTHY)
     order = {cause: place for place, cause in enumerate(ranked)}
     said = sorted((*seen, *suspects), key=lambda f: order.get(f.cause, len(order)))
     asks = _next(seen, healthy, unknown, evidence)
