@@ -18,8 +18,9 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         return
     found: dict[str, Fact] = {}
     for name, facts in evidence.facts.items():
-        if name.startswith("kernel.") and facts:
-            found[name] = facts[-1]
+        shown = [f for f in facts if not f.stated]  # what is only stated goes to the differential, which says so
+        if name.startswith("kernel.") and shown:
+            found[name] = shown[-1]
     if len(found) < ENOUGH:
         return
     scope = Scope(kernel=THE_KERNEL)

@@ -46,11 +46,13 @@ def items_of(
     if not np.isfinite(times).any():
         return
     best = int(np.nanargmin(times))
+    registers = rows[best].get("nreg", rows[best].get("n_regs"))
+    if registers is None and not np.isfinite(spills[best]):
+        return  # nothing is known of the kernel but its times
     scope = Scope(kernel=kernel or "the tuned kernel")
     yield Fact(k.TIME, float(times[best]), source, scope)
     if np.isfinite(spills[best]) and spills[best] > 0:
         yield Fact(k.SPILL_BYTES_PER_THREAD, BYTES_PER_SPILL * float(spills[best]), source, scope)
-    registers = rows[best].get("nreg", rows[best].get("n_regs"))
     if registers is not None:
         yield Fact(k.REGISTERS, float(registers), source, scope)
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Source
+from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.readers._configs import items_of
 
 FORMAT = "autotune log"
@@ -21,7 +22,7 @@ _SOURCE = re.compile(r"(?:triton\.)?Config\(\s*\{([^}]*)\}\s*(?:,\s*([^)]*))?\)"
 _EXTRA = re.compile(r"nreg (\d+)|nspill (\d+)|#shared-mem (\d+)")
 _PER_CONFIG = re.compile(r"config=(.+?);\s*(?:p50|mean)=([\d.]+) ms")
 _HINT = re.compile(
-    rb"autotuning for function|Autotuner for function|Benchmark all input configs|triton\.Config\(|Config\(\{"
+    rb"autotuning (?:benchmark results )?for function|Autotuner for function|Benchmark all input configs|triton\.Config\(|Config\(\{"
 )
 MAX_BYTES = 64 << 20
 
@@ -48,9 +49,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if listed:
         groups.setdefault("", []).extend(listed)
     for match in _BEST.finditer(text):
-        name = match[1].rsplit(":", 1)[-1].rstrip(")")
-        if name not in groups and not any(groups.values()):
-            groups[name] = [_pairs(match[3])]
+        if not any(groups.values()):
+            yield Fact(a.BEST_CONFIG, match[3].strip(), source)
+            yield Note("the log names the best configuration, not the ones that were tried", source)
     for name, rows in groups.items():
         if rows:
             yield from items_of(rows, source, kernel=name)

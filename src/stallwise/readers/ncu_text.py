@@ -9,6 +9,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.readers._ncu import Launch, facts_of
+from stallwise.readers._ncu_names import DISPLAY
 
 FORMAT = "Nsight Compute text"
 EXCLUSIVE = True
@@ -22,6 +23,7 @@ _UNITS = re.compile(
     r"register/thread|thread|SM|sector|branches|cluster)$",
     re.I,
 )
+_KNOWN = {name for name, _ in DISPLAY}  # names that end in a word which is also a unit: "Waves Per SM"
 _RULE = re.compile(r"^    (INF|OPT|WRN|ERR|OK)\s{2,}(.*)$")
 _SPEEDUP = re.compile(r"Est\. (Local )?Speedup: ([\d.e+-]+)%\s*")
 _RULER = re.compile(r"^\s+-{5,}")
@@ -88,7 +90,7 @@ def _metric(launch: Launch, line: str) -> None:
         words = value.split(" ")
         if len(words) == 2 and _UNITS.match(words[0]):
             unit, value = words
-        elif (parts := name.rsplit(" ", 1)) and len(parts) == 2 and _UNITS.match(parts[1]):
+        elif name not in _KNOWN and len(parts := name.rsplit(" ", 1)) == 2 and _UNITS.match(parts[1]):
             name, unit = parts
     key = "Memory Throughput " if name == "Memory Throughput" and unit.endswith("/s") else name
     launch.metrics.setdefault(key, (value, unit))

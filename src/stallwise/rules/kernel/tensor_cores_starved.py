@@ -65,16 +65,34 @@ def tensor_cores_starved(evidence: Evidence) -> Finding | None:
         confidence=confidence,
         because=_because(c),
         gain=c.gain(1 - c.tensor / TUNED_LOW, 1 - c.tensor / TUNED_HIGH, "the pipe's share against 60-85% in tuned kernels"),
-        fixes=(
-            Fix("use the library product unless the fusion saves more than it costs", cost="a call"),
-            Fix("stage tiles with asynchronous copies, three to five deep", cost="shared memory; a rewrite"),
-            Fix("search tiles, stages and warps by measurement", cost="minutes of autotuning"),
-        ),
+        fixes=_fixes(c),
         not_here=_not_here(c),
         avoid="Do not chase occupancy: good tensor kernels run at 12 to 25% of it.",
         next=(NCU,),
         summary=f"{c.stall[:1].upper()}{c.stall[1:]}." if c.stall else "",
     )  # fmt: skip
+
+
+def _fixes(c: Counters) -> tuple[Fix, ...]:
+    """The pipe first, then what feeds it; each is worth a part of the distance to a tuned kernel."""
+    first, second = 1 - c.tensor / TUNED_LOW, 1 - c.tensor / TUNED_HIGH
+    fixes = [
+        Fix("the library product, or the native tensor path (wgmma on Hopper, mma.sync before it; CUTLASS, tl.dot)",
+            c.gain(first, second, "a tuned kernel's pipe share"), cost="a call, or a rewrite of the main loop",
+            risk="a fusion is lost"),
+        Fix("stage tiles by asynchronous copy (cp.async, TMA), three to five deep",
+            c.gain(0.3 * first, 0.7 * second, "the part of the wait that is loads"), cost="shared memory for each stage",
+            risk="barrier code"),
+    ]  # fmt: skip
+    if c.get(k.REGISTERS) >= 128:
+        fixes.append(Fix(f"fewer live registers than {c.get(k.REGISTERS):.0f} a thread, if it spills or cannot hold two blocks",
+                         cost="a smaller tile has less reuse", risk="lower intensity"))  # fmt: skip
+    share = c.get(k.CONFLICT_SHARE)
+    if share >= 0.2 or c.get(k.STALL_MIO_THROTTLE) + c.get(k.STALL_SHORT_SCOREBOARD) >= 0.15:
+        fixes.append(Fix("swizzled shared-memory layout (ldmatrix)", worth="removes the conflicts in front of the pipe",
+                         cost="index arithmetic"))  # fmt: skip
+    fixes.append(Fix("search tiles, stages and warps by measurement", cost="minutes of autotuning"))
+    return tuple(fixes)
 
 
 def _unseen(c: Counters) -> Finding:

@@ -54,7 +54,8 @@ def tensor_cores_unused(evidence: Evidence) -> Finding | None:
     if c.dram >= 0.8:  # the memory roof: faster arithmetic would wait for the same bytes
         return None
     ratio = c.get(k.MATRIX_PEAK_RATIO, USUAL_RATIO)
-    work = max(c.get(k.FMA_SHARE), c.get(k.FP32_PEAK_SHARE), 0.05)
+    # A library product on ordinary cores keeps them about 70% busy; counters tell it better where they are known.
+    work = max(c.get(k.FMA_SHARE), c.get(k.FP32_PEAK_SHARE), 0.7 if named else 0.05)
     slow, fast = max(work / ratio / 0.4, c.dram), max(work / ratio / 0.8, c.dram)
     types = c.word(k.ARGUMENT_TYPES)
     half = any(t in types for t in ("half", "bf", "f16"))

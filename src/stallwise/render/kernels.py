@@ -1,0 +1,91 @@
+"""Profiled kernels as a table: the one with most time at stake first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from stallwise.evidence.catalog import kernel as k
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.finding import Finding
+from stallwise.units import Unit, show
+
+HEALTHY = "healthy"
+NAME_WIDTH = 44
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One kernel of the table."""
+
+    name: str
+    time_s: float
+    launches: int
+    finding: Finding | None
+    roofs: dict[str, float]
+    vendor: str
+
+    @property
+    def stake_s(self) -> tuple[float, float]:
+        """What fixing it would win, as a range."""
+        if self.finding is None or self.finding.gain is None or self.finding.optional:
+            return (0.0, 0.0)
+        return (self.finding.gain.low_s, self.finding.gain.high_s)
+
+
+def rows_of(diagnosis: Diagnosis) -> list[Row]:
+    """Kernels by time at stake, then by time."""
+    first: dict[str, Finding] = {}
+    for finding in diagnosis.findings:
+        if finding.scope.kernel is not None:
+            first.setdefault(finding.scope.kernel, finding)
+    evidence = diagnosis.evidence
+    names = dict.fromkeys(s.kernel for s in evidence.scopes("kernel") if s.kernel)
+    rows = [_row(evidence, name, first.get(name)) for name in names]
+    return sorted(rows, key=lambda r: (r.stake_s[0] + r.stake_s[1], r.time_s), reverse=True)
+
+
+def _row(evidence: Evidence, name: str, finding: Finding | None) -> Row:
+    def value(quantity: Any) -> float:
+        return evidence.value(quantity, kernel=name)
+
+    total = evidence.get(k.TOTAL_TIME, kernel=name) or evidence.get(k.TIME, kernel=name)
+    roofs = {word: value(q) for word, q in (("tensor", k.TENSOR_SHARE), ("FMA", k.FMA_SHARE), ("DRAM", k.DRAM_SHARE),
+                                            ("L1", k.L1_SHARE), ("occupancy", k.ACHIEVED_OCCUPANCY))}  # fmt: skip
+    return Row(
+        name, total.number if total else 0.0, total.samples if total else 1, finding,
+        {word: share for word, share in roofs.items() if share == share}, evidence.text(k.VENDOR_RULE, kernel=name),
+    )  # fmt: skip
+
+
+def to_text(diagnosis: Diagnosis, *, wide: bool = False) -> str:
+    """The table, and below it one line of evidence and the first fix for each kernel that has something at stake."""
+    rows = rows_of(diagnosis)
+    lines = [f"{'kernel':{NAME_WIDTH}s} {'time':>9s} {'at stake':>19s}  {'first answer':28s} sure  roofs"]
+    for row in rows:
+        low, high = row.stake_s
+        stake = f"{show(low, Unit.SECOND)} - {show(high, Unit.SECOND)}" if high else "-"
+        cause = row.finding.cause if row.finding else HEALTHY
+        sure = f"{row.finding.confidence:.0%}" if row.finding else ""
+        roofs = " ".join(f"{word} {share:.0%}" for word, share in row.roofs.items())
+        lines.append(
+            f"{_short(row.name):{NAME_WIDTH}s} {show(row.time_s, Unit.SECOND):>9s} {stake:>19s}  {cause:28s} {sure:4s}  {roofs}"
+        )
+    for row in rows:
+        finding = row.finding
+        if finding is None or (finding.optional and not wide):
+            continue
+        lines += ["", f"{_short(row.name)}: {finding.headline}"]
+        lines += [f"  because  {reason.text}" for reason in finding.because[:3]]
+        if finding.fixes:
+            lines.append(f"  fix      {finding.fixes[0].action}")
+        if finding.avoid:
+            lines.append(f"  not this {finding.avoid}")
+    return "\n".join(lines)
+
+
+def _short(name: str) -> str:
+    plain = name.split("(", 1)[0].strip() if "[" not in name else name
+    plain = plain.removeprefix("void ")
+    return plain if len(plain) <= NAME_WIDTH else f"{plain[: NAME_WIDTH - 3]}..."
