@@ -1,0 +1,90 @@
+"""Which GPUs and layouts hold a latency target at a rate, and what they cost."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command(
+    epilog="Example: stallwise plan serve --model llama-3.1-70b --gpu h100-sxm --isl 2000 --osl 300 --rate 16 --ttft 500ms --tpot 40ms"
+)
+@click.option("--model", "model_name", required=True, help="Catalogue name, config.json, or its folder.")
+@click.option(
+    "--gpu", "gpus", multiple=True, default=("h100-sxm",), show_default=True, help="Kind of GPU; may be given again."
+)
+@click.option("--isl", type=float, default=1000, show_default=True, help="Tokens of a prompt.")
+@click.option("--osl", type=float, default=300, show_default=True, help="Tokens of an answer.")
+@click.option("--rate", default="1/s", show_default=True, help="Requests a second.")
+@click.option("--ttft", default="1s", show_default=True, help="Target for the first token.")
+@click.option("--tpot", default="50ms", show_default=True, help="Target for each later token.")
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    default=("vllm",),
+    show_default=True,
+    help="vllm, sglang or trtllm; may be given again.",
+)
+@click.option("--weights", multiple=True, help="Only these number formats: bf16, fp8, int4, fp4.")
+@click.option("--kv", multiple=True, help="Only these formats of the KV cache: bf16, fp8.")
+@click.option("--prefix-hit", default="0%", show_default=True, help="Share of a prompt that is cached.")
+@click.option("--headroom", default="10%", show_default=True, help="Capacity to keep beyond the rate.")
+@click.option("--max-gpus", default=1024, show_default=True, help="No more than this.")
+@click.option("--no-simulation", is_flag=True, help="Skip the simulated check of the best option.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def command(
+    model_name: str,
+    gpus: tuple[str, ...],
+    isl: float,
+    osl: float,
+    rate: str,
+    ttft: str,
+    tpot: str,
+    engines: tuple[str, ...],
+    weights: tuple[str, ...],
+    kv: tuple[str, ...],
+    prefix_hit: str,
+    headroom: str,
+    max_gpus: int,
+    no_simulation: bool,
+    as_json: bool,
+) -> None:
+    """The cheapest layouts that hold the target, memory by the byte, the knee, and what would change the answer."""
+    from stallwise.render.serving import to_dict, to_text
+    from stallwise.search.card_sharing import share_card
+    from stallwise.search.serving import Curve, Question, size_service, what_if
+    from stallwise.search.serving_check import check
+    from stallwise.specs.dtype import dtype
+    from stallwise.specs.hardware import gpu
+    from stallwise.specs.model import find_model
+    from stallwise.units import Unit, parse
+
+    question = Question(
+        find_model(model_name),
+        tuple(gpu(name) for name in gpus),
+        isl,
+        osl,
+        parse(rate, Unit.PER_S),
+        parse(ttft, Unit.SECOND),
+        parse(tpot, Unit.SECOND),
+        tuple(engines),
+        tuple(dtype(w) for w in weights),
+        tuple(dtype(k) for k in kv),
+        max_gpus,
+        parse(prefix_hit, Unit.SHARE),
+        parse(headroom, Unit.SHARE),
+    )
+    sizing = size_service(question)
+    best = sizing.options[0] if sizing.options else None
+    curve = Curve(best.deployment, question).points() if best else []
+    checked = check(best, question) if best and not no_simulation else None
+    sharing = share_card(best, question) if best else []
+    changes = (
+        [(what, next(iter(size_service(other).options), None)) for what, other in what_if(question)] if best else []
+    )
+    if as_json:
+        click.echo(json.dumps(to_dict(sizing, curve, checked, sharing, changes), indent=2))
+    else:
+        click.echo(to_text(sizing, curve, checked, sharing, changes))
