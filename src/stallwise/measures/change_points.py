@@ -132,9 +132,15 @@ def _stalls(
         if seen and not relative:
             share = sum(w for w, _ in seen) / sum(e for _, e in seen)
             yield Fact(change.STALL_IN_DATA, float(min(max(share, 0.0), 1.0)), data.source, scope, samples=len(seen))
-    for pauses in evidence.series(run.GC_PAUSE):
-        near = sum(bool(np.min(np.abs(pauses.x - s)) <= AT_STEP) for s in x[began])
-        yield Fact(change.STALL_AT_GC, near / n, pauses.source, scope, samples=n)
+    spacing = float(np.median(np.diff(x))) if len(x) > 1 else 1.0  # logs that print every tenth step know no better
+    for event, coincides in (
+        (run.GC_PAUSE, change.STALL_AT_GC),
+        (run.SAVES, change.STALL_AT_SAVE),
+        (run.EVALS, change.STALL_AT_EVAL),
+    ):
+        for marks in evidence.series(event):
+            near = sum(bool(np.min(np.abs(marks.x - s)) <= max(AT_STEP, spacing)) for s in x[began])
+            yield Fact(coincides, near / n, marks.source, scope, samples=n)
 
 
 def _level(x: Values, values: Values, fact: object) -> Iterator[Item]:

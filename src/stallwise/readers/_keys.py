@@ -20,7 +20,8 @@ STEP_NAMES = {
     "updates", "batch", "batch_idx", "it", "trainer_global_step", "n_iter", "num_updates", "total_steps", "micro_step",
 }  # fmt: skip
 CLOCK_NAMES = {"minute": 60.0, "minutes": 60.0, "min": 60.0, "hour": 3600.0, "hours": 3600.0, "seconds": 1.0,
-               "time_s": 1.0, "elapsed_s": 1.0, "start_s": 1.0, "wall_time": 1.0, "t": 1.0, "t_s": 1.0, "time": 1.0}  # fmt: skip
+               "time_s": 1.0, "elapsed_s": 1.0, "start_s": 1.0, "wall_time": 1.0, "t": 1.0, "t_s": 1.0, "time": 1.0,
+               "elapsed_time": 1.0, "elapsed": 1.0, "runtime": 1.0, "uptime_s": 1.0}  # fmt: skip
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0,
             "secs": 1.0, "second": 1.0, "seconds": 1.0, "min": 60.0, "minutes": 60.0}  # fmt: skip
 _BYTES = {"b": 1.0, "bytes": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2.0**10, "mib": 2.0**20,

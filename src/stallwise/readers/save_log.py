@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.fact import Fact, Series, Source
+from stallwise.readers._log_line import parse_line
 
 FORMAT = "checkpoint lines"
 _BEGIN = re.compile(
@@ -36,16 +39,24 @@ def recognises(name: str, head: bytes) -> bool:
 def read(artifact: Artifact) -> Iterator[Item]:
     """How often and how long."""
     begins: list[int] = []
+    steps: list[float] = []
+    last = float("nan")
     took_s = 0.0
     parts: list[float] = []
     for number, text in enumerate(artifact.lines(), 1):
+        step = parse_line(text[:1000]).step
+        last = step if step is not None else last
         if _BEGIN.search(text):
+            steps.append(last)
             if parts:
                 took_s, parts = max(took_s, sum(parts)), []
             begins.append(number)
         for match in _TOOK.finditer(text):
             parts.append(float(match[1]) * _SCALE.get(match[2].lower(), 1.0))
     took_s = max(took_s, sum(parts))
+    if len(steps) > 1 and all(s == s for s in steps):
+        where = Source(artifact.name, f"lines {begins[0]}-{begins[-1]}")
+        yield Series(run.SAVES, np.array(steps), np.ones(len(steps)), where)
     if begins and _ends_badly(artifact.lines()[begins[-1] :]):
         yield Fact(run.DIED_IN_SAVE, 1.0, Source(artifact.name, f"line {begins[-1]}"))
     if begins:

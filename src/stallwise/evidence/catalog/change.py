@@ -33,3 +33,5 @@ OBJECT_GROWTH = Quantity(
     "change.object_growth", Unit.RATIO, "graph nodes or live objects at the end over the start", _C
 )
 RETRIES_AT_DROP = Quantity("change.retries_gained", Unit.COUNT, "allocation retries gained over the log", _C)
+STALL_AT_SAVE = Quantity("change.stall_at_save", Unit.SHARE, "slow steps that come with a checkpoint save", _C)
+STALL_AT_EVAL = Quantity("change.stall_at_eval", Unit.SHARE, "slow steps that come with an evaluation", _C)

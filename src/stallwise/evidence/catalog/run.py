@@ -126,3 +126,4 @@ GC_AUTOMATIC = Quantity(
 DIED_IN_SAVE = Quantity(
     "run.died_in_save", Unit.FLAG, "the log ends in an error right after a checkpoint began", TRAIN_LOG
 )
+EVALS = Quantity("run.evals", Unit.COUNT, "evaluations begun in the log", TRAIN_LOG)

@@ -29,6 +29,8 @@ CLUES = (
     yes(run.DIED_IN_SAVE, 60.0, 0.8, "the log ends in an error right after a save began"),
     above(run.SAVE_TIME, 60.0, 4.0, 0.7, "one save takes minutes", "a save is short"),
     Clue((change.STALL_PERIOD, run.SAVE_EVERY), _at_saves, 20.0, 0.1, "slow steps come with the saves", "slow steps do not come with the saves"),
+    above(change.STALL_AT_SAVE, 0.6, 30.0, 0.1, "slow steps come right after a save", "slow steps do not come with the saves"),
+    above(change.STALL_AT_EVAL, 0.6, 0.1, 1.0, "slow steps come with evaluations"),
     yes(stated.CHECKPOINTING, 10.0, 0.1, "a checkpoint was being written", "no checkpoint was being written"),
     above(change.STALL_AT_GC, 0.5, 0.05, 1.0, "slow steps coincide with garbage collection"),
     above(change.STALL_IN_DATA, 0.5, 0.05, 1.1, "slow steps wait for data"),

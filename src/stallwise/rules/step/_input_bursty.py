@@ -23,6 +23,8 @@ def _remote_and_idle(evidence: Evidence) -> bool | None:
 
 CLUES = (
     above(change.STALL_IN_DATA, 0.5, 40.0, 0.03, "slow steps are slow because their batch is late", "the slow steps do not wait for data"),
+    above(change.STALL_AT_SAVE, 0.6, 0.1, 1.0, "slow steps come with the saves"),
+    above(change.STALL_AT_EVAL, 0.6, 0.1, 1.0, "slow steps come with evaluations"),
     above(change.STALL_AT_GC, 0.5, 0.05, 1.0, "slow steps coincide with garbage collection"),
     above(run.GC_COLLECTIONS, 1, 0.2, 1.0, "collections are logged"),
     yes(run.GC_AUTOMATIC, 0.4, 1.0, "collection is automatic"),

@@ -27,6 +27,8 @@ CLUES = (
     yes(run.GC_AUTOMATIC, 6.0, 0.05, "automatic collection is on and nothing is frozen", "automatic collection is off or frozen"),
     Clue((change.STALL_PERIOD, change.STALL_REGULARITY), _rare_and_regular, 2.5, 0.4,
          "slow steps come rarely and at a steady period", "slow steps come often or at random"),
+    above(change.STALL_AT_SAVE, 0.6, 0.1, 1.0, "slow steps come with the saves"),
+    above(change.STALL_AT_EVAL, 0.6, 0.1, 1.0, "slow steps come with evaluations"),
     above(change.STALL_IN_DATA, 0.5, 0.05, 1.2, "slow steps wait for data"),
 )  # fmt: skip
 

@@ -1,0 +1,19 @@
+"""Evaluation that interrupts training, while only suspected."""
+
+from __future__ import annotations
+
+from stallwise.evidence.catalog import change
+from stallwise.findings.clue import above
+from stallwise.findings.symptom import Symptom
+
+EXPLAINS = {Symptom.PERIODIC_STALL: 0.08}  # after input, saves and collection the fourth habit with a period
+CLUES = (
+    above(
+        change.STALL_AT_EVAL,
+        0.6,
+        30.0,
+        0.1,
+        "slow steps come with evaluations",
+        "slow steps do not come with evaluations",
+    ),
+)
