@@ -13,6 +13,8 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Source, Table
 
 ORDER = 30
+ADAM_PARTS = 4.0
+ROUNDING_SHARE = 0.08  # of the device: less unused reserve is rounding that no setting returns
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -46,20 +48,27 @@ def _holdings(evidence: Evidence) -> Holdings:
     tokens = value(stated.SEQUENCE, 0.0) * value(stated.MICROBATCH, 1.0)
     if not logits and value(stated.VOCAB, 0.0) and tokens:
         logits = tokens * value(stated.VOCAB) * 6  # 16-bit logits and their fp32 copy
-    weights = value(m.WEIGHTS, 0.0) or parameters * width
-    optimizer = value(m.OPTIMIZER, 0.0) or (2 * weights if evidence.text(m.PHASE) in ("optimizer", "backward") else 0.0)
-    known = weights + optimizer + logits
+    largest = value(m.LARGEST_TENSOR, 0.0)
     activations = value(m.ACTIVATIONS, 0.0)
-    if not activations and evidence.text(m.PHASE) in ("forward", "backward", "loss", "attention scores"):
-        activations = max(0.0, value(m.ALLOCATED, 0.0) - known)
+    if "copy of the largest" in evidence.text(m.TENSOR) and largest > 0.5 * activations:
+        logits, activations = largest + value(m.REQUEST, 0.0), activations - largest
+    phase, allocated = evidence.text(m.PHASE), value(m.ALLOCATED, 0.0)
+    weights = value(m.WEIGHTS, 0.0) or parameters * width
+    if not weights and phase == "optimizer":
+        weights = allocated / ADAM_PARTS  # weights, gradients and two states of one width, nearly all in place
+    optimizer = value(m.OPTIMIZER, 0.0) or (2 * weights if phase in ("optimizer", "backward") else 0.0)
+    known = weights + optimizer + logits
+    if not activations and not value(m.PEAK, 0.0) and phase in ("forward", "backward", "loss", "attention scores"):
+        activations = max(0.0, allocated - known)
+    unused, capacity = value(m.UNUSED_RESERVED, 0.0), value(m.CAPACITY, 0.0) or value(m.RESERVED, 0.0)
     return Holdings(
         weights_bytes=weights,
         gradients_bytes=value(m.GRADIENTS, 0.0),
         optimizer_bytes=optimizer,
         activations_bytes=activations,
         logits_bytes=logits,
-        unused_bytes=value(m.UNUSED_RESERVED, 0.0),
-        request_bytes=value(m.REQUEST, 0.0),
+        unused_bytes=unused if unused >= ROUNDING_SHARE * capacity else 0.0,
+        request_bytes=0.0 if "copy of the largest" in evidence.text(m.TENSOR) else value(m.REQUEST, 0.0),
         full_precision=evidence.text(run.PRECISION) in ("fp32", "tf32"),
         recomputing=evidence.text(stated.RECOMPUTE) in ("full", "yes"),
         devices=int(value(stated.GPUS, 1.0)) or 1,

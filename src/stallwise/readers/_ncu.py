@@ -97,13 +97,16 @@ class Launch:
         sectors = self._raw("memory_l2_theoretical_sectors_global")
         if excess is not None and sectors:
             found[k.EXCESS_SECTORS] = min(excess / sectors, 1.0)
+        atoms = self._raw(f"{L1}data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum") or 0.0
         shares = [
             self._ratio("derived__memory_l1_wavefronts_shared_excessive", "memory_l1_wavefronts_shared"),
             self._ratio(
                 f"{L1}data_bank_conflicts_pipe_lsu_mem_shared.sum", f"{L1}data_pipe_lsu_wavefronts_mem_shared.sum"
             ),
         ]
-        if any(s is not None for s in shares):
+        conflicts = self._raw(f"{L1}data_bank_conflicts_pipe_lsu_mem_shared.sum") or 0.0
+        # Shared atomics that collide count as conflicts too, but padding does not help them: they are told as atomics.
+        if any(s is not None for s in shares) and atoms <= 0.5 * conflicts:
             found[k.CONFLICT_SHARE] = max(s for s in shares if s is not None)
         local = self._total(
             f"{L1}t_sectors_pipe_lsu_mem_local_op_ld.sum", f"{L1}t_sectors_pipe_lsu_mem_local_op_st.sum"

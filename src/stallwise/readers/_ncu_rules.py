@@ -8,7 +8,8 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.quantity import Quantity
 
 _PIPES = {
-    "tensor": k.TENSOR_SHARE, "fma": k.FMA_SHARE, "fmaheavy": k.FMA_SHARE, "fp32": k.FMA_SHARE, "fp64": k.FP64_SHARE,
+    "tensor": k.TENSOR_SHARE, "tc": k.TENSOR_SHARE, "hmma": k.TENSOR_SHARE, "imma": k.TENSOR_SHARE,
+    "fma": k.FMA_SHARE, "fmaheavy": k.FMA_SHARE, "fp32": k.FMA_SHARE, "fp64": k.FP64_SHARE,
     "alu": k.ALU_SHARE, "xu": k.XU_SHARE, "lsu": k.LSU_SHARE,
 }  # fmt: skip
 _TOP_PIPE = re.compile(r"^([\w ()/.+]+?) is the highest-utilized pipeline \(([\d.]+)%\)(.*)", re.S)

@@ -29,6 +29,7 @@ _KEYS: tuple[tuple[Quantity, re.Pattern[str]], ...] = (
     (stated.PARAMETERS, _key("num params|num_params|n_params|total parameters|parameters|params")),
 )
 _PARAMETERS = re.compile(r"([\d,]{7,}|\d+(?:\.\d+)?\s?[BM])\s+(?:total |trainable )?param(?:eter)?s", re.I)
+_COUNT = re.compile(r"num(?:ber of)?[ _]params(?:eters)?[:= ]+(\d{6,})", re.I)
 _SCALE = {"b": 1e9, "m": 1e6, "k": 1e3}
 _HINT = re.compile(rb"vocab_size|hidden_size|num_hidden_layers|seq_len|batch_size|params|parameters|n_layers", re.I)
 
@@ -50,7 +51,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
             if match and quantity.name not in seen:
                 seen.add(quantity.name)
                 yield Fact(quantity, _number(match[1], match[2]), source)
-        match = _PARAMETERS.search(text)
+        match = _COUNT.search(text) or _PARAMETERS.search(text)
         if match and stated.PARAMETERS.name not in seen:
             seen.add(stated.PARAMETERS.name)
             digits = match[1].strip()

@@ -36,6 +36,7 @@ from stallwise.units import Unit, show
 
 GROWN = 1.25  # times the start: caches and warm-up add less
 NOTICEABLE_BYTES = 3e8
+POINTS = 6
 
 # Reports of memory that grows are mostly this.
 EXPLAINS = {Symptom.MEMORY_GROWTH: 0.75, Symptom.OUT_OF_MEMORY: 0.10, Symptom.GRADUAL_SLOWDOWN: 0.30}
@@ -53,6 +54,8 @@ def memory_leak(evidence: Evidence) -> Finding | None:
     f = Failure(evidence)
     if f.phase == "evaluation" or f.fragmented or f.absurd:
         return None
+    if f.phase == "optimizer" or not _enough(evidence):
+        return None  # a handful of marks between phases of one step is no trend
     device = _growth(evidence, change.GPU_MEMORY_GROWTH, change.GPU_MEMORY_FACTOR)
     host = _growth(evidence, change.HOST_MEMORY_GROWTH, change.HOST_MEMORY_FACTOR)
     objects = evidence.value(change.OBJECT_GROWTH, 1.0) >= GROWN
@@ -79,6 +82,11 @@ def memory_leak(evidence: Evidence) -> Finding | None:
         explains=("oom-activations", "gradual-slowdown", "rank-died-first", "application-fault"),
         blocking=killed or bool(f.get(m.FAILED)),
     )
+
+
+def _enough(evidence: Evidence) -> bool:
+    series = [s for q in (run.GPU_MEMORY, run.HOST_MEMORY, run.GRAPH_NODES) for s in evidence.series(q)]
+    return not series or max(len(s.x) for s in series) >= POINTS
 
 
 def _growth(evidence: Evidence, gained: Quantity, factor: Quantity) -> bool:

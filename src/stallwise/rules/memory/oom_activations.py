@@ -77,11 +77,18 @@ def oom_activations(evidence: Evidence) -> Finding | None:
         else "activations do not fit" + (f": {f.show(m.ACTIVATIONS)} of {f.show(m.PEAK)}" if share else ""),
         confidence=confidence,
         because=tuple(because),
-        fixes=(first, *plan[:2]) if serving else plan,
+        fixes=(first, *_serving_fixes()) if serving else plan,
         not_here=(f.reason(f"{f.show(m.UNUSED_RESERVED)} reserved but unused: ordinary rounding", m.UNUSED_RESERVED),)
         if f.knows(m.UNUSED_RESERVED)
         else (),
         avoid="Do not set expandable_segments and retry: there is nothing to defragment.",
         next=(MEMORY_SNAPSHOT,) if not share else (),
         blocking=True,
+    )
+
+
+def _serving_fixes() -> tuple[Fix, ...]:
+    return (
+        Fix("quantise the weights (8 or 4 bit)", worth="leaves more beside them", cost="accuracy; a conversion"),
+        Fix("more GPUs (tensor parallel)", worth="splits weights and activations", cost="hardware"),
     )
