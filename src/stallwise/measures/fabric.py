@@ -45,11 +45,15 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 def _nodes(evidence: Evidence, hosts: set[str], ranks: int) -> int:
     stated = max((int(f.number) for f in evidence.all(fabric.NODES)), default=0)
-    crossing = _crosses(evidence)
-    # A log of one node of several: more ranks in the communicator than devices seen on the host.
-    seen = Counter(str(h) for t in evidence.table("nccl.ranks") for h in t.columns["host"])
-    partial = 2 if seen and ranks > max(seen.values()) and crossing else 0
-    return max(len(hosts), stated, partial, 2 if crossing and not _local_net(evidence) else 0)
+    placed = {
+        (str(h), int(r))
+        for t in evidence.table("nccl.ranks")
+        for h, r in zip(t.columns["host"], t.columns["rank"], strict=True)
+    }
+    if placed and len({r for _, r in placed}) >= ranks:  # every rank was seen, so every node was
+        return max(len(hosts), stated)
+    crossing = _crosses(evidence) and not _local_net(evidence)
+    return max(len(hosts), stated, 2 if crossing else 0)
 
 
 def _crosses(evidence: Evidence) -> bool:

@@ -44,13 +44,15 @@ def _first(evidence: Evidence) -> Iterator[Fact]:
                 )
             )
     roots = [f for f in [*evidence.all(hang.RANK_ERROR), *evidence.all(hang.PROCESS_KILLED)] if f.note == "root cause"]
+    ends = {f.source for f in [*evidence.all(hang.RANK_ERROR), *evidence.all(hang.PROCESS_KILLED)] if f.note}
     if roots:
         fact = roots[0]
         yield Fact(hang.FIRST_FAILURE, fact.value, fact.source, fact.scope, note="the launcher's root cause")
         return
     if events:
         _, _, rank, text, source = min(events, key=lambda e: (e[0], e[1]))
-        yield Fact(hang.FIRST_FAILURE, text, source, Scope(rank=None if rank < 0 else rank))
+        note = "the log ends with it" if source in ends else ""
+        yield Fact(hang.FIRST_FAILURE, text, source, Scope(rank=None if rank < 0 else rank), note=note)
         return
     for fact in evidence.all(hang.RANK_ERROR) or evidence.all(hang.PROCESS_KILLED):
         yield Fact(hang.FIRST_FAILURE, fact.value, fact.source, fact.scope)

@@ -81,6 +81,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     if not mismatch:
         yield from _behind(stuck)
     yield from _missing(calls, stuck, dumped, world)
+    yield from _elsewhere(calls)
     yield from _never(calls, stuck)
 
 
@@ -215,6 +216,14 @@ def _missing(calls: list[Call], stuck: list[Call], dumped: set[int], world: int)
     silent = sorted(set(range(world)) - waited - dumped)
     if world and 0 < len(silent) <= world // 2 and all(c.rank >= 0 for c in stuck):
         yield Fact(hang.HANG_MISSING, _ranks(silent), stuck[0].source, samples=len(silent), note="silent")
+
+
+def _elsewhere(calls: list[Call]) -> Iterator[Fact]:
+    """Stacks that are in no collective while those of other ranks are."""
+    away = [c for c in calls if c.state == "elsewhere"]
+    if away and any(c.state == "in call" for c in calls):
+        text = f"{_ranks([c.rank for c in away])}, at {away[0].frame}"
+        yield Fact(hang.HANG_MISSING, text, away[0].source, samples=len(away), note="stack")
 
 
 def _never(calls: list[Call], stuck: list[Call]) -> Iterator[Fact]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import prod
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hang
@@ -40,6 +41,7 @@ MISMATCH = re.compile(
 BARRIER = re.compile(
     r"Ranks? ([\d, ]+) failed to pass monitoredBarrier|\[Rank \d+\]: Rank (\d+) failed to pass monitoredBarrier"
 )
+HEARTBEAT = re.compile(r"watchdog got stuck for (\d+) ?(?:seconds|s\b)")
 GLOO_TIMEOUT = re.compile(
     r"Timed out waiting (\d+)ms for (recv|send) operation|Wait timeout|wait timeout after (\d+)ms"
 )
@@ -70,6 +72,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
 def _timeout(line: Line, waits: dict[tuple[int, str], Wait]) -> Iterator[Fact]:
     found = TIMEOUT.search(line.text)
     status = STATUS.search(line.text)
+    if heartbeat := HEARTBEAT.search(line.text):
+        yield Fact(hang.HANG_TIMEOUT, float(heartbeat[1]), line.source, Scope(rank=line.rank), note="watchdog stuck")
     if not found and not status:
         return
     group = GROUP.search(line.text)
@@ -88,6 +92,8 @@ def _timeout(line: Line, waits: dict[tuple[int, str], Wait]) -> Iterator[Fact]:
         wait.elements_in = _number(fields.get("NumelIn"), wait.elements_in)
         wait.elements_out = _number(fields.get("NumelOut"), wait.elements_out)
         wait.shape = fields.get("TensorShape", wait.shape)
+        if wait.elements_in < 0 and wait.shape:  # releases before 2.0 print the shape only
+            wait.elements_in = prod(int(n) for n in re.findall(r"\d+", wait.shape))
         wait.state = "timed out"
         yield Fact(hang.HANG_TIMEOUT, float(found[2]) / 1000, line.source, Scope(rank=rank))
     if status:

@@ -45,7 +45,7 @@ STAMP_BOOT = re.compile(r"^(?:<\d+>)?\[\s*(\d+\.\d+)\]")
 JOURNAL = re.compile(r"^([A-Z][a-z]{2}\s+\d+ \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+)\s+(\S+)\s+kernel:")
 RECOGNISED = re.compile(
     rb"NVRM: |SXid \(PCI|nvidia-nvswitch|PCIe Bus Error|available PCIe bandwidth|AMD-Vi: |DMAR: |kernel: nvidia|"
-    rb"oom-kill:|Out of memory: Kill"
+    rb"oom-kill:|Out of memory: Kill|nvidia-fabricmanager|fabric manager|FabricManager"
 )
 
 

@@ -28,8 +28,7 @@ LINE = re.compile(
     r"(?P<host>[\w.-]+):(?P<pid>\d+):(?P<tid>\d+) \[(?P<dev>-?\d+)\] (?P<place>\S+:\d+ )?(?:R?NCCL) "
     r"(?P<level>INFO|WARN|ERROR|TRACE|ABORT|VERSION) ?(?P<text>.*)"
 )
-VERSION = re.compile(r"\bR?NCCL version:? (\d+\.\d+[\w.+-]*)")
-ENGINE_VERSION = re.compile(r"\busing nccl==(\d+\.\d+[\w.]*)")
+VERSION = re.compile(r"\bR?NCCL version\s*:?\s*(\d+\.\d+[\w.+-]*)")
 COMM = re.compile(
     r"comm (0x[0-9a-f]+) rank (\d+) n[Rr]anks (\d+)(?:.*?cudaDev (\d+))?(?:.*?busId (\w+))?(?:.*?commId (0x[0-9a-f]+))?"
 )
@@ -67,7 +66,7 @@ KINDS: tuple[tuple[Quantity, re.Pattern[str]], ...] = (
                                        r"different (?:datatype|count|operation) .* rank", re.I)),
     (hang.INTERFACE_ERROR, re.compile(r"No interface found|bind: Cannot assign|Call to (?:connect|bind|getaddrinfo)\S*.*(?:refused|"
                                       r"timed? ?out|unreachable|No route|Cannot assign|failed)|No route to host|"
-                                      r"Network is unreachable|no socket interface found|Net : Connect.*failed", re.I)),
+                                      r"Network is unreachable|no socket interface found|Connect to \S+ (?:returned|failed)", re.I)),
     (hang.PEER_LOST, re.compile(r"Connection closed by (?:remote )?peer|Connection reset by peer|socketProgress.*closed|"
                                 r"peer .* (?:has )?(?:exited|died)|Got completion .* (?:status=(?:12|5|13|10)|error)|"
                                 r"transport retry (?:counter )?exceeded|remote (?:process )?exit", re.I)),
@@ -107,8 +106,6 @@ def read(artifact: Artifact) -> Iterator[Item]:
         scope = Scope(node=host)
         if (version := VERSION.search(line)) and _new(state, "version", host or "", version[1]):
             yield Fact(fabric.NCCL_VERSION, version[1], source, scope)
-        elif (version := ENGINE_VERSION.search(line)) and _new(state, "engine", "", version[1]):
-            yield Fact(fabric.NCCL_VERSION, version[1], source, Scope())
         if match is None:
             continue
         text = match["text"]

@@ -25,11 +25,11 @@ FORMAT = "rank log"
 ECHO = re.compile(
     r"NCCL (?:error|watchdog)|DistBackendError|ncclInternalError|ncclUnhandled|ncclSystemError|ncclRemoteError|ChildFailedError|"
     r"timed? ?out|Timeout|Connection (?:closed|reset|refused)|Broken pipe|SIGTERM|SIGABRT|unhandled system error|"
-    r"ncclCommInitRank failed|process group|store->get|TCPStore|EngineDeadError|EngineCore|SystemExit",
+    r"monitoredBarrier|Detected mismatch|op\.preamble|ncclCommInitRank failed|process group|store->get|TCPStore|EngineDeadError|EngineCore|SystemExit",
     re.IGNORECASE,
 )
 KINDS: tuple[tuple[Quantity, re.Pattern[str]], ...] = (
-    (hang.SHM_ERROR, re.compile(r"insufficient shared memory|unable to (?:open|mmap|resize) shared memory|torch_shm|"
+    (hang.SHM_ERROR, re.compile(r"insufficient shared memory|out of shared memory|unable to (?:open|mmap|resize) shared memory|torch_shm|"
                                 r"/dev/shm.*(?:No space|full|too small)|Bus error.*(?:shm|shared memory)|"
                                 r"Unable to write to file </torch_|shm_open.*(?:failed|error)", re.I)),
     (hang.MEMLOCK_ERROR, re.compile(r"RLIMIT_MEMLOCK|locked memory limit|memlock.*(?:limit|too (?:small|low))|"
@@ -40,6 +40,7 @@ KINDS: tuple[tuple[Quantity, re.Pattern[str]], ...] = (
                                      r"task \d+: (?:Killed|Out Of Memory)|slurmstepd: error: \*\*\* .*CANCELLED.*(?:NODE FAIL|PREEMPT)|"
                                      r"worker (?:was )?killed|The (?:actor|worker|node).*died unexpectedly|"
                                      r"^Killed\s*$", re.I)),
+    (hw.FABRIC_FAULT, re.compile(r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|fabric ?manager.*(?:not running|failed)", re.I)),
     (hw.XID_MEMORY, re.compile(r"uncorrectable ECC error|CUDA_ERROR_ECC_UNCORRECTABLE", re.I)),
     (hw.ILLEGAL_ACCESS, re.compile(r"illegal memory access|device-side assert|misaligned address|illegal instruction was|"
                                    r"CUDA_ERROR_ILLEGAL|HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY)|Memory access fault by GPU", re.I)),
@@ -68,6 +69,8 @@ EVENT_KINDS = {
     hw.XID_MEMORY.name,
 }
 NOT_TEXT = re.compile(rb"\{\s*[\"}]|\[\s*[{\"\[]|<[?\w!]")  # JSON and XML
+ENDS = "ends the log"
+LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank prints
 MANY = 50  # of one kind in one file: the rest repeat
 RECOGNISED = re.compile(
     rb"Error\b|Exception\b|Traceback|exitcode|exited on signal|SIGKILL|Killed|oom|submitted to be reduced|out of memory|"
@@ -89,7 +92,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     counts: dict[str, int] = {}
     root_until = 0
     root_rank: int | None = None
-    for line in lines_of(artifact):
+    lines = list(lines_of(artifact))
+    for line in lines:
         if "NCCL WARN" in line.text or "NCCL INFO" in line.text or "NVRM:" in line.text:
             continue
         if ROOT_CAUSE.search(line.text):
@@ -109,7 +113,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         is_root = line.number < root_until
         yield Fact(
             kind, line.text.strip()[:240], line.source, Scope(rank=named, node=node_of_file(line.file)),
-            note="root cause" if is_root else "",
+            note="root cause" if is_root else ENDS if line.number > len(lines) - LAST_LINES else "",
         )  # fmt: skip
         if kind.name in EVENT_KINDS:
             events.append(

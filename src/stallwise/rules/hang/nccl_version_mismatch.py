@@ -23,8 +23,16 @@ Not in seconds: the job starts.
 from __future__ import annotations
 
 from stallwise.evidence.capture import Capture
-from stallwise.evidence.catalog.fabric import NCCL_VERSION
-from stallwise.evidence.catalog.hang import NCCL_VERSIONS, TRUNCATED_MESSAGE
+from stallwise.evidence.catalog.fabric import NCCL_VERSION, NCCL_WARNING
+from stallwise.evidence.catalog.hang import (
+    HANG_RANKS,
+    HANG_TIMEOUT,
+    INTERFACE_ERROR,
+    NCCL_VERSIONS,
+    PEER_LOST,
+    STALLED_TENSORS,
+    TRUNCATED_MESSAGE,
+)
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
@@ -39,6 +47,7 @@ CLUES = (
 VERSIONS = Capture(
     "the NCCL every rank loads", "srun python -c 'import torch; print(torch.cuda.nccl.version())'", "seconds"
 )
+TROUBLE = (HANG_TIMEOUT, HANG_RANKS, INTERFACE_ERROR, STALLED_TENSORS, PEER_LOST, NCCL_WARNING)
 
 
 @rule()
@@ -48,6 +57,9 @@ def nccl_version_mismatch(evidence: Evidence) -> Finding | None:
     if not versions and not garbled:
         return None
     in_logs = [f for f in versions if f.note == "log"]
+    trouble = [f for q in TROUBLE for f in evidence.all(q)]
+    if not garbled and not trouble:
+        return None  # two runs of two builds may lie side by side
     because = [Reason.of(f"NCCL {f.value}", f) for f in [*in_logs, *versions][:2]]
     because += [Reason.of(str(f.value), f) for f in garbled[:2]]
     same = evidence.all(NCCL_VERSION)

@@ -22,6 +22,7 @@ Not in seconds: the job runs. Leaving peer-to-peer off costs the difference of P
 from __future__ import annotations
 
 from stallwise.evidence.capture import TOPOLOGY, Capture
+from stallwise.evidence.catalog.fabric import NCCL_WRONG
 from stallwise.evidence.catalog.hang import ACS_ENABLED, HANG_NEVER_WORKED, IOMMU_FAULT, P2P_BROKEN, P2P_OFF_WORKS
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
@@ -46,9 +47,11 @@ def p2p_acs_iommu(evidence: Evidence) -> Finding | None:
     acs = [f for f in evidence.all(ACS_ENABLED) if f.number > 0]
     faults = evidence.all(IOMMU_FAULT)
     never = evidence.all(HANG_NEVER_WORKED)
-    if not broken and not (never and (acs or faults or works)):
+    wrong = [f for f in evidence.all(NCCL_WRONG) if f.number > 0]
+    if not broken and not wrong and not (never and (acs or faults or works)):
         return None
     because = [Reason.of(str(f.value), f) for f in [*broken[:2], *works[:2]]]
+    because += [Reason.of(f"{f} values came out wrong in a collective test", f) for f in wrong[:1]]
     because += [Reason.of(f"{f} PCIe bridges redirect peer traffic (ACS)", f) for f in acs[:1]]
     because += [Reason.of(str(f.value), f) for f in faults[:1]]
     single = bool(broken) and broken[0].samples == 1 and "other pairs work" in str(broken[0].value)
@@ -56,7 +59,7 @@ def p2p_acs_iommu(evidence: Evidence) -> Finding | None:
         headline="One GPU pair cannot talk peer-to-peer: a faulty link"
         if single
         else "Peer-to-peer between GPUs is broken: ACS or IOMMU in the way",
-        confidence=0.95 if works or (broken and acs) else 0.85 if broken else 0.75,
+        confidence=0.95 if works or (broken and acs) else 0.85 if broken else 0.75 if never else 0.6,
         because=tuple(because),
         fixes=_fixes(single),
         avoid="Do not debug the program or the collective: a bare pair test hangs as well.",

@@ -64,8 +64,10 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
         return None
     if any(evidence.all(q) for q in (*SETUP, HANG_MISMATCH)) and not killed and not _named(first):
         return None  # the failure has a name of its own
+    # The launcher names it, the log ends with it, or NCCL itself failed on that GPU.
+    fatal = [f for f in first if f.note or f.scope.gpu is not None]
     waiting = evidence.all(HANG_TIMEOUT) or evidence.all(HANG_RANKS) or evidence.all(STALLED_TENSORS)
-    if not lost and not killed and not waiting and not _named(first):
+    if not lost and not killed and not waiting and not fatal:
         return None
     because = [Reason.of(_what(f), f) for f in first[:1]]
     because += [
@@ -77,7 +79,7 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"{culprit} died first; the other ranks only report it",
         summary=str((first or killed or lost)[0].value)[:200],
-        confidence=0.93 if (first and (lost or waiting)) or killed else 0.85 if lost else 0.75,
+        confidence=_confidence(first, lost, killed, bool(waiting)),
         because=tuple(because),
         scope=(first or killed or lost)[0].scope,
         fixes=(
@@ -100,9 +102,21 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
     )
 
 
+def _confidence(first: list[Fact], lost: list[Fact], killed: list[Fact], waiting: bool) -> float:
+    if first and first[0].scope.gpu is None and "outofmemory" in str(first[0].value).lower().replace(" ", ""):
+        return 0.6  # what filled the memory is the better answer
+    if killed or (first and (lost or waiting)):
+        return 0.93
+    if lost and all("completion" in str(f.value) or "retry" in str(f.value) for f in lost):
+        return 0.6  # a link that drops packets says the same as a peer that is gone
+    return 0.85 if lost else 0.75
+
+
 def _many_ranks(evidence: Evidence) -> bool:
     known = [f.number for q in (HANG_WORLD, FABRIC_RANKS, HANG_RANKS) for f in evidence.all(q)]
-    return max(known, default=0) > 1 or bool(evidence.all(PEER_LOST))
+    told = [f for q in (FIRST_FAILURE, PROCESS_KILLED, HANG_TIMEOUT) for f in evidence.all(q)]
+    named = max((f.scope.rank for f in told if f.scope.rank is not None), default=0)
+    return max(known, default=0) > 1 or named > 0 or bool(evidence.all(PEER_LOST) or evidence.all(STALLED_TENSORS))
 
 
 def _named(first: list[Fact]) -> bool:
