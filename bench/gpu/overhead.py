@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ SHAPES = {
 }
 VOCAB = 32768
 STEPS = 60
-ROUNDS = 3
+ROUNDS = 4
 
 
 def build(shape: dict[str, Any]) -> Any:
@@ -80,22 +82,28 @@ def child(which: str, mode: str) -> None:
     loader = torch.utils.data.DataLoader(ids.repeat(8, 1, 1), batch_size=None, num_workers=1, pin_memory=True)
     folder = tempfile.mkdtemp()
     if mode != "off":
-        stallwise.start(folder, auto=mode in ("auto", "agree"))
+        stallwise.start(folder, auto=mode == "auto")
+
+    @contextmanager
+    def stage(name: str) -> Iterator[None]:
+        with record_function(f"stage::{name}"), stallwise.span(name):
+            yield
+
+    timed = {"agree": stage, "spans": stallwise.span}.get(mode, lambda name: nullcontext())
     batches = iter(loader)
 
     def step() -> None:
-        with stallwise.span("batch_wait") if mode == "spans" else record_function("stage::batch_wait"):
+        with timed("batch_wait"):
             batch = next(batches)
         batch = batch.to("cuda", non_blocking=True)
         optimizer.zero_grad(set_to_none=True)
-        forward = stallwise.span("forward") if mode == "spans" else record_function("stage::forward")
-        with forward, torch.autocast("cuda", dtype=torch.bfloat16):
+        with timed("forward"), torch.autocast("cuda", dtype=torch.bfloat16):
             loss = F.cross_entropy(model(batch[:, :-1]).float().flatten(0, 1), batch[:, 1:].flatten())
-        with stallwise.span("backward") if mode == "spans" else record_function("stage::backward"):
+        with timed("backward"):
             loss.backward()
-        with stallwise.span("optimizer") if mode == "spans" else record_function("stage::optimizer"):
+        with timed("optimizer"):
             optimizer.step()
-        if mode == "spans":
+        if mode in ("spans", "agree"):
             stallwise.step()
 
     for _ in range(15):
@@ -133,10 +141,9 @@ def agreement(step: Any, folder: str) -> dict[str, Any]:
     prof.export_chrome_trace(str(path))
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     result: dict[str, Any] = {}
+    seen = device_stages(events)
     for stage in ("forward", "backward", "optimizer"):
-        spans = [
-            e["dur"] / 1e6 for e in events if e.get("cat") == "gpu_user_annotation" and e["name"] == f"stage::{stage}"
-        ]
+        spans = seen[stage]
         ours = [record.device_s[n][stage] for n in range(first + 1, first + 6) if stage in record.device_s.get(n, {})]
         host = [
             record.host_s[i][stage]
@@ -149,6 +156,28 @@ def agreement(step: Any, folder: str) -> dict[str, Any]:
             "host_s": statistics.median(host) if host else None,
         }
     return result
+
+
+def device_stages(events: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """What an ideal event pair would show: from the last kernel before a stage to the last kernel launched in it."""
+    kernels = {
+        e["args"]["correlation"]: e["ts"] + e["dur"]
+        for e in events
+        if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and "correlation" in e.get("args", {})
+    }
+    launches = sorted(
+        (e["ts"], kernels[e["args"]["correlation"]])
+        for e in events
+        if e.get("cat") in ("cuda_runtime", "cuda_driver") and e.get("args", {}).get("correlation") in kernels
+    )
+    found: dict[str, list[float]] = {}
+    ranges = [e for e in events if e.get("cat") == "user_annotation" and e["name"].startswith("stage::")]
+    for e in sorted(ranges, key=lambda e: e["ts"]):
+        before = max((end for ts, end in launches if ts < e["ts"]), default=e["ts"])
+        inside = max((end for ts, end in launches if ts < e["ts"] + e["dur"]), default=before)
+        # Where the device has caught up, the stage begins when the host does.
+        found.setdefault(e["name"][7:], []).append((inside - max(before, e["ts"])) / 1e6)
+    return found
 
 
 def run(which: str, mode: str) -> dict[str, Any]:

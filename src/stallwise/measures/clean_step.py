@@ -62,4 +62,6 @@ def _less_overlap(evidence: Evidence, ledger: Ledger, extra: float, clean: Fact)
     if shown:
         wait = seconds[Account.INPUT_WAIT]
         yield Fact(catalog.INPUT_WAIT, wait, source, ledger.scope, ledger.samples)
-    yield Note("the clean step is longer than the traced one: the clean loop waits for the device more often", clean.source)
+    yield Note(
+        "the clean step is longer than the traced one: the clean loop waits for the device more often", clean.source
+    )
