@@ -32,6 +32,8 @@ def _rate_over_peak(evidence: Evidence) -> Iterator[Reason]:
     if card is None:
         return
     dtype = _dtype(evidence)
+    if dtype == "fp32":
+        dtype = "tf32"  # libraries may run fp32 products as TF32 without saying so
     for quantity in (run.FLOP_RATE, stated.LIBRARY_FLOP_RATE):
         for fact in evidence.all(quantity):
             if fact.number > card.peak(dtype) * SLACK:

@@ -49,14 +49,22 @@ def complaints(evidence: Evidence) -> list[Complaint]:
 
 
 _WORDS: tuple[tuple[str, Symptom], ...] = (
+    (
+        r"(server|engine|vllm|sglang|service).*(not start|never start|won.?t start|fails to start)|does ?n.?t start",
+        Symptom.SERVER_WONT_START,
+    ),
     (r"hang|stuck|deadlock|time[ds]? ?out|frozen", Symptom.HANG),
     (r"out of memory|\boom\b", Symptom.OUT_OF_MEMORY),
     (r"memory (leak|grow)|leak", Symptom.MEMORY_GROWTH),
     (r"\bnan\b|diverge|loss spike|loss explode", Symptom.BAD_LOSS),
     (r"accuracy|quality|perplexity|eval.*(worse|drop)", Symptom.ACCURACY_DROP),
+    (r"every .*(steps|iterations|batches)|periodic|step time.*spik|spiky|stutter", Symptom.PERIODIC_STALL),
     (r"ttft|first token", Symptom.HIGH_TTFT),
     (r"(latency|throughput).*(under load|qps|concurren)|collapse", Symptom.SERVING_COLLAPSE),
-    (r"(slow|low).*(tok|token|serving|inference|decode)", Symptom.SERVING_SLOW),
+    (
+        r"(slow|low).*(tok|token|serving|inference|decode)|(tok|token|decode|inference|generation).*slow",
+        Symptom.SERVING_SLOW,
+    ),
     (r"bubble|pipeline.*(idle|wait)", Symptom.PIPELINE_IDLE),
     (r"all.?reduce|collective|nccl.*slow", Symptom.SLOW_COLLECTIVE),
     (r"scal(e|ing)", Symptom.SLOW_SCALING),
@@ -64,7 +72,6 @@ _WORDS: tuple[tuple[str, Symptom], ...] = (
     (r"kernel.*slow|slow.*(kernel|gemm|matmul)", Symptom.SLOW_KERNEL),
     (r"(mfu|throughput|speed|tokens).*(drop|fell|fall|collapse)|suddenly slow", Symptom.SUDDEN_SLOWDOWN),
     (r"slower (and slower|over time)|gradual", Symptom.GRADUAL_SLOWDOWN),
-    (r"every .*steps|periodic|spik(e|y)", Symptom.PERIODIC_STALL),
     (r"(gpu|utili[sz]ation).*(idle|low)|low util", Symptom.LOW_GPU_UTILISATION),
     (r"(first|start).*(slow|long)|slow start|cold start", Symptom.SLOW_START),
     (r"xid|ecc|fell off|fallen off", Symptom.GPU_ERROR),

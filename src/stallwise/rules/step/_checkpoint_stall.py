@@ -20,6 +20,12 @@ def _at_saves(evidence: Evidence) -> bool | None:
     return abs(period - every) < 0.1 * every
 
 
+def _stated_at_saves(evidence: Evidence) -> bool | None:
+    return abs(evidence.value(stated.PERIOD_STEPS) - evidence.value(run.SAVE_EVERY)) < 0.1 * evidence.value(
+        run.SAVE_EVERY
+    )
+
+
 def _saves_logged(evidence: Evidence) -> bool | None:
     return bool(evidence.all(run.SAVES) or evidence.all(run.SAVE_EVERY))
 
@@ -31,6 +37,7 @@ CLUES = (
     Clue((change.STALL_PERIOD, run.SAVE_EVERY), _at_saves, 20.0, 0.1, "slow steps come with the saves", "slow steps do not come with the saves"),
     above(change.STALL_AT_SAVE, 0.6, 30.0, 0.1, "slow steps come right after a save", "slow steps do not come with the saves"),
     above(change.STALL_AT_EVAL, 0.6, 0.1, 1.0, "slow steps come with evaluations"),
+    Clue((stated.PERIOD_STEPS, run.SAVE_EVERY), _stated_at_saves, 20.0, 0.1, "the period is that of the saves", "the period is not that of the saves"),
     yes(stated.CHECKPOINTING, 10.0, 0.1, "a checkpoint was being written", "no checkpoint was being written"),
     above(change.STALL_AT_GC, 0.5, 0.05, 1.0, "slow steps coincide with garbage collection"),
     above(change.STALL_IN_DATA, 0.5, 0.05, 1.1, "slow steps wait for data"),
