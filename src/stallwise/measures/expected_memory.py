@@ -38,7 +38,7 @@ def _fact(quantity: Quantity, value: float, note: str = "", scope: Scope | None 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Nothing where nothing was stated."""
     model, card = shape_of(evidence), card_of(evidence)
-    if model is not None and card is not None and (evidence.get(stated.QPS) or evidence.get(stated.ENGINE)):
+    if model is not None and card is not None and _serves(evidence):
         yield from _serving(evidence, model, card)
     if model is not None and evidence.get(stated.TP) and evidence.get(stated.DP):
         yield from _training(evidence, model, None)
@@ -105,3 +105,8 @@ def _numbers(evidence: Evidence) -> Iterator[Item]:
     seen, calibrated = evidence.value(stated.OBSERVED_MAX), evidence.value(stated.CALIBRATED_MAX)
     if seen > 0 and calibrated > 0:
         yield _fact(expected.CLIP_RATIO, seen / calibrated)
+
+
+def _serves(evidence: Evidence) -> bool:
+    """True when anything stated is about serving."""
+    return any(evidence.get(q) for q in (stated.QPS, stated.ENGINE, stated.USER_RATE, stated.TPOT, stated.TTFT))
