@@ -138,10 +138,28 @@ def selective_modules(recipe: Recipe) -> set[str]:
     return {"attn_norm", "mlp_norm", "mlp_act", "moe_act", "mla_up"}
 
 
+def every_other_product(recipe: Recipe) -> bool:
+    """PyTorch's selective checkpointing keeps attention and every second matrix product and re-runs the rest."""
+    return recipe.style == "fsdp" and recipe.flash_attention and not recipe.first_flash
+
+
+def _every_other_product(model: Model, recipe: Recipe) -> list[Saved]:
+    inside = model.q_dim + 2 * model.kv_dim + model.up_width * model.intermediate
+    return [
+        Saved("layer input", residual_bytes(recipe) * model.hidden, "sp"),
+        Saved("every other product, split", 0.5 * HALF * inside, "tp"),
+        Saved("every other product, whole", 0.5 * HALF * 2 * model.hidden, "sp"),
+        Saved("attention output", HALF * model.heads * model.v_head_dim, "tp"),
+        Saved("softmax statistics", SINGLE * model.heads, "tp"),
+    ]
+
+
 def kept_tensors(model: Model, attention: str, mlp: str, seq: int, recipe: Recipe, recompute: str) -> list[Saved]:
     """What is left of a layer's tensors under a recompute choice."""
     if recompute == "full":
         return [Saved("layer input", residual_bytes(recipe) * model.hidden, "sp")]
+    if recompute == "selective" and every_other_product(recipe) and mlp == DENSE and attention not in (NONE, LINEAR):
+        return _every_other_product(model, recipe)
     tensors = layer_tensors(model, attention, mlp, seq, recipe)
     dropped = set(recipe.recompute_modules)
     if recompute in ("selective", "experts"):

@@ -19,7 +19,7 @@ UNFUSED_PASSES_FUSED_SOFTMAX = 6.0  # Megatron's fused scale-mask-softmax, then 
 UNFUSED_PASSES_EAGER = 22.0  # plain PyTorch: mask, fp32 copy, softmax, cast, each its own kernel
 # Kernels one layer launches, forward; backward has about twice as many. Counted in profiler traces.
 KERNELS_FUSED, KERNELS_EAGER, KERNELS_CAST = 16.0, 28.0, 6.0
-UNFUSED_ACTIVATION = 6.0  # extra passes over the inner width where an activation is a chain of kernels
+UNFUSED_ACTIVATION = 14.0  # extra passes over the inner width where an activation is a chain of kernels
 QUANTISE_BYTES = 5.0  # read 2 for the scale or fuse it, read 2, write 1 (and its transpose on Hopper)
 CHUNKED_SCAN_SHARE = 0.06  # of peak that a chunked state-space scan reaches: small products and exponentials
 

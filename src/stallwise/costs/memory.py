@@ -18,10 +18,12 @@ from stallwise.specs.workload import Workload
 WORKSPACE_BYTES = 34e6  # cuBLAS on Hopper keeps 32 MiB and a little
 CONTEXT_BYTES = 0.55e9  # CUDA context and kernels, outside the allocator
 COMMUNICATOR_BYTES = 0.35e9  # NCCL's buffers per communicator in use, outside the allocator
-SLACK_SHARE = 0.06  # reserved beyond allocated when sizes repeat: 3-12% in the H200 table
+# Reserved beyond allocated, fitted on the H200 table: a fixed gigabyte and a share of what comes and goes; re-run layers
+# and large logits take turns in the same pool and leave holes. Megatron's few fixed sizes leave fewer.
+SLACK_BYTES, SLACK_SHARE, SLACK_RECOMPUTE_SHARE = 1.0e9, 0.066, 0.36
 # Bytes per logit while the loss is formed. Plain PyTorch: fp32 log-softmax, its gradient, and the gradient before it;
 # at the end of the forward 16-bit logits, their fp32 copy and the log-softmax. Megatron works in place.
-LOSS_BACKWARD, LOSS_FORWARD, LOSS_FUSED = 12.0, 10.0, 8.0
+LOSS_BACKWARD, LOSS_FORWARD, LOSS_COMPILED, LOSS_FUSED = 12.0, 10.0, 10.0, 8.0
 UNFUSED_BACKWARD = 10.0  # bytes per score in flight: fp32 gradient before and after the softmax, and its cast
 GATHERED_LAYERS = 2.0  # FSDP: the layer in use and the one prefetched
 
@@ -253,7 +255,9 @@ def _peak(
     # Megatron keeps one gradient buffer for good; plain PyTorch frees gradients between steps (set_to_none).
     resident = recipe.style == "megatron"
     grads_early = grads if resident else np.where(grid.micro_batches > 1, grads, zero)
-    loss_b, loss_f = (LOSS_FUSED, LOSS_FUSED) if recipe.fused else (LOSS_BACKWARD, LOSS_FORWARD)
+    loss_b, loss_f = LOSS_BACKWARD, LOSS_FORWARD
+    if recipe.fused:
+        loss_b = loss_f = LOSS_FUSED if resident else LOSS_COMPILED
     head_cast = 2.0 * table * (recipe.weight_bytes == SINGLE) * (grid.zero < 3) + zero
     grads_back = grads_early + (zero if resident else recipe.grad_bytes * table * (grid.pp == 1))
     moments = [
@@ -277,9 +281,12 @@ def _peak(
     assert best is not None
     groups = (grid.tp > 1).astype(float) + (grid.dp * grid.cp > 1) + (grid.pp > 1) + (grid.ep > 1) + (grid.cp > 1)
     allocated = best[0] + WORKSPACE_BYTES
+    slack = SLACK_SHARE * (best[1] + best[2])
+    if not resident:
+        slack = slack + SLACK_BYTES + np.where(full, SLACK_RECOMPUTE_SHARE, 0.0) * (best[1] + best[2])
     return Memory(
         allocated=allocated, weights=weights + zero, gradients=best[4] + zero, optimizer=states + zero,
         activations=best[1] + zero, logits=best[2] + zero, casts=best[3] + zero, gathered=gathered + zero,
         workspace=np.full(len(grid), WORKSPACE_BYTES), outside=CONTEXT_BYTES + COMMUNICATOR_BYTES * groups,
-        slack=SLACK_SHARE * (best[1] + best[2]), moment=best[5].astype(float), stage=np.full(len(grid), float(which)),
+        slack=slack, moment=best[5].astype(float), stage=np.full(len(grid), float(which)),
     )  # fmt: skip

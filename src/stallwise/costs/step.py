@@ -11,6 +11,7 @@ from stallwise.costs.constants import INDEX, Array
 from stallwise.costs.work import Work
 
 CHEAP_SHARE = 0.8  # of the memory-bound forward that selective recompute repeats when attention is fused
+HIDING_SHARE = 0.5  # of a layer's products that run beside a tensor-parallel message when both are cut in pieces
 CHECKPOINT_KERNELS = 100.0  # what re-running a layer costs the host beyond its kernels, in kernels (our H200 runs)
 
 
@@ -54,13 +55,17 @@ def time_step(work: Work, constants: Array) -> Step:
     attn_f, attn_b = work.attn_f * attn + work.scan_f * scan, work.attn_b * attn + work.scan_b * scan
     vector_f = (work.vector_f * vector + work.quant_f * quant) * age
     vector_b = (work.vector_b * vector + work.quant_b * quant) * age
-    tp_f, tp_b = work.tp_f * tp, work.tp_b * tp
+    # A message hides behind the products it feeds at most: over the network it outlasts them.
+    tp_f = np.maximum(work.tp_f * tp, work.tp_f - HIDING_SHARE * products_f)
+    tp_b = np.maximum(work.tp_b * tp, work.tp_b - HIDING_SHARE * products_b)
     ep_f = work.ep_f * k[INDEX["ep"]] * work.imbalance * age
     cp_f = work.cp_f * k[INDEX["cp"]]
     compute_f = products_f + attn_f + vector_f
     compute_b = products_b + attn_b + vector_b
     forward = compute_f + tp_f + ep_f + cp_f
-    light = np.where(work.attn_name == INDEX["attention.unfused"], attn_f, CHEAP_SHARE * vector_f)
+    light = np.where(
+        work.attn_name == INDEX["attention.unfused"], attn_f, CHEAP_SHARE * vector_f + work.repeated * products_f
+    )
     experts = light + work.expert_f * grouped + ep_f
     again = np.select([work.recompute == 2, work.recompute == 1, work.recompute == 3], [forward, light, experts], 0.0)
     backward = compute_b + tp_b + ep_f + 2 * cp_f

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stallwise.costs import exchange
+from stallwise.costs.activations import every_other_product
 from stallwise.costs.collectives import Op
 from stallwise.costs.constants import INDEX, attention_name, products_name
 from stallwise.costs.gemm import Array, ideal_s
@@ -79,6 +80,7 @@ class Work:
     launch_name: Array
     moe_launch_name: Array
     expert_name: Array
+    repeated: Array  # share of the forward products that selective recompute repeats
     years: Array  # of software since the middle of the shipped runs
     gemm_name: Array
     attn_name: Array
@@ -167,6 +169,7 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
         nodes=np.maximum(grid.gpus / cluster.gpus_per_node, 1.0), overlap=full(size, float(recipe.overlap)),
         layers_per_stage=per_stage, moe_layers=per_stage * (model.moe_layers / model.layers),
         checkpoints=np.where((grid.recompute == 2) & (not recipe.fused), per_stage, 0.0),
+        repeated=full(size, 0.5 if every_other_product(recipe) and not model.experts else 0.0),
         expert_name=full(
             size, INDEX["experts.blackwell" if gpu.architecture == "blackwell" else "experts.hopper"]
         ),

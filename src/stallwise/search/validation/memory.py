@@ -87,7 +87,8 @@ def _value(row: Row, quantity: str) -> float:
         return float(state_bytes(model, grid, recipe)[0]) / GIB
     found: Memory = memory(model, grid, workload, recipe)
     outside = "smi" in quantity or "device" in quantity
-    slack = found.slack if outside or "reserved" in quantity else np.zeros(1)
+    # FSDP frameworks log the allocator's reserved peak, Megatron what was allocated.
+    slack = found.slack if outside or "reserved" in quantity or recipe.style == "fsdp" else np.zeros(1)
     return float((found.allocated + slack + (found.outside if outside else 0))[0]) / GIB
 
 
