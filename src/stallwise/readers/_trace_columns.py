@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -23,6 +24,7 @@ from stallwise.readers._trace_events import (
     Args,
     Event,
 )  # fmt: skip
+from stallwise.readers._trace_sorted import QUICK, WITHOUT_TIME, Has, as_event
 
 PLAUSIBLE_US = 30 * 86400e6  # no trace spans a month: events farther than this from the middle have a broken clock
 
@@ -78,28 +80,68 @@ class Columns:
                     begun.dur = event.ts - begun.ts
                     whole.append(begun)
 
+    def add_sorted(self, events: list[Any]) -> None:
+        """Takes a block whose events were decoded by category; each category brings only the columns it has."""
+        groups: defaultdict[Any, list[Any]] = defaultdict(list)
+        for event in events:
+            groups[type(event)].append(event)
+        rest: list[Event] = []
+        for kind, members in groups.items():
+            category = kind.__struct_config__.tag
+            if kind in WITHOUT_TIME:
+                continue
+            if kind not in QUICK or set(map(_phase, members)) != {"X"}:
+                rest += [as_event(e, category) for e in members]
+            else:
+                self._append_alike(self.kinds[category], members, QUICK[kind])
+        if rest:
+            self.add(rest)
+
+    def _append_alike(self, kind: int, events: list[Any], has: Has) -> None:
+        count = len(events)
+        columns = self._timed(events)
+        columns["kind"] = np.full(count, kind, dtype=np.uint8)
+        nobody, unsized = np.full(count, NO_ID, dtype=np.int64), np.full(count, np.nan)
+        detail = np.full(count, NO_ID, dtype=np.int32)
+        if has is Has.NOTHING:
+            columns |= {"correlation": nobody, "external": nobody, "size": unsized, "detail": detail}
+        else:
+            empty = type(next((e.args for e in events if e.args is not None), NO_ARGS))()
+            args = [e.args or empty for e in events]
+            columns["external"] = _ids([a.external for a in args])
+            columns["correlation"] = nobody if has is Has.SHAPES else _ids([a.correlation for a in args])
+            launched = has is Has.LAUNCH
+            columns["size"] = np.array([a.size for a in args], dtype=np.float64) if launched else unsized
+            columns["detail"] = detail if has is Has.IDS else self._details(columns["kind"], args)
+        self._take(columns)
+
+    def _timed(self, events: list[Any]) -> dict[str, NDArray[Any]]:
+        names, lanes = self.names, self.lanes
+        return {
+            "start": np.array([e.ts for e in events], dtype=np.float64),
+            "duration": np.array([e.dur for e in events], dtype=np.float64),
+            "name": np.array([names[e.name] for e in events], dtype=np.int32),
+            "lane": np.array([lanes[e.pid, e.tid] for e in events], dtype=np.int32),
+        }
+
     def _append(self, events: list[Event]) -> None:
         args = [e.args or NO_ARGS for e in events]
         kind_of = self.kinds
-        kind = np.array([kind_of[e.cat] for e in events], dtype=np.uint8)
-        names, lanes = self.names, self.lanes
-        columns: dict[str, NDArray[Any]] = {
-            "start": np.array([e.ts for e in events], dtype=np.float64),
-            "duration": np.array([e.dur for e in events], dtype=np.float64),
-            "kind": kind,
-            "name": np.array([names[e.name] for e in events], dtype=np.int32),
-            "lane": np.array([lanes[e.pid, e.tid] for e in events], dtype=np.int32),
-            "correlation": _ids([a.correlation for a in args]),
-            "external": _ids([a.external for a in args]),
-            "size": np.array([a.size for a in args], dtype=np.float64),
-            "detail": self._details(kind, args),
-        }
+        columns = self._timed(events)
+        columns["kind"] = np.array([kind_of[e.cat] for e in events], dtype=np.uint8)
+        columns["correlation"] = _ids([a.correlation for a in args])
+        columns["external"] = _ids([a.external for a in args])
+        columns["size"] = np.array([a.size for a in args], dtype=np.float64)
+        columns["detail"] = self._details(columns["kind"], args)
         if np.any(columns["external"] == NO_ID):
             old = _ids([a.external_old for a in args])
             columns["external"] = np.where(columns["external"] == NO_ID, old, columns["external"])
         memory = columns["kind"] == int(Kind.MEMORY)
         if memory.any():
             self._memory(columns, memory, args)
+        self._take(columns)
+
+    def _take(self, columns: dict[str, NDArray[Any]]) -> None:
         for key, column in columns.items():
             self.parts.setdefault(key, []).append(column)
 
@@ -117,7 +159,7 @@ class Columns:
         for key, column in counters.items():
             self.parts.setdefault(f"memory.{key}", []).append(column)
 
-    def _details(self, kind: NDArray[np.uint8], args: list[Args]) -> NDArray[np.int32]:
+    def _details(self, kind: NDArray[np.uint8], args: list[Any]) -> NDArray[np.int32]:
         codes = np.full(len(kind), NO_ID, dtype=np.int32)
         details = self.details
         if not details:
@@ -211,6 +253,7 @@ def _ids(values: list[int | None]) -> NDArray[np.int64]:
         return np.array([v if v is not None and -(2**63) <= v < 2**63 else NO_ID for v in values], dtype=np.int64)
 
 
+_phase = attrgetter("ph")
 _op_fields = attrgetter(*OP_DETAIL)
 _launch_fields = attrgetter(*LAUNCH_DETAIL)
 _launch_short = attrgetter(*LAUNCH_DETAIL[:8])

@@ -17,13 +17,10 @@ def _raw(key: str) -> Any:
     return field(default=ABSENT, name=key)
 
 
-class Args(Struct, gc=False):
-    """The args that matter. Raw ones stay bytes until somebody asks."""
+class Shapes(Struct, gc=False):
+    """The args of an operator that matter. Raw ones stay bytes until somebody asks."""
 
-    correlation: int | None = NO_ID
     external: int | None = field(default=NO_ID, name="External id")
-    external_old: int | None = field(default=NO_ID, name="external id")
-    size: float | None = field(default=NAN, name="bytes")
     dims: Raw = _raw("Input Dims")
     dims_old: Raw = _raw("Input dims")
     types: Raw = _raw("Input type")
@@ -44,6 +41,21 @@ class Args(Struct, gc=False):
     source_rank: Raw = _raw("Src Rank")
     target_rank: Raw = _raw("Dst Rank")
     sequence: Raw = _raw("Seq")
+
+
+class Ids(Struct, gc=False):
+    """The args of a call into the runtime that matter."""
+
+    correlation: int | None = NO_ID
+    external: int | None = field(default=NO_ID, name="External id")
+
+
+class Args(Shapes, gc=False):
+    """All args that matter of any kind of event."""
+
+    correlation: int | None = NO_ID
+    external_old: int | None = field(default=NO_ID, name="external id")
+    size: float | None = field(default=NAN, name="bytes")
     grid: Raw = _raw("grid")
     block: Raw = _raw("block")
     registers: Raw = _raw("registers per thread")

@@ -16,6 +16,7 @@ import msgspec
 
 from stallwise.readers._trace_blocks import Blocks
 from stallwise.readers._trace_events import Event, decode_events, from_text, lenient
+from stallwise.readers._trace_sorted import decode_sorted
 
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BORDER = re.compile(r'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|bp|tts)"\s*:')
@@ -28,6 +29,13 @@ _LOOK_BACK = 64  # candidates for a cut; one of the last few objects is a top-le
 MAX_PENDING_BYTES = 64 << 20  # without a cut for so long, the layout is not what we think: parse leniently
 
 
+PATIENCE = 3  # blocks in a row; a trace of other categories is read the general way from then on
+
+
+class Sorted(list[Any]):
+    """Events that were decoded by category."""
+
+
 class Split:
     """Iterates over lists of events; afterwards `properties`, `lost` and `cut_off` tell the rest."""
 
@@ -38,6 +46,7 @@ class Split:
         self.cut_off = False  # it did not end
         self.lost = 0  # events that could not be read, about
         self._closed = False
+        self._refused = 0  # blocks in a row that the quick way could not read
 
     def __iter__(self) -> Iterator[list[Event]]:
         stream = iter(self.blocks)
@@ -83,8 +92,16 @@ class Split:
 
     def _events(self, rest: bytes, block: bytes, stop: int, start: int) -> tuple[list[Event], bytes]:
         if stop > 0:
+            whole = memoryview(block)[:stop]
+            if self._refused < PATIENCE:
+                try:
+                    events = Sorted(decode_sorted(rest, whole))
+                    self._refused = 0
+                    return events, block[start:]
+                except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
+                    self._refused += 1
             try:
-                return decode_events(rest, memoryview(block)[:stop]), block[start:]
+                return decode_events(rest, whole), block[start:]
             except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
                 pass
         return self._leniently(rest + block)

@@ -16,7 +16,7 @@ from stallwise.evidence.timeline import Device, Timeline
 from stallwise.readers._trace_blocks import Blocks
 from stallwise.readers._trace_columns import Columns, Finished
 from stallwise.readers._trace_cut import trusted_part
-from stallwise.readers._trace_split import Split
+from stallwise.readers._trace_split import Sorted, Split
 
 FORMAT = "PyTorch trace"
 EXCLUSIVE = True
@@ -44,7 +44,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
     columns = Columns()
     with _collector_paused():
         for events in split:
-            columns.add(events)
+            if isinstance(events, Sorted):
+                columns.add_sorted(events)
+            else:
+                columns.add(events)
     if not split.found or not columns.parts:
         raise _nothing_inside(artifact, blocks, split)
     timeline = _timeline(artifact, columns.finish(), split.properties)

@@ -104,8 +104,9 @@ def _typical(facts: list[Fact]) -> Fact:
 
 
 def _confidence(share: float, seen_all: bool) -> float:
-    base = 0.6 + 0.3 * min(share / LARGE, 1.0)
-    return base if seen_all else base - 0.1
+    if seen_all:
+        return 0.6 + 0.3 * min(share / LARGE, 1.0)
+    return 0.45 + 0.35 * min(share / (2 * LARGE), 1.0)  # half of such waits turn out to be a late peer
 
 
 def _fixes(evidence: Evidence, shown_s: float, coverable_s: float) -> tuple[Fix, ...]:

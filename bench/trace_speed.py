@@ -1,0 +1,106 @@
+"""From a million-event trace to columns and to a verdict, as ratios to json.load taken in the same run.
+
+    python bench/trace_speed.py [SOURCE.json.gz] [--events 1000000] [--repeat 3] [--no-hta]
+
+Targets: columns <= 0.35 and 200 MB, verdict <= 0.5 and 350 MB; where HTA is installed columns >= 20x and the verdict
+>= 10x faster than its load plus temporal, kernel and overlap breakdowns; --help <= 1.5x a bare click program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from grow_trace import grow  # noqa: E402
+
+SHARED = Path(os.environ.get("STALLWISE_SHARED", HERE.parents[1] / "shared"))
+DEFAULT = SHARED / "data/traces/hta/a100_16rank_rank0.json.gz"
+
+PROGRAMS = {
+    "json.load": "import gzip, json; json.load(gzip.open(PATH))",
+    "columns": (
+        "from pathlib import Path\n"
+        "from stallwise.evidence.artifact import Artifact\n"
+        "from stallwise.readers import torch_trace\n"
+        "list(torch_trace.read(Artifact(PATH, Path(PATH))))"
+    ),
+    "verdict": (
+        "from stallwise.doctor.examine import diagnose\n"
+        "from stallwise.render.json import to_dict\n"
+        "to_dict(diagnose(PATH, cache=False))"
+    ),
+    "HTA": (
+        "import logging, os; logging.disable(50)\n"
+        "from hta.trace_analysis import TraceAnalysis\n"
+        "t = TraceAnalysis(trace_files={0: PATH}, trace_dir=os.path.dirname(PATH))\n"
+        "t.get_temporal_breakdown(visualize=False); t.get_gpu_kernel_breakdown(visualize=False)\n"
+        "t.get_comm_comp_overlap(visualize=False)"
+    ),
+    "bare click": "import click; click.command()(lambda: None).main(['--help'], standalone_mode=False)",
+    "--help": "from stallwise.cli import main; main.main(['--help'], standalone_mode=False)",
+}
+MEASURE = (
+    "import resource, sys, time\nPATH = sys.argv[1]\nbegan = time.perf_counter()\n{program}\n"
+    "print('\\n@', time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+)
+
+
+def measured(name: str, path: str, repeat: int) -> tuple[float, float]:
+    """Median wall seconds of a fresh process (start included) and its peak memory in MB."""
+    walls, peaks = [], []
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "src"), "STALLWISE_CACHE": "off"}
+    for _ in range(repeat):
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURE.format(program=PROGRAMS[name]), path],
+            env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        walls.append(time.perf_counter() - began)
+        if done.returncode:
+            raise SystemExit(f"{name} failed:\n{done.stderr[-2000:]}")
+        peaks.append(float(done.stdout.rsplit("@", 1)[1].split()[1]))
+    return statistics.median(walls), max(peaks)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("source", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--no-hta", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rank-0.json.gz"
+        count = grow(args.source, path, args.events)
+        rows = {name: measured(name, str(path), args.repeat) for name in ("json.load", "columns", "verdict")}
+        if find_spec("hta") and not args.no_hta:
+            rows["HTA"] = measured("HTA", str(path), 1)
+        rows |= {name: measured(name, "", max(args.repeat, 5)) for name in ("bare click", "--help")}
+    base = rows["json.load"][0]
+    result = {
+        "events": count,
+        "seconds": {name: round(wall, 3) for name, (wall, _) in rows.items()},
+        "peak_mb": {name: round(peak) for name, (_, peak) in rows.items()},
+        "columns_over_json": round(rows["columns"][0] / base, 3),
+        "verdict_over_json": round(rows["verdict"][0] / base, 3),
+        "help_over_click": round(rows["--help"][0] / rows["bare click"][0], 2),
+    }
+    if "HTA" in rows:
+        result["hta_over_columns"] = round(rows["HTA"][0] / rows["columns"][0], 1)
+        result["hta_over_verdict"] = round(rows["HTA"][0] / rows["verdict"][0], 1)
+    print(json.dumps(result, indent=None if args.json else 1))
+
+
+if __name__ == "__main__":
+    main()
