@@ -22,8 +22,7 @@ def grow(source: Path, target: Path, events: int) -> int:
     span = max(e["ts"] + (e.get("dur") or 0) for e in body if "ts" in e) - min(e["ts"] for e in body if "ts" in e)
     largest = max((int(e["args"][k]) for e in body for k in IDS if k in (e.get("args") or {})), default=0)
     written = 0
-    opener = gzip.open(target, "wb", compresslevel=5) if target.suffix == ".gz" else target.open("wb")
-    with opener as stream:
+    with gzip.open(target, "wb", compresslevel=5) if target.suffix == ".gz" else target.open("wb") as stream:
         stream.write(json.dumps(document, indent=1).encode()[:-2] + b',\n"traceEvents": [\n')
         copies = max(1, -(-(events - len(names)) // len(body)))
         for at in range(copies):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -90,7 +89,7 @@ class Columns:
             category = kind.__struct_config__.tag
             if kind in WITHOUT_TIME:
                 continue
-            if kind not in QUICK or set(map(_phase, members)) != {"X"}:
+            if kind not in QUICK or {e.ph for e in members} != {"X"}:
                 rest += [as_event(e, category) for e in members]
             else:
                 self._append_alike(self.kinds[category], members, QUICK[kind])
@@ -116,13 +115,22 @@ class Columns:
         self._take(columns)
 
     def _timed(self, events: list[Any]) -> dict[str, NDArray[Any]]:
-        names, lanes = self.names, self.lanes
+        names = self.names
         return {
             "start": np.array([e.ts for e in events], dtype=np.float64),
             "duration": np.array([e.dur for e in events], dtype=np.float64),
             "name": np.array([names[e.name] for e in events], dtype=np.int32),
-            "lane": np.array([lanes[e.pid, e.tid] for e in events], dtype=np.int32),
+            "lane": np.array(self._lane_codes(events), dtype=np.int32),
         }
+
+    def _lane_codes(self, events: list[Any]) -> list[int]:
+        lanes = self.lanes
+        processes = {e.pid for e in events}
+        if len(processes) > 1:
+            return [lanes[e.pid, e.tid] for e in events]
+        (process,) = processes  # most blocks are of one process: looking up the thread alone is half the cost
+        code = {tid: lanes[process, tid] for tid in {e.tid for e in events}}
+        return [code[e.tid] for e in events]
 
     def _append(self, events: list[Event]) -> None:
         args = [e.args or NO_ARGS for e in events]
@@ -149,12 +157,12 @@ class Columns:
         found = [args[i] for i in np.flatnonzero(where).tolist()]
         columns["size"][where] = np.array([a.memory_size for a in found], dtype=np.float64)
         # Device type 0 is the CPU in PyTorch's enumeration; its own index there means nothing.
-        device = [a.device_id if a.device_type not in (0, None) else NO_ID for a in found]
+        device = [a.device_id if a.device_type not in (0, None) and a.device_id is not None else NO_ID for a in found]
         counters: dict[str, NDArray[Any]] = {
             "allocated": np.array([a.allocated for a in found], dtype=np.float64),
             "reserved": np.array([a.reserved for a in found], dtype=np.float64),
             "address": np.array([(a.address or 0) & 0xFFFFFFFFFFFFFFFF for a in found], dtype=np.uint64),
-            "device": _ids(device).astype(np.int32),
+            "device": np.clip(device, NO_ID, 2**31 - 1).astype(np.int32),
         }
         for key, column in counters.items():
             self.parts.setdefault(f"memory.{key}", []).append(column)
@@ -165,10 +173,11 @@ class Columns:
         if not details:
             for key in _NOTHING:
                 details[key]
-        for group, key_of in _DETAILED:
+        for group, keys in _DETAILED:
             rows = np.flatnonzero(group[kind])
             if len(rows):
-                codes[rows] = [details[key_of(args[i])] for i in rows.tolist()]
+                mine = args if len(rows) == len(args) else [args[i] for i in rows.tolist()]
+                codes[rows] = [details[key] for key in keys(mine)]
         return np.maximum(codes - len(_NOTHING), NO_ID)
 
     def finish(self) -> Finished:
@@ -246,36 +255,37 @@ class Finished:
     memory: MemoryCounters | None
 
 
+_launch_fields = attrgetter(*LAUNCH_DETAIL)
+_launch_short = attrgetter(*LAUNCH_DETAIL[:8])
+_sync_fields = attrgetter(*SYNC_DETAIL)
+_op_fields = attrgetter(*OP_DETAIL)
+Keys = list[tuple[bytes, ...]]
+
+
+# A key is the bytes of the kept args; its length tells which list of fields it holds (see _as_json).
+def _op_keys(args: list[Any]) -> Keys:
+    keys: Keys = [(bytes(a.dims), bytes(a.types)) for a in args]
+    for at, a in enumerate(args):
+        if a.collective is not ABSENT or a.dims_old is not ABSENT:
+            keys[at] = tuple(map(bytes, _op_fields(a)))
+        elif a.concrete is not ABSENT or a.strides is not ABSENT:
+            keys[at] = (*keys[at], bytes(a.strides), bytes(a.concrete))
+    return keys
+
+
+def _launch_keys(args: list[Any]) -> Keys:
+    return [tuple(map(bytes, _launch_short(a) if a.collective is ABSENT else _launch_fields(a))) for a in args]
+
+
+def _sync_keys(args: list[Any]) -> Keys:
+    return [tuple(map(bytes, _sync_fields(a))) for a in args]
+
+
 def _ids(values: list[int | None]) -> NDArray[np.int64]:
     try:
         return np.array(values, dtype=np.int64)
     except (TypeError, OverflowError, ValueError):  # null, or unsigned numbers that mean "none"
         return np.array([v if v is not None and -(2**63) <= v < 2**63 else NO_ID for v in values], dtype=np.int64)
-
-
-_phase = attrgetter("ph")
-_op_fields = attrgetter(*OP_DETAIL)
-_launch_fields = attrgetter(*LAUNCH_DETAIL)
-_launch_short = attrgetter(*LAUNCH_DETAIL[:8])
-_sync_fields = attrgetter(*SYNC_DETAIL)
-
-
-# A key is the bytes of the kept args; its length tells which list of fields it holds (see _as_json).
-def _op_key(args: Args) -> tuple[bytes, ...]:
-    if args.collective is ABSENT and args.dims_old is ABSENT:
-        if args.strides is ABSENT and args.concrete is ABSENT:
-            return (bytes(args.dims), bytes(args.types))
-        return (bytes(args.dims), bytes(args.types), bytes(args.strides), bytes(args.concrete))
-    return tuple(map(bytes, _op_fields(args)))
-
-
-def _launch_key(args: Args) -> tuple[bytes, ...]:
-    fields = _launch_short if args.collective is ABSENT else _launch_fields
-    return tuple(map(bytes, fields(args)))
-
-
-def _sync_key(args: Args) -> tuple[bytes, ...]:
-    return tuple(map(bytes, _sync_fields(args)))
 
 
 def _mask(*wanted: Kind) -> NDArray[np.bool_]:
@@ -284,10 +294,10 @@ def _mask(*wanted: Kind) -> NDArray[np.bool_]:
     return mask
 
 
-_DETAILED: tuple[tuple[NDArray[np.bool_], Callable[[Args], tuple[bytes, ...]]], ...] = (
-    (_mask(Kind.CPU_OP, Kind.ANNOTATION), _op_key),
-    (_mask(*GPU_KINDS), _launch_key),
-    (_mask(Kind.SYNC), _sync_key),
+_DETAILED = (
+    (_mask(Kind.CPU_OP, Kind.ANNOTATION), _op_keys),
+    (_mask(*GPU_KINDS), _launch_keys),
+    (_mask(Kind.SYNC), _sync_keys),
 )
 _NOTHING = ((b"",) * 2, (b"",) * len(LAUNCH_DETAIL[:8]), (b"",) * len(SYNC_DETAIL))
 _FIELDS_BY_LENGTH = {
