@@ -48,7 +48,7 @@ def start(folder: str = "stallwise_run", *, auto: bool = True, watchdog: bool = 
             install(_recorder)
     except Exception as error:
         _recorder = None
-            sys.stderr.write("stallwise: not recording (%s: %s); the job goes on\n" % (type(error).__name__, error))
+        sys.stderr.write("stallwise: not recording (%s: %s); the job goes on\n" % (type(error).__name__, error))
 
 
 def stop(why: str = "exit") -> None:
