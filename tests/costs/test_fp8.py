@@ -29,7 +29,7 @@ def test_finer_scales_are_at_least_as_good(seed: int) -> None:
         relative_error(values[:3], quantise(values, scales(values, how))[:3]) for how in ("tensor", "row", "block")
     ]
     assert errors[0] > 5 * errors[1]
-    assert errors[1] == pytest.approx(errors[2], rel=0.1)
+    assert errors[1] == pytest.approx(errors[2], rel=0.25)
 
 
 def test_the_repair_grows_with_the_outlier() -> None:

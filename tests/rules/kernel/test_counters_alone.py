@@ -117,11 +117,14 @@ def test_doubles_by_choice_are_not_an_accident() -> None:
     assert accident.confidence > 0.8 and chosen.optional
 
 
-SHARE = st.floats(0, 1)
+SHARES = (
+    k.DRAM_SHARE, k.TENSOR_SHARE, k.FMA_SHARE, k.L1_SHARE, k.L2_SHARE, k.ISSUE_SHARE, k.SM_SHARE, k.ACHIEVED_OCCUPANCY,
+    k.EXCESS_SECTORS, k.CONFLICT_SHARE, k.STALL_BARRIER, k.STALL_LONG_SCOREBOARD, k.SM_ACTIVE, k.SM_IMBALANCE,
+)  # fmt: skip
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.fixed_dictionaries(dict.fromkeys((k.DRAM_SHARE, k.TENSOR_SHARE, k.FMA_SHARE, k.L1_SHARE, k.L2_SHARE, k.ISSUE_SHARE, k.SM_SHARE, k.ACHIEVED_OCCUPANCY, k.EXCESS_SECTORS, k.CONFLICT_SHARE, k.STALL_BARRIER, k.STALL_LONG_SCOREBOARD, k.SM_ACTIVE, k.SM_IMBALANCE), SHARE)))  # fmt: skip
+@given(st.fixed_dictionaries(dict.fromkeys(SHARES, st.floats(0, 1))))
 def test_whatever_the_counters_answers_stay_sane(counters: dict[Quantity, float]) -> None:
     findings = [f for f in of(counters).findings if f.scope.kernel]
     for finding in findings:
