@@ -9,12 +9,12 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit, parse
 
 _SIZE = r"([\d.,]+\s*(?:[KMGTPE]i?B|bytes|B|[KMGT]\b))"
-ANY = re.compile(
-    r"out of memory|OutOfMemory|RESOURCE_EXHAUSTED|exceed allowed memory|OOM when allocating|ran out of memory|"
-    r"No available memory for the cache|max seq len|Not enough memory|CUBLAS_STATUS_ALLOC_FAILED|oom-kill|"
-    r"is less than desired GPU memory utilization|MemoryAllocation|killed by signal: Killed|hipErrorOutOfMemory",
-    re.I,
-)
+WORDS = (
+    b"out of memory", b"outofmemory", b"resource_exhausted", b"exceed allowed memory", b"oom when allocating",
+    b"no available memory for the cache", b"max seq len", b"not enough memory", b"cublas_status_alloc_failed", b"oom-kill",
+    b"is less than desired gpu memory utilization", b"memoryallocation", b"killed by signal: killed", b"oomkilled",
+    b"exitcode  : -9", b"exitcode : -9", b"# gpu blocks: 0",
+)  # fmt: skip
 
 # Each pattern: the wording's name, the expression, and the quantities of its groups.
 _PATTERNS: tuple[tuple[str, re.Pattern[str], tuple[Quantity | None, ...]], ...] = (

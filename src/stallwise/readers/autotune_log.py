@@ -29,7 +29,7 @@ MAX_BYTES = 64 << 20
 
 def recognises(name: str, head: bytes) -> bool:
     """One of the three wordings."""
-    return b"\x00" not in head[:1024] and bool(_HINT.search(head))
+    return b"\x00" not in head[:1024] and b"traceEvents" not in head[:8192] and bool(_HINT.search(head))
 
 
 def read(artifact: Artifact) -> Iterator[Item]:

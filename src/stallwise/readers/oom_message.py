@@ -8,7 +8,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.readers._oom_text import ANY, DEVICE_FAILURE, HOST_FAILURE, engine_facts, sizes_in, wording_of
+from stallwise.readers._oom_text import DEVICE_FAILURE, HOST_FAILURE, WORDS, engine_facts, sizes_in, wording_of
 from stallwise.readers._traceback import frames_before, phase_of, place_of
 
 FORMAT = "out-of-memory error"
@@ -18,9 +18,10 @@ MAX_BYTES = 64 << 20
 
 def recognises(name: str, head: bytes) -> bool:
     """Any text that speaks of memory running out."""
-    if b"\x00" in head[:4096]:
+    if b"\x00" in head[:4096] or b"traceEvents" in head[:8192]:
         return False
-    return bool(ANY.search(head.decode("utf-8", "replace")))
+    plain = head.lower()  # searching plain words is a hundred times faster than one expression over a megabyte
+    return any(word in plain for word in WORDS)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
