@@ -163,3 +163,13 @@ def test_counts_are_read_as_people_write_them(text: str, value: int) -> None:
 def test_divisors_are_all_there() -> None:
     assert divisors(12) == [1, 2, 3, 4, 6, 12]
     assert divisors(16384)[-1] == 16384
+
+
+@pytest.mark.parametrize("virtual", [1, 5])
+def test_the_simulated_schedule_agrees_with_the_formula_of_the_search(virtual: int) -> None:
+    plan = search(SEVENTY, CLUSTER, WORK, fixed=Fixed(pp=8, virtual_stages=virtual))
+    best = plan.best[0]
+    assert plan.pipeline is not None
+    waits = best.parts["bubble"] + best.parts["imbalance"]
+    alone = best.seconds - best.parts["data_parallel"] - best.parts["optimizer"] - best.parts["jitter"]
+    assert plan.pipeline.bubble_step_share == pytest.approx(waits / alone, abs=0.04)

@@ -13,6 +13,7 @@ from stallwise.costs.work import Work
 CHEAP_SHARE = 0.8  # of the memory-bound forward that selective recompute repeats when attention is fused
 HIDING_SHARE = 0.5  # of a layer's products that run beside a tensor-parallel message when both are cut in pieces
 CHECKPOINT_KERNELS = 100.0  # what re-running a layer costs the host beyond its kernels, in kernels (our H200 runs)
+SPLIT_IDLE_RATIO = {2: 0.05, 3: 0.5}  # idle time left of 1F1B's: ZB-2p and ZB-V nearly none, V-Half and V-Min half
 
 
 @dataclass
@@ -40,89 +41,166 @@ class Step:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "total"}
 
 
+@dataclass
+class Micro:
+    """One microbatch on a mean stage, in seconds; f forward, b backward."""
+
+    products_f: Array
+    products_b: Array
+    attention_f: Array
+    attention_b: Array
+    vector_f: Array
+    vector_b: Array
+    tp_f: Array
+    tp_b: Array
+    ep: Array  # each way
+    cp: Array
+    again: Array  # what recomputation repeats
+    head_products: Array
+    head_vector: Array
+    host: Array = None  # type: ignore[assignment]
+    sharding: Array = None  # type: ignore[assignment]  # FSDP traffic that nothing hides
+
+    @property
+    def forward(self) -> Array:
+        """One pass forward."""
+        return self.products_f + self.attention_f + self.vector_f + self.tp_f + self.ep + self.cp
+
+    @property
+    def backward(self) -> Array:
+        """One pass backward, recomputation apart."""
+        return self.products_b + self.attention_b + self.vector_b + self.tp_b + self.ep + 2 * self.cp
+
+    @property
+    def busy(self) -> Array:
+        """What the GPU works on."""
+        return self.forward + self.backward + self.again
+
+    @property
+    def total(self) -> Array:
+        """With what it waits for; the head apart."""
+        return self.busy + self.host + self.sharding
+
+    @property
+    def head(self) -> Array:
+        """The last stage's extra work."""
+        return self.head_products + self.head_vector
+
+
 def time_step(work: Work, constants: Array) -> Step:
     """Times all layouts with these constants."""
-    k = constants
-    gemm, attn = k[work.gemm_name.astype(int)], k[work.attn_name.astype(int)]
-    vector, tp = k[work.vector_name.astype(int)], k[work.tp_name.astype(int)]
-    quant = k[INDEX["quantise"]]
-    # Expert layers carry most of a framework's immaturity: what is not a product shrinks from release to release.
-    age = np.where(work.moe_layers > 0, (1.0 - np.minimum(k[INDEX["drift"]], 0.9)) ** work.years, 1.0)
-    grouped = gemm * k[work.expert_name.astype(int)]
-    products_f = work.gemm_f * gemm + work.expert_f * grouped
-    products_b = work.gemm_b * gemm + work.expert_b * grouped
-    scan = k[INDEX["scan"]]
-    attn_f, attn_b = work.attn_f * attn + work.scan_f * scan, work.attn_b * attn + work.scan_b * scan
-    vector_f = (work.vector_f * vector + work.quant_f * quant) * age
-    vector_b = (work.vector_b * vector + work.quant_b * quant) * age
-    # A message hides behind the products it feeds at most: over the network it outlasts them.
-    tp_f = np.maximum(work.tp_f * tp, work.tp_f - HIDING_SHARE * products_f)
-    tp_b = np.maximum(work.tp_b * tp, work.tp_b - HIDING_SHARE * products_b)
-    ep_f = work.ep_f * k[INDEX["ep"]] * work.imbalance * age
-    cp_f = work.cp_f * k[INDEX["cp"]]
-    compute_f = products_f + attn_f + vector_f
-    compute_b = products_b + attn_b + vector_b
-    forward = compute_f + tp_f + ep_f + cp_f
-    light = np.where(
-        work.attn_name == INDEX["attention.unfused"], attn_f, CHEAP_SHARE * vector_f + work.repeated * products_f
+    k, m = constants, work.micro_batches
+    micro = one_microbatch(work, k)
+    head = micro.head
+    heaviest = np.where(
+        work.pp > 1, np.maximum(micro.total * work.heavy, micro.total * work.last + head), micro.total + head
     )
-    experts = light + work.expert_f * grouped + ep_f
-    again = np.select([work.recompute == 2, work.recompute == 1, work.recompute == 3], [forward, light, experts], 0.0)
-    backward = compute_b + tp_b + ep_f + 2 * cp_f
-    head_scale = k[_sixteen_bit(work)]
-    head = (work.head_f + work.head_b) * head_scale + (work.head_vector_f + work.head_vector_b) * vector
-    # A GPU that outruns its host waits for launches.
-    kernels = work.kernels_f + work.kernels_b + np.where(work.recompute == 2, work.kernels_f, 0.0)
-    busy = forward + backward + again
-    kernels = kernels + CHECKPOINT_KERNELS * work.checkpoints
-    calls = kernels * k[work.launch_name.astype(int)] + work.moe_layers * k[work.moe_launch_name.astype(int)] * age
-    host = np.maximum(calls - busy, 0.0)
-    # FSDP: gathers hide behind the pass before them, scatters behind the backward.
-    hide = np.minimum(k[INDEX["dp.hidden"]], 1.0) * work.overlap
-    fsdp = _exposed(work.gather_f, (forward + host / 3) * hide, work.layers_per_stage) + _exposed(
-        work.gather_b + work.scatter_b, (backward + again + host * 2 / 3) * hide, work.layers_per_stage
-    )
-    drag = k[INDEX["dp.contention"]] * np.minimum(work.overlap, 1.0)
-    fsdp = fsdp + drag * np.maximum(work.gather_f + work.gather_b + work.scatter_b - fsdp, 0.0)
-    micro = busy + host + fsdp
-    heaviest = np.where(work.pp > 1, np.maximum(micro * work.heavy, micro * work.last + head), micro + head)
-    mean = micro + head / work.pp
-    fill = (work.pp - 1) / work.vp * micro * _idle_ratio(work, products_b)
-    p2p = np.where(work.pp > 1, 2 * work.p2p * work.vp * (work.micro_batches + work.pp - 1) * k[INDEX["pp"]], 0.0)
-    once = _exposed(work.reduce_once, backward * hide, work.layers_per_stage) + _exposed(
-        work.gather_once, forward * hide, work.layers_per_stage
-    )
-    once = once + drag * np.maximum(work.reduce_once + work.gather_once - once, 0.0)
-    m = work.micro_batches
+    mean = micro.total + head / work.pp
+    fill = (work.pp - 1) / work.vp * micro.total * _idle_ratio(work, micro)
+    p2p = np.where(work.pp > 1, 2 * work.p2p * work.vp * (m + work.pp - 1) * k[INDEX["pp"]], 0.0)
+    once = _once(work, micro, k)
     whole = m * heaviest + fill + p2p + once + work.optimizer
     jitter = whole * k[INDEX["jitter"]] * np.log2(np.maximum(work.nodes, 1.0)) * 0.5
     return Step(
         total=whole + jitter,
-        products=m * (products_f + products_b + (work.head_f + work.head_b) * head_scale / work.pp),
-        attention=m * (attn_f + attn_b),
-        vector=m * (vector_f + vector_b + (work.head_vector_f + work.head_vector_b) * vector / work.pp),
-        recompute=m * again,
-        tensor_parallel=m * (tp_f + tp_b),
-        expert_parallel=m * 2 * ep_f,
-        context_parallel=m * 3 * cp_f,
+        products=m * (micro.products_f + micro.products_b + micro.head_products / work.pp),
+        attention=m * (micro.attention_f + micro.attention_b),
+        vector=m * (micro.vector_f + micro.vector_b + micro.head_vector / work.pp),
+        recompute=m * micro.again,
+        tensor_parallel=m * (micro.tp_f + micro.tp_b),
+        expert_parallel=m * 2 * micro.ep,
+        context_parallel=m * 3 * micro.cp,
         pipeline_messages=p2p,
-        data_parallel=once + m * fsdp,
+        data_parallel=once + m * micro.sharding,
         optimizer=work.optimizer,
-        host=m * host,
+        host=m * micro.host,
         bubble=fill,
         imbalance=m * (heaviest - mean),
         jitter=jitter,
     )
 
 
+def one_microbatch(work: Work, k: Array) -> Micro:
+    """A microbatch's passes at the constants' rates."""
+    gemm, attn = k[_index(work.gemm_name)], k[_index(work.attn_name)]
+    vector, tp = k[_index(work.vector_name)], k[_index(work.tp_name)]
+    quant, scan = k[INDEX["quantise"]], k[INDEX["scan"]]
+    # Expert layers carry most of a framework's immaturity: what is not a product shrinks from release to release.
+    age = np.where(work.moe_layers > 0, (1.0 - np.minimum(k[INDEX["drift"]], 0.9)) ** work.years, 1.0)
+    grouped = gemm * k[_index(work.expert_name)]
+    products_f = work.gemm_f * gemm + work.expert_f * grouped
+    products_b = work.gemm_b * gemm + work.expert_b * grouped
+    micro = Micro(
+        products_f=products_f,
+        products_b=products_b,
+        attention_f=work.attn_f * attn + work.scan_f * scan,
+        attention_b=work.attn_b * attn + work.scan_b * scan,
+        vector_f=(work.vector_f * vector + work.quant_f * quant) * age,
+        vector_b=(work.vector_b * vector + work.quant_b * quant) * age,
+        # A message hides behind the products it feeds at most: over the network it outlasts them.
+        tp_f=np.maximum(work.tp_f * tp, work.tp_f - HIDING_SHARE * products_f),
+        tp_b=np.maximum(work.tp_b * tp, work.tp_b - HIDING_SHARE * products_b),
+        ep=work.ep_f * k[INDEX["ep"]] * work.imbalance * age,
+        cp=work.cp_f * k[INDEX["cp"]],
+        again=np.zeros(len(gemm)),
+        head_products=(work.head_f + work.head_b) * k[_sixteen_bit(work)],
+        head_vector=(work.head_vector_f + work.head_vector_b) * vector,
+    )
+    micro.again = _again(work, micro, work.expert_f * grouped)
+    micro.host = _host(work, micro, k, age)
+    micro.sharding = _sharding(work, micro, k)
+    return micro
+
+
+def _again(work: Work, micro: Micro, experts_f: Array) -> Array:
+    """What each recompute choice repeats."""
+    unfused = work.attn_name == INDEX["attention.unfused"]
+    cheap = CHEAP_SHARE * micro.vector_f + work.repeated * micro.products_f
+    light = np.where(unfused, micro.attention_f, cheap)
+    choices = [work.recompute == 2, work.recompute == 1, work.recompute == 3]
+    return np.asarray(np.select(choices, [micro.forward, light, light + experts_f + micro.ep], 0.0))
+
+
+def _host(work: Work, micro: Micro, k: Array, age: Array) -> Array:
+    """A GPU that outruns its host waits for launches."""
+    kernels = work.kernels_f + work.kernels_b + np.where(work.recompute == 2, work.kernels_f, 0.0)
+    kernels = kernels + CHECKPOINT_KERNELS * work.checkpoints
+    calls = kernels * k[_index(work.launch_name)] + work.moe_layers * k[_index(work.moe_launch_name)] * age
+    return np.asarray(np.maximum(calls - micro.busy, 0.0))
+
+
+def _sharding(work: Work, micro: Micro, k: Array) -> Array:
+    """FSDP: gathers hide behind the pass before them, scatters behind the backward; hidden ones still drag."""
+    hide = np.minimum(k[INDEX["dp.hidden"]], 1.0) * work.overlap
+    waits = _exposed(work.gather_f, (micro.forward + micro.host / 3) * hide, work.layers_per_stage)
+    sent = work.gather_b + work.scatter_b
+    window = (micro.backward + micro.again + micro.host * 2 / 3) * hide
+    waits = waits + _exposed(sent, window, work.layers_per_stage)
+    return waits + _drag(work, k) * np.maximum(work.gather_f + sent - waits, 0.0)
+
+
+def _once(work: Work, micro: Micro, k: Array) -> Array:
+    """Gradients and parameters that travel once a step."""
+    hide = np.minimum(k[INDEX["dp.hidden"]], 1.0) * work.overlap
+    waits = _exposed(work.reduce_once, micro.backward * hide, work.layers_per_stage)
+    waits = waits + _exposed(work.gather_once, micro.forward * hide, work.layers_per_stage)
+    return waits + _drag(work, k) * np.maximum(work.reduce_once + work.gather_once - waits, 0.0)
+
+
+def _drag(work: Work, k: Array) -> Array:
+    return np.asarray(k[INDEX["dp.contention"]] * np.minimum(work.overlap, 1.0))
+
+
+def _index(names: Array) -> NDArray[np.int64]:
+    return names.astype(np.int64)
+
+
 def _sixteen_bit(work: Work) -> NDArray[np.int64]:
     """The head stays in 16 bit whatever the layers use."""
-    swap = {INDEX["gemm8.hopper"]: INDEX["gemm.hopper"]}
-    swap |= {INDEX[n]: INDEX["gemm.blackwell"] for n in ("gemm8.blackwell", "gemm4.blackwell")}
     table = np.arange(len(INDEX))
-    for eight, sixteen in swap.items():
-        table[eight] = sixteen
-    return np.asarray(table[work.gemm_name.astype(int)])
+    table[INDEX["gemm8.hopper"]] = INDEX["gemm.hopper"]
+    table[[INDEX["gemm8.blackwell"], INDEX["gemm4.blackwell"]]] = INDEX["gemm.blackwell"]
+    return np.asarray(table[_index(work.gemm_name)])
 
 
 def _exposed(message: Array, window: Array, layers: Array) -> Array:
@@ -130,9 +208,10 @@ def _exposed(message: Array, window: Array, layers: Array) -> Array:
     return np.maximum(message - window, message / np.maximum(layers, 1.0))
 
 
-def _idle_ratio(work: Work, products_b: Array) -> Array:
+def _idle_ratio(work: Work, micro: Micro) -> Array:
     """Idle time of the schedule over that of 1F1B: splitting weight gradients off fills most of it."""
-    weight = products_b / 2 / np.maximum(work.gemm_f + work.gemm_b + work.expert_f + work.expert_b, 1e-12)
+    weight = micro.products_b / 2 / np.maximum(micro.busy, 1e-12)
     third = np.clip(1.0 - 2.0 * weight, 0.1, 1.0)
-    table = np.stack([np.ones_like(third), third, np.full_like(third, 0.05), 0.5 * np.ones_like(third), third / 2])
-    return np.asarray(np.take_along_axis(table, work.schedule.astype(int)[None, :], 0)[0])
+    same = np.ones_like(third)
+    table = np.stack([same, third, SPLIT_IDLE_RATIO[2] * same, SPLIT_IDLE_RATIO[3] * same, third / 2])
+    return np.asarray(np.take_along_axis(table, _index(work.schedule)[None, :], 0)[0])

@@ -27,6 +27,7 @@ def to_dict(plan: Plan, explained: list[str] | None = None) -> dict[str, Any]:
         "best": [_candidate(c) for c in plan.best],
         "why_the_others_lost": plan.lost,
         "frontier": [_candidate(c) for c in plan.frontier],
+        "pipeline": asdict(plan.pipeline) if plan.pipeline else None,
         "sensitivity": [_change(c, plan.best[0]) for c in plan.sensitivity],
     }
     return found | ({"explain": explained} if explained else {})
@@ -61,6 +62,7 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
         "",
         "where a step goes    " + _bars(best.parts, best.seconds),
         "where memory goes    " + _sizes(best.memory_parts),
+        *_pipeline(plan),
         "",
         f"of {plan.considered:,} layouts {plan.feasible:,} fit; searched in {show(plan.search_s, Unit.SECOND)}",
     ]
@@ -76,6 +78,16 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
     if explained:
         lines += ["", "on the board", *(f"  {line}" for line in explained)]
     return "\n".join(line for line in lines if line is not None)
+
+
+def _pipeline(plan: Plan) -> list[str]:
+    if plan.pipeline is None:
+        return []
+    p = plan.pipeline
+    return [
+        f"pipeline simulated   {p.schedule}: idle {p.bubble_step_share:.1%} of the step "
+        f"({p.bubble_useful_ratio:.1%} of useful time), fullest stage {p.slowest_stage}"
+    ]
 
 
 def _run_line(plan: Plan, best: Candidate) -> str:

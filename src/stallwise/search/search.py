@@ -16,6 +16,7 @@ from stallwise.costs.memory import MOMENTS, Memory, memory
 from stallwise.costs.step import Step, time_step
 from stallwise.costs.work import step_work
 from stallwise.errors import BadRequest
+from stallwise.search.simulated import SimulatedPipeline, simulate_pipeline
 from stallwise.search.space import Fixed, enumerate_layouts
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout
@@ -73,6 +74,7 @@ class Plan:
     frontier: list[Candidate]
     lost: list[str]  # why each follower is slower than the first
     sensitivity: list[Change] = field(default_factory=list)
+    pipeline: SimulatedPipeline | None = None  # the best one's schedule, simulated
 
 
 def family_of(model: Model, recipe: Recipe) -> str:
@@ -133,7 +135,12 @@ def search(
         frontier=candidates(model, cluster, workload, grid.take(front), recipe, values),
         lost=[why_slower(best[0], other) for other in best[1:]],
     )
-    return replace(plan, sensitivity=sensitivity(plan, grid, seconds, needed, room))
+    first = best[0].layout
+    return replace(
+        plan,
+        sensitivity=sensitivity(plan, grid, seconds, needed, room),
+        pipeline=simulate_pipeline(model, cluster, workload, first, recipe, values),
+    )
 
 
 def candidates(

@@ -1,0 +1,77 @@
+"""The chosen layout's pipeline simulated slot by slot with its own stage times, beside the formula the search used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stallwise.costs.constants import INDEX, Array
+from stallwise.costs.fitted import constants
+from stallwise.costs.grid import Recipe, grid_of
+from stallwise.costs.step import one_microbatch
+from stallwise.costs.work import step_work
+from stallwise.errors import StallwiseError
+from stallwise.sim.pipeline import PassTimes, run_program
+from stallwise.sim.schedules import schedule_named
+from stallwise.specs.cluster import Cluster
+from stallwise.specs.layout import Layout
+from stallwise.specs.model import Model
+from stallwise.specs.workload import Workload
+
+MOST_SLOTS = 60_000  # stages x chunks x microbatches beyond which a simulation takes longer than the whole search
+
+
+@dataclass(frozen=True)
+class SimulatedPipeline:
+    """One step of the pipeline alone: no data-parallel traffic, no optimizer."""
+
+    schedule: str
+    step_s: float
+    bubble_step_share: float
+    bubble_useful_ratio: float
+    slowest_stage: int
+
+
+def simulate_pipeline(
+    model: Model, cluster: Cluster, workload: Workload, layout: Layout, recipe: Recipe, values: Array | None = None
+) -> SimulatedPipeline | None:
+    """None where there is no pipeline, or it is too large to be worth it."""
+    many = layout.micro_batches(workload)
+    if layout.pp == 1 or layout.pp * layout.virtual_stages * many > MOST_SLOTS:
+        return None
+    k = constants() if values is None else values
+    work = step_work(model, cluster, workload, grid_of([layout], workload), recipe)
+    micro = one_microbatch(work, k)
+    chunks = layout.pp * layout.virtual_stages
+    layers = layers_per_chunk(model.layers, chunks, work_fewer=recipe.end_stage_layers)
+    mean = model.layers / layout.pp
+    weight = float(micro.products_b[0]) / 2
+    rest = float(micro.backward[0] + micro.again[0] + micro.host[0] + micro.sharding[0]) - weight
+    head = float(micro.head[0])
+    last = [0.0] * (chunks - 1) + [1.0]
+    times = PassTimes(
+        forward_s=tuple(float(micro.forward[0]) * n / mean + head / 3 * x for n, x in zip(layers, last, strict=True)),
+        input_grad_s=tuple(rest * n / mean + head / 3 * x for n, x in zip(layers, last, strict=True)),
+        weight_grad_s=tuple(weight * n / mean + head / 3 * x for n, x in zip(layers, last, strict=True)),
+        p2p_s=float(work.p2p[0]) * float(k[INDEX["pp"]]),
+    )
+    name = "interleaved" if layout.virtual_stages > 1 and layout.schedule == "1f1b" else layout.schedule
+    try:
+        module = schedule_named(name)
+        run = run_program(module.program(layout.pp, many, layout.virtual_stages, times), times)
+    except StallwiseError:
+        return None  # a schedule that cannot run these numbers: the formula stands
+    busy = run.busy_s
+    return SimulatedPipeline(
+        name, run.step_s, run.bubble_step_share, run.bubble_useful_ratio, max(range(len(busy)), key=busy.__getitem__)
+    )
+
+
+def layers_per_chunk(layers: int, chunks: int, *, work_fewer: int = 0) -> list[float]:
+    """Layers of each virtual stage in order: even, or one fewer at both ends where the numbers ask for it."""
+    fewer = 1 if layers % chunks and (layers + 2) % chunks == 0 else work_fewer
+    whole, left = divmod(layers + 2 * fewer, chunks)
+    found = [float(whole + (1 if i < left else 0)) for i in range(chunks)]
+    if chunks > 1:
+        found[0] -= fewer
+        found[-1] -= fewer
+    return found
