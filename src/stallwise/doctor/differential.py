@@ -91,6 +91,8 @@ def _weigh(rule: Rule, heard: list[Complaint], evidence: Evidence, silent: bool)
             weight.because.append(reason)
         elif ratio < 1.0:
             weight.against.append(reason)
+    if not weight.because:
+        weight.because.append(Reason(f"base rate: {_prior(rule, heard):.0%} of such complaints"))
     if silent:
         weight.odds *= LOOKED_AND_SAW_NOT
         weight.against.append(Reason("its rule had all it needs and saw nothing"))

@@ -43,9 +43,15 @@ def _from_page(rule: Rule) -> Finding:
         headline=f"Perhaps: {_first_sentence(rule.page)}",
         confidence=0.0,
         because=(),
-        fixes=tuple(Fix(action) for action in _sentences(_section(rule.page, "Fix"))[:MOST_FIXES]),
+        fixes=tuple(Fix(a, worth=_worth(rule)) for a in _sentences(_section(rule.page, "Fix"))[:MOST_FIXES]),
         summary=" ".join(_section(rule.page, "What it means").split()),
     )
+
+
+def _worth(rule: Rule) -> str:
+    """Honest about a gain that nobody can price yet, and what would price it."""
+    capture = next((q.from_ for q in rule.needs if q.from_ is not None), None)
+    return f"not priced yet: needs {capture.artifact}" if capture else "not priced yet"
 
 
 def _first_sentence(page: str) -> str:

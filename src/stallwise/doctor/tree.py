@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stallwise.doctor.symptoms import Complaint
-from stallwise.evidence.catalog import change, run, stated
+from stallwise.evidence.catalog import change, distributed, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.quantity import Quantity
@@ -63,6 +63,9 @@ def _local(evidence: Evidence) -> str:
     if local is None:
         local = _flag(evidence, stated.STRAGGLERS)
     slow, ratio = evidence.get(stated.SLOW_NODE), evidence.get(stated.SLOW_RANK_RATIO)
+    late = evidence.get(distributed.STRAGGLER)
+    if late is not None:
+        return f"{question}One: rank {late} arrives late, and the rest wait for it."
     if slow is not None or local:
         name = f" {slow}" if slow else ""
         tail = f" ({ratio} its peers)" if ratio else ""

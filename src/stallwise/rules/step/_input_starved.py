@@ -35,7 +35,7 @@ CLUES = (
     Clue((run.LOADER_WORKERS, run.CPU_CORES), _crowded, 4.0, 0.8, "more loader workers than CPU cores", "cores enough for the workers"),
     Clue((run.HOST_BUSY_CORES,), _one_core, 3.0, 0.8, "one core is busy, the rest idle: the work is serial", "the host is not held by one core"),
     yes(stated.GPU_BUSY_UNCHANGED, 10.0, 0.2, "steps grew while the GPU's work did not: the host keeps it waiting", "the GPU itself works longer"),
-    says_one_of(stated.CHANGED, ("dataset", "data ", "augment", "tokeniz", "storage", "loader", "disk", "bucket"), 8.0, 0.8, "the data or its storage changed"),
+    says_one_of(stated.CHANGED, ("dataset", "data ", "augment", "tokeniz", "storage", "loader", "disk", "bucket"), 8.0, 0.8, "the data or its storage changed", "neither the data nor its storage changed"),
     yes(run.NETWORK_STORAGE, 1.8, 1.0, "the data lies on a network mount"),
     above(run.HOST_UNEXPLAINED_SHARE, 0.4, 0.3, 1.0, "most of the time is in nothing that was timed"),
     yes(run.GC_AUTOMATIC, 0.5, 1.0, "collection is automatic"),

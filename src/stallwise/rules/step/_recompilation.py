@@ -27,7 +27,7 @@ CLUES = (
     above(run.RECOMPILE_LIMIT_HIT, 0, 80.0, 0.5, "a function hit the recompile limit and runs eagerly since", "no function hit the limit"),
     above(run.RECOMPILES, 3, 10.0, 0.3, "functions are recompiled inside the loop", "hardly anything is recompiled"),
     Clue((run.GRAPH_BREAKS,), _pieces, 0.02, 1.0, "graph breaks cut the model into pieces first", "few breaks"),
-    says_one_of(stated.CHANGED, ("torch.compile", "compile", "dynamic shape", "variable length"), 8.0, 0.9, "compilation or shapes changed"),
+    says_one_of(stated.CHANGED, ("torch.compile", "compile", "dynamic shape", "variable length"), 8.0, 0.9, "compilation or shapes changed", "neither compilation nor shapes changed"),
     above(change.FIRST_STEPS_RATIO, 3.0, 0.7, 1.0, "only the first steps are slow"),
 )  # fmt: skip
 
