@@ -21,6 +21,7 @@ UNKNOWN = -10
 FEW_NAMES = 12  # ranks listed in a sentence
 # Collectives in which every rank must bring the same number of elements.
 SAME_SIZE = ("ALLREDUCE", "BROADCAST", "REDUCE", "ALLGATHER", "REDUCESCATTER")
+CODE = ("stack", "traceback")  # these know the call and its line, not its number
 DONE = ("completed", "counted", "called")  # "called": a log of calls does not say whether they ended
 
 
@@ -106,8 +107,9 @@ def _op(text: str) -> str:
 def _stuck(calls: list[Call]) -> list[Call]:
     """For each rank and group the oldest collective that has not ended."""
     first: dict[tuple[int, str], Call] = {}
+    live = {c.rank for c in calls if c.via != "traceback"}  # a live account of a rank beats how it ended
     for call in calls:
-        if call.state in DONE or (call.state == "elsewhere"):
+        if call.state in DONE or call.state == "elsewhere" or (call.via == "traceback" and call.rank in live):
             continue
         key = call.rank, call.group
         if key not in first or (call.sequence != UNKNOWN and call.sequence < first[key].sequence):
@@ -131,7 +133,7 @@ def _mismatch(calls: list[Call], stuck: list[Call]) -> Iterator[Fact]:
     """The earliest sequence number at which ranks of one group did different things."""
     places: dict[tuple[str, int], list[Call]] = defaultdict(list)
     for call in calls:
-        if call.sequence != UNKNOWN and call.op and call.via != "stack":
+        if call.sequence != UNKNOWN and call.op and call.via not in CODE:
             places[call.group, call.sequence].append(call)
     for (group, sequence), found in sorted(places.items(), key=lambda p: p[0][1]):
         reason = _differs(found)
@@ -159,13 +161,14 @@ def _different_places(stuck: list[Call]) -> Iterator[Fact]:
     """Ranks stuck in collectives of different number and kind: one of them took another path through the program."""
     by_group: dict[str, list[Call]] = defaultdict(list)
     for call in stuck:
-        by_group[call.group if call.via != "stack" else "stack"].append(call)
+        by_group[call.group if call.via not in CODE else "stack"].append(call)
     for group, found in by_group.items():
         ops = {c.op for c in found if c.op}
         numbers = {c.sequence for c in found}
         if len({c.rank for c in found}) > 1 and len(ops) > 1 and (len(numbers) > 1 or group == "stack"):
             text = "ranks wait in different collectives: " + "; ".join(_who(found))
-            yield Fact(hang.HANG_MISMATCH, text, found[0].source, samples=len(found), note="different collectives")
+            note = "different collectives" + (" by traceback" if all(c.via == "traceback" for c in found) else "")
+            yield Fact(hang.HANG_MISMATCH, text, found[0].source, samples=len(found), note=note)
             return
 
 

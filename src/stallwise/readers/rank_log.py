@@ -73,7 +73,7 @@ ENDS = "ends the log"
 LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank prints
 MANY = 50  # of one kind in one file: the rest repeat
 RECOGNISED = re.compile(
-    rb"Error\b|Exception\b|Traceback|exitcode|exited on signal|SIGKILL|Killed|oom|submitted to be reduced|out of memory|"
+    rb"Error\b|Exception\b|Traceback|exitcode|exited on signal|SIGKILL|Killed|\boom|submitted to be reduced|out of memory|"
     rb"illegal memory|device handle|Killing|Evicted|NodeNotReady|RLIMIT_MEMLOCK|shared memory|Root Cause|Segmentation fault|"
     rb"failed to connect|died unexpectedly|MPI_ABORT",
 )

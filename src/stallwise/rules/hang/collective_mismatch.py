@@ -25,12 +25,15 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import FLIGHT_RECORDER, STACKS
 from stallwise.evidence.catalog.hang import (
+    FIRST_FAILURE,
     HANG_FRAME,
     HANG_LAST_ACT,
     HANG_MISMATCH,
     HANG_MISSING,
     HANG_NEVER_WORKED,
+    HANG_TIMEOUT,
     MISMATCH_MESSAGE,
+    PROCESS_KILLED,
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
@@ -59,10 +62,13 @@ def collective_mismatch(evidence: Evidence) -> Finding | None:
     because += [Reason.of(f"rank {f.scope.rank} was last seen {f.value}", f) for f in acts[:2]]
     missing = evidence.all(HANG_MISSING)
     stack_only = bool(sides) and not words and all("different collectives" in f.note for f in sides)
+    ended = all("traceback" in f.note for f in sides)
+    # Where a rank ran into its timeout nobody had left: a peer that dies closes its connections at once.
+    waited = bool(evidence.all(HANG_TIMEOUT)) and not evidence.all(PROCESS_KILLED) and not evidence.all(FIRST_FAILURE)
     return Finding(
         headline="Ranks wait in different collectives, each for the others",
         summary=_summary(sides, words, missing),
-        confidence=0.85 if stack_only else 0.93,
+        confidence=0.93 if not stack_only else 0.7 if ended else 0.85,
         because=tuple(because),
         scope=(sides or words)[0].scope,
         fixes=(
@@ -80,7 +86,7 @@ def collective_mismatch(evidence: Evidence) -> Finding | None:
         avoid="Do not raise the timeout: the ranks will never meet.",
         next=(FLIGHT_RECORDER, STACKS),
         # Calls that differ under one number were made before anybody died of them.
-        explains=("straggler-rank",) if stack_only else ("straggler-rank", "rank-died-first"),
+        explains=("straggler-rank",) if stack_only and not waited else ("straggler-rank", "rank-died-first"),
         blocking=True,
     )
 

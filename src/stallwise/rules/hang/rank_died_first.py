@@ -79,7 +79,7 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"{culprit} died first; the other ranks only report it",
         summary=str((first or killed or lost)[0].value)[:200],
-        confidence=_confidence(first, lost, killed, bool(waiting)),
+        confidence=_confidence(first, lost, killed, bool(echoes)),
         because=tuple(because),
         scope=(first or killed or lost)[0].scope,
         fixes=(
@@ -102,11 +102,13 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
     )
 
 
-def _confidence(first: list[Fact], lost: list[Fact], killed: list[Fact], waiting: bool) -> float:
+def _confidence(first: list[Fact], lost: list[Fact], killed: list[Fact], timed_out: bool) -> float:
     if first and first[0].scope.gpu is None and "outofmemory" in str(first[0].value).lower().replace(" ", ""):
         return 0.6  # what filled the memory is the better answer
-    if killed or (first and (lost or waiting)):
+    if killed or (first and (lost or timed_out)):
         return 0.93
+    if timed_out and lost:
+        return 0.6  # the lost peer may just be the first whose timeout ran out
     if lost and all("completion" in str(f.value) or "retry" in str(f.value) for f in lost):
         return 0.6  # a link that drops packets says the same as a peer that is gone
     return 0.85 if lost else 0.75

@@ -43,6 +43,7 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
+from stallwise.units import Unit, show
 
 NOTICEABLE = 0.1  # of loaded samples; a touch of the limit now and then is how boost works
 HOT_C = 87.0  # data-centre and consumer cards alike start to slow between 83 and 95 degrees
@@ -75,7 +76,7 @@ CLUES = (
 @rule(GPU_SAMPLES)
 def thermal_throttle(evidence: Evidence) -> Finding | None:
     """Thermal reason bits under load, or a card at its slowdown point with a lower clock."""
-    hot = [f for f in _candidates(evidence) if _thermal(evidence, f)]
+    hot = [f for f in _candidates(evidence) if f.number >= NOTICEABLE]
     if not hot:
         return None
     worst = max(hot, key=lambda f: f.number)
@@ -100,7 +101,9 @@ def thermal_throttle(evidence: Evidence) -> Finding | None:
         fixes=(
             Fix(
                 "Drain the node and restore its cooling: fans, airflow, dust, thermal pads, inlet temperature.",
-                worth=f"up to {lower / max(1 - lower, 0.01):.0%} more clock",
+                worth=f"{show(clock.number / (1 - lower), Unit.HERTZ)} instead of {clock}"
+                if clock and lower < 1
+                else "full clocks",
                 cost="hands on the machine",
             ),
             Fix(
@@ -130,10 +133,6 @@ def _candidates(evidence: Evidence) -> list[Fact]:
         if brake == 0 and heat >= limit - 3 and fact.number > best.get(fact.scope, fact).number - 1e-9:
             best[fact.scope] = fact
     return list(best.values())
-
-
-def _thermal(evidence: Evidence, fact: Fact) -> bool:
-    return fact.number >= NOTICEABLE
 
 
 def _loss(evidence: Evidence, labels: dict[str, object]) -> float:
