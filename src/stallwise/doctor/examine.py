@@ -75,7 +75,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         ranked = tuple(c for c in ranked if c in judged and c != HEALTHY)
     order = {cause: place for place, cause in enumerate(ranked)}
     said = sorted((*seen, *suspects), key=lambda f: order.get(f.cause, len(order)))
-    asks = _next(seen, healthy, unknown, evidence)
+    asks = () if healthy and ledger else _next(seen, healthy, unknown, evidence)
     if ledger is None or heard:  # little is measured: what separates the hypotheses tells most
         asks = _asks(next_steps(hypotheses, rules, evidence), tuple(said)) or asks
     return Diagnosis(

@@ -27,11 +27,15 @@ def _what(evidence: Evidence) -> str:
     return f"{steps}{who}" + (f" on {name}" if name else "")
 
 
+def _an(unit: str) -> str:
+    return f"an {unit}" if unit[0] in "aeiou" else f"a {unit}"
+
+
 def _how_long(evidence: Evidence) -> str:
     traced_s = evidence.value(traced.TRACED_STEP)
     if traced_s != traced_s:
         return ""
     unit = evidence.text(traced.STEP_UNIT, "step")
-    text = f"{show(traced_s, Unit.SECOND)} a {unit} while traced"
+    text = f"{show(traced_s, Unit.SECOND)} {_an(unit)} while traced"
     clean = evidence.get(traced.CLEAN_STEP)
     return f"{text}, {clean} clean" if clean is not None else text

@@ -16,6 +16,7 @@ from stallwise.findings.finding import Gain, Reason
 from stallwise.units import Unit, show
 
 NOTICEABLE = 0.03  # of a step; smaller losses drown in run-to-run noise
+SHORTEST_S = 1e-5  # no step is as short as a few kernels; such windows are fragments of a trace
 WORTH_FIXING = 0.05  # of a step; below, a gain is offered and nothing is called broken
 
 
@@ -61,7 +62,7 @@ class StepFacts:
 
     def share(self, seconds: float) -> float:
         """Of the step."""
-        return seconds / self.step_s if self.step_s > 0 else 0.0
+        return seconds / self.step_s if self.step_s > SHORTEST_S else 0.0
 
     def range_of(self, quantity: Quantity) -> tuple[float, float]:
         """The interval of a measured saving."""
@@ -112,6 +113,15 @@ class StepFacts:
             return 0, self.steps
         usual = self.seconds(traced.STEP_MEDIAN) or self.step_s
         return int((series.values > NOTICEABLE * usual).sum()), len(series.values)
+
+    def only_at_first(self, quantity: Quantity) -> bool:
+        """True when of several steps only the first has it: the run, or its recording, was just beginning."""
+        series = self.series(quantity)
+        if series is None or len(series.values) < 3:
+            return False
+        usual = self.seconds(traced.STEP_MEDIAN) or self.step_s
+        long = series.values > NOTICEABLE * usual
+        return bool(long[0]) and not long[1:].any()
 
     @cached_property
     def memory_share(self) -> float:

@@ -114,12 +114,30 @@ class Purposes:
     @cached_property
     def operator_in_backward(self) -> Bools:
         """By position in the tree: called while the autograd engine ran."""
-        return self.backward.contains(self.view.timeline.start_s[self.view.tree.row])
+        t, rows = self.view.timeline, self.view.tree.row
+        return self.backward.contains(t.start_s[rows]) | self._engine_lanes[t.lane[rows]]
+
+    @cached_property
+    def _engine_lanes(self) -> Bools:
+        """By lane: threads of the autograd engine, where even what its marks do not cover is part of the backward pass."""
+        view, t = self.view, self.view.timeline
+        rows = t.rows(Kind.CPU_OP, Kind.ANNOTATION)
+        engine = np.array(["autograd::engine" in n for n in t.names])[t.name[rows]]
+        runs_engine = np.bincount(t.lane[rows[engine]], minlength=len(t.lanes)) > 0
+        own_ranges = rows[~engine & (t.kind[rows] == Kind.ANNOTATION)]
+        marked = np.bincount(t.lane[own_ranges], weights=t.duration_s[own_ranges], minlength=len(t.lanes))
+        main = int(np.argmax(marked)) if marked.any() else -1
+        lanes: Bools = runs_engine & view.working_lanes
+        if main >= 0:
+            lanes[main] = False
+        return lanes
 
     @cached_property
     def in_backward(self) -> Bools:
         """Launched while the autograd engine ran."""
-        return self.backward.contains(self.view.launch_start) & self.view.launched
+        view = self.view
+        lane = view.timeline.lane[np.maximum(view.launch_row, 0)]
+        return (self.backward.contains(view.launch_start) | self._engine_lanes[lane]) & view.launched
 
     @cached_property
     def crosses_bus(self) -> Bools:

@@ -14,6 +14,12 @@ from stallwise.measures._vocabulary import Work
 
 FARTHEST = 24  # kernels between a softmax and its product: scale, mask, dropout, casts and copies, twice over
 _BATCHED = ("aten::bmm", "aten::baddbmm", "aten::einsum", "aten::matmul")
+# Work that stands between no score and its product: another product, a norm, or the routing of experts.
+_BREAKS = (Work.GEMM, Work.CONV, Work.ATTENTION, Work.NORM, Work.COMMUNICATION)
+_ROUTING = (
+    "aten::topk", "aten::sort", "aten::cumsum", "aten::scatter", "aten::scatter_", "aten::scatter_add_", "aten::index_add_",
+    "aten::nonzero", "aten::one_hot", "aten::bincount", "aten::multinomial",
+)  # fmt: skip
 _SOFTMAX = ("aten::_softmax", "aten::_softmax_backward_data", "aten::softmax", "aten::_masked_softmax")
 
 
@@ -39,7 +45,10 @@ def _near_softmax(book: StepBook) -> tuple[NDArray[np.intp], NDArray[np.bool_], 
     has = (place > 0) & (place < len(where))
     at, place = at[has], place[has]
     before, after = where[place - 1], where[place]
-    near = (at - before <= FARTHEST) & (after - at <= FARTHEST)
+    routing = np.isin(code, [i for i, n in enumerate(t.names) if n in _ROUTING])
+    breaks = (np.isin(book.purposes.work[order], _BREAKS) & ~product) | routing
+    passed = np.concatenate(([0], np.cumsum(breaks)))
+    near = (at - before <= FARTHEST) & (after - at <= FARTHEST) & (passed[after] == passed[before + 1])
     np.add.at(edge, before[near] + 1, 1)
     np.add.at(edge, after[near], -1)
     chosen[before[near]] = chosen[after[near]] = True

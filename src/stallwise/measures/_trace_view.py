@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -53,16 +54,19 @@ class TraceView:
     @cached_property
     def runtime_flags(self) -> NDArray[np.int64]:
         """What each driver call does, as Host flags."""
-        return self._meaning(runtime_meaning)[self.timeline.name[self.runtime_rows]]
+        return self._meaning(runtime_meaning, self.runtime_rows)[self.timeline.name[self.runtime_rows]]
 
     @cached_property
     def range_flags(self) -> NDArray[np.int64]:
         """What each name means when it is a range, an operator or a Python frame; by name code."""
-        return self._meaning(range_meaning)
+        return self._meaning(range_meaning, self.timeline.rows(Kind.ANNOTATION, Kind.CPU_OP, Kind.PYTHON))
 
-    def _meaning(self, of: object) -> NDArray[np.int64]:
-        assert callable(of)
-        return np.array([int(of(name)) for name in self.timeline.names], np.int64)
+    def _meaning(self, of: Callable[[str], Host], rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """By name code; only names that these rows use are looked at."""
+        found = np.zeros(len(self.timeline.names), np.int64)
+        used = np.unique(self.timeline.name[rows])
+        found[used] = [int(of(self.timeline.names[code])) for code in used.tolist()]
+        return found
 
     @cached_property
     def launch_row(self) -> NDArray[np.intp]:

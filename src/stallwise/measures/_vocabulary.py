@@ -175,24 +175,25 @@ def runtime_meaning(name: str) -> Host:
     return Host.NONE
 
 
-# Frames of Python stacks: a function of any program may be called load_data, so only well-known files count.
-_FRAME = re.compile(r"\.py\(\d+\)|^<built-in|^nn\.Module:")
+# Frames of Python stacks: a function of any program may be called load_data, so only well-known files count. Stacks have
+# tens of thousands of names, so these are plain substrings.
 _FRAMES = (
-    (Host.LOADER, re.compile(r"torch/utils/data/|webdataset/|nvidia/dali/|grain/.*loader|streaming/base/", re.I)),
-    (
-        Host.CHECKPOINT,
-        re.compile(r"torch/serialization\.py.*: save|torch/distributed/checkpoint/|safetensors.*save", re.I),
-    ),
-    (Host.COMPILE, re.compile(r"torch/_dynamo/convert_frame|torch/_inductor/compile_fx|triton/compiler/", re.I)),
-    (Host.GC, re.compile(r"built-in (function|method) collect|gc\.collect", re.I)),
+    (Host.LOADER, ("torch/utils/data/", "webdataset/", "nvidia/dali/", "streaming/base/")),
+    (Host.CHECKPOINT, ("torch/serialization.py", "torch/distributed/checkpoint/", "safetensors/torch.py")),
+    (Host.COMPILE, ("torch/_dynamo/convert_frame", "torch/_inductor/compile_fx", "triton/compiler/")),
+    (Host.GC, ("method collect", "function collect", "gc.collect")),
 )
+
+
+def _is_frame(name: str) -> bool:
+    return ".py(" in name or name.startswith(("<built-in", "nn.Module:"))
 
 
 @lru_cache(maxsize=65536)
 def range_meaning(name: str) -> Host:
     """What a named range, operator or Python frame is about."""
-    if _FRAME.search(name):
-        return next((meaning for meaning, pattern in _FRAMES if pattern.search(name)), Host.NONE)
+    if _is_frame(name):
+        return next((meaning for meaning, parts in _FRAMES if any(p in name for p in parts)), Host.NONE)
     for meaning, pattern in _RANGES:
         if pattern.search(name):
             return meaning

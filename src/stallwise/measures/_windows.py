@@ -155,6 +155,10 @@ def _one_window(view: TraceView) -> Windows:
 
 def _windows(view: TraceView, marks: Floats, unit: str, how: str, labels: tuple[str, ...]) -> Windows | None:
     device = device_borders(view, marks)
+    if unit == "iteration" and len(view):
+        # Engines prepare an iteration while the device still works on the last one. A recording cut out of a running
+        # server does not hold that work, so nothing is said of the time before its first kernel.
+        device[0] = max(device[0], float(view.start.min()))
     if device[-1] <= device[0]:
         return None
     return Windows(marks, device, unit, how, labels)
@@ -163,7 +167,7 @@ def _windows(view: TraceView, marks: Floats, unit: str, how: str, labels: tuple[
 def device_borders(view: TraceView, marks: Floats) -> Floats:
     """When the work launched before each mark has drained, but never before the mark."""
     if not len(view) or not view.launched.any():
-        return marks
+        return marks.copy()
     # Work whose launch is missing at the start of a trace was launched before recording began.
     first = float(view.start[view.launched].min())
     launch = np.where(~view.launched & (view.start < first), -np.inf, view.launch_start)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures._report import by_step, said
 from stallwise.measures._step_book import book_of
@@ -23,6 +23,8 @@ FEW = 0.34  # at most a third of the steps may be slow for the rest to be the no
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Facts about the steps of one rank."""
     book = book_of(timeline)
+    if not len(book.view):
+        yield Note("the trace holds no work of a device: nothing can be said about the GPU", timeline.source)
     lengths = np.diff(book.windows.device)
     yield said(book, catalog.STEP_TIME, float(lengths.mean()), low=float(lengths.min()), high=float(lengths.max()))
     yield said(book, catalog.STEP_MEDIAN, float(np.median(lengths)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallwise.evidence.ledger import Ledger
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Finding, Reason
-from stallwise.render.phrases import fix_worth, place, places, worth
+from stallwise.render.phrases import an, fix_worth, place, places, worth
 from stallwise.units import Unit, show
 
 
@@ -32,7 +32,7 @@ def to_markdown(diagnosis: Diagnosis) -> str:
 
 
 def _ledger(ledger: Ledger) -> list[str]:
-    rows = [f"## Where a {ledger.unit} goes", "", "| account | time | share |", "|---|---:|---:|"]
+    rows = [f"## Where {an(ledger.unit)} goes", "", "| account | time | share |", "|---|---:|---:|"]
     for account, seconds in sorted(ledger.seconds.items(), key=lambda item: -item[1]):
         rows.append(f"| {account.value} | {show(seconds, Unit.SECOND)} | {ledger.share(account):.1%} |")
     rows.append(f"| **whole** | {show(ledger.whole_s, Unit.SECOND)} | 100% |")

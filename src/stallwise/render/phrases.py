@@ -11,6 +11,11 @@ from stallwise.findings.finding import Fix, Gain
 from stallwise.units import Unit, show
 
 
+def an(unit: str) -> str:
+    """With its article."""
+    return f"an {unit}" if unit[0] in "aeiou" else f"a {unit}"
+
+
 def gain_range(gain: Gain) -> str:
     """ "57.4 to 62.4 ms" with the unit once where both ends share it."""
     low, high = show(gain.low_s, Unit.SECOND), show(gain.high_s, Unit.SECOND)
@@ -34,9 +39,8 @@ def speed_up(gain: Gain, ledger: Ledger | None) -> str:
 
 def worth(gain: Gain, ledger: Ledger | None) -> str:
     """ "57.4 to 62.4 ms a step (1.92-2.09x)"."""
-    unit = ledger.unit if ledger else "step"
     faster = speed_up(gain, ledger)
-    return f"{gain_range(gain)} a {unit}" + (f" ({faster})" if faster else "")
+    return f"{gain_range(gain)} {an(ledger.unit if ledger else 'step')}" + (f" ({faster})" if faster else "")
 
 
 def fix_worth(fix: Fix) -> str:

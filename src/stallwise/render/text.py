@@ -8,10 +8,10 @@ import textwrap
 from stallwise.evidence.ledger import Ledger
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.render.phrases import fix_worth, place, places, worth
+from stallwise.render.phrases import an, fix_worth, place, places, worth
 from stallwise.units import Unit, show
 
-LABEL_WIDTH = 20
+LABEL_WIDTH = 24  # "where an iteration goes" and a space
 BAR_CELLS = 40
 MIN_WIDTH, MAX_WIDTH = 80, 130
 PLAIN_ANSWER = 0.8  # sure enough that a list of other suspects would only distract
@@ -61,7 +61,7 @@ def _bar(ledger: Ledger, page: _Page) -> list[str]:
             rows.append(cell)
         else:
             rows[-1] = joined
-    return page.rows(f"where a {ledger.unit} goes", rows)
+    return page.rows(f"where {an(ledger.unit)} goes", rows)
 
 
 def _blocks(share: float) -> str:

@@ -76,5 +76,4 @@ def decode_bandwidth_bound(evidence: Evidence) -> Finding | None:
         not_here=(Reason("full GPU utilisation: it says that kernels run, not that they compute"),),
         avoid="Do not buy more FLOP/s: bandwidth is what decodes.",
         next=(SERVE_METRICS,),
-        optional=True,
     )

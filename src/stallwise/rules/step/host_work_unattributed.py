@@ -21,7 +21,7 @@ The idle time during such silence; the low end is 0.8 of it, since what is moved
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import GC_LOG, PY_SPY
+from stallwise.evidence.capture import GC_LOG, PY_SPY, TORCH_TRACE
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -32,6 +32,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.findings.symptom import Symptom
 
+UNRECORDED = 0.15  # of the step idle for no recorded reason
 STAYS = 0.2  # of the time remains after moving work off the main thread
 
 EXPLAINS = {Symptom.LOW_GPU_UTILISATION: 0.08, Symptom.SLOW_STEP: 0.05, Symptom.PERIODIC_STALL: 0.1}
@@ -52,8 +53,8 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
     facts = StepFacts(evidence)
     silent, on_cpu = facts.seconds(s.SILENT_WAIT), facts.seconds(s.CPU_WORK_WAIT)
     lost = silent + on_cpu
-    if facts.share(lost) < NOTICEABLE:
-        return None
+    if facts.share(lost) < NOTICEABLE or (facts.only_at_first(s.SILENT_WAIT) and facts.share(on_cpu) < NOTICEABLE):
+        return _not_recorded(facts)
     gain = facts.host_gain((1 - STAYS) * lost, lost, "idle time while the host was elsewhere")
     place = facts.word(s.SILENT_PLACE)
     with_it, steps = facts.steps_with(s.SILENT_WAIT)
@@ -94,4 +95,24 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
         avoid="Do not look for it on the device: there is nothing running.",
         next=(PY_SPY, GC_LOG),
         summary="Suspects, most common first: logging or metrics in Python, garbage collection, unmarked data loading, file or network access.",
+    )
+
+
+def _not_recorded(facts: StepFacts) -> Finding | None:
+    """The device idles and the trace does not hold the host's side at all."""
+    lost = facts.seconds(s.UNKNOWN_WAIT)
+    if facts.share(lost) < UNRECORDED:
+        return None
+    return Finding(
+        headline=f"The GPU idles {ms(lost)} of every {ms(facts.step_s)}, and the trace does not hold what the host did.",
+        confidence=0.55,
+        account=Account.OTHER,
+        gain=facts.gain(0.0, lost, "idle time without a recorded reason"),
+        because=(
+            facts.because(f"no work runs for {ms(lost)} and no launch of the next piece is recorded", s.UNKNOWN_WAIT),
+        ),
+        against=(Reason("launching, waiting and input look the same without the host's side"),),
+        fixes=(Fix("record host and device together", worth="the reason"),),
+        avoid="Do not guess: each of the possible reasons has another fix.",
+        next=(TORCH_TRACE, PY_SPY),
     )

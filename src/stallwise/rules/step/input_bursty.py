@@ -59,6 +59,8 @@ def input_bursty(evidence: Evidence) -> Finding | None:
     waiting, steps = facts.steps_with(s.INPUT_WAIT)
     if facts.share(wait) < NOTICEABLE or waiting == 0 or waiting >= MOST_STEPS * steps or steps < 2:
         return None
+    if facts.only_at_first(s.INPUT_WAIT):
+        return None
     series = facts.series(s.INPUT_WAIT)
     longest = float(series.values.max()) if series is not None else wait
     median = facts.seconds(s.STEP_MEDIAN)

@@ -62,6 +62,6 @@ def layout_copies(evidence: Evidence) -> Finding | None:
             Fix("torch.compile fuses many of them away", gain, cost="compile time"),
         ),
         avoid="Do not tune the products around them: their time is not in question.",
-        explains=("elementwise-unfused",),
+        explains=("elementwise-unfused",) if copies > 0.5 * facts.seconds(s.POINTWISE_TIME) else (),
         optional=facts.is_optional(gain),
     )
