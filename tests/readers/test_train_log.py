@@ -218,3 +218,11 @@ def test_a_bare_time_takes_the_unit_of_its_siblings() -> None:
     assert series(text, run.DATA_TIME, "stages.jsonl").values[0] == pytest.approx(0.0971)
     table = "step,data_wait,step_ms\n" + "".join(f"{i},97.1,150.0\n" for i in range(5))
     assert series(table, run.DATA_TIME, "stages.csv").values[0] == pytest.approx(0.0971)
+
+
+def test_an_engines_rates_are_no_training_rates() -> None:
+    text = "".join(
+        f"[2025-01-01 10:00:0{i}] Decode batch. #running-req: 4, #token: 100, token usage: 0.1, gen throughput (token/s): {100 - i}, #queue-req: 0\n"  # noqa: E501
+        for i in range(9)
+    )
+    assert not [s for s in items(text) if isinstance(s, Series) and s.quantity is run.TOKENS_PER_S]

@@ -22,6 +22,11 @@ _HINT = re.compile(
     re.IGNORECASE,
 )
 _OTHER_FORMATS = (b"traceEvents", b"==PROF==", b"# HELP ", b"# TYPE ", b'"Metric Name"', b"timestamp, index")
+# An engine's own progress lines: the rates in them are of requests, not of training steps.
+_SERVING = re.compile(
+    r"#running-req|#queue-req|kv cache usage|generation throughput|gen throughput|token usage:|Prefill batch|Decode batch",
+    re.IGNORECASE,
+)
 MAX_LINE = 4000  # longer lines are dumps, not progress
 DAY_S = 86400.0
 MIN_CLOCKS = 4
@@ -48,7 +53,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     clocks: list[tuple[float, float, int]] = []
     counter = _StepCounter()
     for number, text in enumerate(artifact.lines(), 1):
-        if len(text) > MAX_LINE or "out of memory" in text:
+        if len(text) > MAX_LINE or "out of memory" in text or _SERVING.search(text):
             continue
         line = parse_line(text)
         if not line.values and line.step is None:
