@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.specs.model import Model, find_model
-from stallwise.specs.models import model_names
+from stallwise.specs.models import catalog, model_names
 
 # Parameter counts as the checkpoints' index files give them.
 PUBLISHED = {
@@ -119,3 +121,23 @@ def test_key_value_heads_that_do_not_divide_get_the_nearest_that_do() -> None:
     with pytest.raises(BadRequest) as caught:
         Model("x", layers=2, hidden=64, heads=8, kv_heads=3, head_dim=8, intermediate=128, vocab=10)
     assert "2" in caught.value.hint
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(sorted(catalog())),
+    st.dictionaries(
+        st.sampled_from(["hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
+                         "vocab_size", "layer_types", "architectures", "quantization_config", "text_config",
+                         "num_experts", "num_experts_per_tok", "kv_lora_rank", "sliding_window", "mlp_only_layers"]),
+        st.sampled_from([None, 0, -1, "abc", [], [None], {}, 1e30, 10**40, True, float("nan"), float("inf"), "8"]),
+        max_size=3,
+    ),
+)  # fmt: skip
+def test_a_damaged_config_gives_a_model_or_a_sentence(name: str, damage: dict[str, object]) -> None:
+    try:
+        model = Model.from_config({**catalog()[name], **damage})
+    except StallwiseError as error:
+        assert error.problem
+        return
+    assert model.parameters().total > 0

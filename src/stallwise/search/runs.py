@@ -17,6 +17,7 @@ from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model, find_model
 from stallwise.specs.workload import Workload
 
+MOST = 1e9  # no count or rate in these tables is larger
 HOPPER_HBM2E = 2.4e12  # bytes a second of the Hopper variants with five older stacks
 USUAL_VOCAB = 51_200  # GPT-2's 50,257 padded, where a paper does not say
 PRECISIONS = (
@@ -51,19 +52,31 @@ def number(row: dict[str, Any], key: str, default: float | None = None) -> float
         value = float(text)
     except ValueError:
         return default
-    return value if value == value else default
+    return value if abs(value) < MOST else default  # also drops what is not a number at all
 
 
 def whole(row: dict[str, Any], key: str, default: int = 1) -> int:
-    """A cell as a count."""
+    """A cell as a count that is not negative."""
     value = number(row, key)
-    return default if value is None else int(value)
+    if value is None:
+        return default
+    if value < 0 or value != int(value):
+        raise StallwiseError(f"{key} = {row.get(key)} cannot be", hint="a whole number")
+    return int(value)
+
+
+def counted(row: dict[str, Any], key: str, default: int = 1) -> int:
+    """A cell as a count of at least one."""
+    value = whole(row, key, default)
+    if value < 1:
+        raise StallwiseError(f"{key} = {value} cannot be", hint="at least 1")
+    return value
 
 
 def run_of(row: dict[str, Any]) -> Run:
     """What a row asks; raises StallwiseError when it leaves out too much."""
     model = model_of(row)
-    gpus = whole(row, "num_gpus", 0)
+    gpus = counted(row, "num_gpus", 0)
     card = find_gpu(str(row.get("gpu") or ""))
     if card is None:
         raise StallwiseError(f"the GPU '{row.get('gpu')}' is not in the catalogue")
@@ -106,9 +119,9 @@ def model_of(row: dict[str, Any]) -> Model:
         return model_of_size(name, size * 1e9)
     if known is not None and (known.layers, known.hidden) == (int(layers), int(hidden)):
         return known
-    heads = whole(row, "heads", max(int(hidden) // 128, 1))
+    heads = counted(row, "heads", max(int(hidden) // 128, 1))
     experts = whole(row, "experts", 0)
-    ffn = whole(row, "ffn", 4 * int(hidden))
+    ffn = counted(row, "ffn", 4 * int(hidden))
     kv_heads = whole(row, "kv_heads", heads)
     return Model(
         name=name.lower(),
@@ -118,9 +131,9 @@ def model_of(row: dict[str, Any]) -> Model:
         kv_heads=kv_heads if kv_heads and heads % kv_heads == 0 else heads,
         head_dim=max(int(hidden) // heads, 1),
         intermediate=ffn,
-        vocab=whole(row, "vocab", USUAL_VOCAB),
+        vocab=counted(row, "vocab", USUAL_VOCAB),
         experts=experts,
-        experts_per_token=whole(row, "topk", 1) if experts else 0,
+        experts_per_token=counted(row, "topk", 1) if experts else 0,
         expert_intermediate=ffn if experts else 0,
         gated=bool(whole(row, "gated_mlp", 0)),
         tied=not whole(row, "gated_mlp", 0),
@@ -138,10 +151,10 @@ def model_of_size(name: str, parameters: float) -> Model:
 def layout_of(row: dict[str, Any], model: Model, gpus: int) -> tuple[Layout, tuple[str, ...]]:
     """The stated axes; what is left open is named."""
     sharding = str(row.get("sharding") or "").lower()
-    tp, pp, cp = whole(row, "tp"), whole(row, "pp"), whole(row, "cp")
+    tp, pp, cp = counted(row, "tp"), counted(row, "pp"), counted(row, "cp")
     # Some tables print axes that do not multiply to their GPUs; the GPU count is the better known number.
     dp = max(gpus // (tp * pp * cp), 1)
-    sequences = whole(row, "global_batch", dp)
+    sequences = counted(row, "global_batch", dp)
     if dp > sequences and dp % sequences == 0:
         cp, dp = cp * dp // sequences, sequences  # more ranks than sequences: the rest must share sequences
     said_schedule = str(row.get("schedule") or "")
@@ -165,12 +178,12 @@ def layout_of(row: dict[str, Any], model: Model, gpus: int) -> tuple[Layout, tup
         pp=pp,
         dp=dp,
         cp=cp,
-        ep=whole(row, "ep"),
+        ep=counted(row, "ep"),
         virtual_stages=max(virtual, 1) if pp > 1 else 1,
         sequence_parallel=bool(whole(row, "sp", 1 if tp > 1 else 0)),
         zero=zero,
         shard_group=min(group, dp * cp) if group else 0,
-        micro_batch=whole(row, "micro_batch"),
+        micro_batch=counted(row, "micro_batch"),
         recompute="none" if "recompute" in open_knobs else str(row["recompute"]),
         style="fsdp" if zero >= 2 else "megatron",
         schedule=_schedule(schedule),

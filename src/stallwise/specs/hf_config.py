@@ -55,11 +55,22 @@ def read_config(config: dict[str, Any], name: str = "") -> Model:
     """A Model from a config.json; the text half of a multimodal one."""
     if not isinstance(config, dict):
         raise UnreadableInput("the model config is not a JSON object", hint="give a Hugging Face config.json")
+    try:
+        return _read(config, name)
+    except (TypeError, ValueError, OverflowError, KeyError, AttributeError, ZeroDivisionError) as error:
+        # A config is a hundred fields of any type; one of a wrong type is the file's fault, wherever it is met.
+        raise UnreadableInput(
+            f"the model config holds something that cannot be: {error}",
+            hint="compare it with the model's own config.json",
+        ) from error
+
+
+def _read(config: dict[str, Any], name: str) -> Model:
     _refuse_what_is_no_decoder(config)
     for part in TEXT_PARTS:
         if isinstance(config.get(part), dict):
             inner = {**{k: v for k, v in config.items() if k == "tie_word_embeddings"}, **config[part]}
-            return read_config(inner, name or str(config.get("_name_or_path") or config.get("model_type", "")))
+            return _read(inner, name or str(config.get("_name_or_path") or config.get("model_type", "")))
     kind = str(config.get("model_type", "")).lower()
     layers, hidden, heads = (_required(config, what) for what in ("layers", "hidden", "heads"))
     title = name or str(config.get("_name_or_path") or kind or "model")

@@ -13,6 +13,7 @@ from stallwise.specs.dtype import bytes_per
 # How a layer mixes tokens, and what follows it.
 FULL, WINDOW, LINEAR, NONE = "full", "window", "linear", "none"
 DENSE, MOE = "dense", "moe"
+MOST = 10_000_000  # no side of any model is larger
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,10 @@ class Model:
     source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        for what in ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab"):
-            if getattr(self, what) < 1:
+        for what in ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab", "intermediate"):
+            if not 1 <= getattr(self, what) <= MOST:
                 raise BadRequest(
-                    f"{self.name}: {what} must be at least 1, not {getattr(self, what)}",
+                    f"{self.name}: {what} must be between 1 and {MOST:,}, not {getattr(self, what)}",
                     hint="give the config.json of a language model",
                 )
         if self.heads % self.kv_heads:

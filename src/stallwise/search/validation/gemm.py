@@ -27,8 +27,8 @@ def _predict(row: Row, known: dict[tuple[str, str, str, str], int], index: int) 
     measured = milliseconds * 1e-3 if milliseconds else None
     m, n, k = (number(row, c) for c in ("m", "n", "k"))
     card = find_gpu(source) or gpu("h200")
-    if not m or not n or not k:
-        return Scored(row_id, source, "time_s", measured, note="m, n or k missing")
+    if not m or not n or not k or min(m, n, k) < 1 or max(m, n, k) > 1e9:
+        return Scored(row_id, source, "time_s", measured, note="m, n or k missing or no size")
     try:
         kind = TABLE_TYPES.get(row.get("dtype", "")) or dtype(row.get("dtype") or "bf16")
     except StallwiseError as error:

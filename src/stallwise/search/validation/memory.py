@@ -14,7 +14,7 @@ import numpy as np
 from stallwise.costs.grid import Grid, Recipe, grid_of
 from stallwise.costs.memory import Memory, activation_bytes, in_flight, memory, stage_layers, state_bytes
 from stallwise.errors import StallwiseError
-from stallwise.search.runs import layout_of, model_of, recipe_for
+from stallwise.search.runs import counted, layout_of, model_of, recipe_for
 from stallwise.search.scoring import Row, Scored, number
 from stallwise.specs.hardware import find_gpu
 from stallwise.specs.layout import Layout
@@ -69,13 +69,13 @@ def _value(row: Row, quantity: str) -> float:
     card = find_gpu(row.get("gpu", ""))
     mark = next((m for m in MARKS if m.lower() in row.get("notes", "").lower()), "")
     told = {**row, "schedule": row.get("schedule") or mark}
-    gpus = int(number(row, "num_gpus") or 1)
+    gpus = counted(row, "num_gpus")
     layout, _ = layout_of(told, model, gpus)
     recipe = recipe_for(told, layout, card.architecture if card else "ampere")
     stated = re.search(r"microbatches=(\d+)", row.get("notes", ""))
     batch = number(row, "global_batch")
     many = int(stated[1]) if stated else int(batch // (layout.dp * layout.micro_batch)) if batch else 4 * layout.pp
-    workload = Workload(int(number(row, "seq") or 0), max(many, 1) * layout.dp * layout.micro_batch)
+    workload = Workload(counted(row, "seq"), max(many, 1) * layout.dp * layout.micro_batch)
     grid = grid_of([layout], workload)
     if "%" in quantity:
         plain = replace(layout, recompute="none", sequence_parallel=False)

@@ -13,6 +13,7 @@ from stallwise.costs.step import time_step
 from stallwise.costs.work import Work, step_work
 from stallwise.errors import StallwiseError
 from stallwise.search.predict import calibrate as move
+from stallwise.search.runs import counted
 from stallwise.search.scoring import Row, Scored, number
 from stallwise.specs.cluster import cluster_of
 from stallwise.specs.layout import Layout
@@ -20,6 +21,7 @@ from stallwise.specs.model import Model
 from stallwise.specs.workload import Workload
 
 KIND = "single-gpu"
+NEEDED = ("layers", "hidden", "heads", "ffn", "vocab", "seq", "micro_batch")
 TIME_SPREAD = 1.18  # half-widths of the 90% intervals, from this machine's own table
 MEMORY_SPREAD = 1.02
 
@@ -34,9 +36,8 @@ def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
         row_id = row.get("row_id") or f"row {i + 1}"
         try:
             work, peak = _ask(row)
-        except (StallwiseError, ValueError, TypeError) as error:
-            note = getattr(error, "problem", "") or "a column is missing"
-            scored.append(Scored(row_id, "h200", "step_s", None, note=note))
+        except StallwiseError as error:
+            scored.append(Scored(row_id, "h200", "step_s", None, note=error.problem))
             continue
         milliseconds = number(row, "step_ms")
         if i < calibrate:
@@ -61,19 +62,22 @@ def _score(row: Row, row_id: str, work: Work, peak: float, values: Array, millis
 
 
 def _ask(row: Row) -> tuple[Work, float]:
-    layers, hidden, heads = (int(row[c]) for c in ("layers", "hidden", "heads"))
+    missing = [c for c in NEEDED if not row.get(c)]
+    if missing:
+        raise StallwiseError(f"{', '.join(missing)} missing")
+    layers, hidden, heads = (counted(row, c) for c in ("layers", "hidden", "heads"))
     model = Model(
         name="decoder",
         layers=layers,
         hidden=hidden,
         heads=heads,
-        kv_heads=int(row.get("kv_heads") or heads),
+        kv_heads=counted(row, "kv_heads", heads),
         head_dim=hidden // heads,
-        intermediate=int(row["ffn"]),
-        vocab=int(row["vocab"]),
+        intermediate=counted(row, "ffn"),
+        vocab=counted(row, "vocab"),
     )
-    rows_at_once = int(row["micro_batch"])
-    workload = Workload(int(row["seq"]), rows_at_once)
+    rows_at_once = counted(row, "micro_batch")
+    workload = Workload(counted(row, "seq"), rows_at_once)
     autocast = "amp" in row.get("precision", "")
     width = 4.0 if autocast else 2.0
     recipe = Recipe(
