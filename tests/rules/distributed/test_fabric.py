@@ -123,3 +123,46 @@ def test_inspector_records_become_a_table() -> None:
     found = diagnosis_of({"x.log": json.dumps(record) + "\n" + json.dumps(record, indent=1) + "\n{broken"})
     (table,) = found.evidence.table("collective.records")
     assert len(table) == 2 and table.scope.rank == 2 and table.columns["bus_bytes_per_s"][0] == 1.5e9
+
+
+def perf(device: str, ranks: int, busbw: float, hosts: int = 1) -> str:
+    per = ranks // hosts
+    head = "".join(
+        f"#  Rank  {r} Group  0 Pid   {r} on  n{r // per} device  {r % per} [0000:01:00] {device}\n"
+        for r in range(ranks)
+    )
+    return f"# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824\n{head}#       size         count      type   redop    root     time   algbw   busbw #wrong\n  1073741824     268435456     float     sum      -1   {1879.05 * (ranks - 1) / ranks * 1000 / busbw:.1f}   {busbw / 2:.2f}   {busbw:.2f}      0\n"
+
+
+def test_a_collective_test_at_the_links_rate_is_healthy_and_far_below_it_is_not() -> None:
+    good, bad = (
+        diagnosis_of(perf("NVIDIA H100 80GB HBM3", 8, 470.0)),
+        diagnosis_of(perf("NVIDIA H100 80GB HBM3", 8, 22.0)),
+    )
+    assert good.ranked[0] == "none" and bad.ranked[0] == "pcie-instead-of-nvlink"
+    expected = good.evidence.facts["nccl.expected_bandwidth"][0]
+    assert expected.low is not None and expected.low < 470e9 < (expected.high or 0)
+
+
+def test_a_card_without_nvlink_is_not_blamed_for_pcie_rates() -> None:
+    assert ranked(perf("NVIDIA GeForce RTX 4090", 4, 15.0))[0] == "none"
+
+
+def test_recorded_collectives_name_the_rank_that_comes_last() -> None:
+    lines = [
+        json.dumps(
+            {
+                "header": {"id": "0x1", "rank": r, "n_ranks": 4},
+                "coll_perf": {
+                    "coll": "AllReduce",
+                    "coll_sn": s,
+                    "coll_msg_size_bytes": 1024,
+                    "coll_exec_time_us": 20 if r == 2 else 900 + r,
+                },
+            }
+        )
+        for s in range(20)
+        for r in range(4)
+    ]
+    found = diagnosis_of("\n".join(lines))
+    assert found.ranked[0] == "straggler-rank" and found.findings[0].scope.rank == 2

@@ -42,3 +42,9 @@ SCALING_EFFICIENCY = Quantity(
 SCALING_SMOOTH = Quantity("scaling.smooth", Unit.FLAG, "efficiency falls gradually, without a border", TRAIN_LOG)
 RUN_SLOWDOWN = Quantity("scaling.run_slowdown", Unit.RATIO, "step time with more GPUs over that with fewer", TRAIN_LOG)
 P2P_OFF_SLOWDOWN = Quantity("fabric.p2p_off_slowdown", Unit.RATIO, "run time without over with peer-to-peer", TRAIN_LOG)
+NCCL_SHARE_IN_NODE = Quantity(
+    "nccl.share_in_node", Unit.SHARE, "bus bandwidth inside a node over what its links should give", NCCL_TESTS
+)
+NCCL_SHARE_ACROSS = Quantity(
+    "nccl.share_across", Unit.SHARE, "bus bandwidth between nodes over what the network should give", NCCL_TESTS
+)

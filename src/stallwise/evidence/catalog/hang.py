@@ -48,3 +48,4 @@ P2P_OFF_WORKS = Quantity("hang.p2p_off_works", Unit.TEXT, "the same works with p
 UNREACHABLE_ADDRESS = Quantity(
     "nccl.unreachable_address", Unit.TEXT, "an address that other nodes cannot reach", NCCL_LOG
 )
+LATE_RANK = Quantity("hang.late_rank", Unit.TEXT, "a rank whose collectives are short because it comes last", NCCL_LOG)

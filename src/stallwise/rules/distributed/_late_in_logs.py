@@ -14,6 +14,7 @@ from stallwise.evidence.catalog.hang import (
     HANG_OP,
     HANG_RANKS,
     HANG_TIMEOUT,
+    LATE_RANK,
     MISMATCH_MESSAGE,
     PEER_LOST,
     PROCESS_KILLED,
@@ -39,6 +40,8 @@ def late_in_logs(evidence: Evidence) -> Finding | None:
     """Ranks far slower at one task, ranks whose queue stopped, or a collective that somebody never joined."""
     slow, behind, missing = (evidence.all(q) for q in (SLOW_RANK, HANG_BEHIND, HANG_MISSING))
     stuck = evidence.all(HANG_TIMEOUT) or evidence.all(HANG_RANKS)
+    if late := evidence.get(LATE_RANK):
+        return _always_last(late)
     if not stuck and not behind and not missing:
         return None
     if not slow and any(evidence.all(q) for q in OTHER_ANSWERS):
@@ -75,6 +78,25 @@ def late_in_logs(evidence: Evidence) -> Finding | None:
         avoid="Do not suspect the network first: earlier collectives of the same group completed.",
         next=(STACKS, FLIGHT_RECORDER, NVIDIA_SMI),
         blocking=slow != [] or behind != [] or not saving,
+    )
+
+
+def _always_last(late: Fact) -> Finding:
+    return Finding(
+        headline=f"All ranks wait for rank {late.scope.rank}: it comes last again and again",
+        confidence=0.85,
+        because=(Reason.of(str(late.value), late),),
+        scope=late.scope,
+        fixes=(
+            Fix(
+                "Look at what that rank does between collectives: its input, its host, its clocks; drain the node if it is the machine.",
+                worth="the waiting of all others",
+                cost="minutes",
+            ),
+        ),
+        avoid="Do not tune the collective: its time on the other ranks is waiting.",
+        next=(STACKS, NVIDIA_SMI),
+        explains=("exposed-communication",),
     )
 
 

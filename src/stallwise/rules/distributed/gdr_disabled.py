@@ -21,7 +21,14 @@ Bus bandwidth with and without, for the part of the step that waits for cross-no
 from __future__ import annotations
 
 from stallwise.evidence.capture import NCCL_TESTS, TOPOLOGY, Capture
-from stallwise.evidence.catalog.fabric import CROSS_NODE_GDR_SHARE, CROSS_NODE_VIA, FABRIC_NODES, NCCL_ENV, NCCL_GDR_OFF
+from stallwise.evidence.catalog.fabric import (
+    CROSS_NODE_GDR_SHARE,
+    CROSS_NODE_VIA,
+    FABRIC_NODES,
+    NCCL_ENV,
+    NCCL_GDR_OFF,
+    NCCL_SHARE_ACROSS,
+)
 from stallwise.evidence.catalog.hang import ACS_ENABLED
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
@@ -39,6 +46,14 @@ CLUES = (
         0.1,
         "RDMA connections lack GPUDirect",
         "RDMA connections use GPUDirect",
+    ),
+    Clue(
+        (NCCL_SHARE_ACROSS,),
+        lambda e: e.value(NCCL_SHARE_ACROSS) < 0.6,
+        3.0,
+        0.2,
+        "collectives between nodes are below the network's rate",
+        "collectives between nodes reach the network's rate",
     ),
 )
 MODULE = Capture(

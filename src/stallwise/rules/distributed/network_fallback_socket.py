@@ -31,6 +31,7 @@ from stallwise.evidence.catalog.fabric import (
     NCCL_NET,
     NCCL_PROVIDER,
     NCCL_RDMA_ABSENT,
+    NCCL_SHARE_ACROSS,
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
@@ -54,6 +55,14 @@ CLUES = (
         0.1,
         "NCCL uses sockets between nodes",
         "NCCL does not use sockets between nodes",
+    ),
+    Clue(
+        (NCCL_SHARE_ACROSS,),
+        lambda e: e.value(NCCL_SHARE_ACROSS) < 0.3,
+        4.0,
+        0.2,
+        "collectives between nodes are far below the network's rate",
+        "collectives between nodes reach the network's rate",
     ),
 )
 

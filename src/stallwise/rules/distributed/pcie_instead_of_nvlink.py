@@ -27,6 +27,7 @@ from stallwise.evidence.catalog.fabric import (
     GPU_PATHS,
     IN_NODE_VIA,
     NCCL_ENV,
+    NCCL_SHARE_IN_NODE,
     NVLINK_PAIRS_SHARE,
     P2P_OFF_SLOWDOWN,
     RUN_SLOWDOWN,
@@ -39,6 +40,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
+FAR_BELOW = 0.4  # of the low end of what the card's links give: then it is another path
 SLOWER = 1.1  # with more GPUs or without peer-to-peer; less is noise
 EXPLAINS = {Symptom.SLOW_SCALING: 0.1, Symptom.SLOW_COLLECTIVE: 0.05, Symptom.SERVING_SLOW: 0.03}
 CLUES = (
@@ -73,7 +75,12 @@ def pcie_instead_of_nvlink(evidence: Evidence) -> Finding | None:
         )
     if without:
         because.append(Reason.of(f"without peer-to-peer the same run takes {without.number:.2f}x as long", without))
+    tested = evidence.get(NCCL_SHARE_IN_NODE)
+    if tested and tested.number < FAR_BELOW:
+        because.append(Reason.of(f"a collective test gives {tested.note}", tested))
     confidence = _confidence(has_nvlink, share is not None, bool(host), bool(off), slower, without, evidence)
+    if tested and tested.number < FAR_BELOW and not has_nvlink:
+        confidence = max(confidence, 0.75)  # the card has links that the test did not use
     if confidence == 0.0:
         return None
     return Finding(
