@@ -73,14 +73,17 @@ def _facts(table: Table, scope: Scope) -> Iterator[Fact]:
     yield from fact(serving.PAUSED, _mean(s.paused[s.busy]))
     yield from fact(serving.PINNED_AT, _pinned(s))
     yield from fact(serving.RUNNING_LOST, _running_lost(s))
-    decoding = s.generated[(s.generated > 0) & ~_prefilling(s)]
+    made = s.generated > 0
+    quiet = made & ~_prefilling(s)
+    quiet = quiet if quiet.any() else made  # an even mixture has no quiet samples
+    decoding = s.generated[quiet]
     yield from fact(serving.GENERATION_RATE, _median(decoding), len(decoding))
     alone = s.generated / np.where(s.running > 0, s.running, np.nan)
-    yield from fact(serving.PER_REQUEST_RATE, _median(alone[(s.generated > 0) & ~_prefilling(s)]))
+    yield from fact(serving.PER_REQUEST_RATE, _median(alone[quiet]))
     yield from fact(serving.FULL_RATE_RATIO, _full_rate_ratio(s, alone))
     yield from fact(serving.PREFILL_RATE, _median(s.prompted[s.prompted > 0]))
     yield from fact(serving.LONE_PREFILL_SHARE, _lone_prefill(s))
-    for quantity, value in _prefill_stalls(s).items():
+    for quantity, value in (*_prefill_stalls(s).items(), *_iterations(table, s).items()):
         yield from fact(quantity, value)
     if np.any(s.hit == s.hit):
         yield from fact(serving.HIT_SHARE, float(s.hit[s.hit == s.hit][-1]))
@@ -134,6 +137,21 @@ def _prefill_stalls(s: Samples) -> dict[Quantity, float]:
         serving.PREFILL_STALLS: float(starved.sum()),
         serving.PREFILL_STALL_RATIO: _median(s.generated[starved]) / usual,
         serving.PREFILL_STALL_SHARE: float(starved.mean()),
+    }
+
+
+def _iterations(table: Table, s: Samples) -> dict[Quantity, float]:
+    """Where iterations are timed one by one: with and without prompts in them, and the GPU's part."""
+    took, device = table.columns["iteration_s"], table.columns["device_s"]
+    timed = (took > 0) & (s.prompted == s.prompted)
+    found = {serving.DEVICE_SHARE: _median(np.minimum(device / took, 1.0)[(took > 0) & (device > 0)])}
+    with_prompts, without = timed & (s.prompted > 0), timed & (s.prompted == 0) & (s.generated > 0)
+    if with_prompts.sum() < 3 or without.sum() < 3:
+        return found
+    return found | {
+        serving.ITERATION_PREFILL: _median(took[with_prompts]),
+        serving.ITERATION_DECODE: _median(took[without]),
+        serving.ITERATION_PREFILL_SHARE: float(took[with_prompts].sum() / took[timed].sum()),
     }
 
 

@@ -37,8 +37,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     for number, text in enumerate(artifact.lines(), 1):
         if match := _POLICY.search(text):
             yield Fact(serving.EVICTION, match[1].upper(), Source(artifact.name, f"line {number}"))
-        if text.lstrip().startswith("{") and "Active Request Count" in text:
-            _old(samples, text, number)
+        if '"Active Request Count"' in text:
+            _old(samples, text[text.find("{") :], number)
         elif _ITERATION.search(text):
             _new(samples, text, number)
     table = samples.table()
@@ -58,13 +58,14 @@ def _new(samples: EngineSamples, text: str, number: int) -> None:
         if key == "currank_total_requests" and of:
             total = float(value)
     running = values.get("num_scheduled_requests")
-    iteration_s = values.get("elapsed_time") or values.get("host_step_time")
+    iteration_s = values.get("host_step_time") or values.get("elapsed_time")
     tokens, context = values.get("num_generation_tokens"), values.get("num_ctx_tokens")
     paused = values.get("num_paused_requests")
     waiting = None if total is None or running is None else max(0.0, total - running)
+    device_s = values.get("prev_device_step_time")
     samples.put(
         clock_of(_STAMP.sub(r"\3-\1-\2 \4", text)), number, running=running, waiting=waiting,
-        kv_share=values.get("kv_cache_util"), iteration_s=iteration_s, paused=paused,
+        kv_share=values.get("kv_cache_util"), iteration_s=iteration_s, paused=paused, device_s=device_s,
         generation_token_per_s=tokens / iteration_s if tokens is not None and iteration_s else None,
         prompt_token_per_s=context / iteration_s if context is not None and iteration_s else None,
     )  # fmt: skip

@@ -22,12 +22,22 @@ _SWAPPED = re.compile(rf"Swapped: {_N}")
 _DEFERRED = re.compile(rf"Deferred: {_N}")
 _KV = re.compile(rf"(?:GPU )?KV cache usage: {_N}%")
 _HIT = re.compile(rf"(?<!External )(?<!MM )[Pp]refix cache hit rate: (?:GPU: )?{_N}%")
-_PREEMPTION_COUNT = re.compile(r"total_num_cumulative_preemption=(\d+)|[Pp]reempt(?:ion|ed request)s?:\s*(\d+)")
+_PREEMPTION_TOTAL = re.compile(r"total_num_cumulative_preemption=(\d+)")
+_PREEMPTION_LATELY = re.compile(r"Preemptions: (\d+)")  # v1, since the line before
 _PREEMPTION = re.compile(r"is preempted by PreemptionMode|[Pp]reempting request|has been preempted")
 _RESCHEDULED = re.compile(r"(\d+) request\(?s?\)? rescheduled")
 _ABORTED = re.compile(r"Abort(?:ed|ing) request")
+_ITERATION = re.compile(  # VLLM_LOG_ITERATION_DETAILS
+    r"Iteration\(\d+\): (\d+) context requests, (\d+) context tokens, (\d+) generation requests, (\d+) generation tokens, "
+    r"iteration elapsed time: ([\d.]+) ms(?:, kv cache: ([\d.]+)%)?"
+)
 _ACCEPTANCE = re.compile(rf"[Dd]raft acceptance rate:? {_N}(%?)")
-_MARKS = (b"Avg prompt throughput:", b"is preempted by PreemptionMode", b"request(s) rescheduled")
+_MARKS = (
+    b"Avg prompt throughput:",
+    b"iteration elapsed time:",
+    b"is preempted by PreemptionMode",
+    b"request(s) rescheduled",
+)
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -41,8 +51,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
     told, warned, place = 0, 0, 0
     rescheduled = aborted = 0
     for number, text in enumerate(artifact.lines(), 1):
-        if match := _PREEMPTION_COUNT.search(text):
-            told, place = max(told, int(match[1] or match[2])), number
+        if match := _PREEMPTION_TOTAL.search(text):
+            told, place = max(told, int(match[1])), number
+        elif (match := _PREEMPTION_LATELY.search(text)) and int(match[1]):
+            warned, place = warned + int(match[1]), number
         elif _PREEMPTION.search(text):
             warned, place = warned + 1, number
         if match := _RESCHEDULED.search(text):
@@ -52,7 +64,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
             share = _number(match[1]) / (100 if match[2] else 1)
             yield Fact(serving.ACCEPTANCE, share, Source(artifact.name, f"line {number}"))
         aborted += 1 if _ABORTED.search(text) else 0
-        if "throughput:" in text and (_RUNNING.search(text) or _GENERATION.search(text)):
+        if match := _ITERATION.search(text):
+            samples.put(clock_of(text), number, **_iteration(match))
+        elif "throughput:" in text and (_RUNNING.search(text) or _GENERATION.search(text)):
             samples.put(clock_of(text), number, **_sample(text))
     if told or warned:
         yield Fact(serving.PREEMPTED, float(max(told, warned)), Source(artifact.name, f"line {place}"))
@@ -76,6 +90,18 @@ def _sample(text: str) -> dict[str, float | None]:
         "hit_share": None if hit is None else hit / 100,
         "prompt_token_per_s": _find(_PROMPT, text),
         "generation_token_per_s": _find(_GENERATION, text),
+    }
+
+
+def _iteration(match: re.Match[str]) -> dict[str, float | None]:
+    prompts, prompted, decodes, generated = (float(match[i]) for i in range(1, 5))
+    seconds = max(float(match[5]) / 1000, 1e-9)
+    return {
+        "running": prompts + decodes,
+        "iteration_s": seconds,
+        "prompt_token_per_s": prompted / seconds,
+        "generation_token_per_s": generated / seconds,
+        "kv_share": None if match[6] is None else float(match[6]) / 100,
     }
 
 

@@ -13,7 +13,7 @@ from stallwise.units import Unit
 ENGINE_SAMPLES = "engine_samples"
 SAMPLE_COLUMNS = (
     "time_s", "running", "waiting", "kv_share", "prompt_token_per_s", "generation_token_per_s", "hit_share",
-    "iteration_s", "paused", "line",
+    "iteration_s", "device_s", "paused", "line",
 )  # fmt: skip
 LATENCIES = "latency_histogram"  # table: upper edge (s), count; meta: name
 
@@ -135,4 +135,24 @@ PREFILL_LOAD = Quantity(
 )
 TOKEN_PART = Quantity(
     "serve.token_part", Unit.SECOND, "one part of a decode iteration, computed; its name is the layer", SERVE_LOG
+)
+ITERATION_DECODE = Quantity("serve.iteration_decode", Unit.SECOND, "an iteration of decodes alone, median", SERVE_LOG)
+ITERATION_PREFILL = Quantity(
+    "serve.iteration_prefill", Unit.SECOND, "an iteration that carries prompts, median", SERVE_LOG
+)
+ITERATION_PREFILL_SHARE = Quantity(
+    "serve.iteration_prefill_share", _S, "share of the iterations' time in those that carry prompts", SERVE_LOG
+)
+DEVICE_SHARE = Quantity("serve.device_share", _S, "of an iteration's time that the GPU worked, median", SERVE_LOG)
+
+# Measured over the results of a sweep
+TTFT_GROWTH = Quantity(
+    "serve.ttft_growth", Unit.RATIO, "first-token time at the highest load over the lowest", SERVE_BENCH
+)
+TPOT_GROWTH = Quantity(
+    "serve.tpot_growth", Unit.RATIO, "time per token at the highest load over the lowest", SERVE_BENCH
+)
+LOAD_GROWTH = Quantity("serve.load_growth", Unit.RATIO, "the highest load of a sweep over the lowest", SERVE_BENCH)
+RATE_GROWTH = Quantity(
+    "serve.rate_growth", Unit.RATIO, "requests a second at the highest load over the lowest", SERVE_BENCH
 )

@@ -41,6 +41,7 @@ QUOTA = 0.93  # of the limit: throttling by the kernel's quota begins before the
 ONE_CORE = (0.9, 1.25)  # a process bound by one thread
 MOSTLY_IDLE = 0.5  # of the machine, so that the one core is not just part of a busy host
 GPU_IDLE = 0.8  # utilisation below which the GPU is not the limit
+HALF = 0.5  # of an iteration: the host takes longer than the GPU
 SLOWER = 2.5  # decode iterations over what memory and arithmetic allow
 
 
@@ -63,6 +64,15 @@ def cpu_bound_engine(evidence: Evidence) -> Finding | None:
         reasons.append(Reason.of(f"one process keeps {cores:.0%} of one core busy while the machine is {idle:.0%} idle",
                                  *facts(evidence, run.HOST_BUSY_CORES, run.HOST_IDLE_SHARE)))  # fmt: skip
         confidence = max(confidence, 0.6)
+    device = evidence.value(serving.DEVICE_SHARE)
+    if device < GPU_IDLE:
+        reasons.append(
+            Reason.of(
+                f"the GPU works in {device:.0%} of an iteration, the host has the rest",
+                *facts(evidence, serving.DEVICE_SHARE),
+            )
+        )
+        confidence = max(confidence, 0.85 if device < HALF else 0.6)
     seen, expected = evidence.value(serving.DECODE_SEEN), evidence.value(serving.DECODE_EXPECTED)
     slow = seen > SLOWER * expected
     if not confidence or (busy == busy and busy >= GPU_IDLE):

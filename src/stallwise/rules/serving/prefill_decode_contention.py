@@ -34,6 +34,8 @@ OFTEN = 3  # samples; one may be the start of the run
 NOTICEABLE = 0.05  # of the time
 TAIL_SHARE = 0.03  # of tokens: several stalls in every answer of some length
 TAIL_RATIO = 5.0  # 99th percentile over the median
+LONG_ITERATION = 3.0  # times an iteration of decodes alone: a chunk of sensible size stays below
+CARRIED = 0.2  # of the time in iterations with prompts
 CROWDED = 0.4  # of the engine's time that prefill needs
 STRETCHED = 1.8  # token time over what decode alone takes: more than the model of decode errs
 
@@ -57,17 +59,28 @@ def _judge(evidence: Evidence) -> Finding | None:
     spiky = slow >= TAIL_SHARE or (not told and tail > TAIL_RATIO * middle)
     load, seen, expected = (value(q) for q in (serving.PREFILL_LOAD, serving.DECODE_SEEN, serving.DECODE_EXPECTED))
     crowded = load >= CROWDED and seen > STRETCHED * expected and not full
+    long, short = value(serving.ITERATION_PREFILL), value(serving.ITERATION_DECODE)
+    carried = value(serving.ITERATION_PREFILL_SHARE, 0.0)
+    stretched = long > LONG_ITERATION * short and carried >= CARRIED and value(serving.RUNNING, 0.0) >= 2
     if starved:
         confidence = 0.93 if slow >= TAIL_SHARE else 0.88
-    elif crowded:
+    elif crowded or stretched:
         confidence = 0.85
     elif spiky and not full and value(serving.RUNNING, 0.0) >= 2 and value(serving.PREFILL_RATE, 0.0) > 0:
         confidence = 0.6
     else:
         return None
-    if value(serving.CHUNKED_PREFILL, 0.0) and not (starved or crowded):
+    if value(serving.CHUNKED_PREFILL, 0.0) and not (starved or crowded or stretched):
         confidence -= 0.25
-    lost = share * (1 - ratio) if starved else 1 - expected / seen if crowded else slow
+    lost = (
+        share * (1 - ratio)
+        if starved
+        else 1 - expected / seen
+        if crowded
+        else carried * (1 - short / long)
+        if stretched
+        else slow
+    )
     because = []
     if starved:
         because.append(Reason.of(
@@ -84,6 +97,10 @@ def _judge(evidence: Evidence) -> Finding | None:
         because.append(Reason.of(
             f"prompts need {load:.0%} of the engine's time; a token takes {seen * 1e3:.0f} ms where decode alone takes {expected * 1e3:.0f} ms",
             *facts(evidence, serving.PREFILL_LOAD, serving.DECODE_SEEN, serving.DECODE_EXPECTED)))  # fmt: skip
+    if stretched:
+        because.append(Reason.of(
+            f"iterations that carry prompts take {long * 1e3:.0f} ms, those without {short * 1e3:.0f} ms; they are {carried:.0%} of the time",
+            *facts(evidence, serving.ITERATION_PREFILL, serving.ITERATION_DECODE)))  # fmt: skip
     if kv := evidence.get(serving.KV_MAX):
         because.append(Reason.of(f"memory is not why: KV use peaks at {kv}", kv))
     return Finding(

@@ -44,13 +44,45 @@ CLUES = (
 GROWING = 0.01  # requests a second: a queue that gains one in 100 s drains by itself in quiet minutes
 MOSTLY = 0.6  # of the samples with a queue
 FULL = 0.9
+LONGER = 4.0  # times the first-token time at low load
+BUSY = 0.8  # GPU utilisation below which something else than the GPU sets the pace
 SHORT = 1.1  # offered over achieved: below this the generator's own ramp explains it
 
 
-@rule(serving.SAMPLES)
+@rule()
 def queue_saturated(evidence: Evidence) -> Finding | None:
-    """A queue that grows with nothing else in the way."""
-    return surest(evidence, _judge)
+    """A queue that grows with nothing else in the way; in benchmarks alone, load that no longer raises the rate."""
+    return surest(evidence, _judge) if evidence.all(serving.SAMPLES) else _benchmarked(evidence)
+
+
+def _benchmarked(evidence: Evidence) -> Finding | None:
+    value = evidence.value
+    waits, load, rate = value(serving.TTFT_GROWTH), value(serving.LOAD_GROWTH), value(serving.RATE_GROWTH)
+    plateau = evidence.get(serving.PLATEAU_RATE)
+    if not waits >= LONGER or plateau is None or value(serving.PLATEAU_GPU_BUSY, 1.0) < BUSY:
+        return None
+    return Finding(
+        headline=f"Past {plateau.number:.3g} requests a second more load only makes users wait: TTFT grew {waits:.0f}x.",
+        confidence=0.7,
+        because=(
+            Reason.of(
+                f"{load:.1f}x the load gave {rate:.1f}x the rate",
+                *facts(evidence, serving.LOAD_GROWTH, serving.RATE_GROWTH),
+            ),
+            Reason.of(f"the first token came {waits:.0f}x later", *facts(evidence, serving.TTFT_GROWTH)),
+        ),
+        against=(Reason("a benchmark alone does not show whether memory, prefill or a cap set this pace"),),
+        fixes=(
+            Fix(
+                "Look inside under the same load: KV use, running and waiting tell what sets the pace",
+                worth="names the nearer cause",
+            ),
+            Fix("Bound the queue and refuse early", worth="TTFT of admitted requests back to its unloaded value"),
+            Fix("More replicas", worth="in proportion", cost="GPUs"),
+        ),
+        avoid="Longer client timeouts: past saturation no timeout is long enough.",
+        next=(SERVE_METRICS, SERVE_BENCH),
+    )
 
 
 def _judge(evidence: Evidence) -> Finding | None:

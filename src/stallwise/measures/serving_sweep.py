@@ -1,0 +1,61 @@
+"""Several benchmark results at different loads: what grew with the load, and what no longer did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stallwise.evidence.catalog import serving
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact, Scope
+from stallwise.evidence.quantity import Quantity
+
+MORE_LOAD = 1.2  # loads nearer than this are the same point measured twice
+PLATEAU_GROWTH = 1.05  # a rate that grows by less under more load has met a limit
+
+
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """Growth from the lowest to the highest load; the rate at which it stops."""
+    points = sorted((load, scope) for scope in _runs(evidence) if (load := _load(evidence, scope)) is not None)
+    if len(points) < 2 or points[-1][0] < MORE_LOAD * points[0][0]:
+        return
+    low, high = points[0][1], points[-1][1]
+    source = (
+        _of(evidence, serving.TTFT, high) or _of(evidence, serving.ACHIEVED_RATE, high) or _any(evidence, high)
+    ).source
+    yield Fact(serving.LOAD_GROWTH, points[-1][0] / points[0][0], source, samples=len(points))
+    pairs = (
+        (serving.TTFT, serving.TTFT_GROWTH),
+        (serving.TPOT, serving.TPOT_GROWTH),
+        (serving.ACHIEVED_RATE, serving.RATE_GROWTH),
+    )
+    for quantity, growth in pairs:
+        before, after = _of(evidence, quantity, low), _of(evidence, quantity, high)
+        if before and after and before.number > 0:
+            yield Fact(growth, after.number / before.number, after.source, samples=len(points))
+    for (load, scope), (more, beyond) in zip(points, points[1:], strict=False):
+        first, second = (
+            _of(evidence, serving.ACHIEVED_RATE, Scope(run=scope)),
+            _of(evidence, serving.ACHIEVED_RATE, Scope(run=beyond)),
+        )
+        if first and second and more >= MORE_LOAD * load and second.number < PLATEAU_GROWTH * first.number:
+            yield Fact(serving.PLATEAU_RATE, second.number, second.source)
+            return
+
+
+def _runs(evidence: Evidence) -> list[str]:
+    return list(dict.fromkeys(f.scope.run for f in evidence.all(serving.ACHIEVED_RATE) if f.scope.run))
+
+
+def _load(evidence: Evidence, run: str) -> float | None:
+    """The rate that was offered, or the requests kept in flight."""
+    fact = _of(evidence, serving.OFFERED_RATE, run) or _of(evidence, serving.CONCURRENCY, run)
+    return fact.number if fact else None
+
+
+def _of(evidence: Evidence, quantity: Quantity, run: str | Scope) -> Fact | None:
+    name = run.run if isinstance(run, Scope) else run
+    return next((f for f in evidence.all(quantity) if f.scope.run == name), None)
+
+
+def _any(evidence: Evidence, run: str) -> Fact:
+    return next(f for f in evidence.all(serving.ACHIEVED_RATE) if f.scope.run == run)
