@@ -67,7 +67,7 @@ def main() -> None:
 def run() -> None:
     """The console script: every error becomes a sentence and an exit code."""
     try:
-        code = main.main(standalone_mode=False)
+        code = main.main(prog_name="stallwise", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from stallwise.findings.diagnosis import Diagnosis
-
 
 @click.command(
-    epilog="Examples: stallwise diagnose trace.json.gz nvidia_smi.csv; stallwise diagnose RUN_DIR/ -o report.md; "
+    epilog="Examples: stallwise diagnose trace.json.gz nvidia_smi.csv; stallwise diagnose RUN_DIR/ -o report.html; "
+    "stallwise diagnose RUN_DIR/ -o annotated.json.gz (opens in ui.perfetto.dev); "
     "stallwise diagnose --fact mfu=0.22 mfu.before=0.48 gpu=h100 gpus=512"
 )
 @click.argument("paths", nargs=-1)
@@ -32,7 +28,21 @@ if TYPE_CHECKING:
     help="The step time with no profiler attached (58ms): takes the profiler's own cost out of the trace.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write a report; the extension picks the format.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    type=click.Path(dir_okay=False),
+    multiple=True,
+    help="Write a report: .html, .md, .json, .txt, .sarif, .xml (JUnit), annotated.json.gz (trace). Repeatable.",
+)
+@click.option("--share", is_flag=True, help="Replace host names, paths, code and prompts by stand-ins.")
+@click.option(
+    "--fail-on",
+    metavar="WHAT",
+    help="Exit 1 on: 'any' finding, a CAUSE, or a gain of at least SHARE, like 5%. Repeat with commas.",
+)
+@click.option("--github", is_flag=True, help="Also print GitHub annotations and append to the step summary.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", help="Where many files are read.")
 @click.option("--workers", type=click.IntRange(1), help="Processes to read with; default: all cores.")
 @click.option(
@@ -44,7 +54,10 @@ def command(
     facts: tuple[str, ...],
     clean_step: str | None,
     as_json: bool,
-    output: str | None,
+    outputs: tuple[str, ...],
+    share: bool,
+    fail_on: str | None,
+    github: bool,
     engine: str,
     workers: int | None,
     live: str,
@@ -64,27 +77,27 @@ def command(
     diagnosis = diagnose(
         *places, facts=words, engine=engine, workers=workers, cache=not no_cache, live_s=parse(live, Unit.SECOND)
     )
-    if output:
-        Path(output).write_text(_report(diagnosis, output), encoding="utf-8")
+    if share:
+        from stallwise.render.redact import shareable
+
+        diagnosis = shareable(diagnosis)
+    for output in outputs:
+        from stallwise.cli._report_file import write_report
+
+        write_report(diagnosis, output, places, share=share)
     if as_json:
         click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
-        return
-    from stallwise.render.text import to_text
+    else:
+        from stallwise.render.text import to_text
 
-    click.echo(to_text(diagnosis, color=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+        click.echo(to_text(diagnosis, color=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+    if github:
+        from stallwise.cli._github import announce_findings
 
+        announce_findings(diagnosis)
+    if fail_on:
+        from stallwise.findings.threshold import reached
 
-def _report(diagnosis: Diagnosis, output: str) -> str:
-    """The report in the format that the file's ending asks for."""
-    suffix = Path(output).suffix.lower()
-    if suffix == ".json":
-        from stallwise.render.json import to_dict
-
-        return json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False) + "\n"
-    if suffix in (".md", ".markdown"):
-        from stallwise.render.markdown import to_markdown
-
-        return to_markdown(diagnosis)
-    from stallwise.render.text import to_text
-
-    return to_text(diagnosis) + "\n"
+        if reason := reached(diagnosis, fail_on):
+            click.echo(f"failing: {reason}", err=True)
+            sys.exit(1)

@@ -34,6 +34,7 @@ class MatrixShapes:
     slow: NDArray[np.bool_]
     peak_flop_per_s: NDArray[np.float64]
     text: list[str]
+    size_bytes: NDArray[np.float64]  # operands and result, each once
 
     def facts(self, book: StepBook) -> Iterator[Item]:
         """Rate and rows, weighted by time."""
@@ -75,6 +76,7 @@ def matrix_shapes(book: StepBook, at: NDArray[np.intp]) -> MatrixShapes | None:
     count, peak = np.full(len(at), np.nan), np.full(len(at), np.nan)
     floor = np.full(len(at), np.nan)  # what the card needs at least, by arithmetic or by bytes
     text = [""] * len(at)
+    size = np.full(len(at), np.nan)
     for i in np.flatnonzero(detail >= 0).tolist():
         key = (int(t.name[rows[i]]), int(detail[i]))
         if key not in cache:
@@ -84,12 +86,13 @@ def matrix_shapes(book: StepBook, at: NDArray[np.intp]) -> MatrixShapes | None:
             continue
         flop[i] = cost.flop * seconds[i] / max(spent[operator[i]], 1e-12)
         count[i], peak[i] = cost.rows, _peak(view.gpu, width)
+        size[i] = cost.elements * width * seconds[i] / max(spent[operator[i]], 1e-12)
         floor[i] = _floor_s(view.gpu, cost, width) * seconds[i] / max(spent[operator[i]], 1e-12)
         odd[i] = width == 2 and any(n > 8 and n * width % CHUNK_BYTES for n in cost.inner[1:])
         text[i] = " x ".join(str(n) for n in cost.inner)
     slow = np.nan_to_num(floor, nan=np.inf) < SLOW_SHARE * seconds
     slow &= (np.nan_to_num(flop) > BIG_FLOP) & (seconds > LONG_S)
-    return MatrixShapes(at, flop, seconds, count, odd, slow, peak, text)
+    return MatrixShapes(at, flop, seconds, count, odd, slow, peak, text, size)
 
 
 def _known_above(book: StepBook, operator: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,64 +1,119 @@
-"""The diagnosis as Markdown, for issues and reports."""
+"""The diagnosis as Markdown, for issues, pull requests and step summaries."""
 
 from __future__ import annotations
 
-from stallwise.evidence.ledger import Ledger
+import re
+
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Finding, Reason
-from stallwise.render.phrases import an, fix_worth, place, places, worth
+from stallwise.render.phrases import an, fix_worth, places
+from stallwise.render.verdict import ACCOUNT_MEANING, kernel_findings, run_findings, verdict, worth_text
 from stallwise.units import Unit, show
+
+BAR_CELLS = 24
+MOST_OTHERS = 8
+MOST_KERNELS = 20
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
 
 def to_markdown(diagnosis: Diagnosis) -> str:
-    """The whole report."""
-    run = [f for f in diagnosis.findings if f.scope.kernel is None]
-    first = run[0] if run and not diagnosis.healthy else None
-    lines = [f"# {first.headline if first else 'Healthy: nothing worth fixing was found.'}", "", diagnosis.subject, ""]
-    if diagnosis.ledger:
-        lines += _ledger(diagnosis.ledger)
-    for number, finding in enumerate(run, 1):
-        lines += _finding(number, finding, diagnosis.ledger)
-    if diagnosis.hypotheses and first is None and not diagnosis.healthy:
-        lines += ["## Could be", "", *(f"- {h.probability:.0%} {h.cause}" for h in diagnosis.hypotheses[:8]), ""]
-    if diagnosis.contradictions:
-        lines += ["## Cannot be true", "", *(f"- {r.text}" for r in diagnosis.contradictions), ""]
-    if diagnosis.next:
-        lines += ["## Next", ""]
-        lines += [f"- {n.capture.artifact}: `{n.capture.command}`" for n in diagnosis.next]
-        lines += [""]
-    if diagnosis.notes:
-        lines += ["## Notes", "", *(f"- {n.text} ({place(n.source)})" for n in diagnosis.notes), ""]
-    return "\n".join(lines).rstrip() + "\n"
+    """The whole report; nothing from the input is taken as markup."""
+    answer = verdict(diagnosis)
+    lines = [f"# {plain(answer.what)}", ""]
+    for part in (answer.why, f"**{plain(answer.do)}**" if answer.do else "", answer.tail and f"*{plain(answer.tail)}*"):
+        if part:
+            lines += [part if part.startswith("*") else plain(part), ""]
+    lines += _ledger(diagnosis)
+    run = run_findings(diagnosis)
+    if run and not diagnosis.healthy:
+        lines += _proof(run[0])
+    lines += _others(diagnosis, run if diagnosis.healthy else run[1:])
+    lines += _kernels(diagnosis)
+    lines += _hypotheses(diagnosis)
+    lines += _listed("Cannot be true", [_cited(r) for r in diagnosis.contradictions])
+    for number, step in enumerate(diagnosis.next):
+        lines += ["## Capture next", ""] if number == 0 else []
+        lines += [f"{plain(step.capture.artifact)}:", "", *_code(step.capture.command), ""]
+    lines += _listed("Notes", [f"{plain(n.text)} ({plain(str(n.source))})" for n in diagnosis.notes])
+    read = ", ".join(plain(i) for i in diagnosis.evidence.inputs) or "stated facts"
+    return "\n".join([*lines, f"<sub>{plain(diagnosis.subject)}; read: {read}</sub>", ""])
 
 
-def _ledger(ledger: Ledger) -> list[str]:
-    rows = [f"## Where {an(ledger.unit)} goes", "", "| account | time | share |", "|---|---:|---:|"]
+def plain(text: str) -> str:
+    """Words that Markdown and HTML take as words."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def _code(text: str) -> list[str]:
+    fence = "`" * max(3, max((len(m) + 1 for m in re.findall("`+", text)), default=3))
+    return [f"{fence}sh", text, fence]
+
+
+def _ledger(diagnosis: Diagnosis) -> list[str]:
+    ledger = diagnosis.ledger
+    if ledger is None or not ledger.whole_s:
+        return []
+    lines = [
+        f"## Where {an(ledger.unit)} goes: {show(ledger.whole_s, Unit.SECOND)}", "",
+        "| account | | seconds | share | what it is |", "|---|---|---:|---:|---|",
+    ]  # fmt: skip
     for account, seconds in sorted(ledger.seconds.items(), key=lambda item: -item[1]):
-        rows.append(f"| {account.value} | {show(seconds, Unit.SECOND)} | {ledger.share(account):.1%} |")
-    rows.append(f"| **whole** | {show(ledger.whole_s, Unit.SECOND)} | 100% |")
-    return [*rows, ""]
+        share = seconds / ledger.whole_s
+        if share >= 0.0005:
+            bar = "█" * max(1, round(BAR_CELLS * share))
+            row = (account.value, bar, show(seconds, Unit.SECOND), show(share, Unit.SHARE), ACCOUNT_MEANING[account])
+            lines.append(f"| {' | '.join(row)} |")
+    source = f"Mean of {ledger.samples} {ledger.unit}s, {ledger.source}."
+    return [*lines, "", plain(source), ""]
 
 
-def _finding(number: int, finding: Finding, ledger: Ledger | None) -> list[str]:
-    kind = ", optional" if finding.optional else ""
-    lines = [f"## {number}. {finding.cause} ({finding.confidence:.0%} sure{kind})", "", finding.headline]
-    if finding.gain:
-        lines += ["", f"Worth {worth(finding.gain, ledger)}: {finding.gain.basis}."]
-    if finding.summary:
-        lines += ["", finding.summary]
-    lines += _reasons("Because", finding.because) + _reasons("Against", finding.against)
+def _proof(finding: Finding) -> list[str]:
+    lines = _listed("Because", [_cited(r) for r in finding.because])
+    lines += _listed("Against", [_cited(r) for r in finding.against])
     if finding.fixes:
-        lines += ["", "| | fix | worth | costs | risk |", "|---|---|---|---|---|"]
-        for place_in_order, fix in enumerate(finding.fixes, 1):
-            lines.append(f"| {place_in_order} | {fix.action} | {fix_worth(fix)} | {fix.cost} | {fix.risk} |")
-    lines += _reasons("Looks bad, is not", finding.not_here)
+        lines += ["## Fix, in this order", "", "| | do this | wins | costs | risk |", "|---:|---|---|---|---|"]
+        for number, fix in enumerate(finding.fixes, 1):
+            cells = (plain(fix.action), plain(fix_worth(fix)), plain(fix.cost), plain(fix.risk))
+            lines.append(f"| {number} | {' | '.join(cells)} |")
+        lines.append("")
+    lines += _listed("Looks bad, is not", [_cited(r) for r in finding.not_here])
     if finding.avoid:
-        lines += ["", f"**Do not start here:** {finding.avoid}"]
+        lines += [f"> **Do not start here.** {plain(finding.avoid)}", ""]
+    return lines
+
+
+def _others(diagnosis: Diagnosis, rest: list[Finding]) -> list[str]:
+    rows = []
+    for finding in rest[:MOST_OTHERS]:
+        gain = worth_text(finding.gain, diagnosis.ledger)
+        tail = ", ".join(t for t in (finding.cause, f"{finding.confidence:.0%} sure", gain) if t)
+        fix = f" Fix: {plain(finding.fixes[0].action)}." if finding.fixes else ""
+        rows.append(f"**{plain(finding.headline)}** ({plain(tail)}){fix}")
+    return _listed("Also seen", rows)
+
+
+def _kernels(diagnosis: Diagnosis) -> list[str]:
+    rows = [
+        f"{plain(name)}: {'; '.join(plain(f'{f.headline} ({f.cause}, {f.confidence:.0%})') for f in found)}"
+        for name, found in list(kernel_findings(diagnosis).items())[:MOST_KERNELS]
+    ]
+    return _listed("Kernels", rows)
+
+
+def _hypotheses(diagnosis: Diagnosis) -> list[str]:
+    if not diagnosis.hypotheses:
+        return []
+    lines = ["## What it could be", "", "| cause | probability | for | against |", "|---|---:|---|---|"]
+    for h in diagnosis.hypotheses[:8]:
+        for_, against = ("; ".join(plain(r.text) for r in rs[:3]) for rs in (h.because, h.against))
+        lines.append(f"| {plain(h.cause)} | {h.probability:.0%} | {for_} | {against} |")
     return [*lines, ""]
 
 
-def _reasons(title: str, reasons: tuple[Reason, ...]) -> list[str]:
-    if not reasons:
-        return []
-    rows = [f"- {r.text}" + (f" ({places(r.sources)})" if r.sources else "") for r in reasons]
-    return ["", f"**{title}:**", "", *rows]
+def _listed(title: str, rows: list[str]) -> list[str]:
+    return [f"## {title}", "", *(f"- {row}" for row in rows), ""] if rows else []
+
+
+def _cited(reason: Reason) -> str:
+    where = places(reason.sources)
+    return plain(reason.text) + (f" ({plain(where)})" if where else "")

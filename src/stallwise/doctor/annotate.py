@@ -1,0 +1,93 @@
+"""Findings as stretches of the trace they speak of: where each account's time lies, and which finding claims it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stallwise.doctor.gather import artifacts_of, read_artifact
+from stallwise.errors import BadRequest, StallwiseError
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.timeline import Timeline
+from stallwise.findings.annotation import Slice
+from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.finding import Finding
+from stallwise.measures._step_book import StepBook, book_of
+from stallwise.units import Unit, show
+
+MOST_SLICES = 20_000  # a track: longest first; a viewer needs no more
+STEPS, LEDGER = "steps", "where the time goes"
+
+
+def annotate(diagnosis: Diagnosis, paths: Sequence[str]) -> tuple[Artifact, list[Slice]]:
+    """The trace that the first finding speaks of, and our tracks for it."""
+    timelines = _timelines(paths)
+    if not timelines:
+        raise BadRequest("there is no trace to annotate", hint="give a profiler trace, or -o report.html")
+    first = diagnosis.first
+    rank = first.scope.rank if first else None
+    artifact, timeline = next(((a, t) for a, t in timelines if t.scope.rank == rank), timelines[0])
+    book = book_of(timeline)
+    slices = _steps(book) + _accounts(book)
+    for finding in diagnosis.findings:
+        slices += _of_finding(finding, book)
+    return artifact, _on_clock(slices, timeline)
+
+
+def _timelines(paths: Sequence[str]) -> list[tuple[Artifact, Timeline]]:
+    found = []
+    for artifact in artifacts_of(paths):
+        try:
+            _, items = read_artifact(artifact, keep_timelines=True)
+        except StallwiseError:
+            continue  # the diagnosis has said so already
+        found += [(artifact, item) for item in items if isinstance(item, Timeline)]
+    return found
+
+
+def _on_clock(slices: list[Slice], timeline: Timeline) -> list[Slice]:
+    """From seconds since the first event to the numbers that the file itself uses."""
+    base_ns = timeline.properties.get("baseTimeNanoseconds")
+    base_s = base_ns * 1e-9 if isinstance(base_ns, (int, float)) else 0.0
+    shift = timeline.origin_s - base_s
+    return [Slice(s.track, s.name, s.start_s + shift, s.length_s, s.says) for s in slices]
+
+
+def _steps(book: StepBook) -> list[Slice]:
+    borders = book.windows.device
+    names = book.windows.labels or tuple(f"{book.windows.unit} {i}" for i in range(len(borders) - 1))
+    return [
+        Slice(STEPS, name, float(a), float(b - a))
+        for name, a, b in zip(names, borders[:-1], borders[1:], strict=False)
+    ]  # fmt: skip
+
+
+def _accounts(book: StepBook) -> list[Slice]:
+    found = []
+    for account, spans in book.accounts.items():
+        order = np.sort(np.argsort(-spans.length_s, kind="stable")[:MOST_SLICES])
+        found += [Slice(LEDGER, account.value, float(spans.start[i]), float(spans.length_s[i])) for i in order.tolist()]
+    return sorted(found, key=lambda s: s.start_s)
+
+
+def _of_finding(finding: Finding, book: StepBook) -> list[Slice]:
+    """The stretches of the account that a finding claims; the whole where it claims none."""
+    spans = book.accounts.get(finding.account) if finding.account else None
+    says = {
+        "cause": finding.cause,
+        "confidence": f"{finding.confidence:.0%}",
+        "because": "; ".join(r.text for r in finding.because[:3]),
+        "fix": finding.fixes[0].action if finding.fixes else "",
+    }
+    if finding.gain:
+        low, high = (show(s, Unit.SECOND) for s in (finding.gain.low_s, finding.gain.high_s))
+        says["worth"] = f"{low} to {high} a {book.windows.unit}"
+    track = f"{finding.cause} {finding.scope}".strip()
+    if spans is None or not len(spans):
+        whole = book.whole
+        return [Slice(track, finding.headline, float(whole.start[0]), float(whole.length_s[0]), says)]
+    longest = np.sort(np.argsort(-spans.length_s, kind="stable")[:MOST_SLICES])
+    return [
+        Slice(track, finding.headline, float(spans.start[i]), float(spans.length_s[i]), says) for i in longest.tolist()
+    ]

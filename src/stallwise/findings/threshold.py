@@ -1,0 +1,32 @@
+"""When a diagnosis should fail a build: any finding, a named cause, or a gain that is large enough."""
+
+from __future__ import annotations
+
+from stallwise.errors import BadRequest
+from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.finding import Finding
+from stallwise.units import Unit, parse
+
+SURE_ENOUGH = 0.5  # a finding below even odds fails nothing
+
+
+def reached(diagnosis: Diagnosis, wanted: str) -> str:
+    """The first reason to fail, or nothing. `wanted` is "any", causes, or a share of the step, split by commas."""
+    found = [f for f in diagnosis.findings if f.confidence >= SURE_ENOUGH and not f.optional]
+    for word in (w.strip() for w in wanted.split(",")):
+        if not word:
+            raise BadRequest("--fail-on needs a word", hint="any, input-starved, or 5%")
+        if word == "any":
+            hit = found[:1]
+        elif word[0].isdigit() or word[0] == ".":
+            hit = _worth_more(found, diagnosis, parse(word, Unit.SHARE))
+        else:
+            hit = [f for f in found if f.cause == word]
+        if hit:
+            return f"{hit[0].cause} ({word})"
+    return ""
+
+
+def _worth_more(found: list[Finding], diagnosis: Diagnosis, share: float) -> list[Finding]:
+    whole_s = diagnosis.ledger.whole_s if diagnosis.ledger else 0.0
+    return [f for f in found if f.blocking or (f.gain and whole_s and f.gain.low_s / whole_s >= share)]

@@ -1,0 +1,234 @@
+"""The diagnosis as one HTML file: no network, no outside part, nothing from the input ever taken as markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from stallwise.evidence.fact import Fact
+from stallwise.evidence.ledger import Ledger
+from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.finding import Finding, Reason
+from stallwise.render.phrases import an, fix_worth, place
+from stallwise.render.pictures import figures
+from stallwise.render.pictures._accounts import CLASS, guilty
+from stallwise.render.svg import box, line
+from stallwise.render.verdict import ACCOUNT_MEANING, kernel_findings, run_findings, verdict, worth_text
+from stallwise.units import Unit, show
+
+BAR_WIDTH, BAR_HEIGHT = 400, 18
+SEEN_SHARE = 0.0005  # of the whole: a smaller account is not worth a row
+MOST_FACTS = 250
+MOST_KERNELS = 40
+MOST_HYPOTHESES = 10
+SOURCES_SHOWN = 3
+
+
+def to_html(diagnosis: Diagnosis) -> str:
+    """The whole page."""
+    style, script = asset("report.css"), asset("report.js")
+    page: str = _template().render(
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=content_hash(style),
+        script_hash=content_hash(script),
+        **context(diagnosis),
+    )
+    return page
+
+
+@cache
+def asset(name: str) -> str:
+    """A file that is shipped beside this one."""
+    return (files("stallwise.render") / "assets" / name).read_text(encoding="utf-8")
+
+
+def content_hash(text: str) -> str:
+    """How a content policy names an inline part."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("stallwise")
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return "from a checkout"
+
+
+@cache
+def _template() -> Any:
+    return environment().from_string(asset("report.html"))
+
+
+@cache
+def environment() -> Environment:
+    """Everything is escaped unless we made it."""
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def context(diagnosis: Diagnosis) -> dict[str, Any]:
+    """What the template lays out."""
+    run = run_findings(diagnosis)
+    kernels = kernel_findings(diagnosis)
+    facts = [f for found in diagnosis.evidence.facts.values() for f in found]
+    facts.sort(key=lambda f: (f.scope.kernel is not None, f.quantity.name, str(f.scope)))
+    ledger = diagnosis.ledger
+    shown = [_finding(f, ledger) for f in run]
+    return {
+        "version": _version(),
+        "subject": diagnosis.subject,
+        "inputs": diagnosis.evidence.inputs,
+        "healthy": diagnosis.healthy,
+        "verdict": verdict(diagnosis),
+        "ledger": _ledger(diagnosis) if ledger else None,
+        "findings": shown,
+        "others": shown if diagnosis.healthy else shown[1:],
+        "figures": figures(diagnosis),
+        "kernels": [
+            {"name": name, "findings": [_finding(f, None) for f in found]}
+            for name, found in list(kernels.items())[:MOST_KERNELS]
+        ],
+        "all_fixes": _all_fixes(run),
+        "hypotheses": [
+            {
+                "cause": h.cause,
+                "probability": f"{h.probability:.0%}",
+                "svg": _meter(h.probability),
+                "because": [_reason(r) for r in h.because],
+                "against": [_reason(r) for r in h.against],
+            }
+            for h in diagnosis.hypotheses[:MOST_HYPOTHESES]
+        ],
+        "tree": diagnosis.tree,
+        "next": [
+            {
+                "artifact": n.capture.artifact,
+                "command": n.capture.command,
+                "cost": n.capture.cost,
+                "separates": n.separates,
+            }
+            for n in diagnosis.next
+        ],
+        "contradictions": [_reason(r) for r in diagnosis.contradictions],
+        "notes": diagnosis.notes,
+        "facts": [_fact(f) for f in facts[:MOST_FACTS]],
+        "left_out": max(0, len(facts) - MOST_FACTS),
+    }
+
+
+def _ledger(diagnosis: Diagnosis) -> dict[str, Any]:
+    ledger, found = diagnosis.ledger, guilty(diagnosis)
+    assert ledger is not None
+    whole = ledger.whole_s
+    basis = f"mean of {ledger.samples} {ledger.unit}s, {ledger.source}"
+    goal = whole - found.gain.high_s if found and found.gain and found.gain.high_s < whole else None
+    rows, at = [], 0.0
+    for account, seconds in sorted(ledger.seconds.items(), key=lambda item: -item[1]):
+        if seconds < SEEN_SHARE * whole:
+            continue
+        rows.append(
+            {
+                "word": account.value,
+                "svg": _waterfall(at / whole, seconds / whole, CLASS[account.value], goal / whole if goal else None),
+                "seconds": show(seconds, Unit.SECOND),
+                "share": show(seconds / whole, Unit.SHARE),
+                "meaning": ACCOUNT_MEANING[account],
+                "hot": bool(found and found.account is account),
+            }
+        )
+        at += seconds
+    after = ""
+    if goal is not None and found and found.gain:
+        low = show(goal, Unit.SECOND)
+        high = show(whole - found.gain.low_s, Unit.SECOND)
+        after = f"Dashed: where {an(ledger.unit)} would end after the first fix, {low}" + (
+            f" (at worst {high})." if high != low else "."
+        )
+    return {
+        "unit": an(ledger.unit), "whole": show(whole, Unit.SECOND), "basis": basis, "rows": rows, "after": after,
+    }  # fmt: skip
+
+
+def _waterfall(start: float, share: float, kind: str, goal: float | None) -> Markup:
+    parts = [box(0, 0, BAR_WIDTH, BAR_HEIGHT, "track"), box(start * BAR_WIDTH, 0, share * BAR_WIDTH, BAR_HEIGHT, kind)]
+    if goal is not None:
+        parts.append(line(goal * BAR_WIDTH, 0, goal * BAR_WIDTH, BAR_HEIGHT, "after"))
+    size = f'viewBox="0 0 {BAR_WIDTH} {BAR_HEIGHT}" preserveAspectRatio="none" height="{BAR_HEIGHT}"'
+    return Markup(f'<svg {size} aria-hidden="true">{"".join(parts)}</svg>')
+
+
+def _meter(share: float) -> Markup:
+    parts = [box(0, 0, 80, 6, "track"), box(0, 0, 80 * share, 6, "meter")]
+    return Markup(f'<svg viewBox="0 0 80 6" height="6" aria-hidden="true">{"".join(parts)}</svg>')
+
+
+def _finding(finding: Finding, ledger: Ledger | None) -> dict[str, Any]:
+    return {
+        "cause": finding.cause,
+        "headline": finding.headline,
+        "sure": f"{finding.confidence:.0%}",
+        "scope": str(finding.scope) if finding.scope.kernel is None else "",
+        "optional": finding.optional,
+        "worth": worth_text(finding.gain, ledger),
+        "summary": finding.summary,
+        "because": [_reason(r) for r in finding.because],
+        "against": [_reason(r) for r in finding.against],
+        "not_here": [_reason(r) for r in finding.not_here],
+        "avoid": finding.avoid,
+        "fixes": _fixes([finding]),
+    }
+
+
+def _fixes(findings: list[Finding]) -> list[dict[str, Any]]:
+    return [
+        {
+            "action": fix.action,
+            "worth": fix_worth(fix),
+            "basis": fix.gain.basis if fix.gain else "",
+            "cost": fix.cost,
+            "risk": fix.risk,
+            "seconds": fix.gain.middle_s if fix.gain else 0.0,
+        }
+        for finding in findings
+        for fix in finding.fixes
+    ]
+
+
+def _all_fixes(run: list[Finding]) -> list[dict[str, Any]]:
+    if len([f for f in run if f.fixes]) < 2:
+        return []
+    rows = [
+        {**fix, "action": f"{fix['action']} ({finding.cause})"} for finding in run for fix in _fixes([finding])
+    ]  # fmt: skip
+    return sorted(rows, key=lambda fix: -fix["seconds"])
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {
+        "text": reason.text,
+        "sources": [place(s) for s in reason.sources[:SOURCES_SHOWN]],
+        "full": ", ".join(str(s) for s in reason.sources),
+    }
+
+
+def _fact(fact: Fact) -> dict[str, Any]:
+    interval = ""
+    if fact.low is not None and fact.high is not None and fact.quantity.unit is not Unit.TEXT:
+        interval = f"from {show(fact.low, fact.quantity.unit)} to {show(fact.high, fact.quantity.unit)}"
+    return {
+        "name": fact.quantity.name,
+        "value": str(fact),
+        "interval": f"{interval}{'; ' if interval and fact.note else ''}{fact.note}",
+        "meaning": fact.quantity.meaning,
+        "scope": str(fact.scope),
+        "samples": fact.samples,
+        "source": str(fact.source),
+    }

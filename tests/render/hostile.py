@@ -1,0 +1,71 @@
+"""A diagnosis full of markup: every text that can come from an input tries to become code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stallwise.evidence.capture import Capture
+from stallwise.evidence.catalog import kernel, serving, step
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
+from stallwise.evidence.ledger import Account, Ledger
+from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
+
+MARKUP = "</title></script><img src=x onerror=alert(1)><svg onload=alert(2)>\"'`|${7*7}{{7*7}}]]>&lt;"
+FILE = "<img src=x onerror=alert(1)>.json"
+
+
+def hostile() -> Diagnosis:
+    """Markup in file names, kernel names, log lines, hosts, headlines, fixes, notes and commands."""
+    source = Source(FILE, f"line 3 {MARKUP}")
+    evidence = Evidence(inputs=[FILE], formats=[MARKUP])
+    evidence.add(
+        [
+            Fact(kernel.TIME, 0.001, source, Scope(kernel=MARKUP)),
+            Fact(kernel.TOP_PIPE, MARKUP, source, Scope(kernel=MARKUP), note=MARKUP),
+            Fact(step.STEP_TIME, 0.1, source, Scope(node=MARKUP, rank=0)),
+            Table(
+                "step picture",
+                {
+                    "lane": np.array(["where the time goes", MARKUP], dtype=object),
+                    "start_s": np.array([0.0, 0.05]),
+                    "end_s": np.array([0.1, 0.1]),
+                    "name": np.array([MARKUP, MARKUP], dtype=object),
+                    "account": np.array(["compute", ""], dtype=object),
+                    "count": np.array([1, 2]),
+                },
+                source,
+                meta={"step": MARKUP, "length_s": 0.1, "unit": "step", "merged_below_s": 1e-4},
+            ),
+            Table(
+                "memory.peak",
+                {
+                    "category": np.array([MARKUP], dtype=object),
+                    "place": np.array([MARKUP], dtype=object),
+                    "size_bytes": np.array([1e9]),
+                },
+                source,
+            ),
+            Table(
+                serving.ENGINE_SAMPLES,
+                {"time_s": np.array([0.0, 1.0]), "running": np.array([1.0, 2.0]), "waiting": np.array([1.0, np.nan])},
+                source,
+                meta={"engine": MARKUP},
+            ),
+        ]
+    )
+    ledger = Ledger({Account.COMPUTE: 0.06, Account.INPUT_WAIT: 0.04}, source, samples=4)
+    reason = Reason(MARKUP, (source,))
+    gain = Gain(0.01, 0.02, MARKUP)
+    finding = Finding(
+        headline=MARKUP, confidence=0.9, because=(reason,), cause="input-starved", account=Account.INPUT_WAIT, gain=gain,
+        against=(reason,), fixes=(Fix(MARKUP, gain, cost=MARKUP, risk=MARKUP),), not_here=(reason,), avoid=MARKUP,
+        summary=MARKUP, scope=Scope(node=MARKUP),
+    )  # fmt: skip
+    return Diagnosis(
+        subject=MARKUP, healthy=False, ranked=("input-starved",), findings=(finding,), ledger=ledger, evidence=evidence,
+        hypotheses=(Hypothesis("input-starved", 0.9, (reason,), (reason,)),),
+        next=(NextStep(Capture(MARKUP, MARKUP, MARKUP), ("input-starved",)),), contradictions=(reason,),
+        notes=(Note(MARKUP, source),), tree=(MARKUP,),
+    )  # fmt: skip
