@@ -92,7 +92,9 @@ def _calm(diagnosis: Diagnosis, run: list[Finding]) -> Verdict:
         return Verdict(f"{found[0].headline}", why, found[0].fixes[0].action if found[0].fixes else "", "bad", name)
     optional = [f for f in run if f.optional]
     looked = next((h.because[0].text for h in diagnosis.hypotheses if h.cause == "none" and h.because), "")
-    do = f"Optional: {optional[0].headline} {worth_text(optional[0].gain, diagnosis.ledger)}".strip() if optional else ""
+    do = (
+        f"Optional: {optional[0].headline} {worth_text(optional[0].gain, diagnosis.ledger)}".strip() if optional else ""
+    )
     return Verdict(HEALTHY, looked[:1].upper() + looked[1:] + ("." if looked else ""), do, "good")
 
 
