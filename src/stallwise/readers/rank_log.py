@@ -25,7 +25,7 @@ FORMAT = "rank log"
 ECHO = re.compile(
     r"NCCL (?:error|watchdog)|DistBackendError|ncclInternalError|ncclUnhandled|ncclSystemError|ncclRemoteError|ChildFailedError|"
     r"timed? ?out|Timeout|Connection (?:closed|reset|refused)|Broken pipe|SIGTERM|SIGABRT|unhandled system error|"
-    r"monitoredBarrier|Detected mismatch|op\.preamble|ncclCommInitRank failed|process group|store->get|TCPStore|EngineDeadError|EngineCore|SystemExit",
+    r"monitoredBarrier|Detected mismatch|op\.preamble|ncclCommInitRank failed|process group|store->get|TCPStore|EngineDeadError|EngineCore|SystemExit|Original exception:",
     re.IGNORECASE,
 )
 KINDS: tuple[tuple[Quantity, re.Pattern[str]], ...] = (

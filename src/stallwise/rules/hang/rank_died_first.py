@@ -21,11 +21,14 @@ Not in seconds of a step: the restart, and the wait until the timeout.
 
 from __future__ import annotations
 
+import re
+
 from stallwise.evidence.capture import DMESG, TRAIN_LOG
 from stallwise.evidence.catalog.fabric import FABRIC_RANKS
 from stallwise.evidence.catalog.hang import (
     FIRST_FAILURE,
     HANG_MISMATCH,
+    HANG_MISSING,
     HANG_RANKS,
     HANG_TIMEOUT,
     HANG_WORLD,
@@ -75,7 +78,7 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
     ]
     because += [Reason.of(f"a peer notices: {f.value}", f) for f in lost[:2]]
     echoes = evidence.all(HANG_TIMEOUT)
-    culprit = _culprit(first, killed, lost)
+    culprit = _culprit(first, killed, lost, evidence.all(HANG_MISSING))
     return Finding(
         headline=f"{culprit} died first; the other ranks only report it",
         summary=str((first or killed or lost)[0].value)[:200],
@@ -131,12 +134,15 @@ def _what(fact: Fact) -> str:
     return f"{where}{fact.value}{tail}"
 
 
-def _culprit(first: list[Fact], killed: list[Fact], lost: list[Fact]) -> str:
+def _culprit(first: list[Fact], killed: list[Fact], lost: list[Fact], missing: list[Fact]) -> str:
     for fact in [*first, *killed]:
         if fact.scope.rank is not None:
             return f"Rank {fact.scope.rank}"
         if fact.scope.gpu is not None:
             return f"The rank on GPU {fact.scope.gpu}"
+    for fact in missing:  # the others name who did not come
+        if (found := re.fullmatch(r"ranks? (\d+)", str(fact.value))) is not None:
+            return f"Rank {found[1]}"
     if lost and lost[0].note:
         return f"Peer {lost[0].note}"
     return "One rank"
