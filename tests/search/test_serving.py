@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -108,3 +111,28 @@ def test_plots_show_spikes_and_extremes() -> None:
     assert sparkline([0, 0, 9, 0], 2)[1] == "█" and sparkline([], 5) == "" and sparkline([0, 0]) == "  "
     box = scatter([(0, 0), (1, 1)], ["a", "b"], width=5, height=3)
     assert box[0].endswith("b") and box[-1].startswith("a") and scatter([], []) == []
+
+
+def test_the_page_draws_its_plots_and_fetches_nothing(tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    args = f"plan serve --model llama-3.1-8b --rate 4 --isl 1000 -o {page}".split()
+    assert CliRunner().invoke(main, args).exit_code == 0
+    text = page.read_text()
+    drawings = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(drawings) == 2
+    for drawing in drawings:
+        ElementTree.fromstring(drawing)
+    assert "<script" not in text and "src=" not in text
+
+
+def test_a_load_is_simulated_and_diagnosed_from_the_command_line() -> None:
+    base = "plan load --model llama-3.1-70b --tp 8 --weights fp8 --isl 1250 --osl 300 --requests 1500".split()
+    crowded = json.loads(
+        CliRunner().invoke(main, [*base, "--rate", "16", "--policy", "prefill-first", "--json"]).output
+    )
+    quiet = json.loads(CliRunner().invoke(main, [*base, "--rate", "2", "--json"]).output)
+    assert crowded["ranked"][0] == "prefill-decode-contention" and quiet["ranked"][0] == "none"
+    assert crowded["ttft_p50_s"] > 10 * quiet["ttft_p50_s"] and quiet["good_share"] > 0.95
+    text = CliRunner().invoke(main, [*base, "--users", "8"])
+    assert text.exit_code == 0 and "KV over time" in text.output
+    assert CliRunner().invoke(main, [*base, "--policy", "nonsense"]).exception is not None

@@ -65,9 +65,7 @@ def _table(options: tuple[Option, ...], q: Question) -> list[str]:
             f"{_s(o.now.ttft_s):>9}{_s(o.now.tpot_s):>9}{o.now.batch:>7.0f}{o.headroom_share:>10.0%}  {o.limited_by}"
         )
     (t_low, t_high), (f_low, f_high) = options[0].interval
-    rows.append(
-        f"   80% of unseen models measured within {_s(f_low)} to {_s(f_high)} and {_s(t_low)} to {_s(t_high)} of such a first line"
-    )
+    rows.append(f"   80% interval of the first: TTFT {_s(f_low)} to {_s(f_high)}, token {_s(t_low)} to {_s(t_high)}")
     return rows
 
 

@@ -33,6 +33,9 @@ import click
 @click.option("--headroom", default="10%", show_default=True, help="Capacity to keep beyond the rate.")
 @click.option("--max-gpus", default=1024, show_default=True, help="No more than this.")
 @click.option("--no-simulation", is_flag=True, help="Skip the simulated check of the best option.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), help="Also write a page (.html) or the answer (.json)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(
     model_name: str,
@@ -49,6 +52,7 @@ def command(
     headroom: str,
     max_gpus: int,
     no_simulation: bool,
+    output: str | None,
     as_json: bool,
 ) -> None:
     """The cheapest layouts that hold the target, memory by the byte, the knee, and what would change the answer."""
@@ -84,6 +88,14 @@ def command(
     changes = (
         [(what, next(iter(size_service(other).options), None)) for what, other in what_if(question)] if best else []
     )
+    if output:
+        from pathlib import Path
+
+        from stallwise.render.serving_html import to_html
+
+        answer = (sizing, curve, checked, sharing, changes)
+        text = json.dumps(to_dict(*answer), indent=2) if output.endswith(".json") else to_html(*answer)
+        Path(output).write_text(text, encoding="utf-8")
     if as_json:
         click.echo(json.dumps(to_dict(sizing, curve, checked, sharing, changes), indent=2))
     else:

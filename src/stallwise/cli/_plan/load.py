@@ -1,0 +1,120 @@
+"""Simulate a service under a load and let the doctor read the result."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command(
+    epilog="Examples: stallwise plan load --model llama-3.1-70b --gpu h100-sxm --tp 8 --weights fp8 --rate 16 --isl 1250 --osl 300 "
+    "--policy prefill-first; stallwise plan load --model llama-3.1-8b --users 64"
+)
+@click.option("--model", "model_name", required=True, help="Catalogue name, config.json, or its folder.")
+@click.option("--gpu", "gpu_name", default="h100-sxm", show_default=True, help="Kind of GPU.")
+@click.option("--tp", default=1, show_default=True)
+@click.option("--pp", default=1, show_default=True)
+@click.option("--dp", default=1, show_default=True, help="Attention replicas that share the experts.")
+@click.option("--ep", default=1, show_default=True)
+@click.option("--weights", default="bf16", show_default=True)
+@click.option("--kv", default="", help="Format of the KV cache; default: as the weights.")
+@click.option("--engine", default="vllm", show_default=True)
+@click.option("--rate", default="1/s", show_default=True, help="Requests a second.")
+@click.option("--burst", default=1.0, show_default=True, help="Variation of the gaps: 1 Poisson, 3 bursts.")
+@click.option("--users", type=int, help="Instead of a rate: users who wait for each answer.")
+@click.option("--isl", default=1000.0, show_default=True, help="Tokens of a prompt, mean.")
+@click.option("--osl", default=300.0, show_default=True, help="Tokens of an answer, mean.")
+@click.option("--spread", default=0.6, show_default=True, help="Of the lengths' logarithm; 0: all alike.")
+@click.option("--shared", default=0, show_default=True, help="Tokens of a prompt that many share.")
+@click.option("--policy", default="chunked", show_default=True, help="chunked, prefill-first or radix.")
+@click.option("--max-seqs", default=256, show_default=True)
+@click.option("--budget", default=8192, show_default=True, help="Tokens an iteration may hold.")
+@click.option("--draft", default=0, show_default=True, help="Speculative tokens.")
+@click.option("--acceptance", default=0.7, show_default=True, help="Chance that a draft token is right.")
+@click.option("--ttft", default="1s", show_default=True, help="A good request's first token.")
+@click.option("--tpot", default="50ms", show_default=True, help="And its later ones.")
+@click.option("--requests", default=2000, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def command(model_name: str, gpu_name: str, as_json: bool, **given: object) -> None:
+    """TTFT, token times and goodput of one replica, cache and queue over time, and what stalls it."""
+    from stallwise.doctor.examine import examine
+    from stallwise.render.plot import sparkline
+    from stallwise.units import Unit, show
+
+    served = _simulate(model_name, gpu_name, given)
+    m = served.meter
+    diagnosis = examine(served.evidence())
+    figures = {
+        "requests": m.completed, "refused": m.refused, "seconds": m.end_s, "output_token_per_s": served.output_token_per_s,
+        **{f"{name}_{word}_s": kind.quantile(q)
+           for name, kind in (("ttft", m.ttft), ("tpot", m.tpot), ("token", m.token), ("request", m.whole))
+           for word, q in (("p50", 0.5), ("p99", 0.99))},
+        "good_share": m.good / max(1, m.completed), "goodput_per_s": served.goodput_per_s, "preemptions": m.preemptions,
+        "ranked": list(diagnosis.ranked),
+    }  # fmt: skip
+    if as_json:
+        samples = [{"time_s": s[0], "running": s[1], "waiting": s[2], "kv_share": s[3]} for s in m.samples]
+        click.echo(json.dumps({**figures, "samples": samples}, indent=2))
+        return
+    rows = [
+        f"{m.completed} requests in {show(m.end_s, Unit.SECOND)}, "
+        f"{served.output_token_per_s:,.0f} output tokens a second, {m.preemptions} preemptions"
+    ]
+    for name, kind in (
+        ("first token", m.ttft),
+        ("token, mean of a request", m.tpot),
+        ("token, each", m.token),
+        ("request", m.whole),
+    ):
+        cells = [
+            f"{word} {show(kind.quantile(q), Unit.SECOND)}" for word, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
+        ]
+        rows.append(f"{name:26} {'   '.join(cells)}")
+    rows.append(f"{'good requests':26} {figures['good_share']:.0%}, {served.goodput_per_s:.2f} a second")
+    rows.append(
+        f"{'running over time':26} |{sparkline([s[1] for s in m.samples])}| up to {max((s[1] for s in m.samples), default=0):.0f}"
+    )
+    rows.append(
+        f"{'queue over time':26} |{sparkline([s[2] for s in m.samples])}| up to {max((s[2] for s in m.samples), default=0):.0f}"
+    )
+    rows.append(
+        f"{'KV over time':26} |{sparkline([s[3] for s in m.samples], most=1.0)}| up to {max((s[3] for s in m.samples), default=0):.0%}"
+    )
+    first = diagnosis.first
+    rows.append(
+        f"{'the doctor says':26} {'nothing stalls' if diagnosis.healthy or first is None else f'{first.cause}: {first.headline}'}"
+    )
+    click.echo("\n".join(rows))
+
+
+def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type: ignore[no-untyped-def]
+    from stallwise.sim.requests import ClosedLoop, Traffic, bursty, fixed, lognormal
+    from stallwise.sim.service import Settings, simulate
+    from stallwise.sim.serving import Speculation
+    from stallwise.specs.deployment import Deployment
+    from stallwise.specs.dtype import dtype
+    from stallwise.specs.hardware import gpu
+    from stallwise.specs.model import find_model
+    from stallwise.units import Unit, parse
+
+    g = dict(given)
+    axes = {k: int(str(g[k])) for k in ("tp", "pp", "dp", "ep")}
+    kv = dtype(str(g["kv"])) if g["kv"] else ""
+    deployment = Deployment(
+        find_model(model_name), gpu(gpu_name), weights=dtype(str(g["weights"])), kv=kv, engine=str(g["engine"]), **axes
+    )
+    spread, isl, osl, shared = (float(str(g[k])) for k in ("spread", "isl", "osl", "shared"))
+    prompt, output = (lognormal(x, spread) if spread else fixed(round(x)) for x in (isl, osl))
+    traffic = Traffic(prompt, output, prefixes=4 if shared else 0, shared=int(shared))
+    requests, seed = int(str(g["requests"])), int(str(g["seed"]))
+    arrivals = (
+        ClosedLoop(int(str(g["users"])), traffic, requests, seed)
+        if g["users"]
+        else bursty(parse(str(g["rate"]), Unit.PER_S), traffic, requests, seed, float(str(g["burst"])))
+    )
+    goal = (parse(str(g["ttft"]), Unit.SECOND), parse(str(g["tpot"]), Unit.SECOND))
+    draft = Speculation(int(str(g["draft"])), float(str(g["acceptance"])))
+    settings = Settings(str(g["policy"]), int(str(g["max_seqs"])), int(str(g["budget"])), speculation=draft, goal=goal)
+    return simulate(deployment, arrivals, settings)
