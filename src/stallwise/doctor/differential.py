@@ -20,7 +20,7 @@ from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
 
 SOMETHING_ELSE = "something-else"
-LEAST_ELSE = 0.05  # no list of causes is complete, however well its rates add up
+LEAST_ELSE = 0.08  # no list of causes is complete, however well its rates add up
 UNPROMPTED = 0.03  # prior of a cause that nobody complained of but a telling clue points at
 TELLING = 10.0  # a clue this strong opens a hypothesis by itself
 LOOKED_AND_SAW_NOT = 0.2  # a rule with all it needs that stays silent makes its cause five times less likely
@@ -42,8 +42,11 @@ def differential(
     """Hypotheses, most likely first, with "something else" among them; probabilities sum to one."""
     heard = complaints(evidence)
     weights = [w for rule in rules if (w := _weigh(rule, heard, evidence, rule.cause in silent)) is not None]
+    # Rates are written cause by cause, in many files; together they may promise more than there is.
     prior_mass = sum(_prior(w.rule, heard) for w in weights)
     rest = max(LEAST_ELSE, 1.0 - prior_mass)
+    for weight in weights:
+        weight.odds *= min(1.0, (1.0 - LEAST_ELSE) / prior_mass)
     by_cause = {w.rule.cause: w for w in weights}
     rules_by_cause = {rule.cause: rule for rule in rules}
     for finding in findings:

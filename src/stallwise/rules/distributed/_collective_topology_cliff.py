@@ -62,10 +62,12 @@ def advise(evidence: Evidence) -> Finding:
         summary="Ring time hardly depends on the number of ranks; a jump at one scale is a link, a fallback or a switch layer.",
         fixes=(
             Fix("Go hierarchical: reduce inside the node over NVLink, then across nodes; or tree algorithms (NCCL_ALGO=Tree, or leave NCCL to choose)", gain,
+                worth="back to the trend of the smaller scales",
                 cost="a setting, and a test at scale", risk="tree moves load to few ranks in small messages"),
             Fix("Double binary trees and rail-aligned placement, so that few flows cross the border", gain,
+                worth="fewer flows over the slow border",
                 cost="scheduler placement", risk="fragments the cluster"),
-            Fix("Overlap the exchange with backward; check the bucket size", half, cost="memory for buckets in flight", risk="slows the kernels it overlaps a little"),
+            Fix("Overlap the exchange with backward; check the bucket size", half, worth="as much as backward can hide", cost="memory for buckets in flight", risk="slows the kernels it overlaps a little"),
             Fix("Exchange less often: gradient accumulation", worth="divides the remaining time by the number of accumulated steps",
                 cost="larger global batch", risk="convergence"),
         ),

@@ -74,7 +74,7 @@ def advise(evidence: Evidence) -> Finding:
         summary=f"{gap}. The tensor pipe is the tenfold factor; the stalls say what keeps it waiting." if gap else "",
         fixes=(
             Fix("Move the inner product to the native tensor path: wgmma on Hopper (CUTLASS, CuTe), mma.sync before it", whole,
-                worth=gap, cost="a rewrite of the main loop", risk="layouts and tile shapes become fixed"),
+                worth=gap or "several times, where the pipe is a tenth busy", cost="a rewrite of the main loop", risk="layouts and tile shapes become fixed"),
             Fix("Stage tiles by asynchronous copy (TMA, cp.async) in a pipeline of 3 to 4 stages", staging,
                 worth="hides the load stalls", cost="shared memory for every stage", risk="deadlocks in barrier code"),
             Fix("Cut register pressure: smaller tile a thread or fewer live accumulators", worth=registers_text,

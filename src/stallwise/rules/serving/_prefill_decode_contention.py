@@ -21,7 +21,13 @@ def _slower_than_memory(evidence: Evidence) -> bool | None:
     return 1.0 / rate > 1.5 * bound if rate > 0 and bound > 0 else None
 
 
+def _decode_suffers(evidence: Evidence) -> bool | None:
+    now, then = _now(evidence, stated.USER_RATE), evidence.get(stated.USER_RATE, run="before")
+    return now.number < 0.7 * then.number if now and then else None
+
+
 CLUES = (
+    Clue((stated.USER_RATE,), _decode_suffers, 1.5, 0.15, "running requests slow down as well", "running requests keep their pace: nobody is in their way"),
     grew(stated.TTFT, 4.0, 2.5, 0.4, "the first token waits many times longer under load", "the first token hardly waits longer"),
     yes(stated.CHUNKED_PREFILL, 0.25, 4.0, "prefill is already cut into chunks", "whole prompts run between decodes"),
     over(stated.ITERATION_WITH_PREFILL, stated.ITERATION_DECODE_ONLY, 3.0, 12.0, 0.1,
