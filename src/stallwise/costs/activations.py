@@ -164,6 +164,8 @@ def kept_tensors(model: Model, attention: str, mlp: str, seq: int, recipe: Recip
     dropped = set(recipe.recompute_modules)
     if recompute in ("selective", "experts"):
         dropped |= selective_modules(recipe)
-    if recompute == "experts":
+    if "mlp" in dropped:
+        dropped.add("mlp_act")
+    if recompute == "experts" or "moe" in dropped:
         dropped |= {"moe", "moe_act"}
     return [t for t in tensors if t.freed_by not in dropped or not t.freed_by]

@@ -115,6 +115,15 @@ class Grid:
         )
 
 
+def distinct(grid: Grid) -> tuple[Grid, Ints]:
+    """The distinct slices of a layer among many layouts, and for each layout which slice it has."""
+    code = grid.tp
+    for axis, room in ((grid.cp, 1 << 12), (grid.ep, 1 << 13), (grid.etp, 1 << 8), (grid.mb, 1 << 12), (grid.sp, 2)):
+        code = code * room + axis
+    _, first, back = np.unique(code, return_index=True, return_inverse=True)
+    return grid.take(first), back
+
+
 def grid_of(layouts: Sequence[Layout], workload: Workload) -> Grid:
     """The arrays of some layouts."""
 

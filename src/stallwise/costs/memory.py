@@ -9,7 +9,7 @@ import numpy as np
 
 from stallwise.costs.activations import SINGLE, Saved, kept_tensors, layer_tensors, residual_bytes
 from stallwise.costs.gemm import Array
-from stallwise.costs.grid import RECOMPUTE_CODE, Grid, Recipe
+from stallwise.costs.grid import RECOMPUTE_CODE, Grid, Recipe, distinct
 from stallwise.costs.shards import layer_params_on_gpu, mean_layer
 from stallwise.specs.layout import OPTIMIZERS
 from stallwise.specs.model import Model
@@ -138,21 +138,90 @@ def state_bytes(model: Model, grid: Grid, recipe: Recipe) -> Array:
     layers, _ = stage_layers(model, grid, recipe)
     plain, experts = mean_layer(model, grid)
     table = model.vocab * model.hidden / grid.tp * np.where((grid.pp == 1) & (not model.tied), 2, 1)
-    weights, grads, states, _ = _states(model, grid, recipe, plain * layers + table, experts * layers)
+    weights, grads, states = _states(model, grid, recipe, plain * layers + table, experts * layers)
     return np.asarray(weights + grads + states)
 
 
-def stage_memories(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> list[tuple[str, Memory]]:
+@dataclass
+class Layerwise:
+    """What one mean layer takes on a GPU, per layout; pipeline and data-parallel choices do not change it."""
+
+    plain: Array  # parameters but routed experts
+    experts: Array
+    biggest: Array  # parameters of the largest layer
+    kept: Array  # saved for the backward pass by one microbatch
+    widest: Array
+    passing: Array
+
+
+def layerwise(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Layerwise:
+    """Worked out once for each distinct slice of a layer."""
+    keys, back = distinct(grid)
+    plain, experts = mean_layer(model, keys)
+    biggest = np.zeros(len(keys))
+    for attention, mlp, _ in model.kinds:
+        one, routed = layer_params_on_gpu(model, attention, mlp, keys)
+        biggest = np.maximum(biggest, one + routed)
+    kept = np.zeros((len(RECOMPUTE_CODE), len(keys)))
+    for name, code in RECOMPUTE_CODE.items():
+        if np.any(grid.recompute == code):
+            kept[code] = activation_bytes(model, keys, workload, recipe, name)
+    return Layerwise(
+        plain=plain[back],
+        experts=experts[back],
+        biggest=biggest[back],
+        kept=kept[grid.recompute, back],
+        widest=widest_layer_bytes(model, keys, workload, recipe)[back],
+        passing=passing_bytes(model, keys, workload, recipe)[back],
+    )
+
+
+@dataclass
+class Moment:
+    """What is present beside weights, states and gathered layers at one moment of a step."""
+
+    activations: Array
+    logits: Array
+    casts: Array
+    gradients: Array
+
+
+@dataclass
+class Stage:
+    """One kind of stage before its peak is found."""
+
+    which: int
+    weights: Array
+    optimizer: Array
+    gathered: Array
+    moments: list[Moment]
+
+    def totals(self) -> list[Array]:
+        """Allocated bytes at each moment."""
+        still = self.weights + self.optimizer + self.gathered + WORKSPACE_BYTES
+        return [still + m.activations + m.logits + m.casts + m.gradients for m in self.moments]
+
+
+FIRST, LAST, SECOND = 0, 1, 2
+
+
+def stages_of(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> list[tuple[str, Stage]]:
     """Each kind of stage; the second and the last mean something only where there are that many."""
+    layer = layerwise(model, grid, workload, recipe)
     first_layers, last_layers = stage_layers(model, grid, recipe)
-    first = _stage(model, grid, workload, recipe, first_layers, FIRST)
+    first = _stage(model, grid, workload, recipe, layer, first_layers, FIRST)
     if not np.any(grid.pp > 1):
         return [("only", first)]
-    found = [("first", first), ("last", _stage(model, grid, workload, recipe, last_layers, LAST))]
+    found = [("first", first), ("last", _stage(model, grid, workload, recipe, layer, last_layers, LAST))]
     if np.any(grid.pp > 2):
         rest = np.ceil((model.layers - first_layers - last_layers) / np.maximum(grid.pp - 2, 1))
-        found.append(("middle", _stage(model, grid, workload, recipe, rest, SECOND)))
+        found.append(("middle", _stage(model, grid, workload, recipe, layer, rest, SECOND)))
     return found
+
+
+def stage_memories(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> list[tuple[str, Memory]]:
+    """The peak of each kind of stage."""
+    return [(name, _peak(grid, recipe, stage)) for name, stage in stages_of(model, grid, workload, recipe)]
 
 
 def memory(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Memory:
@@ -167,126 +236,129 @@ def memory(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Memo
     return best
 
 
-FIRST, LAST, SECOND = 0, 1, 2
+def device_bytes(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Array:
+    """`memory(...).device` without its parts: what a search needs."""
+    most = np.zeros(len(grid))
+    for name, stage in stages_of(model, grid, workload, recipe):
+        peak, moving = np.zeros(len(grid)), np.zeros(len(grid))
+        for moment, total in zip(stage.moments, stage.totals(), strict=True):
+            more = total > peak
+            peak = np.where(more, total, peak)
+            moving = np.where(more, moment.activations + moment.logits, moving)
+        enough = {"last": 1, "middle": 2}.get(name, 0)
+        used = peak + _slack(grid, recipe, moving)
+        most = np.where(grid.pp > enough, np.maximum(most, used), most)
+    return most + _outside(grid)
 
 
-def _stage(model: Model, grid: Grid, workload: Workload, recipe: Recipe, layers: Array, which: int) -> Memory:
-    """One stage: 0 first (or only), 1 last, 2 second."""
-    size = len(grid)
-    plain, experts = mean_layer(model, grid)
+def _stage(
+    model: Model, grid: Grid, workload: Workload, recipe: Recipe, layer: Layerwise, layers: Array, which: int
+) -> Stage:
     table = model.vocab * model.hidden / grid.tp
     only = grid.pp == 1
-    tables = np.where(only, table * (1 if model.tied else 2), table * (which != 2))
-    tables = tables + np.where(only | (which == 0), model.learned_positions * model.hidden, 0)
-    plain_params = plain * layers + tables
-    expert_params = experts * layers
-    params = plain_params + expert_params
-    weights, grads, states, gathered = _states(model, grid, recipe, plain_params, expert_params)
-    casts = 2.0 * (params - np.where(only, table, 0)) * (recipe.weight_bytes == SINGLE) * (grid.zero < 3)
+    tables = np.where(only, table * (1 if model.tied else 2), table * (which != SECOND))
+    tables = tables + np.where(only | (which == FIRST), model.learned_positions * model.hidden, 0)
+    plain, experts = layer.plain * layers + tables, layer.experts * layers
+    weights, grads, states = _states(model, grid, recipe, plain, experts)
+    # In use and prefetched, 16 bit, and one unit's gradient before it is scattered.
+    unit = np.maximum(layer.biggest, table)
+    gathered = np.where(grid.zero >= 3, (GATHERED_LAYERS * 2.0 + recipe.grad_bytes) * unit, 0.0)
+    casts = 2.0 * (plain + experts - np.where(only, table, 0)) * (recipe.weight_bytes == SINGLE) * (grid.zero < 3)
+    held, logits = _held(model, grid, workload, recipe, layer, layers, which)
+    moments = _moments(grid, recipe, grads, casts, held, logits, layer, table)
+    return Stage(which, weights, states, gathered, moments)
 
-    stage = np.zeros(size) if which == 0 else np.ones(size) if which == 2 else grid.pp - 1.0
+
+def _held(
+    model: Model, grid: Grid, workload: Workload, recipe: Recipe, layer: Layerwise, layers: Array, which: int
+) -> tuple[Array, Array]:
+    """Activations of all microbatches in flight, and the number of logits."""
+    only = grid.pp == 1
+    stage = {FIRST: np.zeros(len(grid)), SECOND: np.ones(len(grid)), LAST: grid.pp - 1.0}[which]
     flight = in_flight(grid, recipe.schedule, np.where(only, 0, stage))
-    kept = np.zeros(size)
-    for name, code in RECOMPUTE_CODE.items():
-        here = grid.recompute == code
-        if np.any(here):
-            kept = np.where(here, activation_bytes(model, grid, workload, recipe, name), kept)
     tokens = grid.mb * workload.seq / grid.cp
-    held = kept * layers * flight
-    sp = np.where(grid.sp, grid.tp, 1)
+    held = layer.kept * layers * flight
     if recipe.offload == "activations":
-        held = kept * 2.0  # two layers in flight between GPU and host
-    final = np.where(only | (which == 1), (residual_bytes(recipe) + 2.0) * model.hidden * tokens / sp, 0.0)
-    entry = np.where((which == 0) & recipe.dropout, 1.0 * model.hidden * tokens / sp * flight, 0.0)
-    held = held + final + entry
-    has_loss = only | (which == 1)
-    logits = np.where(has_loss, model.vocab / grid.tp * tokens, 0.0)
-    widest = widest_layer_bytes(model, grid, workload, recipe)
-    passing = passing_bytes(model, grid, workload, recipe)
-    return _peak(grid, recipe, weights, grads, states, gathered, casts, held, logits, widest, passing, table, which)
+        held = layer.kept * 2.0  # two layers in flight between GPU and host
+    stream = model.hidden * tokens / np.where(grid.sp, grid.tp, 1)
+    ends = only | (which == LAST)
+    held = held + np.where(ends, (residual_bytes(recipe) + 2.0) * stream, 0.0)
+    if recipe.dropout and which == FIRST:
+        held = held + stream * flight  # the mask after the input table
+    return held, np.where(ends, model.vocab / grid.tp * tokens, 0.0)
 
 
-def _states(
-    model: Model, grid: Grid, recipe: Recipe, plain: Array, experts: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Weights, gradients and optimizer states, and the layers gathered for use."""
+def _states(model: Model, grid: Grid, recipe: Recipe, plain: Array, experts: Array) -> tuple[Array, Array, Array]:
+    """Weights, gradients and optimizer states."""
     data = (grid.dp * grid.cp).astype(float)
     shards = np.minimum(grid.shards, data)
-    expert_data = np.maximum(data * grid.tp / (grid.ep * grid.etp), 1.0)
-    expert_shards = np.minimum(expert_data, shards)
-    params = plain + experts
-
-    def spread(stage: int) -> Array:
-        return np.where(grid.zero >= stage, plain / shards + experts / expert_shards, params)
-
-    eight_bit = recipe.precision in ("fp8", "mxfp8", "nvfp4") and recipe.style == "megatron"
-    weights = recipe.weight_bytes * spread(3)
-    if recipe.precision in ("fp8",) and eight_bit:
-        weights = weights + 2.0 * params * 0.9 * 0  # quantised copies are made per layer and dropped
+    expert_shards = np.minimum(np.maximum(data * grid.tp / (grid.ep * grid.etp), 1.0), shards)
+    params, spread = plain + experts, plain / shards + experts / expert_shards
     trained = 1.0
     if recipe.lora_rank:
         trained = recipe.lora_rank * 12 * model.hidden * model.layers / max(model.parameters().total, 1)
-    grads = recipe.grad_bytes * spread(2) * trained
     per_param = OPTIMIZERS.get(recipe.optimizer, 8.0)
     if recipe.weight_bytes == 2.0 and not recipe.master and recipe.optimizer == "adamw":
         per_param = 4.0  # states follow the weights' type
     per_param += 4.0 if recipe.master else 0.0
-    states = per_param * spread(1) * trained
     if recipe.offload in ("optimizer", "params"):
-        states = states * 0.0
-    biggest = np.zeros(len(grid))
-    for attention, mlp, _ in model.kinds:
-        one, routed = layer_params_on_gpu(model, attention, mlp, grid)
-        biggest = np.maximum(biggest, one + routed / 1.0)
-    table = model.vocab * model.hidden / grid.tp
-    unit = np.maximum(biggest, table)
-    # In use and prefetched, 16 bit, and one unit's gradient before it is scattered.
-    gathered = np.where(grid.zero >= 3, (GATHERED_LAYERS * 2.0 + recipe.grad_bytes) * unit, 0.0)
-    return weights, grads, states, gathered
+        per_param = 0.0
+    weights = recipe.weight_bytes * np.where(grid.zero >= 3, spread, params)
+    grads = recipe.grad_bytes * np.where(grid.zero >= 2, spread, params) * trained
+    return weights, grads, per_param * np.where(grid.zero >= 1, spread, params) * trained
 
 
-def _peak(
-    grid: Grid, recipe: Recipe, weights: Array, grads: Array, states: Array, gathered: Array, casts: Array,
-    held: Array, logits: Array, widest: Array, passing: Array, table: Array, which: int,
-) -> Memory:  # fmt: skip
-    """The worst of four moments."""
+def _moments(
+    grid: Grid, recipe: Recipe, grads: Array, casts: Array, held: Array, logits: Array, layer: Layerwise, table: Array
+) -> list[Moment]:
+    """The four moments at which a step may peak, in the order of MOMENTS."""
     zero = np.zeros(len(grid))
-    full = grid.recompute == 2
+    full = grid.recompute == RECOMPUTE_CODE["full"]
     # Megatron keeps one gradient buffer for good; plain PyTorch frees gradients between steps (set_to_none).
     resident = recipe.style == "megatron"
-    grads_early = grads if resident else np.where(grid.micro_batches > 1, grads, zero)
+    early = grads if resident else np.where(grid.micro_batches > 1, grads, zero)
     loss_b, loss_f = LOSS_BACKWARD, LOSS_FORWARD
     if recipe.fused:
         loss_b = loss_f = LOSS_FUSED if resident else LOSS_COMPILED
-    head_cast = 2.0 * table * (recipe.weight_bytes == SINGLE) * (grid.zero < 3) + zero
-    grads_back = grads_early + (zero if resident else recipe.grad_bytes * table * (grid.pp == 1))
-    moments = [
-        # (activations, logits, casts, gradients)
-        (held, loss_b * logits, np.where(full, head_cast, casts), grads_early),
-        (held, loss_f * logits, casts, grads_early),
-        (zero, zero, zero, grads),
-        (held + np.where(full, widest, zero) + passing, 2.0 * logits, np.where(full, zero, casts), grads_back),
+    head_cast = 2.0 * table * (recipe.weight_bytes == SINGLE) * (grid.zero < 3)
+    back = early + (zero if resident else recipe.grad_bytes * table * (grid.pp == 1))
+    running = held + np.where(full, layer.widest, zero) + layer.passing
+    return [
+        Moment(held, loss_b * logits, np.where(full, head_cast, casts), early),
+        Moment(held, loss_f * logits, casts, early),
+        Moment(zero, zero, zero, grads),
+        Moment(running, 2.0 * logits, np.where(full, zero, casts), back),
     ]
-    best: tuple[Any, ...] | None = None
-    for code, (acts, loss, cast, grad) in enumerate(moments):
-        total = weights + grad + states + acts + loss + cast + gathered
-        if best is None:
-            best = (total, acts, loss, cast, grad, np.full(len(grid), code))
-            continue
-        more = total > best[0]
-        best = tuple(
-            np.where(more, new, old)
-            for new, old in zip((total, acts, loss, cast, grad, code + zero), best, strict=True)
-        )
-    assert best is not None
+
+
+def _outside(grid: Grid) -> Array:
     groups = (grid.tp > 1).astype(float) + (grid.dp * grid.cp > 1) + (grid.pp > 1) + (grid.ep > 1) + (grid.cp > 1)
-    allocated = best[0] + WORKSPACE_BYTES
-    slack = SLACK_SHARE * (best[1] + best[2])
-    if not resident:
-        slack = slack + SLACK_BYTES + np.where(full, SLACK_RECOMPUTE_SHARE, 0.0) * (best[1] + best[2])
+    return CONTEXT_BYTES + COMMUNICATOR_BYTES * groups
+
+
+def _slack(grid: Grid, recipe: Recipe, moving: Array) -> Array:
+    """What the allocator reserves beyond what is allocated."""
+    slack = SLACK_SHARE * moving
+    if recipe.style == "megatron":
+        return slack
+    full = grid.recompute == RECOMPUTE_CODE["full"]
+    return np.asarray(slack + SLACK_BYTES + np.where(full, SLACK_RECOMPUTE_SHARE, 0.0) * moving)
+
+
+def _peak(grid: Grid, recipe: Recipe, stage: Stage) -> Memory:
+    """The worst moment of a stage, with its parts."""
+    totals = np.stack(stage.totals())
+    worst = np.argmax(totals, axis=0)
+    index = np.arange(len(grid))
+
+    def at(name: str) -> Array:
+        return np.asarray(np.stack([getattr(m, name) for m in stage.moments])[worst, index])
+
+    acts, logits = at("activations"), at("logits")
+    size = len(grid)
     return Memory(
-        allocated=allocated, weights=weights + zero, gradients=best[4] + zero, optimizer=states + zero,
-        activations=best[1] + zero, logits=best[2] + zero, casts=best[3] + zero, gathered=gathered + zero,
-        workspace=np.full(len(grid), WORKSPACE_BYTES), outside=CONTEXT_BYTES + COMMUNICATOR_BYTES * groups,
-        slack=slack, moment=best[5].astype(float), stage=np.full(len(grid), float(which)),
+        allocated=totals[worst, index], weights=stage.weights, gradients=at("gradients"), optimizer=stage.optimizer,
+        activations=acts, logits=logits, casts=at("casts"), gathered=stage.gathered,
+        workspace=np.full(size, WORKSPACE_BYTES), outside=_outside(grid), slack=_slack(grid, recipe, acts + logits),
+        moment=worst.astype(float), stage=np.full(size, float(stage.which)),
     )  # fmt: skip

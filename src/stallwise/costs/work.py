@@ -16,7 +16,7 @@ from stallwise.costs.activations import every_other_product
 from stallwise.costs.collectives import Op
 from stallwise.costs.constants import INDEX, attention_name, products_name
 from stallwise.costs.gemm import Array, ideal_s
-from stallwise.costs.grid import Grid, Recipe
+from stallwise.costs.grid import Grid, Recipe, distinct
 from stallwise.costs.layer import HALF, LayerWork, Slice, layer_work
 from stallwise.costs.shards import Shards, shards_of
 from stallwise.specs.cluster import Cluster
@@ -97,15 +97,6 @@ def concatenate(parts: list[Work]) -> Work:
     return Work(**{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Work)})
 
 
-def _keys(grid: Grid) -> tuple[Grid, Any]:
-    """The distinct slices among the layouts: pipeline, data and recompute choices do not change a layer."""
-    code = grid.tp
-    for axis, room in ((grid.cp, 1 << 12), (grid.ep, 1 << 13), (grid.etp, 1 << 8), (grid.mb, 1 << 12), (grid.sp, 2)):
-        code = code * room + axis
-    _, first, back = np.unique(code, return_index=True, return_inverse=True)
-    return grid.take(first), back
-
-
 def average_layer(model: Model, part: Slice, cluster: Cluster, recipe: Recipe) -> LayerWork:
     """The mean layer of a model, a prediction block's share included."""
     total: LayerWork | None = None
@@ -124,7 +115,7 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
     """Everything a step of these layouts does."""
     if model.experts and recipe.precision == "nvfp4":
         recipe = replace(recipe, precision="mxfp8")  # 4-bit recipes keep routed experts' small products in 8 bit
-    keys, back = _keys(grid)
+    keys, back = distinct(grid)
     part = Slice(
         tokens=keys.mb * workload.seq / keys.cp,
         seq=float(workload.seq),

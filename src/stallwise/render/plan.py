@@ -27,6 +27,7 @@ def to_dict(plan: Plan, explained: list[str] | None = None) -> dict[str, Any]:
         "best": [_candidate(c) for c in plan.best],
         "why_the_others_lost": plan.lost,
         "frontier": [_candidate(c) for c in plan.frontier],
+        "sizes": [{"gpus": gpus, **_candidate(c)} for gpus, c in plan.sizes],
         "pipeline": asdict(plan.pipeline) if plan.pipeline else None,
         "sensitivity": [_change(c, plan.best[0]) for c in plan.sensitivity],
     }
@@ -75,9 +76,24 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
     ]
     lines += ["", "one knob moved"]
     lines += [_sensitivity(c, best) for c in plan.sensitivity]
+    lines += _sizes_lines(plan)
     if explained:
         lines += ["", "on the board", *(f"  {line}" for line in explained)]
     return "\n".join(line for line in lines if line is not None)
+
+
+def _sizes_lines(plan: Plan) -> list[str]:
+    if not plan.sizes:
+        return []
+    lines = ["", "time against cost   (GPU hours for a trillion tokens)"]
+    for gpus, c in plan.sizes:
+        hours = gpus / c.tokens_per_s * 1e12 / 3600
+        price = plan.cluster.price_per_gpu_hour
+        cost = f"  {show(hours * price, Unit.DOLLAR)}" if price else ""
+        lines.append(
+            f"  {gpus:>7,} GPUs {show(c.seconds, Unit.SECOND):>8} a step {hours:14,.0f} h{cost}  {c.layout.label}"
+        )
+    return lines
 
 
 def _pipeline(plan: Plan) -> list[str]:

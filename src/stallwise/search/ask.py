@@ -12,7 +12,7 @@ from stallwise.costs.constants import INDEX, NAMES, Array
 from stallwise.costs.fitted import constants
 from stallwise.costs.grid import Recipe
 from stallwise.errors import BadRequest, UnreadableInput
-from stallwise.search.search import Plan, search
+from stallwise.search.search import Plan, search, smaller_clusters
 from stallwise.search.space import Fixed, divisors
 from stallwise.specs.cluster import find_cluster
 from stallwise.specs.layout import OFFLOADS, OPTIMIZERS, SCHEDULES
@@ -58,6 +58,7 @@ def ask_plan(
     imbalance: float = 1.0,
     constants: str | None = None,
     top: int = 5,
+    smaller: bool = False,
     explain: bool = False,
 ) -> Plan:
     """The plan for a model on a cluster."""
@@ -85,7 +86,8 @@ def ask_plan(
         master=precision != "fp32",
     )
     values = read_constants(constants) if constants else None
-    return search(model, cluster, workload, recipe, fixed=fixed, keep=max(top, 1), values=values)
+    plan = search(model, cluster, workload, recipe, fixed=fixed, keep=max(top, 1), values=values)
+    return smaller_clusters(plan, fixed=fixed, values=values) if smaller else plan
 
 
 def check_axes(model: Model, fixed: Fixed, gpus: int) -> None:

@@ -12,7 +12,7 @@ from stallwise.costs.constants import Array
 from stallwise.costs.fitted import CALIBRATED_SPREAD, SPREAD, constants
 from stallwise.costs.flops import step_flops
 from stallwise.costs.grid import RECOMPUTE_CODE, Grid, Recipe
-from stallwise.costs.memory import MOMENTS, Memory, memory
+from stallwise.costs.memory import MOMENTS, Memory, device_bytes, memory
 from stallwise.costs.step import Step, time_step
 from stallwise.costs.work import step_work
 from stallwise.errors import BadRequest
@@ -75,6 +75,7 @@ class Plan:
     lost: list[str]  # why each follower is slower than the first
     sensitivity: list[Change] = field(default_factory=list)
     pipeline: SimulatedPipeline | None = None  # the best one's schedule, simulated
+    sizes: list[tuple[int, Candidate]] = field(default_factory=list)  # fewer GPUs: slower, and often cheaper
 
 
 def family_of(model: Model, recipe: Recipe) -> str:
@@ -93,7 +94,7 @@ def evaluate(
     for start in range(0, len(grid), CHUNK):
         piece = np.arange(start, min(start + CHUNK, len(grid)))
         part = grid.take(piece)
-        needed[piece] = memory(model, part, workload, recipe).device
+        needed[piece] = device_bytes(model, part, workload, recipe)
         seconds[piece] = time_step(step_work(model, cluster, workload, part, recipe), values).total
     return seconds, needed
 
@@ -141,6 +142,26 @@ def search(
         sensitivity=sensitivity(plan, grid, seconds, needed, room),
         pipeline=simulate_pipeline(model, cluster, workload, first, recipe, values),
     )
+
+
+HALVINGS = 4
+
+
+def smaller_clusters(plan: Plan, *, fixed: Fixed | None = None, values: Array | None = None) -> Plan:
+    """Adds the best layout on a half, a quarter, ... of the GPUs: the cost side of the frontier."""
+    sizes = [(plan.cluster.gpus, plan.best[0])]
+    for halving in range(1, HALVINGS + 1):
+        gpus = plan.cluster.gpus >> halving
+        if gpus < 1 or gpus << halving != plan.cluster.gpus:
+            break
+        try:
+            less = search(
+                plan.model, plan.cluster.of_size(gpus), plan.workload, plan.recipe, fixed=fixed, keep=1, values=values
+            )
+        except BadRequest:
+            break  # it no longer fits, nor will any smaller one
+        sizes.append((gpus, less.best[0]))
+    return replace(plan, sizes=sizes)
 
 
 def candidates(

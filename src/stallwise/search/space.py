@@ -44,7 +44,7 @@ def enumerate_layouts(model: Model, cluster: Cluster, workload: Workload, fixed:
     """All layouts that use every GPU."""
     fixed = fixed or Fixed()
     blocks = [
-        _block(model, workload, fixed, tp, pp, cp, dp, ep)
+        _block(model, workload, fixed, tp, pp, cp, dp, ep, cluster.domain)
         for tp, pp, cp, dp in _axes(model, cluster, workload, fixed)
         for ep in _expert_axes(model, fixed, tp * cp * dp)
     ]
@@ -84,7 +84,7 @@ def _expert_axes(model: Model, fixed: Fixed, ranks: int) -> list[int]:
 
 
 def _block(
-    model: Model, workload: Workload, fixed: Fixed, tp: int, pp: int, cp: int, dp: int, ep: int
+    model: Model, workload: Workload, fixed: Fixed, tp: int, pp: int, cp: int, dp: int, ep: int, domain: int
 ) -> dict[str, Any]:
     """All choices that share one mesh."""
     per_rank = workload.global_batch // dp
@@ -95,10 +95,13 @@ def _block(
     whole = [v for v in virtual if v == 1 or model.layers % (pp * v) == 0 or (model.layers + 2) % (pp * v) == 0]
     zeros = [fixed.zero] if fixed.zero is not None else ([0, 1, 2, 3] if dp * cp > 1 else [0])
     again = [RECOMPUTE_CODE[fixed.recompute]] if fixed.recompute else [0, 1, 2, *([3] if model.experts else [])]
-    mb, vp, zero, recompute = (x.ravel() for x in np.meshgrid(sizes, whole, zeros, again, indexing="ij"))
+    shards = [dp * cp, *_hybrid(tp, dp * cp, domain)]
+    axes = np.meshgrid(sizes, whole, zeros, again, shards, indexing="ij")
+    mb, vp, zero, recompute, shard = (x.ravel() for x in axes)
     many = per_rank // np.maximum(mb, 1)
     keep = (vp == 1) | (many % pp == 0)  # interleaving runs microbatches in rounds of PP
-    mb, vp, zero, recompute, many = (x[keep].astype(np.int64) for x in (mb, vp, zero, recompute, many))
+    keep &= (shard == dp * cp) | (zero == 3)  # HSDP: weights sharded inside a domain, copies between domains
+    mb, vp, zero, recompute, shard, many = (x[keep].astype(np.int64) for x in (mb, vp, zero, recompute, shard, many))
     size = len(mb)
 
     def same(value: int) -> Any:
@@ -107,8 +110,14 @@ def _block(
     return {
         "tp": same(tp), "pp": same(pp), "dp": same(dp), "cp": same(cp), "ep": same(ep),
         "etp": same(1 if ep > 1 else tp), "vp": vp, "sp": np.full(size, tp > 1), "zero": zero,
-        "shards": same(dp * cp), "mb": mb, "recompute": recompute, "micro_batches": many,
+        "shards": shard, "mb": mb, "recompute": recompute, "micro_batches": many,
     }  # fmt: skip
+
+
+def _hybrid(tp: int, ranks: int, domain: int) -> list[int]:
+    """The shard group that fills one NVLink domain, where it is smaller than all ranks."""
+    inside = domain // tp
+    return [inside] if 1 < inside < ranks and ranks % inside == 0 else []
 
 
 def _nearest(model: Model, cluster: Cluster, workload: Workload, fixed: Fixed) -> str:

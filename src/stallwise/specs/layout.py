@@ -82,7 +82,8 @@ class Layout:
             parts.append(f"CP{self.cp}")
         if self.ep > 1:
             parts.append(f"EP{self.ep}")
-        return " ".join([*parts, f"ZeRO{self.zero}", f"mb{self.micro_batch}", f"recompute={self.recompute}"])
+        sharding = f"HSDP{self.shard_group}" if self.zero == 3 and self.shard_group else f"ZeRO{self.zero}"
+        return " ".join([*parts, sharding, f"mb{self.micro_batch}", f"recompute={self.recompute}"])
 
     def micro_batches(self, workload: Workload) -> int:
         """Microbatches one data-parallel rank runs in a step."""
@@ -129,6 +130,9 @@ def check(layout: Layout, model: Model, workload: Workload, gpus: int) -> None:
     for what, allowed in (("recompute", RECOMPUTE), ("schedule", SCHEDULES), ("offload", OFFLOADS)):
         if getattr(layout, what) not in allowed:
             raise BadRequest(f"{what} '{getattr(layout, what)}' is not known", hint=f"one of {', '.join(allowed)}")
+    for module in layout.recompute_modules:
+        if module not in MODULES:
+            raise BadRequest(f"no module '{module}' can be recomputed", hint=f"one of {', '.join(MODULES)}")
     if layout.optimizer not in OPTIMIZERS:
         raise BadRequest(f"optimizer '{layout.optimizer}' is not known", hint=f"one of {', '.join(OPTIMIZERS)}")
 

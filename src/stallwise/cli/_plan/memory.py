@@ -30,13 +30,14 @@ import click
 @click.option("--optimizer", default="adamw", show_default=True, help="adamw, adamw-8bit, lion, muon, sgd...")
 @click.option("--schedule", default="1f1b", show_default=True, help="Pipeline schedule.")
 @click.option("--style", default="megatron", show_default=True, help="megatron, fsdp or ddp (plain PyTorch).")
+@click.option("--recompute-module", "modules", multiple=True, help="Re-run one module: mlp_act, moe, mla_up, mlp...")
 @click.option("--lora", default=0, help="Rank of LoRA adapters.")
 @click.option("--no-flash", is_flag=True, help="Attention keeps its scores.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(
     name: str, where: str, seq: int, global_batch: int | None, tp: int, pp: int, vp: int, cp: int, ep: int,
     dp: int | None, zero: int, micro_batch: int, recompute: str, precision: str, optimizer: str, schedule: str,
-    style: str, lora: int, no_flash: bool, as_json: bool,
+    style: str, modules: tuple[str, ...], lora: int, no_flash: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Does this layout fit, what fills it, what would free it."""
     from stallwise.render.memory import to_dict, to_text
@@ -51,7 +52,7 @@ def command(
     layout = Layout(
         tp=tp, pp=pp, dp=dp or rest, cp=cp, ep=ep, virtual_stages=vp, sequence_parallel=tp > 1, zero=zero,
         micro_batch=micro_batch, recompute=recompute, precision=precision, optimizer=optimizer, schedule=schedule,
-        style=style, lora_rank=lora, flash_attention=not no_flash,
+        style=style, lora_rank=lora, flash_attention=not no_flash, recompute_modules=modules,
     )  # fmt: skip
     batch = global_batch or 4 * max(pp, 1) * layout.dp * max(micro_batch, 1)
     answer = memory_answer(model, cluster, Workload(seq, batch), layout)

@@ -36,6 +36,7 @@ import click
 @click.option("--imbalance", default=1.0, show_default=True, help="Busiest expert rank over the mean.")
 @click.option("--constants", type=click.Path(), help="Constants written by `stallwise plan calibrate`.")
 @click.option("--top", default=5, show_default=True, help="Layouts to show.")
+@click.option("--smaller", is_flag=True, help="Also plan for a half, a quarter... of the GPUs: time against cost.")
 @click.option("--explain", is_flag=True, help="Show the arithmetic line by line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(
