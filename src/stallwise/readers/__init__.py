@@ -37,7 +37,10 @@ def all_readers() -> tuple[Reader, ...]:
 
 
 def readers_for(artifact: Artifact) -> list[Reader]:
-    """The readers that know this artifact; an exclusive one takes it alone."""
-    found = [r for r in all_readers() if r.recognises(artifact.name, artifact.head)]
-    alone = [r for r in found if getattr(r, "EXCLUSIVE", False)]
-    return alone[:1] or found
+    """The readers that know this artifact; an exclusive one takes it alone, and is asked before the others."""
+    head = artifact.head
+    # Readers of logs search the whole sample for many words: a trace must not pay for that.
+    for alone in (r for r in all_readers() if getattr(r, "EXCLUSIVE", False)):
+        if alone.recognises(artifact.name, head):
+            return [alone]
+    return [r for r in all_readers() if not getattr(r, "EXCLUSIVE", False) and r.recognises(artifact.name, head)]

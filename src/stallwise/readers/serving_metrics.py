@@ -20,6 +20,8 @@ PAGE = re.compile(
 
 def recognises(name: str, head: bytes) -> bool:
     """A metric line of a known engine."""
+    if head.lstrip()[:1] in (b"{", b"["):  # JSON; a large trace is not worth the search
+        return False
     prefixes = {n.split(":")[0] + ":" if ":" in n else n for n in metric_names()}
     text = head.decode("utf-8", "replace")
     return any(re.search(rf"^{re.escape(p)}\w*[{{ ]", text, re.MULTILINE) for p in prefixes)
