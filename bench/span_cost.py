@@ -10,10 +10,10 @@ import time
 
 import stallwise
 
-COUNT = 200_000
+COUNT = 20_000
 
 
-def per_call_s(body: object, count: int = COUNT, repeats: int = 5) -> float:
+def per_call_s(body: object, count: int = COUNT, repeats: int = 40) -> float:
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()
