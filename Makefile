@@ -2,35 +2,63 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check bench docs clean
+.PHONY: help demo test test-bare lint types check shared extras bench soak docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(PIP) -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+# What some tests need besides: CPU PyTorch, Ray, an MCP client. Each is optional; its tests are skipped without it.
+$(VENV)/.extras: $(VENV)/.dev
+	@$(PIP) torch==2.13.0 || echo "no CPU build of PyTorch here: its tests will be skipped"
+	@$(PIP) -e '.[ray]' || echo "no Ray here: its tests will be skipped"
+	@$(PIP) -e '.[mcp,url,test]' || echo "some optional packages are missing: their tests will be skipped"
 	@touch $@
 
 demo: $(VENV)/.installed ## install and diagnose a real bundled example
 	@$(BIN)/stallwise diagnose examples/traces/loader_slow
 
-test: $(VENV)/.dev ## all tests
+test: $(VENV)/.dev ## all tests that can run here
 	@$(BIN)/python -m pytest -n 2 --dist loadfile tests
 
+test-bare: ## the command line with nothing but its own dependencies
+	@$(PYTHON) -m venv .venv-bare && .venv-bare/bin/python -m pip install --quiet --disable-pip-version-check .
+	@.venv-bare/bin/stallwise diagnose examples/traces/loader_slow --json >/dev/null && .venv-bare/bin/stallwise --help >/dev/null
+	@rm -rf .venv-bare && echo "runs bare"
+
+extras: $(VENV)/.extras ## optional packages that more tests need
+
 lint: $(VENV)/.dev ## style
-	@$(BIN)/ruff check src tests bench
-	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/ruff check src tests bench examples
+	@$(BIN)/ruff format --check src tests bench examples
 
 types: $(VENV)/.dev ## mypy, strict
 	@$(BIN)/mypy
 
 check: lint types test ## what CI runs
 
+SHARED ?= ../shared
+shared: $(VENV)/.dev ## score against the shared cases, where that folder is
+	@if [ -d $(SHARED)/checks ]; then \
+	  PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(SHARED)/checks/score_diagnose.py $(SHARED)/checks/expect.jsonl $(SHARED)/data --anonymous --need 1.0 && \
+	  PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(SHARED)/checks/score_diagnose.py $(SHARED)/checks/expect_cases.jsonl $(SHARED)/data --anonymous --need 0.9; \
+	else echo "no shared data here: scoring skipped"; fi
+
+bench: $(VENV)/.dev ## speed, as ratios taken in one run
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: $(VENV)/.dev ## pages generated from the code
+	@$(BIN)/python -m stallwise.costs.formulas._write docs/formulas
+
 clean: ## remove what was made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-bare .mypy_cache .ruff_cache .pytest_cache site
