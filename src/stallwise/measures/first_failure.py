@@ -79,7 +79,8 @@ def _uneven(evidence: Evidence) -> Iterator[Fact]:
             ]
             least = min(counts)
             source = by_rank[counts[least][0]][1]
-            name = {"val": "validation", "eva": "evaluation", "tra": "training", "tes": "test"}.get(phase, phase)
+            names = {"val": "validation", "eva": "evaluation", "tra": "training", "tes": "test"}
+            name = names.get(phase.removeprefix("planned ").strip(), "the data")
             yield Fact(hang.BATCHES_UNEVEN, f"{name} has " + ", ".join(parts), source, samples=len(by_rank))
 
 

@@ -51,6 +51,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     for gpu in gpus:
         yield from _state(gpu)
         yield from _reasons(gpu)
+        yield from _violations(gpu)
         yield from _errors(gpu)
     yield from _against_neighbours(gpus)
 
@@ -145,6 +146,14 @@ def _reasons(gpu: _Gpu) -> Iterator[Fact]:
     bits = reasons[chosen].astype(np.int64)
     for bit, quantity in REASON_SHARES:
         yield _fact(gpu, quantity, float(((bits & bit) != 0).mean()), len(bits))
+
+
+def _violations(gpu: _Gpu) -> Iterator[Fact]:
+    """Counters of time held down by heat: the share of intervals in which they grew. Power alone is normal."""
+    held = gpu.column("thermal_violation")
+    held = held[~np.isnan(held)]
+    if len(held) >= 2 and "reasons" not in gpu.columns:
+        yield _fact(gpu, hw.GPU_SW_THERMAL_SHARE, float((np.diff(held) > 0).mean()), len(held) - 1)
 
 
 def _errors(gpu: _Gpu) -> Iterator[Fact]:

@@ -15,7 +15,7 @@ from stallwise.evidence.fact import Fact, Scope, Source, Table
 
 FORMAT = "kernel log"
 
-XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\)?[^:]*?: ?(\d+)(?:,\s*(.*))?")
+XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)[^)]*\): ?(\d+)(?:,\s*(.*))?")
 SXID = re.compile(r"SXid \(PCI:([0-9A-Fa-f:.]+)\): ?(\d+)(?:,\s*(.*))?")
 PROCESS = re.compile(r"pid='?(<?[\w]+>?)'?,\s*name=([^,]+?)(?:,|$)")
 ADDRESS = re.compile(r"faulted @ (0x[0-9A-Fa-f_]+)")

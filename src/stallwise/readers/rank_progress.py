@@ -19,7 +19,13 @@ FORMAT = "rank progress"
 BATCH = re.compile(
     r"\b(train|val\w*|eval\w*|test)?\s*(batch|iter\w*|step)s?\s*[:=\[#]?\s*(\d+)\s*/\s*(\d+)", re.IGNORECASE
 )
-DONE = re.compile(r"\b(\d+) (?:batches|iterations|steps)\b", re.IGNORECASE)
+BAR = re.compile(r"\|\s*(\d+)/(\d+) \[\d+:\d\d")  # tqdm
+TOTAL = re.compile(
+    r"(?:len\(\w*loader\)|num_batches|(?:batches|steps|iterations)[ _]per[ _](?:epoch|rank))\W{1,4}(\d+)|"
+    r"\b(\d+) (?:batches|steps|iterations) per (?:epoch|rank)",
+    re.IGNORECASE,
+)
+PHASE = re.compile(r"\b(train|val|eval|test)\w*", re.IGNORECASE)
 TOOK = re.compile(
     r"(?:after|took|in|elapsed[=:]?|duration[=:]?|time[=:]?)\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|seconds|min)\b",
     re.IGNORECASE,
@@ -73,6 +79,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
             done, of = int(batch[3]), int(batch[4])
             earlier = batches.get((rank, phase), (0, 0, 0))
             batches[rank, phase] = max(done, earlier[0] if earlier[1] == of else 0), of, line.number
+        elif line.rank is not None and (bar := BAR.search(line.text)):
+            batches[rank, _phase(line.text)] = int(bar[1]), int(bar[2]), line.number
+        elif line.rank is not None and (total := TOTAL.search(line.text)):
+            batches[rank, f"planned {_phase(line.text)}"] = 0, int(total[1] or total[2]), line.number
         if line.rank is not None and (took := TOOK.search(line.text)):
             scale = {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
             tasks.append((rank, PLACE.sub("#", _without_head(line.text))[:120], float(took[1]) * scale, line.number))
@@ -91,6 +101,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
                 Scope(rank=None if rank < 0 else rank),
                 note=text,
             )
+
+
+def _phase(text: str) -> str:
+    match = PHASE.search(text)
+    return match[1].lower()[:3] if match else ""
 
 
 def _without_head(text: str) -> str:

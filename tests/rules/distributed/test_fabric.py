@@ -40,6 +40,7 @@ CASES = {
     "sockets between nodes": ("network-fallback-socket", log(net="Socket", via=SLOW)),
     "sockets seen from one node of two": ("network-fallback-socket", "\n".join(log(net="Socket", via=SLOW).splitlines()[:6])),
     "libfabric over tcp": ("network-fallback-socket", log(net="AWS Libfabric", via="NET/AWS Libfabric/0", extra="a:100:200 [0] NCCL INFO NET/OFI Selected Provider is tcp;ofi_rxm (found 1 nics)\n")),
+    "a plugin that does not obey": ("network-fallback-socket", log(net="IBext", via="NET/IBext/0/GDRDMA", extra="a:1:1 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n")),
     "RDMA without GPUDirect": ("gdr-disabled", log(via="NET/IB/0")),
     "RDMA without GPUDirect, said aloud": ("gdr-disabled", log(via="NET/IB/0", extra="a:1:1 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n")),
     "tensor parallelism over two nodes": ("tp-crosses-nodes", "server_args=ServerArgs(model_path='x', tp_size=16, nnodes=2)\n" + log(per_host=8)),

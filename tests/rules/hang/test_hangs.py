@@ -77,6 +77,8 @@ CASES: dict[str, tuple[str, Any]] = {
     "versions differ and messages are garbled": ("nccl-version-mismatch", {"a.log": nccl("a", "NCCL version 2.27.3+cuda12.9") + nccl("a", "Message truncated : received 1024 bytes instead of 256", 0, "WARN", "bootstrap.cc:77 "), "b.log": nccl("b", "NCCL version 2.21.5+cuda12.4")}),
     "pairs hang under one switch": ("p2p-acs-iommu", "gpu 0,1: timed out after 60 s\ngpu 0,2: ok 1.2 s\ngpu 1,2: ok 1.3 s\ngpu 2,3: timed out after 60 s\ngpu 0,1 NCCL_P2P_DISABLE=1: ok 2.0 s\n"),
     "fewer batches on one rank": ("uneven-batches", {f"rank{r}.log": f"[rank {r}] epoch 3 train batch {99 - (r == 2)}/{100 - (r == 2)}\n" + watchdog(r, completed=39) for r in range(4)}),
+    "bars of different length": ("uneven-batches", {f"rank{r}.log": f"Validation: 100%|###| {31 + (r == 1)}/{31 + (r == 1)} [00:10<00:00]\n" + watchdog(r, completed=39) for r in range(2)}),
+    "loaders of different length": ("uneven-batches", {f"rank{r}.log": f"[rank {r}] len(train_loader) = {1250 - (r == 3)}\n" + watchdog(r, completed=39) for r in range(4)}),
     "Horovod names the missing rank": ("straggler-rank", "[1,0]<stderr>:" + STALL),
     "barrier names the missing rank": ("straggler-rank", "[rank0]: RuntimeError: Rank 5 failed to pass monitoredBarrier in 30000 ms\nProcessGroupGloo\n"),
     "one rank far slower at one task": ("straggler-rank", watchdog(3, completed=39) + "".join(f"2026-03-08 01:40:4{r} worker[rank={r}]: load_shard done after {900.0 if r == 6 else 12.0 + r / 10}s\n" for r in range(8))),

@@ -71,6 +71,23 @@ def test_a_card_far_behind_its_neighbours_without_a_reason_is_held_by_power_when
     assert ranked(text)[0] == "power-throttle"
 
 
+def test_heat_without_reasons_is_told_by_temperature_and_clock() -> None:
+    header = "index, name, utilization.gpu [%], temperature.gpu, clocks.sm [MHz]\n"
+    rows = [f"0, NVIDIA A100, 99 %, {70 + i}, {1410 if i < 18 else 1100} MHz\n" for i in range(24)]
+    assert ranked(header + "".join(rows))[0] == "thermal-throttle"
+
+
+def test_counters_of_thermal_violation_that_grow() -> None:
+    scrape = 'DCGM_FI_DEV_GPU_UTIL{{gpu="0"}} 99\nDCGM_FI_DEV_SM_CLOCK{{gpu="0"}} 1300\nDCGM_FI_DEV_THERMAL_VIOLATION{{gpu="0"}} {}\n'
+    assert ranked("".join(scrape.format(n) for n in (100, 900, 1800)))[0] == "thermal-throttle"
+    assert ranked("".join(scrape.format(n) for n in (100, 100, 100)))[0] == "none"
+
+
+def test_a_code_of_a_partition_is_not_mistaken_for_its_number() -> None:
+    log = "[1.0] NVRM: Xid (PCI:0000:41:00 GPU-I:05): 31, pid=1, name=python, MMU Fault\n"
+    assert ranked(log)[0] == "application-fault"
+
+
 def xid(code: int, bus: str = "0000:3b:00", text: str = "pid=77, name=python, x", time: float = 10.0) -> str:
     return f"[{time:12.6f}] NVRM: Xid (PCI:{bus}): {code}, {text}\n"
 

@@ -55,13 +55,29 @@ def late_in_logs(evidence: Evidence) -> Finding | None:
     acts = evidence.all(HANG_LAST_ACT)
     because += [Reason.of(f"last seen {f.value}: {f.note}", f) for f in acts[:1]]
     saving = any(f.value == SAVING for f in acts)
-    confidence = 0.88 if slow else 0.8 if behind else 0.75 if named and named[0].note != "silent" else 0.6
+    confidence = (
+        0.88
+        if slow
+        else 0.8
+        if behind
+        else 0.75
+        if named and named[0].note != "silent"
+        else 0.6
+        if named or acts
+        else 0.5
+    )
     if saving and not slow and not behind:
         confidence = 0.5  # a save that the others do not wait long enough for
+    bare = not (slow or behind or named)
     return Finding(
         headline=_headline(slow, behind, named, op),
         confidence=confidence,
         because=tuple(because),
+        against=(
+            Reason("a rank in another collective, or one that died, leaves the same timeout: dumps of all ranks tell"),
+        )
+        if bare
+        else (),
         scope=(slow or behind or named or stuck)[0].scope,
         fixes=(
             Fix(

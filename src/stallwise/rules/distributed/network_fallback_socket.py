@@ -70,6 +70,8 @@ CLUES = (
 @rule(NCCL_NET)
 def network_fallback_socket(evidence: Evidence) -> Finding | None:
     """Sockets, or a tcp provider, between more than one node."""
+    if plugin := _ignored_setting(evidence):
+        return plugin
     if evidence.value(FABRIC_NODES, 0.0) < 2:
         return None
     sockets = [f for f in evidence.all(NCCL_NET) if str(f.value).lower() == "socket"]
@@ -95,6 +97,32 @@ def network_fallback_socket(evidence: Evidence) -> Finding | None:
         avoid="Do not tune buckets or overlap first: the wire is 5 to 20 times slower than it could be.",
         next=(NCCL_TESTS, NCCL_LOG),
         explains=("exposed-communication", "gdr-disabled", "tp-crosses-nodes"),
+    )
+
+
+def _ignored_setting(evidence: Evidence) -> Finding | None:
+    """RDMA switched off by a setting that the network plugin in use does not obey."""
+    off = [f for f in evidence.all(NCCL_ENV) if str(f.value) == "NCCL_IB_DISABLE=1"]
+    chosen = [f for f in evidence.all(NCCL_NET) if str(f.value) not in ("Socket", "IB")]
+    if not off or not chosen:
+        return None
+    return Finding(
+        headline=f"The network plugin {chosen[0].value} ignores NCCL_IB_DISABLE=1",
+        confidence=0.8,
+        because=(
+            Reason.of("NCCL_IB_DISABLE=1 asks for sockets", off[0]),
+            Reason.of(f"a plugin is loaded and chosen instead of NCCL's own networks: {chosen[0].value}", chosen[0]),
+        ),
+        fixes=(
+            Fix(
+                "Keep the plugin out: NCCL_NET_PLUGIN=none, or remove its folder from LD_LIBRARY_PATH; or NCCL_NET=Socket.",
+                worth="the setting takes effect",
+                cost="a setting",
+            ),
+            Fix("Or cable and configure the adapters the plugin finds.", worth="RDMA", cost="network work"),
+        ),
+        avoid="Do not add more NCCL_IB settings: the plugin has its own.",
+        next=(NCCL_LOG,),
     )
 
 

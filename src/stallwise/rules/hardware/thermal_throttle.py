@@ -47,6 +47,7 @@ from stallwise.units import Unit, show
 
 NOTICEABLE = 0.1  # of loaded samples; a touch of the limit now and then is how boost works
 HOT_C = 87.0  # data-centre and consumer cards alike start to slow between 83 and 95 degrees
+MUCH_LOWER = 0.1  # where no reason is recorded
 LOWER = 0.05  # of the clock; smaller differences lie between healthy cards
 EXPLAINS = {
     Symptom.SUDDEN_SLOWDOWN: 0.12,  # Meta's Llama 3 report: clocks moved 1 to 2% with the time of day; failures of cooling are rarer
@@ -78,7 +79,7 @@ def thermal_throttle(evidence: Evidence) -> Finding | None:
     """Thermal reason bits under load, or a card at its slowdown point with a lower clock."""
     hot = [f for f in _candidates(evidence) if f.number >= NOTICEABLE]
     if not hot:
-        return None
+        return _hot_and_slow(evidence)
     worst = max(hot, key=lambda f: f.number)
     labels = worst.scope.to_dict()
     because = [Reason.of(f"thermal slowdown in {worst.number:.0%} of the samples under load on {_name(worst)}", worst)]
@@ -116,6 +117,37 @@ def thermal_throttle(evidence: Evidence) -> Finding | None:
         next=(NVIDIA_SMI, NVIDIA_SMI_Q),
         explains=("gpu-fell-off-bus", "straggler-rank"),
     )
+
+
+def _hot_and_slow(evidence: Evidence) -> Finding | None:
+    """No reasons recorded, but a card at its slowdown point that clocks lower than it did or than its neighbours."""
+    for heat in evidence.all(GPU_TEMPERATURE):
+        labels = heat.scope.to_dict()
+        lower = _loss(evidence, labels)
+        limit = evidence.value(GPU_SLOWDOWN_TEMPERATURE, HOT_C, **labels)
+        clock = evidence.get(GPU_CLOCK, **labels)
+        if evidence.get(GPU_SW_THERMAL_SHARE, **labels) or heat.number < limit - 2 or lower < MUCH_LOWER or not clock:
+            continue
+        return Finding(
+            headline=f"{_name(heat)} is at {heat} and clocks {lower:.0%} lower",
+            confidence=0.8,
+            because=(
+                Reason.of(f"core at {heat}", heat),
+                Reason.of(f"clock under load {clock}, {lower:.0%} below what it could hold", clock),
+            ),
+            scope=heat.scope,
+            fixes=(
+                Fix(
+                    "Drain the node and restore its cooling.",
+                    worth=f"{show(clock.number / (1 - lower), Unit.HERTZ)} instead of {clock}",
+                    cost="hands on the machine",
+                ),
+            ),
+            avoid="Do not reset the GPU or reinstall the driver.",
+            next=(NVIDIA_SMI, NVIDIA_SMI_Q),
+            explains=("straggler-rank",),
+        )
+    return None
 
 
 def _candidates(evidence: Evidence) -> list[Fact]:
