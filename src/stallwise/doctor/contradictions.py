@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stallwise.evidence.catalog import expected, kernel, run, stated
+from stallwise.evidence.catalog import expected, kernel, memory, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.findings.finding import Reason
@@ -110,6 +110,16 @@ def _memory_over_capacity(evidence: Evidence) -> Iterator[Reason]:
                 yield Reason.of(f"{fact} of memory do not fit the {show(capacity, Unit.BYTE)} of one GPU", fact)
 
 
+def _free_over_request(evidence: Evidence) -> Iterator[Reason]:
+    request, free = evidence.get(memory.REQUEST), evidence.get(memory.FREE)
+    if request is not None and free is not None and free.number > 1.05 * request.number > 0:
+        yield Reason.of(
+            f"{request} could not be had although {free} were free: a limit of the process or driver, or another process "
+            "at that moment",
+            request, free,
+        )  # fmt: skip
+
+
 def _parts_over_step(evidence: Evidence) -> Iterator[Reason]:
     step = evidence.get(run.STEP_TIME)
     if step is None:
@@ -187,6 +197,7 @@ _CHECKS: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _shares,
     _parallel_degrees,
     _memory_over_capacity,
+    _free_over_request,
     _parts_over_step,
     _bubble_under_minimum,
     _bubble_formula,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from stallwise.evidence.catalog import change, run, stated
+from stallwise.evidence.catalog import change, memory, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
@@ -257,7 +257,13 @@ def _drift(evidence: Evidence) -> Reason | None:
     return _fact_reason(evidence, change.DRIFT_RATIO, WORSE, "steps grew {v} slower over the log")
 
 
+def _out_of_memory(evidence: Evidence) -> Reason | None:
+    fact = evidence.get(memory.FAILED)
+    return None if fact is None else Reason.of("an allocation on the GPU failed", fact)
+
+
 _DETECTORS: tuple[tuple[Symptom, Callable[[Evidence], Reason | None]], ...] = (
+    (Symptom.OUT_OF_MEMORY, _out_of_memory),
     (Symptom.BAD_LOSS, _bad_loss),
     (Symptom.ACCURACY_DROP, _accuracy),
     (Symptom.SERVING_COLLAPSE, _collapse),

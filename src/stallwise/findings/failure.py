@@ -59,6 +59,16 @@ class Failure:
         return elsewhere >= max(self.get(m.SHORTFALL), 0.10 * self.capacity) > 0
 
     @property
+    def inexplicable(self) -> bool:
+        """More was free than was asked for: the sizes do not explain the failure."""
+        return self.knows(m.FREE) and 0 < 1.05 * self.request < self.get(m.FREE)
+
+    @property
+    def oversized(self) -> bool:
+        """Asked for more than the whole device has, with little in it."""
+        return self.request > self.capacity > 0 and self.get(m.ALLOCATED) < 0.5 * self.capacity
+
+    @property
     def absurd(self) -> bool:
         """No device could hold the request."""
         return self.request > 4 * max(self.capacity, 2e10)

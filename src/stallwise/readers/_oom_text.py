@@ -57,6 +57,10 @@ _FRACTION = re.compile(
     r"(?:gpu_memory_utilization|mem[_-]fraction[_-]static|GPU memory utilization \()[=: ]*([01]?\.\d+|1\.0)"
 )
 _MAX_LENGTH = re.compile(r"\b(?:max_seq_len|max_model_len|context_length|max_total_tokens)[=: ]+(\d+)")
+REFUSED = re.compile(
+    r"Free memory on device(?: \S+)? \(([\d.]+)/([\d.]+) GiB\) on startup is less than desired "
+    r"GPU memory utilization \([\d.]+, ([\d.]+) GiB\)"
+)
 DEVICE_FAILURE = re.compile(
     r"(?:CUDA|HIP|XPU|MPS backend|NPU) out of memory|torch\S*OutOfMemoryError|cuda runtime error \(2\)|"
     r"CUDA error: out of memory|would exceed allowed memory|RESOURCE_EXHAUSTED|OOM when allocating|"

@@ -8,12 +8,13 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.readers._oom_text import DEVICE_FAILURE, HOST_FAILURE, WORDS, engine_facts, sizes_in, wording_of
-from stallwise.readers._traceback import frames_before, phase_of, place_of
+from stallwise.readers._oom_text import DEVICE_FAILURE, HOST_FAILURE, REFUSED, WORDS, engine_facts, sizes_in, wording_of
+from stallwise.readers._traceback import Frame, frames_before, phase_of, place_of
 
 FORMAT = "out-of-memory error"
 MESSAGE_LINES = 12  # the longest wordings spread over this many lines
 MAX_BYTES = 64 << 20
+FRESH_PROCESS_BYTES = 6e8  # a process that has only opened the device
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -38,10 +39,23 @@ def read(artifact: Artifact) -> Iterator[Item]:
     whole = "\n".join(line[:4000] for line in lines)
     for quantity, value in engine_facts(whole).items():
         yield Fact(quantity, value, Source(artifact.name))
+    yield from _claimed(artifact.name, whole)
     if not failures:
         for quantity, value in sizes_in(whole).items():
             if quantity in (m.KV_NEEDED, m.KV_AVAILABLE, m.KV_TOKENS, m.MAX_LENGTH):
                 yield Fact(quantity, value, Source(artifact.name))
+
+
+def _claimed(name: str, text: str) -> Iterator[Fact]:
+    """An engine that refuses to start because others hold the device says what is free and what it wanted."""
+    match = REFUSED.search(text)
+    if match is None:
+        return
+    source = Source(name, "start-up check")
+    free, capacity, wanted = (float(match[i]) * 2**30 for i in (1, 2, 3))
+    values = {m.FAILED: 1.0, m.FREE: free, m.CAPACITY: capacity, m.REQUEST: wanted, m.PROCESS_USE: FRESH_PROCESS_BYTES}
+    for quantity, value in values.items():
+        yield Fact(quantity, value, source)
 
 
 def _message(lines: list[str], at: int) -> str:
@@ -56,7 +70,7 @@ def _failure(name: str, lines: list[str], at: int, count: int) -> Iterator[Fact]
     for quantity, value in sizes_in(text).items():
         yield Fact(quantity, value, source)
     frames = frames_before(lines, at)
-    if phase := phase_of(frames):
+    if phase := phase_of(frames) or phase_of([Frame("", "", lines[at])]):
         yield Fact(m.PHASE, phase, source)
     if place := place_of(frames):
         yield Fact(m.PLACE, place, source)

@@ -79,6 +79,27 @@ CASES = {
         FORWARD + "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
         "17179869184 bytes.", "oom-activations",
     ),
+    "vLLM refuses to start": (
+        "ValueError: Free memory on device (12.31/79.15 GiB) on startup is less than desired GPU memory utilization "
+        "(0.9, 71.24 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.", "oom-other-process",
+    ),
+    "vLLM sampler": (
+        "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests. Please try lowering it.",
+        "oom-logits",
+    ),
+    "larger than the card": (
+        "RuntimeError: CUDA out of memory. Tried to allocate 61.04 GiB (GPU 0; 23.69 GiB total capacity; 1.31 GiB already "
+        "allocated; 21.20 GiB free; 1.40 GiB reserved in total by PyTorch)", "oom-size-bug",
+    ),
+    "HIP, split": (
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 191.98 GiB of which "
+        "512.00 MiB is free. Of the allocated memory 120.1 GiB is allocated by PyTorch, and 69.2 GiB is reserved by PyTorch but "
+        "unallocated.", "oom-fragmentation",
+    ),
+    "scores by their size": (
+        "num_attention_heads=32 seq_len=16384 micro_batch_size=1\n" + FORWARD + FULL.replace("512.00 MiB", "16.00 GiB"),
+        "oom-attention-scores",
+    ),
 }  # fmt: skip
 
 
@@ -88,6 +109,15 @@ def test_the_message_is_understood(name: str, tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text(text)
     assert diagnose(str(log)).ranked[0] == cause
+
+
+def test_more_free_than_asked_is_a_contradiction_and_no_cause_is_claimed(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(FORWARD + message("960.00 MiB", "23.99 GiB", "15.52 GiB", "8.4 GiB", "6.78 GiB", "76.36 MiB"))
+    diagnosis = diagnose(str(log))
+    assert diagnosis.contradictions
+    assert not any(f.confidence >= 0.5 for f in diagnosis.findings)
+    assert not diagnosis.healthy
 
 
 def test_the_sizes_of_a_message_are_read_in_bytes(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ def oom_activations(evidence: Evidence) -> Finding | None:
     peak = f.get(m.PEAK)
     share = f.get(m.ACTIVATIONS) / peak if peak else 0.0
     single = f.get(m.LARGEST_TENSOR) > 4 * max(f.get(m.NEXT_TENSOR), 1.0) and f.get(m.LARGEST_TENSOR) > 0.25 * peak > 0
+    if f.oversized and not share:
+        return None  # one tensor larger than the device is a matter of its shape
     if single or (f.knows(m.ACTIVATIONS) and share < DOMINANT):
         return None
     places = []
@@ -61,6 +63,10 @@ def oom_activations(evidence: Evidence) -> Finding | None:
             1, f.reason(f"activations make {share:.0%} of the {f.show(m.PEAK)} alive", m.ACTIVATIONS, m.PEAK)
         )
     confidence = 0.95 if share >= 0.7 else 0.62 if f.phase in ("forward", "backward", "warm-up") else 0.5
+    if f.inexplicable:
+        confidence = 0.3
+        because.append(f.reason(f"{f.show(m.FREE)} were free: the sizes alone do not explain the failure (a limit of the process "
+                                "or of the driver, or another process at that moment)", m.FREE))  # fmt: skip
     serving = f.phase == "warm-up"
     first = Fix(
         "lower the prefill budget (max batch or prefill tokens)",

@@ -38,13 +38,14 @@ def oom_size_bug(evidence: Evidence) -> Finding | None:
     """Judges the failed allocation."""
     f = Failure(evidence)
     tensor = evidence.text(m.TENSOR)
-    if not f.absurd or "sequence^2" in tensor or "logits" in tensor:
+    known = "sequence^2" in tensor or "logits" in tensor or f.phase in ("loss", "attention scores") or "copy" in tensor
+    if known or not (f.absurd or f.oversized):
         return None
     times = f.request / max(f.capacity, 1.0) if f.capacity else 0.0
     much = f", {times:,.0f} times the device" if times else ""
     return Finding(
         headline=f"an impossible request: {f.show(m.REQUEST)}{much}",
-        confidence=0.96 if times >= 20 else 0.8,
+        confidence=0.96 if times >= 20 else 0.8 if f.absurd else 0.65,
         because=(f.sizes(), *f.place()),
         fixes=(
             Fix("print the shapes before the failing line; look for a broadcast or swapped dimensions"),
