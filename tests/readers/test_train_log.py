@@ -226,3 +226,18 @@ def test_an_engines_rates_are_no_training_rates() -> None:
         for i in range(9)
     )
     assert not [s for s in items(text) if isinstance(s, Series) and s.quantity is run.TOKENS_PER_S]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "01:00:00 epoch  {e}/200 train_loss 0.0412 val_loss 0.0498 {t} s\n",
+        "Epoch {e} finished in {t} seconds, loss=0.4\n",
+        "[Epoch {e}] loss: 0.4 time: {t}s\n",
+        "epoch: {e} took {t}s\n",
+    ],
+)
+def test_epochs_with_their_time(form: str) -> None:
+    text = "".join(form.format(e=e, t=200 + e) for e in range(8))
+    found = series(text, run.EPOCH_TIME)
+    assert list(found.x) == list(range(8)) and found.values[3] == 203

@@ -49,7 +49,11 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
                 positive = np.where(series.values > 0, series.values, np.nan)
                 yield from _step_times(series, 1.0 / positive, evidence, relative=True)
             if rates:
+                timed = True
                 break
+    if not timed:
+        for series in evidence.series(run.EPOCH_TIME)[:1]:
+            yield from _step_times(series, series.values, evidence, relative=True)
     yield from _growths(evidence)
     yield from _loading(evidence)
 

@@ -35,6 +35,12 @@ _LIST = re.compile(
     r"(?:step|iteration|iter|batch)\w* (?:durations?|times?)\s*\(?(ms|s|us)?\)?\s*:\s*\[?((?:\d+\.?\d*[, ]+){2,}\d+\.?\d*)",
     re.I,
 )
+_EPOCH = re.compile(r"\bepoch\s*[:#=\[]?\s*(\d+)", re.IGNORECASE)
+_EPOCH_TIME = re.compile(
+    r"(?:epoch[_ ]time|took|elapsed|time|duration|finished in|done in)\s*[:=]?\s*(\d+\.?\d*)\s*(s|sec|secs|seconds|min)\b"
+    r"|\s(\d+\.?\d*)\s?(s)$",
+    re.IGNORECASE,
+)
 _RETRIES = re.compile(r"(\d+) CUDA memory allocation retries")
 _CLOCK = re.compile(r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T])?\b(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?\b")
 _RANK = re.compile(r"\[?rank[ _]?(\d+)\]?", re.IGNORECASE)
@@ -87,10 +93,21 @@ def parse_line(text: str) -> Line:
         meaning = meaning_of("alloc_retries")
         if meaning is not None:
             line.values.append((meaning, float(retries[1])))
+    if line.step is None and (epoch := _EPOCH.search(text)):
+        _whole_epoch(line, float(epoch[1]), text)
     listed = _times_in(text)
     if listed:
         line.values = [(m, v) for m, v in line.values if m.quantity is not listed[0][0].quantity] + listed
     return line
+
+
+def _whole_epoch(line: Line, epoch: float, text: str) -> None:
+    """A line that sums up an epoch: its number is the place, and a bare duration is the epoch's."""
+    line.step = epoch
+    line.values = [(m, v) for m, v in line.values if m.quantity is not run.STEP_TIME]
+    if match := _EPOCH_TIME.search(text.rstrip()):
+        seconds = float(match[1] or match[3]) * (60.0 if (match[2] or "").lower() == "min" else 1.0)
+        line.values.append((Meaning(run.EPOCH_TIME), seconds))
 
 
 def _times_in(text: str) -> list[tuple[Meaning, float]]:

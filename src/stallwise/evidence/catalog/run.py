@@ -127,3 +127,4 @@ DIED_IN_SAVE = Quantity(
     "run.died_in_save", Unit.FLAG, "the log ends in an error right after a checkpoint began", TRAIN_LOG
 )
 EVALS = Quantity("run.evals", Unit.COUNT, "evaluations begun in the log", TRAIN_LOG)
+EPOCH_TIME = Quantity("run.epoch_time", Unit.SECOND, "wall time of one epoch", TRAIN_LOG, ("epoch_time",))
