@@ -193,11 +193,14 @@ def _charge_syncs(view: TraceView, book: IdleBook, launching: Spans, idle: Spans
     book.spans[Idle.LAUNCH] = launching - charged
     last = np.searchsorted(t.end_s[rows], charged.start, side="right") - 1
     valid = last >= 0
-    by_copy = np.zeros(len(charged), bool)
+    by_copy = by_alloc = np.zeros(len(charged), bool)
     if len(rows):
         by_copy = valid & forced_by_copies(view, rows)[np.maximum(last, 0)]
+        by_alloc = valid & ~by_copy & np.isin(rows, view.calls(Host.ALLOC))[np.maximum(last, 0)]
+    by_sync = ~by_copy & ~by_alloc
+    book.spans[Idle.ALLOC] = book.get(Idle.ALLOC) | Spans(charged.start[by_alloc], charged.end[by_alloc])
     book.spans[Idle.COPY_CALL] = book.get(Idle.COPY_CALL) | Spans(charged.start[by_copy], charged.end[by_copy])
-    book.spans[Idle.SYNC] = book.get(Idle.SYNC) | Spans(charged.start[~by_copy], charged.end[~by_copy])
+    book.spans[Idle.SYNC] = book.get(Idle.SYNC) | Spans(charged.start[by_sync], charged.end[by_sync])
     book.sync_row, book.sync_wait_s = rows, waited
     cost = np.bincount(last[valid], weights=charged.length_s[valid], minlength=len(rows))
     book.sync_cost_s = cost.astype(np.float64)

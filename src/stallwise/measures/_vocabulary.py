@@ -248,6 +248,18 @@ def narrow_loads(kernel: str) -> bool:
     return bool(_NARROW.search(kernel)) and not _SIMT.search(kernel)
 
 
+_TILE = re.compile(r"(?<![\dx])(\d{1,3})x(\d{1,3})(?![\d])")
+
+
+@lru_cache(maxsize=65536)
+def few_rows(kernel: str) -> bool:
+    """A matrix kernel made for a handful of rows: matrix times vector, or a tile at most 16 wide."""
+    if "gemv" in kernel.lower():
+        return True
+    tile = _TILE.search(kernel)
+    return tile is not None and min(int(tile[1]), int(tile[2])) <= 16
+
+
 @lru_cache(maxsize=65536)
 def wide_loads(kernel: str) -> bool:
     """A kernel whose name says that it loads whole vectors."""

@@ -10,6 +10,7 @@ from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.timeline import NO_ID, Timeline
 from stallwise.measures._report import said
+from stallwise.measures._spans import Spans
 from stallwise.measures._step_book import book_of
 from stallwise.measures._vocabulary import Host
 
@@ -23,7 +24,11 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     yield said(book, catalog.ALLOC_CALLS, len(rows) / book.steps)
     yield said(book, catalog.ALLOC_TIME, float(timeline.duration_s[rows].sum()) / book.steps)
     free = np.array(["Free" in name for name in timeline.names])[timeline.name[rows]]
-    yield said(book, catalog.FREE_TIME, float(timeline.duration_s[rows[free]].sum()) / book.steps)
+    # Waiting for the device inside a free is no cost of its own: only the time with an idle device counts.
+    idle = book.busy.complement(float(book.windows.device[0]), float(book.windows.device[-1]))
+    for quantity, which in ((catalog.FREE_WAIT, rows[free]), (catalog.MALLOC_WAIT, rows[~free])):
+        spans = Spans.of(timeline.start_s[which], timeline.end_s[which])
+        yield said(book, quantity, book.mean_s(spans & idle))
     if timeline.memory is not None:
         on_device = timeline.memory.device != NO_ID
         held = timeline.memory.reserved_bytes[on_device]

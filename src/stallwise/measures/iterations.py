@@ -13,7 +13,7 @@ from stallwise.evidence.timeline import Timeline
 from stallwise.measures._matrix_shapes import matrix_shapes
 from stallwise.measures._report import said
 from stallwise.measures._step_book import StepBook, book_of
-from stallwise.measures._vocabulary import Work
+from stallwise.measures._vocabulary import Work, few_rows
 
 FEW_ROWS = 64  # far under the ridge of every card (150 to 300 rows in 16 bits): the weights' bytes decide
 MOST = 0.7  # of the matrix time
@@ -35,8 +35,14 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         few = float(shapes.seconds[np.nan_to_num(shapes.rows, nan=1e9) <= FEW_ROWS].sum())
         if not kind:
             kind = "decode" if few > MOST * total else ""
+    elif not kind:
+        # Without shapes the library's choice of kernel tells: it takes narrow tiles only for few rows.
+        names = timeline.names
+        narrow = np.array([few_rows(names[c]) for c in timeline.name[book.view.work[at]].tolist()])
+        few = float(book.view.duration[at][narrow].sum())
+        kind = "decode" if few > MOST * total else ""
     if kind == "decode":
-        few = total
+        few = max(few, total if book.windows.unit == "iteration" else few)
     if kind:
         yield said(book, catalog.ITERATION_KIND, kind)
         yield said(book, catalog.DECODE_WEIGHT_TIME, few / book.steps)

@@ -78,6 +78,7 @@ def _units(book: StepBook, matrix: _Matrix) -> Iterator[Item]:
         # In 16 bits everything else moves half the bytes, in proportion to how much of the model is fp32.
         side = (memory_bound + _wide_attention_s(book)) * simt_s / total_s
         yield _saving(book, catalog.SIMT_SAVING, simt_s, ratio, side)
+    yield said(book, catalog.DOUBLE_TIME, float(matrix.seconds[matrix.precision == "fp64"].sum()) / book.steps)
     wide_s = float(matrix.seconds[wide].sum()) / book.steps
     yield said(book, catalog.WIDE_TIME, wide_s)
     if wide_s > 0:

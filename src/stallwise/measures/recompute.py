@@ -69,7 +69,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     passes = _passes(book)
     if passes:
         yield said(book, catalog.MICROBATCHES, passes)
-    yield from _unused(book, names, backward, forward_s)
+    yield from _unused(book, names, backward)
 
 
 def _repeated(book: StepBook, again: NDArray[np.bool_], once: NDArray[np.bool_], forward_s: float) -> Iterator[Item]:
@@ -109,7 +109,7 @@ def _passes(book: StepBook) -> float:
     return max(1.0, round(least / book.steps))
 
 
-def _unused(book: StepBook, names: NDArray[np.int32], backward: NDArray[np.bool_], forward_s: float) -> Iterator[Item]:
+def _unused(book: StepBook, names: NDArray[np.int32], backward: NDArray[np.bool_]) -> Iterator[Item]:
     """Named evaluation, or more forward products than gradients can account for."""
     view, t = book.view, book.timeline
     named = view.ranges(Host.EVALUATION, Kind.ANNOTATION)
@@ -128,6 +128,19 @@ def _unused(book: StepBook, names: NDArray[np.int32], backward: NDArray[np.bool_
     top = product & (root | ~under[np.maximum(view.tree.parent, 0)])
     gradient = np.array([any(g in n for g in _GRADIENT) and "evaluate_function" in n for n in t.names])
     engine = t.rows(Kind.CPU_OP, Kind.ANNOTATION)
-    forwards, gradients = int((top & ~backward).sum()), int(gradient[t.name[engine]].sum())
-    if gradients and forwards > SEVERAL_FORWARDS * gradients:
-        yield said(book, catalog.EVALUATION_TIME, forward_s * (1 - gradients / forwards) / book.steps)
+    engine = engine[gradient[t.name[engine]]]
+    first_pass: NDArray[np.bool_] = top & ~backward
+    forwards = _by_step(book, t.start_s[view.tree.row[first_pass]])
+    gradients = _by_step(book, t.start_s[engine])
+    extra = (gradients > 0) & (forwards > SEVERAL_FORWARDS * gradients)
+    if extra.any():
+        # The forward work of a step, less the part that its gradients account for.
+        forward = book.inside & view.is_kernel & ~book.purposes.in_backward & ~book.purposes.in_optimizer
+        spent = np.histogram(view.start[forward], bins=book.windows.device, weights=view.duration[forward])[0]
+        unused = np.where(extra, spent * (1.0 - gradients / np.maximum(forwards, 1.0)), 0.0)
+        yield said(book, catalog.EVALUATION_TIME, float(unused.mean()))
+
+
+def _by_step(book: StepBook, time_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How many of these moments lie in each of the host's steps."""
+    return np.histogram(time_s, bins=book.windows.host)[0].astype(np.float64)

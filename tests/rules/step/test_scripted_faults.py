@@ -178,7 +178,49 @@ def odd_dimensions(run: ScriptedRun, number: int) -> None:
     run.optimizer()
 
 
+def results_fetched_each_step(run: ScriptedRun, number: int) -> None:
+    healthy_step(run, number)
+    run.copy("DtoH (Device -> Pageable)", 60e6, 5_000, blocking=True)
+
+
+def unnamed_second_forward(run: ScriptedRun, number: int) -> None:
+    healthy_step(run, number)
+    if number % 2:
+        for _ in range(8):
+            with run.span("aten::linear", "cpu_op"):
+                run.op("aten::mm", ("nvjet_sm90_tst_256x128_64x4", 400.0))
+
+
+def cache_emptied_each_step(run: ScriptedRun, number: int) -> None:
+    """Frees wait for the queue, so the host also loses its lead and allocates again while launching."""
+    for layer in range(40):
+        run.op("aten::mm", ("nvjet_sm90_tst_128x128", 100.0), host_us=60)
+        if layer % 8 == 0:
+            run.call("cudaMalloc", 500)
+    run.sync("cudaFree")
+    for _ in range(5):
+        run.call("cudaFree", 400)
+
+
+def double_precision(run: ScriptedRun, number: int) -> None:
+    for _ in range(10):
+        run.op("aten::mm", ("void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_64x64_16x4_nn_align1>", 900.0))
+    run.layers(2)
+
+
+def tokens_one_by_one(run: ScriptedRun, number: int) -> None:
+    """Decoding with one row: each kernel reads a weight matrix; launches keep up."""
+    for _ in range(40):
+        run.op("aten::mm", ("void gemv2T_kernel_val<int, int, __nv_bfloat16>", 60.0), host_us=4)
+        run.op("aten::add", ("vectorized_elementwise_kernel<add>", 2.0), host_us=4)
+
+
 FAULTS = {
+    results_fetched_each_step: {"host-sync"},
+    unnamed_second_forward: {"eval-in-loop"},
+    cache_emptied_each_step: {"allocator-churn"},
+    double_precision: {"fp64-in-hot-path"},
+    tokens_one_by_one: {"decode-bandwidth-bound"},
     loader_in_main_process: {"input-starved"},
     late_batch_now_and_then: {"input-bursty"},
     pageable_input: {"h2d-copy-exposed"},

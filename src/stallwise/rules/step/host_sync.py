@@ -32,11 +32,12 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
 from stallwise.findings.symptom import Symptom
 
 LONG_STANDSTILL = 0.1  # of the step; less may be the end of a recording
-FREES_DOMINATE = 20.0  # times the time of allocations: mapping memory costs both alike, waiting costs only the free
+FETCHED = 2.0  # times the bytes sent to the device: results, not a shuttle
+FREES_DOMINATE = 50.0  # times the time of allocations: mapping memory costs both alike, waiting costs only the free
 CERTAIN = 0.6  # of the gain: part of the idle time comes back as launch time
 PLAIN = {
     "aten::_local_scalar_dense": ".item() (a tensor's value read on the host)",
@@ -73,7 +74,7 @@ def host_sync(evidence: Evidence) -> Finding | None:
     frees = _waits_in_frees(facts)
     cost = facts.seconds(s.SYNC_WAIT) + frees
     if facts.share(cost) < NOTICEABLE:
-        return _without_record(facts)
+        return _results_fetched(facts) or _without_record(facts)
     gain = facts.host_gain(CERTAIN * cost, cost, "idle time after each wait, up to the lead that the wait took")
     caller = facts.word(s.SYNC_CALLER)
     plain = PLAIN.get(caller, caller or "a synchronising call")
@@ -91,7 +92,7 @@ def host_sync(evidence: Evidence) -> Finding | None:
         calls = facts.number(s.ALLOC_CALLS)
         because = [
             facts.because(
-                f"{ms(frees)} a {facts.unit} in frees of device memory, each of which waits for the device", s.FREE_TIME
+                f"{ms(frees)} a {facts.unit} in frees of device memory, each of which waits for the device", s.FREE_WAIT
             )
         ]
         because.append(
@@ -125,8 +126,33 @@ def host_sync(evidence: Evidence) -> Finding | None:
 
 def _waits_in_frees(facts: StepFacts) -> float:
     """Idle time in frees, where freeing dwarfs allocating: then it is the wait inside the free that costs."""
-    free, whole = facts.seconds(s.FREE_TIME), facts.seconds(s.ALLOC_TIME)
-    return facts.seconds(s.ALLOC_WAIT) if free > FREES_DOMINATE * max(whole - free, 0.0) and free > 0 else 0.0
+    free, allocate = facts.seconds(s.FREE_WAIT), facts.seconds(s.MALLOC_WAIT)
+    return facts.seconds(s.ALLOC_WAIT) if free > FREES_DOMINATE * allocate and facts.share(free) >= NOTICEABLE else 0.0
+
+
+def _results_fetched(facts: StepFacts) -> Finding | None:
+    """Bulk results are copied to the host and waited for, with nothing coming back."""
+    stall, fetched = facts.seconds(s.COPY_STALL), facts.number(s.TO_HOST_BYTES)
+    if facts.share(stall) < NOTICEABLE or fetched < FETCHED * facts.number(s.TO_DEVICE_BYTES):
+        return None
+    gain = facts.gain(CERTAIN * stall, stall, "copies to the host that nothing hides, and the waits they force")
+    return Finding(
+        headline=f"Results are copied to the host and waited for: {ms(stall)} of every {ms(facts.step_s)}.",
+        confidence=0.8,
+        account=Account.COPY,
+        gain=gain,
+        because=(
+            facts.because(
+                f"{bytes_text(fetched)} go to the host each {facts.unit} and do not come back", s.TO_HOST_BYTES
+            ),
+            facts.because(f"{ms(stall)} of that is exposed", s.COPY_STALL),
+        ),
+        fixes=(
+            Fix("reduce on the device and fetch only the result", gain, cost="a few lines"),
+            Fix("copy into pinned memory with non_blocking=True and read it a step later", gain, cost="pinned memory"),
+        ),
+        avoid="Do not speed up what the host does with it before asking whether all of it is needed.",
+    )
 
 
 def _without_record(facts: StepFacts) -> Finding | None:
