@@ -79,3 +79,26 @@ def test_accounts_of_two_ledgers_sum_to_the_difference() -> None:
     assert [c.what for c in result.changes if c.delta_s] == ["input wait", "compute"]
     assert sum(c.delta_s or 0.0 for c in result.changes) == pytest.approx(0.059)
     assert result.slower == pytest.approx(0.119 / 0.06 - 1)
+
+
+def test_bundles_of_different_kinds_are_compared_by_their_step(tmp_path: Path) -> None:
+    one = log(tmp_path / "a.log", 0.5)
+    (tmp_path / "b.toml").write_text('step_time = "750ms"\n', encoding="utf-8")
+    result = compare([one], [str(tmp_path / "b.toml")])
+    assert result.metric == "step time" and result.slower == pytest.approx(0.5, rel=0.01)
+
+
+def test_kernels_alone_are_compared_by_name() -> None:
+    from stallwise.doctor.compare import compared
+    from stallwise.doctor.examine import examine
+    from stallwise.evidence.catalog import kernel
+    from stallwise.evidence.fact import Fact, Scope
+
+    def profile(**seconds: float) -> Evidence:
+        evidence = Evidence(inputs=["x"])
+        evidence.add([Fact(kernel.TIME, s, Source("x"), Scope(kernel=name)) for name, s in seconds.items()])
+        return evidence
+
+    result = compared(examine(profile(gemm=2e-3, softmax=1e-3)), examine(profile(gemm=3e-3, softmax=1e-3)))
+    assert result.metric == "kernel time" and result.slower == pytest.approx(1 / 3)
+    assert [c.what for c in result.regressions] == ["kernel gemm"]

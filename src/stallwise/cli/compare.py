@@ -27,6 +27,7 @@ def command(good: str, bad: str, fail_on: str | None, as_json: bool) -> None:
         click.echo(json.dumps(comparison_dict(comparison), indent=2, ensure_ascii=False))
     else:
         click.echo(comparison_text(comparison))
-    if limit is not None and (comparison.slower or 0.0) > limit:
-        click.echo(f"worse by {comparison.slower:.1%}, more than {fail_on}", err=True)
+    worse = comparison.worse_by or 0.0
+    if limit is not None and worse > limit:
+        click.echo(f"worse by {worse:.1%}, more than {fail_on}", err=True)
         sys.exit(1)

@@ -29,13 +29,20 @@ METRICS: tuple[tuple[str, str, bool], ...] = (
     ("run.tokens_per_s", "tokens a second", True),
     ("run.samples_per_s", "samples a second", True),
     ("run.mfu", "MFU", True),
-    ("serving.tpot", "time a token", False),
+    ("serve.output_rate", "output tokens a second", True),
+    ("serve.generation_rate", "output tokens a second", True),
+    ("serve.tpot", "time a token", False),
     ("tpot", "time a token", False),
     ("user_rate", "tokens a second and user", True),
-    ("serving.ttft", "time to first token", False),
+    ("serve.ttft", "time to first token", False),
+    ("serve.ready_time", "time to ready", False),
     ("ttft", "time to first token", False),
 )
 HIGHER_IS_BETTER = {
+    "serve.output_rate",
+    "serve.generation_rate",
+    "serve.achieved_rate",
+    "serve.hit_share",
     "run.tokens_per_s",
     "run.samples_per_s",
     "run.mfu",
@@ -44,6 +51,10 @@ HIGHER_IS_BETTER = {
     "user_rate",
     "accuracy",
 }
+SLOWER_WHEN_LARGER = {
+    "run.step_time", "change.steady_step", "step.time", "ttft", "tpot", "serve.ttft", "serve.tpot", "serve.ttft_tail",
+    "serve.tpot_tail", "serve.queue_time", "serve.ready_time", "serve.request_time", "run.epoch_time",
+}  # fmt: skip
 LOWER_IS_BETTER_UNITS = {Unit.SECOND}
 SEEN_BESIDE_LEDGER = (
     "run.loss",
@@ -81,6 +92,7 @@ def compared(good: Diagnosis, bad: Diagnosis) -> Comparison:
         appeared=tuple(c for c in b if c not in a),
         vanished=tuple(c for c in a if c not in b),
         unexplained_s=_unexplained(good, bad, changes),
+        rate=metric in {words for _, words, larger in METRICS if larger},
     )
 
 
@@ -92,7 +104,7 @@ def _causes(diagnosis: Diagnosis) -> list[str]:
 def _verdict(good: Diagnosis, bad: Diagnosis) -> tuple[str, float | None]:
     if good.ledger and bad.ledger and good.ledger.whole_s and good.ledger.unit == bad.ledger.unit:
         return f"{good.ledger.unit} time", bad.ledger.whole_s / good.ledger.whole_s - 1.0
-    a, b = _mean_step(good.evidence), _mean_step(bad.evidence)
+    a, b = _any_step(good), _any_step(bad)
     if a and b:
         return "step time", b / a - 1.0
     for name, words, larger in METRICS:
@@ -102,7 +114,26 @@ def _verdict(good: Diagnosis, bad: Diagnosis) -> tuple[str, float | None]:
         a, b = _typical(good.evidence, quantity), _typical(bad.evidence, quantity)
         if a and b:
             return words, (a / b if larger else b / a) - 1.0
+    return _kernel_verdict(good.evidence, bad.evidence)
+
+
+def _kernel_verdict(good: Evidence, bad: Evidence) -> tuple[str, float | None]:
+    """Profiles of kernels alone: the time of those that both have."""
+    for name in ("kernel.total_time", "kernel.time"):
+        a, b = _by_kernel(good, quantities().get(name)), _by_kernel(bad, quantities().get(name))
+        shared = a.keys() & b.keys()
+        if shared and sum(a[k] for k in shared) > 0:
+            return "kernel time", sum(b[k] for k in shared) / sum(a[k] for k in shared) - 1.0
     return "", None
+
+
+def _any_step(diagnosis: Diagnosis) -> float:
+    """A step's time from whatever tells it: a ledger, a log, a trace, the user."""
+    if diagnosis.ledger is not None and diagnosis.ledger.unit == "step":
+        return diagnosis.ledger.whole_s
+    known = quantities()
+    named = [known[n] for n in ("step.time", "run.step_time") if n in known]
+    return _mean_step(diagnosis.evidence) or next((v for q in named if (v := _typical(diagnosis.evidence, q))), 0.0)
 
 
 def _mean_step(evidence: Evidence) -> float:
@@ -276,4 +307,5 @@ def _unexplained(good: Diagnosis, bad: Diagnosis, changes: list[Change]) -> floa
     if not a or not b:
         return None
     names = {"waiting for the batch", "blocked in synchronisation"}
-    return (b - a) - sum(c.delta_s or 0.0 for c in changes if c.what in names)
+    left = (b - a) - sum(c.delta_s or 0.0 for c in changes if c.what in names)
+    return left if abs(left) > 0.01 * a else 0.0

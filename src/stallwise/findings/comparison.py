@@ -36,6 +36,14 @@ class Comparison:
     appeared: tuple[str, ...]  # causes that only the bad bundle has
     vanished: tuple[str, ...]
     unexplained_s: float | None = None
+    rate: bool = False  # the metric is one of which more is better
+
+    @property
+    def worse_by(self) -> float | None:
+        """The change of the metric itself, positive when worse: a rate that fell to a half is 50% worse, not 100%."""
+        if self.slower is None or not self.rate:
+            return self.slower
+        return 1.0 - 1.0 / (1.0 + self.slower)
 
     @property
     def regressions(self) -> tuple[Change, ...]:

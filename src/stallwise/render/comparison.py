@@ -19,6 +19,7 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
         "bad": {"inputs": comparison.bad.evidence.inputs, "ranked": list(comparison.bad.ranked)},
         "metric": comparison.metric,
         "slower": comparison.slower,
+        "worse_by": comparison.worse_by,
         "regressions": [_change(c) for c in comparison.regressions],
         "improvements": [_change(c) for c in comparison.improvements],
         "other": [_change(c) for c in comparison.changes if c.worse is None],
@@ -58,12 +59,12 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def _verdict(comparison: Comparison) -> str:
-    if comparison.slower is None:
+    worse = comparison.worse_by
+    if worse is None:
         return "The two bundles share no measure of speed; here is what differs."
-    if abs(comparison.slower) < 0.005:
+    if abs(worse) < 0.005:
         return f"No difference in {comparison.metric}."
-    word = "worse" if comparison.slower > 0 else "better"
-    return f"The second is {abs(comparison.slower):.1%} {word} in {comparison.metric}."
+    return f"The second is {abs(worse):.1%} {'worse' if worse > 0 else 'better'} in {comparison.metric}."
 
 
 def _line(change: Change) -> str:
