@@ -14,7 +14,7 @@ from stallwise.evidence.timeline import Kind, Timeline
 from stallwise.measures._collective_names import HOST_RANGE, op_of
 from stallwise.measures._collective_rows import CollectiveRows
 from stallwise.measures._spans import Spans
-from stallwise.measures._trace_view import TraceView, view_of
+from stallwise.measures._trace_view import view_of
 from stallwise.measures._vocabulary import Host, Work, work_of_kernel
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ def book(timeline: Timeline, rows: CollectiveRows) -> dict[str, Floats]:
     ends = np.maximum.accumulate(rows.end)
     begin = float(rows.windows.host[0])
     starts = np.concatenate(([min(begin, float(rows.start[0]))], ends[:-1]))
-    compute, copies = _device_work(timeline) if rows.on_device else _host_work(timeline, view)
+    compute, copies = _device_work(timeline) if rows.on_device else _host_work(timeline)
     waiting = Spans.of(rows.start, rows.end)
     copies = copies - compute
     exposed = waiting - compute - copies
@@ -49,6 +49,12 @@ def book(timeline: Timeline, rows: CollectiveRows) -> dict[str, Floats]:
     return booked
 
 
+def computing(timeline: Timeline, rows: CollectiveRows) -> float:
+    """Seconds of the whole window in which the rank computes."""
+    compute, _ = _device_work(timeline) if rows.on_device else _host_work(timeline)
+    return float(compute.within(rows.windows.device[0], rows.windows.device[-1]))
+
+
 def _device_work(timeline: Timeline) -> tuple[Spans, Spans]:
     kernels = timeline.named(lambda n: work_of_kernel(n) is not Work.COMMUNICATION, timeline.rows(Kind.KERNEL))
     copies = timeline.rows(Kind.MEMCPY, Kind.MEMSET)
@@ -58,7 +64,7 @@ def _device_work(timeline: Timeline) -> tuple[Spans, Spans]:
     )
 
 
-def _host_work(timeline: Timeline, view: TraceView) -> tuple[Spans, Spans]:
+def _host_work(timeline: Timeline) -> tuple[Spans, Spans]:
     """Without a device the operators are the work, except those that only wait for a collective."""
     ops = timeline.named(lambda n: not _waits(n), timeline.rows(Kind.CPU_OP))
     leaves = ops[~_parents(timeline, ops)]

@@ -14,7 +14,7 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Kind, Timeline
 from stallwise.measures._collective_names import REDUCTIONS
 from stallwise.measures._collective_rows import CollectiveRows, collective_rows
-from stallwise.measures._rank_book import KINDS, book
+from stallwise.measures._rank_book import KINDS, book, computing
 from stallwise.measures._trace_view import view_of
 from stallwise.measures._vocabulary import Work, work_of_kernel
 
@@ -56,6 +56,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         "host": str(timeline.properties.get("host_name") or ""),
         "gpu": next((d.name for d in timeline.devices if d.name), ""),
         "on_device": rows.on_device,
+        "compute_s": computing(timeline, rows),
     }
     yield Table(TABLE, columns, timeline.source, timeline.scope, meta)
     yield from _kernel_table(timeline)

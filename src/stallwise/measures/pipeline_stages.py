@@ -94,7 +94,7 @@ def _one(table: Table) -> _Rank | None:
         mine = length[hand & (c["size_bytes"] == size)]
         moving += len(mine) * float(np.quantile(mine, QUICK))
     first = float(table.meta["origin_s"]) + float(c["start_s"][hand][0])
-    compute = float(np.asarray(c["compute_s"]).sum())
+    compute = float(table.meta["compute_s"])
     return _Rank(compute / steps, (end - begin) / steps, float(hand.sum()) / steps, moving / steps, first, table)
 
 

@@ -16,6 +16,9 @@ from typing import Protocol, cast
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 
+# Asked before the others are even imported: the largest inputs, and a thousand of them at once. Must be exclusive.
+FIRST = ("torch_trace",)
+
 
 class Reader(Protocol):
     """The shape of a reader module."""
@@ -39,6 +42,10 @@ def all_readers() -> tuple[Reader, ...]:
 def readers_for(artifact: Artifact) -> list[Reader]:
     """The readers that know this artifact; an exclusive one takes it alone, and is asked before the others."""
     head = artifact.head
+    for name in FIRST:
+        reader = cast(Reader, import_module(f"{__name__}.{name}"))
+        if reader.recognises(artifact.name, head):
+            return [reader]
     # Readers of logs search the whole sample for many words: a trace must not pay for that.
     for alone in (r for r in all_readers() if getattr(r, "EXCLUSIVE", False)):
         if alone.recognises(artifact.name, head):
