@@ -67,12 +67,12 @@ def command(path: str, short: int, long_: tuple[int, ...], device: str, top: int
 def _load(path: str, device: str) -> tuple[Any, Any]:
     from runpy import run_path
 
-    from stallwise.errors import BadRequest, MissingExtra
+    from stallwise.errors import BadRequest
 
     try:
         import torch
     except ImportError:
-        raise MissingExtra("torch", "torch") from None
+        raise BadRequest("this needs PyTorch", hint="run it in the environment of your model") from None
     sys.path.insert(0, str(Path(path).resolve().parent))
     try:
         names = run_path(path, run_name="stallwise_numerics")

@@ -16,7 +16,7 @@ from stallwise.evidence.quantity import Quantity
 
 ORDER = 5
 WINDOW = 30  # steps before that say what is usual
-MIN_BEFORE = 2
+MIN_BEFORE = 8  # values that must have been usual; fewer say nothing of noise
 LEAVES = {run.LOSS.name: 1.03, run.GRAD_NORM.name: 1.45, run.UPDATE_NORM.name: 1.45}  # times the usual value
 DEVIATIONS = 6.0  # and so many median deviations beyond it
 SAME_SPIKE = 6  # steps within which onsets belong together
@@ -50,20 +50,21 @@ def _away(series: Series, factor: float) -> tuple[NDArray[np.float64], NDArray[n
     values = series.values
     ratio = np.full(len(values), np.nan)
     away = np.zeros(len(values), dtype=bool)
-    for i in range(MIN_BEFORE, len(values)):
+    for i in range(len(values)):
         before = values[max(0, i - WINDOW) : i]
         before = before[np.isfinite(before) & ~away[max(0, i - WINDOW) : i]]
+        if not np.isfinite(values[i]):
+            away[i] = True
+            continue
         if len(before) < MIN_BEFORE:
             continue
         # A falling curve is judged against its latest part, a noisy one against its middle.
         usual = float(np.median(before[-8:]))
-        spread = float(np.median(np.abs(before - np.median(before)))) or abs(usual) * 1e-3
-        if not np.isfinite(values[i]):
-            away[i] = True
-            continue
+        # Steps from one value to the next tell the noise of a curve that falls as a whole; 0.954 makes it a deviation.
+        spread = float(np.median(np.abs(np.diff(before)))) / 0.954 or abs(usual) * 1e-3
         if usual > 0:
             ratio[i] = values[i] / usual
-        away[i] = values[i] > usual * factor and values[i] - usual > DEVIATIONS * min(spread, 0.2 * abs(usual))
+        away[i] = values[i] > usual * factor and values[i] - usual > DEVIATIONS * spread
     return ratio, away
 
 
@@ -75,7 +76,8 @@ def _spikes(onsets: list[tuple[float, str, float]], found: dict[str, Series]) ->
             groups[-1].append(onset)
         else:
             groups.append([onset])
-    spikes = [g for g in groups if any(word == "loss" for _, word, _ in g) or len(g) > 1]
+    # A norm that jumps while the loss stays is noise of the norm.
+    spikes = [g for g in groups if any(word == "loss" for _, word, _ in g)]
     if not spikes:
         return
     source = next(iter(found.values())).source

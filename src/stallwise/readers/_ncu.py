@@ -21,6 +21,7 @@ from stallwise.units import Unit
 _SCALE = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _TIME_UNIT = re.compile(r"^([nuµm]?)s(?:ec(?:ond)?s?)?$")
 _BYTE_UNIT = re.compile(r"^([kKMGT]?)(?:i?B|byte)s?(?:/(?:block|s|second|sector))?$")
+_EUROPEAN = re.compile(r"^\d{1,3}(?:\.\d{3})+,\d+$")  # 1.234,56 where the locale writes so
 L1 = "l1tex__"
 _VENDOR_LOCAL = "local"  # the tool's local estimates speak of one unit, not of the kernel
 
@@ -160,7 +161,10 @@ def _unit_class(unit: str) -> str:
 
 def number(text: str, unit: str, wanted: Unit) -> float | None:
     """A cell in SI; None where the cell is empty or a word."""
-    cleaned = text.strip().replace(",", "")
+    cleaned = text.strip()
+    if _EUROPEAN.match(cleaned):
+        cleaned = cleaned.replace(".", "").replace(",", ".")
+    cleaned = cleaned.replace(",", "")
     try:
         value = float(cleaned)
     except ValueError:

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from stallwise.doctor.examine import diagnose
+from stallwise.doctor.examine import diagnose, examine
 from stallwise.evidence.catalog import numerics as n
+from stallwise.evidence.catalog import run
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact, Series, Source
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "numerics"
 
@@ -103,3 +108,18 @@ def test_layer_statistics_as_safetensors_are_read(tmp_path: Path) -> None:
 def test_bf16_does_not_overflow(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("precision: bf16\n" + "".join(f"step {i} loss nan\n" for i in range(4)))
     assert "fp16-overflow" not in diagnose(str(tmp_path / "train.log")).ranked[:1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([0.005, 0.05, 0.2]), st.sampled_from([0.05, 0.3, 0.6]))
+def test_noise_alone_is_healthy(seed: int, loss_noise: float, norm_noise: float) -> None:
+    noise = np.random.default_rng(seed)
+    x = np.arange(int(noise.integers(60, 600)), dtype=float)
+    loss = 2 + 5 * np.exp(-x / (len(x) / 6)) + noise.normal(0, loss_noise, len(x))
+    norm = np.exp(noise.normal(0, norm_noise, len(x))) * (0.3 + 2 * np.exp(-x / (len(x) / 8)))
+    evidence = Evidence()
+    source = Source("log")
+    evidence.add(
+        [Series(run.LOSS, x, loss, source), Series(run.GRAD_NORM, x, norm, source), Fact(run.NAN_STEPS, 0.0, source)]
+    )
+    assert examine(evidence).ranked[0] == "none"
