@@ -17,7 +17,7 @@ _PAIR = re.compile(
 )
 # Words that often stand before their number without any sign between.
 _BARE = re.compile(
-    rf"(?<![\w/.'\"-])(step_time|iter_time|batch_time|data_time|time|dt|data|loader|train_loss|val_loss|eval_loss|loss|loss_scale"
+    rf"(?<![\w/.'\"-])([a-z]+(?:_[a-z]+)+|time|dt|data|loader|train_loss|val_loss|eval_loss|loss|loss_scale"
     rf"|grad_norm|gnorm|lr|mfu|tps|tflops|mem|memory|rss)\s+({_NUMBER})\s*(%|[A-Za-zµ]+)?(?![\w])",
     re.IGNORECASE,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stallwise.evidence.capture import DATA_PROBE, PY_SPY, TORCH_TRACE
-from stallwise.evidence.catalog import run, stated
+from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue, above, below, says_one_of, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
@@ -36,6 +36,7 @@ CLUES = (
     Clue((run.HOST_BUSY_CORES,), _one_core, 3.0, 0.8, "one core is busy, the rest idle: the work is serial", "the host is not held by one core"),
     yes(stated.GPU_BUSY_UNCHANGED, 10.0, 0.2, "steps grew while the GPU's work did not: the host keeps it waiting", "the GPU itself works longer"),
     says_one_of(stated.CHANGED, ("dataset", "data ", "augment", "tokeniz", "storage", "loader", "disk", "bucket"), 8.0, 0.8, "the data or its storage changed", "neither the data nor its storage changed"),
+    above(change.STALL_IN_DATA, 0.5, 0.3, 1.0, "the wait comes in bursts: most steps do not wait"),
     yes(run.NETWORK_STORAGE, 1.8, 1.0, "the data lies on a network mount"),
     above(run.HOST_UNEXPLAINED_SHARE, 0.4, 0.3, 1.0, "most of the time is in nothing that was timed"),
     yes(run.GC_AUTOMATIC, 0.5, 1.0, "collection is automatic"),
