@@ -22,7 +22,7 @@ from stallwise.costs.shards import Shards, shards_of
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.hardware import Gpu
 from stallwise.specs.layout import OPTIMIZERS
-from stallwise.specs.model import DENSE, FULL, Model
+from stallwise.specs.model import Model
 from stallwise.specs.workload import Workload
 
 MIDDLE_YEAR = 2026.1  # software age is counted from here
@@ -161,18 +161,25 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
         layers_per_stage=per_stage, moe_layers=per_stage * (model.moe_layers / model.layers),
         checkpoints=np.where((grid.recompute == 2) & (not recipe.fused), per_stage, 0.0),
         repeated=full(size, 0.5 if every_other_product(recipe) and not model.experts else 0.0),
-        expert_name=full(
-            size, INDEX["experts.blackwell" if gpu.architecture == "blackwell" else "experts.hopper"]
-        ),
-        moe_launch_name=full(size, INDEX["launch.moe.grace" if cluster.domain > 8 else "launch.moe"]),
         years=full(size, recipe.software_year - MIDDLE_YEAR if recipe.software_year else 0.0),
-        launch_name=full(size, INDEX["launch.fused" if recipe.fused else "launch.eager"]),
-        imbalance=full(size, workload.moe_imbalance_ratio),
-        gemm_name=full(size, INDEX[products_name(gpu.architecture, recipe.precision)]),
-        attn_name=full(size, INDEX[attention_name(gpu.architecture, recipe.attention)]),
-        vector_name=full(size, INDEX["vector.fused" if recipe.fused else "vector.eager"]),
-        tp_name=full(size, INDEX["tp.overlapped" if recipe.overlap and recipe.fused and _splits_products(gpu) else "tp.plain"]),
+        imbalance=full(size, workload.moe_imbalance_ratio), **_names(cluster, recipe, size),
     )  # fmt: skip
+
+
+def _names(cluster: Cluster, recipe: Recipe, size: int) -> dict[str, Array]:
+    """Which constant scales which part, as indices."""
+    kind = cluster.gpu.architecture
+    overlapped = recipe.overlap and recipe.fused and _splits_products(cluster.gpu)
+    chosen = {
+        "gemm_name": products_name(kind, recipe.precision),
+        "attn_name": attention_name(kind, recipe.attention),
+        "vector_name": "vector.fused" if recipe.fused else "vector.eager",
+        "tp_name": "tp.overlapped" if overlapped else "tp.plain",
+        "launch_name": "launch.fused" if recipe.fused else "launch.eager",
+        "moe_launch_name": "launch.moe.grace" if cluster.domain > 8 else "launch.moe",
+        "expert_name": "experts.blackwell" if kind == "blackwell" else "experts.hopper",
+    }
+    return {column: np.full(size, float(INDEX[name])) for column, name in chosen.items()}
 
 
 def _splits_products(gpu: Gpu) -> bool:
@@ -259,8 +266,3 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
         "gather_once": np.where(fsdp | (grid.zero == 0), zero, gather),
         "optimizer": update,
     }
-
-
-def embedding_layer(model: Model) -> int:
-    """Weights of one mean layer, for comparing the head with layers."""
-    return model.layer_params(FULL, DENSE)

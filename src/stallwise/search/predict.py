@@ -17,7 +17,7 @@ from stallwise.search.knobs import settle
 from stallwise.search.runs import Run
 
 OPEN_KNOB_SPREAD = 1.01  # each thing the author did not say widens the interval by this factor
-OWN_NOISE = 0.02  # run-to-run scatter of one user's steps
+OWN_NOISE = 0.05  # run-to-run scatter of one user's steps, and what the model misses on any single run
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def predict(run: Run, work: Work, values: Array | None = None, *, calibrated: bo
     """Times one run's work."""
     step = time_step(work, constants() if values is None else values)
     seconds = float(step.total[0])
-    spread = CALIBRATED_SPREAD if calibrated else SPREAD[run.family]
+    spread = (CALIBRATED_SPREAD if calibrated else SPREAD)[run.family]
     spread *= OPEN_KNOB_SPREAD ** len(set(run.open_knobs) - {"vp"})
     return Predicted(seconds, seconds / spread, seconds * spread, parts_of(step, 0))
 

@@ -170,7 +170,7 @@ def candidates(
     """The full picture of a few layouts."""
     step = time_step(step_work(model, cluster, workload, grid, recipe), constants() if values is None else values)
     used = memory(model, grid, workload, recipe)
-    spread = SPREAD[family_of(model, recipe)] if values is None else CALIBRATED_SPREAD
+    spread = (SPREAD if values is None else CALIBRATED_SPREAD)[family_of(model, recipe)]
     return [_candidate(model, cluster, workload, grid, recipe, step, used, i, spread) for i in range(len(grid))]
 
 

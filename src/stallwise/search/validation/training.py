@@ -35,6 +35,7 @@ def _source(rows: Sequence[Row], source: str, calibrate: int) -> list[Scored]:
     scored: list[Scored] = []
     values = constants_without(source)
     known: list[tuple[Work, float]] = []
+    seen: set[tuple[str, str]] = set()  # models and GPUs the calibration has met: only for these does it narrow
     for i, row in enumerate(rows):
         asked = _ask(row)
         if isinstance(asked, str):
@@ -45,9 +46,11 @@ def _source(rows: Sequence[Row], source: str, calibrate: int) -> list[Scored]:
         if i < calibrate:
             if measured:
                 known.append((work, measured))
+                seen.add((run.model.name, run.cluster.gpu.name))
                 values = move([w for w, _ in known], [s for _, s in known], constants_without(source))
             continue
-        scored.append(_score(row, source, run, work, measured, values, bool(known)))
+        met = (run.model.name, run.cluster.gpu.name) in seen
+        scored.append(_score(row, source, run, work, measured, values, met))
     return scored
 
 
