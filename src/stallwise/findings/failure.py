@@ -12,6 +12,7 @@ from stallwise.units import Unit, show
 
 # Unused reserve beyond this part of the device is more than the allocator's usual rounding.
 SPLIT_SHARE = 0.08
+UNFINISHED = 10.0  # times the shortfall, below which a pass that is not over may fail again
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,17 @@ class Failure:
                 parts.append(f"{self.show(quantity)} {word}")
         return self.reason(", ".join(parts), m.REQUEST, m.FAILED)
 
+    def composition(self) -> tuple[Reason, ...]:
+        """What the peak is made of, largest first, where a snapshot tells."""
+        peak = self.get(m.PEAK)
+        parts = {m.WEIGHTS: "weights", m.GRADIENTS: "gradients", m.OPTIMIZER: "optimizer", m.ACTIVATIONS: "activations",
+                 m.LOGITS: "loss", m.TEMPORARY: "temporary", m.OTHER: "other code", m.UNEXPLAINED: "unexplained"}  # fmt: skip
+        known = sorted(((self.get(q), word) for q, word in parts.items() if self.get(q) > 0.005 * peak), reverse=True)
+        if not peak or not known:
+            return ()
+        text = ", ".join(f"{word} {show(size, Unit.BYTE)}" for size, word in known)
+        return (self.reason(f"the {self.show(m.PEAK)} alive were: {text}", m.PEAK),)
+
     def place(self) -> tuple[Reason, ...]:
         """Where it failed."""
         where = self.evidence.text(m.PLACE)
@@ -102,6 +114,12 @@ class Failure:
             return ()
         during = f" during {self.phase}" if self.phase else ""
         return (self.reason(f"it failed{during}, at {where}", m.PLACE, m.PHASE),)
+
+    def _enough(self, freed: float) -> str:
+        """In the middle of a forward pass later layers will ask for more than the allocation that failed."""
+        if self.phase == "forward" and freed < UNFINISHED * self.get(m.SHORTFALL):
+            return ": covers this request, later layers need more"
+        return ": fits"
 
     def plan(self, *first: str) -> tuple[Fix, ...]:
         """What would make it fit, cheapest first; options whose name starts with one of `first` lead."""
@@ -116,6 +134,8 @@ class Failure:
                 columns["risk"],
                 strict=True,
             ):
-                worth = f"frees {show(float(size), Unit.BYTE)}" + (": fits" if fits else ": not enough alone")
+                worth = f"frees {show(float(size), Unit.BYTE)}" + (
+                    self._enough(float(size)) if fits else ": not enough alone"
+                )
                 fixes.append(Fix(str(action), worth=worth, cost=str(cost), risk=str(risk)))
         return tuple(sorted(fixes, key=lambda f: not f.action.startswith(first))) if first else tuple(fixes)

@@ -50,7 +50,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield table_of(list(_report(text, float(match[1]))), source)
         return
     lines = [line for line in text.splitlines() if line.strip()]
-    rows = [dict(row) for row in csv.DictReader(lines)]
+    rows = [{key: cell for key, cell in row.items() if key} for row in csv.DictReader(lines)]
     if not rows or role_of("layer") is None:
         raise UnreadableInput(f"{artifact.name} has no rows", hint="write layer,amax,... one line a layer")
     yield table_of(rows, source)

@@ -15,6 +15,7 @@ from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.readers._plain_pickle import load_plain, looks_like_pickle
 from stallwise.readers._snapshot import CATEGORIES, LEAVING, Moment, category_of, moment_at, place_of, traces
 from stallwise.readers._traceback import Frame, phase_of
+from stallwise.units import Unit, show
 
 FORMAT = "PyTorch memory snapshot"
 EXCLUSIVE = True
@@ -87,7 +88,9 @@ def _failure(
     yield Fact(m.UNUSED_RESERVED, max(0.0, moment.reserved_bytes - moment.allocated_bytes), place)
     holes = sorted(moment.holes(), reverse=True)
     yield Fact(m.LARGEST_HOLE, float(holes[0]) if holes else 0.0, place)
-    yield Table("memory.holes", {"size_bytes": np.array(holes[:64], dtype=np.float64)}, place)
+    yield Table(
+        "memory.holes", {"size_bytes": np.array(holes[:64], dtype=np.float64)}, place, meta={"count": len(holes)}
+    )
     frames = entry.get("frames") or []
     if where := place_of(frames):
         yield Fact(m.PLACE, where, place)
@@ -110,6 +113,10 @@ def _composition(moment: Moment, source: Source) -> Iterator[Item]:
         blocks.append((float(block["size"]), where, kind))
     where_source = Source(source.file, "live blocks at the peak")
     yield Fact(m.PEAK, moment.allocated_bytes, where_source)
+    parts = sorted(((size, kind) for kind, size in totals.items() if size), reverse=True)
+    yield Note(
+        "alive at the peak: " + ", ".join(f"{kind} {show(size, Unit.BYTE)}" for size, kind in parts), where_source
+    )
     for kind, size in totals.items():
         yield Fact(_QUANTITIES[kind], size, where_source)
     made = [b for b in blocks if b[2] not in ("weights", "unexplained")]

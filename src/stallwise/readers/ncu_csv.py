@@ -44,6 +44,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
         raise UnreadableInput(f"{artifact.name}: {error}", hint="export it again with ncu --csv") from error
     header = [cell.strip() for cell in rows[0]]
     body = [row for row in rows[1:] if any(row)]
+    if _KEY not in header:
+        raise UnreadableInput(f"{artifact.name} has a damaged header line", hint="export it again with ncu --csv")
     launches = _long(header, body, start) if "Metric Name" in header else _wide(header, body, start)
     if not launches:
         yield Note("no kernel was profiled: the table is empty", source)

@@ -57,7 +57,7 @@ def oom_activations(evidence: Evidence) -> Finding | None:
         rows = zip(table.columns["category"], table.columns["place"], table.columns["size_bytes"], strict=True)
         top = [f"{where} {show(float(size), Unit.BYTE)}" for kind, where, size in rows if kind == "activations"][:4]
         places.append(f.reason(f"kept by {'; '.join(top)}", m.ACTIVATIONS))
-    because = [f.sizes(), *f.place(), *places]
+    because = [f.sizes(), *f.composition(), *f.place(), *places]
     if share:
         because.insert(
             1, f.reason(f"activations make {share:.0%} of the {f.show(m.PEAK)} alive", m.ACTIVATIONS, m.PEAK)

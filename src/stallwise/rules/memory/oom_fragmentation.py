@@ -49,12 +49,13 @@ def oom_fragmentation(evidence: Evidence) -> Finding | None:
     because.append(f.reason(f"{f.show(m.UNUSED_RESERVED)} of reserved memory hold no tensor: with them the request fits",
                             m.UNUSED_RESERVED))  # fmt: skip
     if hole:
-        because.append(f.reason(f"the largest hole has {f.show(m.LARGEST_HOLE)}", m.LARGEST_HOLE))
+        holes = sum(int(t.meta.get("count", len(t))) for t in evidence.table("memory.holes"))
+        because.append(f.reason(f"{holes} holes, the largest of {f.show(m.LARGEST_HOLE)}", m.LARGEST_HOLE))
     ample = f.get(m.UNUSED_RESERVED) >= 1.5 * f.request
     return Finding(
         headline=f"memory is split: {f.show(m.UNUSED_RESERVED)} unused in pieces, {f.show(m.REQUEST)} asked at once",
         confidence=0.95 if ample or hole else 0.85,
-        because=(*because, *f.place()),
+        because=(*because, *f.composition(), *f.place()),
         fixes=(
             Fix("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", worth=f"makes {f.show(m.UNUSED_RESERVED)} usable",
                 cost="one environment variable", risk="rarely: slower first steps"),

@@ -69,7 +69,7 @@ def oom_logits(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"logits do not fit: {f.show(m.REQUEST)} asked in the last layer or the loss",
         confidence=confidence,
-        because=tuple(because),
+        because=(*because, *f.composition()),
         fixes=f.plan("fused") or (
             Fix("fused or chunked linear and cross entropy", worth="frees nearly all of the logits", cost="one import"),
             Fix("micro-batch halved, accumulate twice", worth="halves them"),

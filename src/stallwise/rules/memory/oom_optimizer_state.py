@@ -58,7 +58,7 @@ def oom_optimizer_state(evidence: Evidence) -> Finding | None:
     return Finding(
         headline="optimizer states do not fit beside weights and gradients",
         confidence=0.93,
-        because=tuple(because),
+        because=(*because, *f.composition()),
         fixes=f.plan("8-bit", "sharding", "offload") or (
             Fix("8-bit optimizer states", worth="frees 73% of them", cost="one import"),
             Fix("sharding of states over GPUs (FSDP or ZeRO)", worth="all but one share", cost="collectives each step"),
