@@ -128,3 +128,22 @@ def test_a_fit_moves_towards_the_data_and_stays_near_the_prior_without_any() -> 
     found = fit(lambda c: time_step(work, c).total, prior_values(), prior_sigmas(), target, np.ones(4), noise=0.01)
     assert np.allclose(time_step(work, found).total, time_step(work, truth).total, rtol=0.01)
     assert found[INDEX["gemm.ampere"]] == pytest.approx(prior_values()[INDEX["gemm.ampere"]])
+
+
+def test_offloading_trades_memory_for_traffic_over_pcie() -> None:
+    workload = Workload(8192, 128)
+    layout = Layout(tp=2, dp=32)
+    kept = seconds(layout, workload)
+    assert seconds(layout, workload, recipe=Recipe(offload="optimizer")) > kept
+    assert seconds(layout, workload, recipe=Recipe(offload="activations")) > kept
+
+
+def test_a_narrow_network_between_pods_slows_what_crosses_it() -> None:
+    workload = Workload(8192, 512)
+    layout = Layout(tp=8, dp=64)
+    times = []
+    for ratio in (1.0, 8.0):
+        cluster = replace(find_cluster("h100x512"), pod_gpus=128, oversubscription_ratio=ratio)
+        work = step_work(find_model("llama-3-70b"), cluster, workload, grid_of([layout], workload), Recipe())
+        times.append(float(time_step(work, constants()).total[0]))
+    assert times[1] > times[0]

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stallwise.costs.grid import Recipe
+import numpy as np
+
+from stallwise.costs.gemm import Array
+from stallwise.costs.grid import Grid, Recipe
 from stallwise.specs.model import DENSE, LINEAR, MOE, NONE, Model
+from stallwise.specs.workload import Workload
 
 HALF, SINGLE = 2.0, 4.0
 
@@ -169,3 +173,26 @@ def kept_tensors(model: Model, attention: str, mlp: str, seq: int, recipe: Recip
     if recompute == "experts" or "moe" in dropped:
         dropped |= {"moe", "moe_act"}
     return [t for t in tensors if t.freed_by not in dropped or not t.freed_by]
+
+
+def tensor_bytes(tensor: Saved, grid: Grid, tokens: Array) -> Array:
+    """A tensor of one microbatch on one GPU."""
+    if tensor.split == "tp":
+        share = grid.tp.astype(float)
+    elif tensor.split == "ep":
+        share = np.where(grid.ep > 1, grid.tp / grid.etp, grid.etp).astype(float)
+    elif tensor.split == "sp":
+        share = np.where(grid.sp, grid.tp, 1).astype(float)
+    else:
+        share = np.ones(len(grid))
+    return np.asarray(tensor.byte_per_token * tokens / share)
+
+
+def saved_bytes(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Array:
+    """What one microbatch leaves behind in one mean layer without any recomputation."""
+    tokens = grid.mb * workload.seq / grid.cp
+    total = np.zeros(len(grid))
+    for attention, mlp, layers in model.kinds:
+        for tensor in layer_tensors(model, attention, mlp, workload.seq, recipe):
+            total = total + tensor_bytes(tensor, grid, tokens) * layers / model.layers
+    return total

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.activations import SINGLE, Saved, kept_tensors, layer_tensors, residual_bytes
+from stallwise.costs.activations import SINGLE, kept_tensors, layer_tensors, residual_bytes, tensor_bytes
 from stallwise.costs.gemm import Array
 from stallwise.costs.grid import RECOMPUTE_CODE, Grid, Recipe, distinct
 from stallwise.costs.shards import layer_params_on_gpu, mean_layer
@@ -75,19 +75,6 @@ def in_flight(grid: Grid, schedule: str, stage: Any) -> Array:
     # Interleaving warms up with (v-1) p + 2 (p - stage) - 1 chunks, each 1/v of a stage.
     chunks = (v - 1) * p + 2 * (p - stage) - 1
     return np.asarray(np.where(v > 1, np.minimum(chunks / v, m), plain))
-
-
-def tensor_bytes(tensor: Saved, grid: Grid, tokens: Array) -> Array:
-    """A tensor of one microbatch on one GPU."""
-    if tensor.split == "tp":
-        share = grid.tp.astype(float)
-    elif tensor.split == "ep":
-        share = np.where(grid.ep > 1, grid.tp / grid.etp, grid.etp).astype(float)
-    elif tensor.split == "sp":
-        share = np.where(grid.sp, grid.tp, 1).astype(float)
-    else:
-        share = np.ones(len(grid))
-    return np.asarray(tensor.byte_per_token * tokens / share)
 
 
 def activation_bytes(model: Model, grid: Grid, workload: Workload, recipe: Recipe, recompute: str) -> Array:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stallwise.costs import exchange
-from stallwise.costs.activations import every_other_product
+from stallwise.costs.activations import every_other_product, saved_bytes
 from stallwise.costs.collectives import Op
 from stallwise.costs.constants import INDEX, attention_name, products_name
 from stallwise.costs.gemm import Array, ideal_s
@@ -26,6 +26,8 @@ from stallwise.specs.model import Model
 from stallwise.specs.workload import Workload
 
 MIDDLE_YEAR = 2026.1  # software age is counted from here
+HOST_BYTE_PER_S = 40e9  # a GPU's share of its host's memory bandwidth while all of them update: 300 GB/s over eight
+PCIE_SHARE = 0.85  # of the link that pinned copies reach (55 of 64 GB/s on our H200)
 LOSS_PASSES = 12.0  # bytes per logit, forward: bf16 out, fp32 copy, maximum, sum, probability
 SCHEDULES = {"1f1b": 0, "gpipe": 0, "interleaved": 0, "zb-h1": 1, "zb-1p": 1, "zb-h2": 2, "zb-2p": 2, "zb-v": 2,
              "v-half": 3, "v-min": 3, "dualpipe": 4}  # fmt: skip
@@ -136,6 +138,10 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
     per_stage = model.layers / grid.pp
     heavy, last = stage_shape(model, grid, recipe)
     once = _once_a_step(model, cluster, grid, recipe, shards_of(model, grid, recipe))
+    if recipe.offload == "activations":
+        # What a pass saves leaves for the host behind it and comes back behind the backward.
+        saved = saved_bytes(model, keys, workload, recipe)[back] * per_stage / (gpu.pcie_byte_per_s * PCIE_SHARE)
+        once["gather_f"], once["gather_b"] = once["gather_f"] + saved, once["gather_b"] + saved
     fabric = exchange.fabric_of(cluster)
     span = grid.tp * grid.cp * grid.dp
     boundary = HALF * model.hidden * workload.seq * grid.mb / grid.cp / np.where(grid.sp, grid.tp, 1)
@@ -256,6 +262,11 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
     state = OPTIMIZERS.get(recipe.optimizer, 8.0)
     touched = recipe.grad_bytes + 2 * state + recipe.weight_bytes + (8.0 if recipe.master else recipe.weight_bytes)
     update = own.optimizer_params * touched * own.trainable_share / cluster.gpu.achieved_byte_per_s
+    if recipe.offload in ("optimizer", "params"):
+        # Gradients go down, the host updates, weights come back; nothing of it overlaps the next forward.
+        link = cluster.gpu.pcie_byte_per_s * PCIE_SHARE
+        sent = own.optimizer_params * own.trainable_share * (recipe.grad_bytes + HALF)
+        update = sent / link + own.optimizer_params * own.trainable_share * touched / HOST_BYTE_PER_S
     # Sharded gradients cannot wait for the last microbatch: ZeRO-2 and 3 scatter them after every one.
     often = grid.zero >= 2
     return {

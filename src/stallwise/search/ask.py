@@ -55,6 +55,8 @@ def ask_plan(
     micro_batch: int | None = None,
     recompute: str | None = None,
     nic: str | None = None,
+    pod: int | None = None,
+    oversubscription: float = 1.0,
     imbalance: float = 1.0,
     constants: str | None = None,
     top: int = 5,
@@ -64,7 +66,12 @@ def ask_plan(
     """The plan for a model on a cluster."""
     del explain  # the arithmetic is written by whoever shows the plan
     model = find_model(name)
-    cluster = find_cluster(where, nic_byte_per_s=parse(nic, Unit.BYTE_PER_S) if nic else None)
+    cluster = find_cluster(
+        where,
+        nic_byte_per_s=parse(nic, Unit.BYTE_PER_S) if nic else None,
+        pod_gpus=pod,
+        oversubscription_ratio=oversubscription,
+    )
     workload = Workload(seq=seq, global_batch=global_batch, tokens=tokens, moe_imbalance_ratio=imbalance)
     for what, value, known in (
         ("precision", precision, PRECISIONS),

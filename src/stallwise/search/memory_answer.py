@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stallwise.costs.activations import kept_tensors
+from stallwise.costs.activations import kept_tensors, tensor_bytes
 from stallwise.costs.grid import Recipe, grid_of, recipe_of
-from stallwise.costs.memory import MOMENTS, memory, stage_memories, tensor_bytes
+from stallwise.costs.memory import MOMENTS, memory, stage_memories
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout, check
 from stallwise.specs.model import Model

@@ -33,6 +33,8 @@ import click
 @click.option("--micro-batch", type=int, help="Pin the microbatch.")
 @click.option("--recompute", type=click.Choice(["none", "selective", "experts", "full"]), help="Pin recomputation.")
 @click.option("--nic", help="Network per GPU, such as 400Gb/s.")
+@click.option("--pod", type=int, help="GPUs of one pod; beyond it the network narrows by --oversubscription.")
+@click.option("--oversubscription", default=1.0, show_default=True, help="Between pods: 4 leaves a quarter.")
 @click.option("--imbalance", default=1.0, show_default=True, help="Busiest expert rank over the mean.")
 @click.option("--constants", type=click.Path(), help="Constants written by `stallwise plan calibrate`.")
 @click.option("--top", default=5, show_default=True, help="Layouts to show.")
