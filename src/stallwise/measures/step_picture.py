@@ -1,6 +1,6 @@
 """One representative step as boxes, for pictures: the ledger along time, the streams, and what the host was doing.
 
-The step whose length is nearest the median. Neighbours too narrow to see are merged, so that the table stays small
+The step whose length is nearest the median, and the slowest where it stands out. Neighbours too narrow to see are merged, so that the table stays small
 whatever the trace holds; a merged box carries the name of its longest part.
 """
 
@@ -23,6 +23,7 @@ MOST_STREAMS = 6
 MOST_RANGES = 60  # host ranges kept, longest first
 DEEPEST = 3
 LEAST_SHARE = 0.004  # of the step: a shorter host range is not seen
+STANDS_OUT = 1.5  # times the usual step: something happened in it that the usual one does not show
 LEDGER_LANE = "where the time goes"
 
 
@@ -52,7 +53,15 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     if not len(book.view):
         return
     lengths = np.diff(book.windows.device)
-    at = int(np.argmin(np.abs(lengths - np.median(lengths))))
+    usual = int(np.argmin(np.abs(lengths - np.median(lengths))))
+    slowest = int(np.argmax(lengths))
+    yield from _picture(book, usual, "usual")
+    if lengths[slowest] > STANDS_OUT * lengths[usual]:
+        yield from _picture(book, slowest, "slowest")
+
+
+def _picture(book: StepBook, at: int, which: str) -> Iterator[Item]:
+    timeline = book.timeline
     lo, hi = float(book.windows.device[at]), float(book.windows.device[at + 1])
     if not hi > lo:
         return
@@ -69,7 +78,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         "account": np.array(boxes.account, dtype=object),
         "count": np.array(boxes.count, dtype=np.int64),
     }
-    meta = {"step": label, "length_s": hi - lo, "unit": book.windows.unit, "merged_below_s": (hi - lo) / COLUMNS}
+    meta = {"which": which, "step": label, "length_s": hi - lo, "unit": book.windows.unit, "merged_below_s": (hi - lo) / COLUMNS}
     yield Table(KIND, columns, Source(timeline.source.file, label), timeline.scope, meta)
 
 
@@ -146,16 +155,12 @@ def _host(book: StepBook, lo: float, hi: float, boxes: _Boxes) -> None:
     rows = np.sort(rows[np.argsort(-t.duration_s[rows], kind="stable")[:MOST_RANGES]])
     open_until: dict[int, list[float]] = {}
     for row in rows.tolist():
-        begin, stop = float(t.start_s[row]), float(t.end_s[row])
-        stack = open_until.setdefault(int(t.lane[row]), [])
+        begin, stop, lane = float(t.start_s[row]), float(t.end_s[row]), int(t.lane[row])
+        stack = open_until.setdefault(lane, [])
         while stack and stack[-1] <= begin:
             stack.pop()
         if len(stack) < DEEPEST:
-            lane = t.lanes[int(t.lane[row])]
-            boxes.add(
-                f"host {lane.label or 'thread ' + lane.thread} {len(stack) + 1}",
-                max(begin, lo),
-                min(stop, hi),
-                t.text(row),
-            )
+            thread = list(open_until).index(lane) + 1
+            inner = f", level {len(stack) + 1}" if stack else ""
+            boxes.add(f"host thread {thread}{inner}", max(begin, lo), min(stop, hi), t.text(row))
         stack.append(stop)

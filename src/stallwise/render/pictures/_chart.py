@@ -14,6 +14,7 @@ from stallwise.units import Unit, show
 LEFT, RIGHT, TOP, BOTTOM = 92.0, 16.0, 24.0, 22.0
 PANEL = 150.0
 MOST_POINTS = 600
+MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ def panel(
         return px, bottom - (y - low) / (high - low) * (bottom - top - TOP)
 
     parts = [text(LEFT, top + 14, title, "t")]
+    if len(curves) > 1 and len({c.word for c in curves}) == len(curves) <= MOST_NAMED:
+        right = WIDTH - RIGHT
+        for curve in reversed(curves):  # each name in the colour of its line
+            parts.append(text(right, top + 14, curve.word or "all", f"t l{curve.kind}", "end"))
+            right -= 8.0 * len(curve.word) + 14
     for value in ticks(low, high, 3):
         y = at(x0, value)[1]
         parts += [line(LEFT, y, WIDTH - RIGHT, y), text(LEFT - 8, y + 4, show(value, unit), "axis", "end")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog.memory import LIVE_BYTES
 from stallwise.findings.diagnosis import Diagnosis
+from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.pictures._chart import PANEL, Curve, panel
 from stallwise.render.svg import WIDTH, box, picture, short, text
@@ -50,12 +51,12 @@ def _composition(diagnosis: Diagnosis) -> list[Figure]:
             )
         x += width
     largest = rows[0][2]
-    for i, (kind, place, size) in enumerate(rows[:MOST_PLACES]):
+    for i, (kind, where, size) in enumerate(rows[:MOST_PLACES]):
         y = BAR + 12 + i * ROW
         parts.append(
-            box(0, y, max(size / largest * LEFT, 1.0), ROW - 6, shade[kind], f"{place}: {show(size, Unit.BYTE)}")
+            box(0, y, max(size / largest * LEFT, 1.0), ROW - 6, shade[kind], f"{where}: {show(size, Unit.BYTE)}")
         )
-        parts.append(text(LEFT + 8, y + 13, f"{show(size, Unit.BYTE)}  {kind}  {short(place, 110)}", "t"))
+        parts.append(text(LEFT + 8, y + 13, f"{show(size, Unit.BYTE)}  {kind}  {short(where, 110)}", "t"))
     height = BAR + 16 + min(len(rows), MOST_PLACES) * ROW
     return [
         Figure(
@@ -63,7 +64,7 @@ def _composition(diagnosis: Diagnosis) -> list[Figure]:
             "What filled the memory",
             picture(parts, height, f"{show(total, Unit.BYTE)} alive at the peak, by category"),
             f"{show(total, Unit.BYTE)} alive at the peak; below, the places in the code that hold most.",
-            str(table.source),
+            place(table.source),
             tuple((shade[k], f"{k} {show(by_kind[k], Unit.BYTE)}") for k in kinds if by_kind[k] > 0),
             (("category", "place", "size"), *((k, p, show(s, Unit.BYTE)) for k, p, s in rows[:40])),
         )
@@ -82,7 +83,7 @@ def _course(diagnosis: Diagnosis) -> list[Figure]:
                     label,
                     picture(parts, PANEL + 4, label),
                     LIVE_BYTES.meaning,
-                    str(series.source),
+                    place(series.source),
                 )
             )
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.diagnosis import Diagnosis
+from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.pictures._accounts import CLASS, guilty
 from stallwise.render.svg import WIDTH, box, picture, text
@@ -57,7 +58,7 @@ def draw(diagnosis: Diagnosis) -> Figure | None:
         f"{len(ranks)} ranks, account by account",
         picture(parts, TOP + len(accounts) * ROW + 26, f"Heat map of {len(ranks)} ranks by {len(accounts)} accounts"),
         f"Seconds a {unit}; darker is more, each row on its own scale{shared}.",
-        str(by_rank[ranks[0]].source),
+        place(by_rank[ranks[0]].source),
         (),
         (head, *rows),
     )

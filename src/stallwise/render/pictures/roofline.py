@@ -6,6 +6,7 @@ import math
 
 from stallwise.evidence.fact import Table
 from stallwise.findings.diagnosis import Diagnosis
+from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.svg import WIDTH, dot, line, picture, short, text
 from stallwise.units import Unit, show
@@ -13,6 +14,7 @@ from stallwise.units import Unit, show
 PLACE = 20
 KIND = "roofline"
 LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 92.0, 150.0, 16.0, 44.0, 380.0
+LABELLED = 6  # points with their name beside them, longest first
 SMALLEST, LARGEST = 4.0, 15.0  # radius of a point
 
 
@@ -32,8 +34,8 @@ def draw(diagnosis: Diagnosis) -> Figure | None:
         picture(_drawn(table), HEIGHT, f"Roofline of {meta['gpu']} with {len(c['name'])} kernels"),
         f"Dense data-sheet roofs of {meta['gpu']}; a point's size is its time. Left of the ridge memory limits, "
         "right of it arithmetic; the distance to the roof is what a better kernel could win.",
-        str(table.source),
-        (("point", "kernel"),),
+        place(table.source),
+        (),
         tuple(rows),
     )
 
@@ -87,8 +89,14 @@ def _drawn(table: Table) -> list[str]:
             f"{name} ({dtype}): {show(py, Unit.FLOP_PER_S)}, {py / roof:.0%} of its roof, {show(seconds, Unit.SECOND)}"
         )
         parts.append(dot(x(px), y(max(py, 10.0**y.low)), radius, "point", title))
-    for name, _, px, py, _, _ in sorted(points, key=lambda p: -p[4])[:4]:
-        parts.append(text(x(px), y(max(py, 10.0**y.low)) - 18, short(name.split("(")[0], 26), "t", "middle"))
+    taken: list[tuple[float, float]] = []
+    for name, _, px, py, _, _ in sorted(points, key=lambda p: -p[4])[:LABELLED]:
+        at = (x(px), y(max(py, 10.0**y.low)) - 18)
+        if all(
+            abs(at[0] - a) > 190 or abs(at[1] - b) > 14 for a, b in taken
+        ):  # a label that hides another says nothing
+            taken.append(at)
+            parts.append(text(*at, short(name.split("(")[0], 26), "t", "middle"))
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "operations a byte of memory traffic", "axis", "middle"))
     return parts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stallwise.evidence.fact import Series
 from stallwise.findings.diagnosis import Diagnosis
+from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.pictures._chart import PANEL, Curve, panel
 from stallwise.render.svg import picture
@@ -41,7 +42,7 @@ def _figure(slug: str, title: str, over: str, chosen: list[list[Series]]) -> Fig
         zero = quantity.unit not in (Unit.CELSIUS, Unit.HERTZ)
         parts += panel(curves, f"{quantity.meaning}{many}", quantity.unit, alike[0].over, row * PANEL, zero=zero)
     words = ", ".join(alike[0].quantity.meaning for alike in chosen)
-    sources = dict.fromkeys(str(s.source) for alike in chosen for s in alike[:1])
+    sources = dict.fromkeys(place(s.source) for alike in chosen for s in alike[:1])
     over_words = "steps" if over == "step" else "time"
     return Figure(
         slug,

@@ -7,6 +7,7 @@ import numpy as np
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.fact import Table
 from stallwise.findings.diagnosis import Diagnosis
+from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.pictures._chart import PANEL, Curve, panel
 from stallwise.render.svg import picture
@@ -47,8 +48,7 @@ def _figure(table: Table, number: int) -> Figure | None:
             if name in table.columns and np.isfinite(np.asarray(table.columns[name], float)).any()
         ]
         if curves:
-            named = f"{title}: {', '.join(c.word for c in curves)}" if len(curves) > 1 else title
-            parts += panel(curves, named, unit, "time_s", count * PANEL)
+            parts += panel(curves, title, unit, "time_s", count * PANEL)
             words.append(title)
             count += 1
     if not count:
@@ -60,6 +60,5 @@ def _figure(table: Table, number: int) -> Figure | None:
         picture(parts, count * PANEL + 4, f"{', '.join(words)} over time"),
         "A queue that grows while the KV cache is full is a capacity problem; one that grows while the cache has room is a "
         "scheduling or a host problem.",
-        str(table.source),
-        (("c1", "first"), ("c2", "second"), ("c3", "third")),
+        place(table.source),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stallwise.evidence.fact import Table
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Finding
+from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.pictures._accounts import CLASS, guilty
 from stallwise.render.svg import WIDTH, box, line, picture, short, text, ticks
@@ -13,7 +14,8 @@ from stallwise.units import Unit, show
 PLACE = 10
 KIND = "step picture"
 LEFT, ROW, GAP, TOP = 150.0, 20.0, 5.0, 22.0
-PIXELS_PER_LETTER = 6.2
+PIXELS_PER_LETTER = 7.4
+SHORTEST_NAME = 8  # letters: shorter kernel names occur in sentences by chance
 SEEN_PART = 0.01  # of the step: shorter parts are left out of the table
 
 
@@ -24,17 +26,19 @@ def draw(diagnosis: Diagnosis) -> Figure | None:
     if not tables:
         return None
     mine = [t for t in tables if found and found.scope.rank is not None and t.scope.rank == found.scope.rank]
-    table = (mine or tables)[0]
+    table = max(mine or tables[:2], key=lambda t: _shows(t, found))
     length = float(table.meta["length_s"])
     parts = _drawn(table, length, found)
     lanes = list(dict.fromkeys(table.columns["lane"].tolist()))
     height = TOP + len(lanes) * (ROW + GAP) + 6
     lit = found.account.value if found and found.account else ""
-    caption = f"{table.meta['step']}, {show(length, Unit.SECOND)}: the {table.meta['unit']} nearest the median"
+    which = "the slowest" if table.meta.get("which") == "slowest" else f"the {table.meta['unit']} nearest the median"
+    caption = f"{table.meta['step']}, {show(length, Unit.SECOND)}: {which}"
     if lit:
         caption += f"; lit: {lit}"
     if table.scope.rank is not None:
         caption += f"; rank {table.scope.rank}"
+    caption += "."
     used = dict.fromkeys(a for a in table.columns["account"].tolist() if a)
     label = f"Timeline of one {table.meta['unit']} of {show(length, Unit.SECOND)}" + (f", {lit} lit" if lit else "")
     return Figure(
@@ -42,10 +46,18 @@ def draw(diagnosis: Diagnosis) -> Figure | None:
         f"One {table.meta['unit']}, along time",
         picture(parts, height, label, kind="lit" if lit else ""),
         caption,
-        str(table.source),
+        place(table.source),
         tuple((CLASS[a], a) for a in used),
         _rows(table, length),
     )
+
+
+def _shows(table: Table, found: Finding | None) -> bool:
+    """Whether this step has any of the account that the finding claims from."""
+    lit = found.account.value if found and found.account else ""
+    c = table.columns
+    first = c["lane"] == c["lane"][0] if len(table) else c["lane"] == ""
+    return bool(lit and (first & (c["account"] == lit)).any())
 
 
 def _drawn(table: Table, length: float, found: Finding | None) -> list[str]:
@@ -66,7 +78,7 @@ def _drawn(table: Table, length: float, found: Finding | None) -> list[str]:
     for lane, start, end, name, account, count in zip(*(c[k].tolist() for k in _COLUMNS), strict=True):
         y = TOP + lanes[lane] * (ROW + GAP)
         first = lane == next(iter(lanes))
-        hot = (first and account == lit) or (len(name) > 4 and name in said)
+        hot = account == lit if first else len(name) >= SHORTEST_NAME and name in said
         kind = CLASS.get(account, "host") + (" hot" if hot else "")
         many = f" and {count - 1} more" if count > 1 else ""
         title = f"{name}{many}: {show(end - start, Unit.SECOND)} at {show(start, Unit.SECOND)}"
