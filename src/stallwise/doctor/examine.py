@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import SOMETHING_ELSE, differential
@@ -39,9 +40,11 @@ def diagnose(
     workers: int | None = None,
     cache: bool = True,
     live_s: float = 0.0,
+    base: Path | None = None,
 ) -> Diagnosis:
     """Reads the artifacts, hears what is stated ("mfu=0.22"), and says what stalls."""
-    evidence = gather(paths, engine=engine, workers=workers, cache=cache, live_s=live_s) if paths else Evidence()
+    how = {"engine": engine, "workers": workers, "cache": cache, "live_s": live_s, "base": base}
+    evidence = gather(paths, **how) if paths else Evidence()  # type: ignore[arg-type]
     state(evidence, facts)
     return examine(evidence)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 
 from stallwise.doctor.find import find
 from stallwise.doctor.progress import shown
@@ -36,9 +38,12 @@ def gather(
     workers: int | None = None,
     cache: bool = True,
     live_s: float = 0.0,
+    base: Path | None = None,
 ) -> Evidence:
-    """Reads everything that can be read; complains only when nothing can."""
+    """Reads everything that can be read; complains only when nothing can. Names are told from `base`, where given."""
     artifacts, problems = find(paths, live_s)
+    if base is not None:
+        artifacts = [replace(a, name=a.name.removeprefix(f"{base}/")) for a in artifacts]
     plan = ReadingPlan(keep_timelines=keep_timelines, cache=cache)
     read = _engine(engine, workers).readings(artifacts, plan)
     readings = told_apart(list(shown(read, len(artifacts), "reading")))

@@ -1,0 +1,1 @@
+"""The local page: reports, planners and drills in a browser on this machine, and only there."""

@@ -1,0 +1,55 @@
+"""Files of one chosen folder and of nowhere else: links, dots and absolute paths that lead out are refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from stallwise.errors import BadRequest
+
+MOST_FILES = 2000
+OUTSIDE = "outside the chosen folder"
+
+
+class Folder:
+    """A root; every path is told and asked relative to it."""
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise BadRequest(f"{root} is not a folder", hint="name a folder that exists")
+        self.root = root.resolve()
+
+    def place(self, asked: str) -> Path:
+        """The real path of what was asked for; raises when it is not there or leads out."""
+        if "\0" in asked:
+            raise BadRequest("a path cannot hold a zero byte", hint="name a file inside the chosen folder")
+        path = (self.root / asked).resolve() if asked not in ("", ".") else self.root
+        if not self.holds(path):
+            raise BadRequest(f"'{asked}' is {OUTSIDE}", hint="name a file inside it")
+        if not path.exists():
+            raise BadRequest(f"there is no '{asked}' in the chosen folder", hint="list the files first")
+        return path
+
+    def holds(self, path: Path) -> bool:
+        """Whether the real path lies inside."""
+        return path.resolve().is_relative_to(self.root)
+
+    def files(self, asked: str = "") -> list[Path]:
+        """Regular files under a path, at most MOST_FILES; those that lead out are left out."""
+        start = self.place(asked)
+        if start.is_file():
+            return [start]
+        found: list[Path] = []
+        for folder, inner, names in os.walk(start, followlinks=False):
+            inner[:] = sorted(d for d in inner if not d.startswith(".") and d != "__pycache__")
+            for name in sorted(names):
+                path = Path(folder, name)
+                if not name.startswith(".") and self.holds(path) and path.is_file():
+                    found.append(path)
+                    if len(found) >= MOST_FILES:
+                        return found
+        return found
+
+    def told(self, path: Path) -> str:
+        """The path as users of this folder see it."""
+        return str(path.relative_to(self.root)) if path != self.root else "."
