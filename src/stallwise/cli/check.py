@@ -55,6 +55,7 @@ def command(
     from stallwise.errors import BadRequest
     from stallwise.findings.budget import judge, read_budgets
     from stallwise.findings.threshold import reached
+    from stallwise.rules import all_rules
 
     file, text, settings = read_settings(config)
     budgets = read_budgets(settings, text)
@@ -67,7 +68,7 @@ def command(
         raise BadRequest(f"{file} has no budgets", hint="stallwise check --example prints some")
     diagnosis = diagnose(*places)
     verdicts = judge(budgets, diagnosis)
-    reason = reached(diagnosis, fail_on) if fail_on else ""
+    reason = reached(diagnosis, fail_on, frozenset(r.cause for r in all_rules())) if fail_on else ""
     unknown = [v for v in verdicts if v.seen is None]
     failed = bool(reason) or any(v.broken for v in verdicts) or (strict and bool(unknown))
     if as_json:

@@ -97,7 +97,8 @@ def command(
         announce_findings(diagnosis)
     if fail_on:
         from stallwise.findings.threshold import reached
+        from stallwise.rules import all_rules
 
-        if reason := reached(diagnosis, fail_on):
+        if reason := reached(diagnosis, fail_on, frozenset(r.cause for r in all_rules())):
             click.echo(f"failing: {reason}", err=True)
             sys.exit(1)

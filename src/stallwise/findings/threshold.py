@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from stallwise.errors import BadRequest
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Finding
@@ -10,8 +12,11 @@ from stallwise.units import Unit, parse
 SURE_ENOUGH = 0.5  # a finding below even odds fails nothing
 
 
-def reached(diagnosis: Diagnosis, wanted: str) -> str:
-    """The first reason to fail, or nothing. `wanted` is "any", causes, or a share of the step, split by commas."""
+def reached(diagnosis: Diagnosis, wanted: str, known: frozenset[str] = frozenset()) -> str:
+    """The first reason to fail, or nothing. `wanted` is "any", causes, or a share of the step, split by commas.
+
+    A cause that is not `known` (where that is given) is a typing error, not a build that passes.
+    """
     found = [f for f in diagnosis.findings if f.confidence >= SURE_ENOUGH and not f.optional]
     for word in (w.strip() for w in wanted.split(",")):
         if not word:
@@ -20,6 +25,9 @@ def reached(diagnosis: Diagnosis, wanted: str) -> str:
             hit = found[:1]
         elif word[0].isdigit() or word[0] == ".":
             hit = _worth_more(found, diagnosis, parse(word, Unit.SHARE))
+        elif known and word not in known:
+            close = get_close_matches(word, known, n=2)
+            raise BadRequest(f"no cause is called '{word}'", hint=" or ".join(close) or "stallwise causes lists them")
         else:
             hit = [f for f in found if f.cause == word]
         if hit:

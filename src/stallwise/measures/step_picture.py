@@ -78,7 +78,13 @@ def _picture(book: StepBook, at: int, which: str) -> Iterator[Item]:
         "account": np.array(boxes.account, dtype=object),
         "count": np.array(boxes.count, dtype=np.int64),
     }
-    meta = {"which": which, "step": label, "length_s": hi - lo, "unit": book.windows.unit, "merged_below_s": (hi - lo) / COLUMNS}
+    meta = {
+        "which": which,
+        "step": label,
+        "length_s": hi - lo,
+        "unit": book.windows.unit,
+        "merged_below_s": (hi - lo) / COLUMNS,
+    }
     yield Table(KIND, columns, Source(timeline.source.file, label), timeline.scope, meta)
 
 

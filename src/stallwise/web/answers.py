@@ -98,7 +98,9 @@ def layout(body: Body) -> dict[str, Any]:
     micro = whole(body, "micro_batch", 1, 1, 1024)
     batch = whole(body, "global_batch", 1024, 1, 1 << 24)
     if batch < dp * micro:
-        raise BadRequest(f"{batch} sequences are too few for DP {dp} x microbatch {micro}", hint=f"at least {dp * micro}")
+        raise BadRequest(
+            f"{batch} sequences are too few for DP {dp} x microbatch {micro}", hint=f"at least {dp * micro}"
+        )
     chosen = Layout(
         tp=axes["tp"], pp=axes["pp"], cp=axes["cp"], dp=dp, virtual_stages=axes["vp"] if axes["pp"] > 1 else 1,
         sequence_parallel=axes["tp"] > 1, zero=whole(body, "zero", 1, 0, 3), micro_batch=micro,

@@ -8,6 +8,7 @@ from pathlib import Path
 from stallwise.errors import BadRequest
 
 MOST_FILES = 2000
+LONGEST_SHOWN = 120
 OUTSIDE = "outside the chosen folder"
 
 
@@ -23,11 +24,16 @@ class Folder:
         """The real path of what was asked for; raises when it is not there or leads out."""
         if "\0" in asked:
             raise BadRequest("a path cannot hold a zero byte", hint="name a file inside the chosen folder")
-        path = (self.root / asked).resolve() if asked not in ("", ".") else self.root
+        shown = asked[:LONGEST_SHOWN]
+        try:
+            path = (self.root / asked).resolve() if asked not in ("", ".") else self.root
+            there = path.exists()
+        except (OSError, RuntimeError, ValueError) as error:  # too long, a loop of links, half a letter
+            raise BadRequest(f"'{shown}' cannot be a path", hint="name a file inside the chosen folder") from error
         if not self.holds(path):
-            raise BadRequest(f"'{asked}' is {OUTSIDE}", hint="name a file inside it")
-        if not path.exists():
-            raise BadRequest(f"there is no '{asked}' in the chosen folder", hint="list the files first")
+            raise BadRequest(f"'{shown}' is {OUTSIDE}", hint="name a file inside it")
+        if not there:
+            raise BadRequest(f"there is no '{shown}' in the chosen folder", hint="list the files first")
         return path
 
     def holds(self, path: Path) -> bool:

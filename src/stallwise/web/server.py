@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = SOCKET_TIMEOUT_S
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the library's
+    def log_message(self, format: str, *args: Any) -> None:
         """Requests carry the token: nothing is logged."""
 
     def do_GET(self) -> None:

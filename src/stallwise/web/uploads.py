@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from threading import Lock
-from typing import IO
+from typing import Protocol
 
 from stallwise.errors import BadRequest
 
@@ -17,6 +17,12 @@ BLOCK_BYTES = 1 << 20
 LONGEST_NAME = 180
 MOST_FILES = 500
 MOST_REPORTS = 20
+
+
+class Readable(Protocol):
+    """Whatever gives bytes."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class TooLarge(BadRequest):
@@ -51,7 +57,7 @@ class Uploads:
             raise BadRequest("that bundle is not known", hint="drop the files again")
         return self.root / name
 
-    def put(self, bundle: str, name: str, stream: IO[bytes], length: int) -> str:
+    def put(self, bundle: str, name: str, stream: Readable, length: int) -> str:
         """Writes one file of this many bytes; the name keeps its last part only."""
         folder = self.bundle(bundle)
         plain = safe_name(name)

@@ -1,0 +1,66 @@
+"""A real Chromium for the tests that look at pages; they are skipped with a message where there is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+AXE = Path(__file__).parents[1] / "vendor" / "axe-core" / "axe.min.js"
+SNAPSHOTS = os.environ.get("STALLWISE_SNAPSHOTS")  # a folder: screenshots are kept there for people to look at
+QUIET = (
+    "--no-sandbox", "--headless=new", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run", "--disable-dev-shm-usage",
+)  # fmt: skip
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser, or a skip."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = os.environ.get("STALLWISE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not found:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """A page that remembers what went wrong on it and what it asked the network for."""
+
+    def __init__(self, browser: Any, **settings: Any) -> None:
+        self.context = browser.new_context(viewport={"width": 1160, "height": 900}, **settings)
+        self.page = self.context.new_page()
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        self.dialogs: list[str] = []
+        self.page.on("console", lambda m: self.problems.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda e: self.problems.append(str(e)))
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.on("dialog", self._dialog)
+
+    def _dialog(self, dialog: Any) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def violations(self) -> list[str]:
+        """What axe-core finds, with the element."""
+        script = AXE.read_text(encoding="utf-8")
+        run = "axe.run().then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html.slice(0, 160)).join(' | ')))"
+        found: list[str] = self.page.evaluate(f"{script};{run}")
+        return found
+
+    def snapshot(self, name: str) -> None:
+        """Keeps a picture where asked."""
+        if SNAPSHOTS:
+            self.page.screenshot(path=str(Path(SNAPSHOTS) / f"{name}.png"))
+
+    def close(self) -> None:
+        self.context.close()
