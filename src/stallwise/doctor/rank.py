@@ -35,7 +35,10 @@ def _causes_before_consequences(ordered: list[Finding]) -> list[Finding]:
         if finding.confidence < SURE_ENOUGH or not finding.explains:
             continue
         place = result.index(finding)
-        above = [i for i, f in enumerate(result[:place]) if f.cause in finding.explains]
+        # What is merely offered never stands above what is broken.
+        above = [
+            i for i, f in enumerate(result[:place]) if f.cause in finding.explains and f.optional >= finding.optional
+        ]
         if above:
             result.insert(above[0], result.pop(place))
     return result
@@ -48,6 +51,7 @@ def _capped(ordered: list[Finding], ledger: Ledger) -> list[Finding]:
         if finding.account is not None and finding.gain is not None:
             gain = finding.gain.capped(max(left.get(finding.account, 0.0), 0.0))
             left[finding.account] = left.get(finding.account, 0.0) - gain.high_s
-            finding = replace(finding, gain=gain)
+            fixes = tuple(replace(f, gain=f.gain.capped(gain.high_s)) if f.gain else f for f in finding.fixes)
+            finding = replace(finding, gain=gain, fixes=fixes)
         result.append(finding)
     return result

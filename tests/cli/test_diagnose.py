@@ -1,0 +1,95 @@
+"""The commands around a diagnosis, as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from stallwise.cli import main
+from stallwise.errors import BadRequest
+from stallwise.rules import all_rules
+from tests.measures.scripted_run import ScriptedRun
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "traces" / "loader_slow"
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, words, catch_exceptions=False)
+
+
+def test_the_report_leads_with_the_answer_and_its_price() -> None:
+    out = run("diagnose", str(EXAMPLE), "--no-cache").output
+    subject, blank, answer, worth = out.splitlines()[:4]
+    assert subject.startswith("4 steps on NVIDIA H200 · ")
+    assert "while traced" in subject and not blank
+    assert answer.startswith("The GPU waits for input") and "input-starved" in answer
+    assert worth.startswith("Worth ")
+    for label in (
+        "where a step goes",
+        "because",
+        "fix, in this order",
+        "looks bad, is not",
+        "do not start here",
+        "next",
+    ):
+        assert f"\n{label}" in out
+
+
+def test_no_line_is_wider_than_asked_for() -> None:
+    from stallwise.doctor.examine import diagnose
+    from stallwise.render.text import to_text
+
+    lines = to_text(diagnose(str(EXAMPLE), cache=False), width=100).splitlines()
+    assert max(len(line) for line in lines) <= 100
+
+
+def test_reports_in_three_formats_say_the_same(tmp_path: Path) -> None:
+    for ending in ("md", "json", "txt"):
+        run("diagnose", str(EXAMPLE), "-o", str(tmp_path / f"report.{ending}"))
+    told = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    headline = told["findings"][0]["headline"]
+    assert told["ranked"][0] == "input-starved"
+    assert (tmp_path / "report.md").read_text(encoding="utf-8").startswith("# ")
+    assert headline in (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert headline in (tmp_path / "report.txt").read_text(encoding="utf-8")
+
+
+def test_a_clean_step_is_heard(tmp_path: Path) -> None:
+    scripted = ScriptedRun()
+    for _ in range(4):
+        with scripted.step():
+            for _ in range(200):
+                scripted.op("aten::mm", ("gemm", 10.0), host_us=30.0)
+    trace = scripted.write(tmp_path)
+    told = json.loads(run("diagnose", trace, "--clean-step", "5ms", "--json", "--no-cache").output)
+    assert told["ledger"]["whole_s"] == pytest.approx(5e-3, rel=0.01)
+    assert "5.00 ms clean" in told["subject"]
+
+
+def test_a_clean_step_without_a_number_is_a_usage_error() -> None:
+    with pytest.raises(BadRequest):
+        run("diagnose", str(EXAMPLE), "--clean-step", "fast", "--no-cache")
+
+
+@pytest.mark.parametrize("cause", [rule.cause for rule in all_rules()])
+def test_every_cause_can_be_explained(cause: str) -> None:
+    out = run("explain", cause).output
+    assert out.startswith(cause) and "## Fix" in out
+
+
+def test_a_misspelt_cause_gets_a_suggestion() -> None:
+    with pytest.raises(BadRequest) as error:
+        run("explain", "input-starvd")
+    assert "input-starved" in error.value.hint
+
+
+def test_causes_are_listed_by_family() -> None:
+    listed = json.loads(run("causes", "--family", "step", "--json").output)
+    assert {"cause": "input-starved", "family": "step"}.items() <= listed[
+        [r["cause"] for r in listed].index("input-starved")
+    ].items()
+    assert all(row["meaning"].endswith(".") for row in listed)
+    assert "host-sync" in run("causes").output
