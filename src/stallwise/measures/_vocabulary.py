@@ -126,7 +126,7 @@ _RANGES = (
     (
         Host.LOADER,
         re.compile(
-            r"DataLoader|data_?(wait|load|fetch|time|iter|prep)|(load|next|get|fetch|wait_for|prepare)_?(data|batch|input)"
+            r"DataLoader|data_?(wait|load|fetch|time|iter|prep)|(^|::|[# ])(data|input|batch)($|[# ])|(load|next|get|fetch|wait_for|prepare)_?(data|batch|input)"
             r"|input_?(wait|pipeline|fn)|utils/data/|dataset.*(getitem|next)|prefetch.*next|dali|webdataset|batch_?(wait|generator)",
             re.I,
         ),
@@ -135,8 +135,9 @@ _RANGES = (
     (
         Host.CHECKPOINT,
         re.compile(
-            r"torch/serialization\.py|torch\.save|save_(checkpoint|pretrained|model|state)|checkpoint_?(save|write)"
-            r"|(^|[:_/# ])(ckpt|checkpoint)([:_/# ]|$)(?!.*(backward|wrapper|function))|distributed/checkpoint/|state_dict_saver|async_?save",
+            r"^(?!.*(activation|recomput|gradient_?(ckpt|checkpoint)|CheckpointFunction|checkpoint_?wrapper|backward)).*"
+            r"(torch\.save|save_(checkpoint|pretrained|model|state)|checkpoint_?(save|write)"
+            r"|(^|[:_/# ])(ckpt|checkpoint|save)([:_/# ]|$)|state_dict_saver|async_?save)",
             re.I,
         ),
     ),
@@ -151,8 +152,9 @@ _RANGES = (
     ),
     (Host.GC, re.compile(r"\bgc\.(collect|callback)|built-in (function|method) collect|garbage.?collect|python_gc|^gc$|::gc$", re.I)),
     (Host.OPTIMIZER, re.compile(r"^Optimizer\.step|optimizer(_|::|\.)?step|(^|::)optim(izer)?$|adam.*\bstep\b", re.I)),
-    (Host.EVALUATION, re.compile(r"(^|[:_/# ])(eval|evaluate|evaluation|valid|validate|validation|metrics?|test_step|val_step)([:_/# ]|$)", re.I)),
+    # Before evaluation: the engine calls its nodes evaluate_function.
     (Host.BACKWARD, re.compile(r"autograd::engine::evaluate_function|(^|::|_| )backward([^a-z]|$)", re.I)),
+    (Host.EVALUATION, re.compile(r"(^|[:_/# ])(eval|evaluate|evaluation|valid|validate|validation|metrics?|test_step|val_step)([:_/# ]|$)", re.I)),
     (Host.TRANSFER, re.compile(r"(^|[:_/# ])(h2d|host_?to_?device|to_(device|gpu|cuda)|copy_to_(gpu|device)|transfer)([:_/# ]|$)", re.I)),
     (Host.COMMUNICATION, re.compile(r"^(nccl|rccl|gloo|c10d):", re.I)),
 )  # fmt: skip
@@ -224,7 +226,7 @@ _PRECISION = (
         re.compile(r"fp16|f16|half|hgemm|[sh](884|1688|16816)|nvjet_(?:sm\d+_)?(?!sm\d)h|_HHS_|_HSS_|_HH_|_H_HS_|_HB_|hcudnn|fp32_icudnn", re.I),
     ),
     ("int8", re.compile(r"int8|i8i8|_i8|imma|s8s8|nvjet_(?:sm\d+_)?(?!sm\d)[ib]", re.I)),
-    ("fp32", re.compile(r"simt|sgemm|scudnn|f32f32|ffma|_SB_|_S_B|float|fp32|gemv|gemmk1|gemm_?SN", re.I)),
+    ("fp32", re.compile(r"simt|sgemm|scudnn|f32f32|_f32_|ffma|_SB_|_S_B|float|fp32|gemv|gemmk1|gemm_?SN", re.I)),
 )  # fmt: skip
 
 
