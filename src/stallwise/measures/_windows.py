@@ -62,7 +62,7 @@ def _rows(view: TraceView, wanted: list[bool]) -> NDArray[np.intp]:
     rows = rows[np.array(wanted, bool)[t.name[rows]]] if len(rows) else rows
     # The same mark may be repeated on other threads or nested: the outermost on the busiest thread counts.
     if len(rows) > 1:
-        lane = np.bincount(t.lane[rows], weights=t.duration_s[rows]).argmax()
+        lane = np.bincount(t.lane[rows], weights=t.duration_s[rows] + 1e-12).argmax()
         rows = rows[t.lane[rows] == lane]
         reach = np.maximum.accumulate(t.end_s[rows])
         rows = rows[np.concatenate(([True], t.start_s[rows][1:] >= reach[:-1] - 1e-6))]
