@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,9 +44,11 @@ class Moment:
     def holes(self) -> Iterator[int]:
         """Sizes of the free pieces inside reserved segments."""
         starts = sorted((a, int(b["size"])) for a, b in self.live.items())
+        keys = [start for start, _ in starts]
         for address, size in self.segments:
             at = address
-            for start, length in (s for s in starts if address <= s[0] < address + size):
+            inside = starts[bisect_left(keys, address) : bisect_left(keys, address + size)]
+            for start, length in inside:
                 if start > at:
                     yield start - at
                 at = max(at, start + length)

@@ -34,7 +34,9 @@ from stallwise.findings.symptom import Symptom
 
 IN_USE = 0.02  # of the tensor pipe: above, tensor instructions do real work
 STARVED = 0.60  # fused attention at 60 to 75% is as good as it gets; under it time is lost
+CLEARLY = 0.45  # above, long epilogues or odd shapes may be the reason
 TUNED_LOW, TUNED_HIGH = 0.60, 0.85
+BEST_DRAM = 0.93  # of DRAM's peak: the bytes set a floor that no feeding of tiles can pass
 
 # The usual answer for hand-written or badly tuned tensor kernels.
 EXPLAINS = {Symptom.SLOW_KERNEL: 0.14, Symptom.CUSTOM_KERNEL_SLOWER: 0.30}
@@ -59,12 +61,12 @@ def tensor_cores_starved(evidence: Evidence) -> Finding | None:
     if c.get(k.WAVES, 9.0) < 1 and c.get(k.GRID_BLOCKS, 1e9) < 0.5 * c.get(k.SM_COUNT, 1.0):
         confidence = 0.6  # most SMs have no block at all: the grid explains the low pipe first
     else:
-        confidence = 0.92
+        confidence = 0.92 if c.tensor < CLEARLY else 0.7
     return Finding(
         headline=f"tensor cores wait for tiles: the pipe is {c.tensor:.0%} busy",
         confidence=confidence,
         because=_because(c),
-        gain=c.gain(1 - c.tensor / TUNED_LOW, 1 - c.tensor / TUNED_HIGH, "the pipe's share against 60-85% in tuned kernels"),
+        gain=c.gain(*_to_win(c), "the pipe's share against 60-85% in tuned kernels, not under the bytes' own time"),
         fixes=_fixes(c),
         not_here=_not_here(c),
         avoid="Do not chase occupancy: good tensor kernels run at 12 to 25% of it.",
@@ -73,9 +75,14 @@ def tensor_cores_starved(evidence: Evidence) -> Finding | None:
     )  # fmt: skip
 
 
+def _to_win(c: Counters) -> tuple[float, float]:
+    floor = 1 - c.dram / BEST_DRAM
+    return min(1 - c.tensor / TUNED_LOW, floor), min(1 - c.tensor / TUNED_HIGH, floor)
+
+
 def _fixes(c: Counters) -> tuple[Fix, ...]:
     """The pipe first, then what feeds it; each is worth a part of the distance to a tuned kernel."""
-    first, second = 1 - c.tensor / TUNED_LOW, 1 - c.tensor / TUNED_HIGH
+    first, second = _to_win(c)
     fixes = [
         Fix("the library product, or the native tensor path (wgmma on Hopper, mma.sync before it; CUTLASS, tl.dot)",
             c.gain(first, second, "a tuned kernel's pipe share"), cost="a call, or a rewrite of the main loop",
