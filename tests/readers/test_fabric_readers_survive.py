@@ -100,3 +100,10 @@ def test_a_dump_that_would_run_code_is_refused() -> None:
     data = pickle.dumps({"entries": [{"profiling_name": Evil(), "collective_seq_id": 1}]})
     with pytest.raises(StallwiseError, match="would run code"):
         list(flight_recorder.read(Artifact("nccl_trace_rank_0", content=data)))
+
+
+@pytest.mark.parametrize("line", [b" " * 20_000, b"a" * 20_000, b"a:1:" * 5_000, b"1," * 10_000, b"." * 20_000])
+def test_endless_lines_are_passed_over(line: bytes) -> None:
+    """Patterns that backtrack over such a line would not come back within the test's patience."""
+    head = b"[rank0] Error\na:1:1 [0] NCCL INFO Using network IB\nworld_size=2 1.0s/it ProcessGroupNCCL NVRM: \n# nThread 1 nGpus 2\n"
+    every_reader(head + line + b"\n" + line)

@@ -30,6 +30,7 @@ _FILE_RANK = re.compile(
 )
 _FILE_NODE = re.compile(r"(?:^|[^a-z])((?:node|host|worker|nid|gpu)[-_]?\w*\d+)(?:\.|$)", re.IGNORECASE)
 DAY_S = 86400.0
+LONGEST = 2000  # characters of a line that are looked at: messages are shorter, and patterns stay quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ def _seconds(month: int, day: int, hour: str, minute: str, second: str) -> float
 def lines_of(artifact: Artifact) -> Iterator[Line]:
     """All lines with what they carry; the file's own rank stands in where a line has none."""
     default = rank_of_file(artifact.name)
-    for number, text in enumerate(artifact.lines(), 1):
+    for number, whole in enumerate(artifact.lines(), 1):
+        text = whole[:LONGEST]
         rank = rank_of_line(text)
         yield Line(number, text, time_of_line(text), default if rank is None else rank, artifact.name)
 

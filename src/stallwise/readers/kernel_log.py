@@ -12,6 +12,7 @@ from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.catalog.hang import IOMMU_FAULT, PROCESS_KILLED
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
+from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "kernel log"
 
@@ -59,7 +60,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     rows: list[tuple[float, int, str, str, str, str, str, int, bool]] = []
     aer = 0
     aer_line = 0
-    for line_number, line in enumerate(artifact.lines(), 1):
+    for line_number, line in enumerate((x[:LONGEST] for x in artifact.lines()), 1):
         journal = JOURNAL.match(line)
         node = journal[2] if journal else None
         source = Source(artifact.name, f"line {line_number}")

@@ -21,6 +21,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.quantity import Quantity
 from stallwise.readers._collective_waits import Wait, waits_table
+from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "NCCL log"
 
@@ -43,6 +44,7 @@ INTERFACE = re.compile(
     r"(?P<name>[\w.@-]+)(?::(?P<address>[0-9a-fA-F.:%\w]+?)<\d+>)?(?= |$|<)"
 )
 MORE_INTERFACES = re.compile(r"\[\d+\]([\w.@-]+):([0-9a-fA-F.:%\w]+?)<\d+>")
+WORDS = (b" NCCL INFO ", b" NCCL WARN ", b"NCCL version ", b" NCCL TRACE ")
 ENV = re.compile(r"(NCCL_\w+|FI_PROVIDER) set (?:by environment )?to (\S+?)\.?\s*$")
 RDMA_ABSENT = re.compile(
     r"NET/IB ?: No device found|Failed to open libibverbs|No IB devices|libibverbs\.so.*cannot open"
@@ -90,17 +92,20 @@ class _State:
 
 def recognises(name: str, head: bytes) -> bool:
     """NCCL's own prefix, or its version line."""
-    return re.search(rb"\] (?:\S+:\d+ )?R?NCCL (?:INFO|WARN|ERROR|TRACE|VERSION)|R?NCCL version \d", head) is not None
+    return any(word in head for word in WORDS)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """Facts line by line, tables at the end."""
     state = _State()
     last_ranks: dict[str, int] = {}
-    for number, line in enumerate(artifact.lines(), 1):
+    for number, whole in enumerate(artifact.lines(), 1):
+        line = whole[:LONGEST]
         source = Source(artifact.name, f"line {number}")
         if line.startswith("$ "):
             state.section += 1
+        if "NCCL" not in line:
+            continue
         match = LINE.search(line)
         host = match["host"] if match else None
         scope = Scope(node=host)

@@ -1,5 +1,4 @@
 """nccl-tests output (all_reduce_perf and its kin): the table by message size, and the JSON that -J writes."""
-# ruff: noqa: E501  (patterns stay on one line)
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.fabric import NCCL_TIME, NCCL_WRONG
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source, Table
+from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "nccl-tests"
 
@@ -26,9 +26,8 @@ ROW_SHORT = re.compile(
 )
 DEVICE = re.compile(r"#\s+Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device\s+(\d+) \[[^\]]*\] (.+?)\s*$")
 TEST = re.compile(
-    r"(?:# Collective test starting:|^\$?.*/?)\s*((?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|hypercube|gather|scatter)_perf)"
+    r"\b((?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|hypercube|gather|scatter)_perf)\b"
 )
-AVERAGE = re.compile(r"#\s*Avg bus bandwidth\s*:\s*([\d.]+)")
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -49,7 +48,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     rows: list[tuple[float, float, float]] = []
     hosts: set[str] = set()
     ranks, test, device, wrong, first = 0, "", "", 0.0, 0
-    for number, line in enumerate(artifact.lines(), 1):
+    for number, line in enumerate((x.strip()[:LONGEST] for x in artifact.lines()), 1):
         if found := DEVICE.search(line):
             ranks, device = max(ranks, int(found[1]) + 1), found[4]
             hosts.add(found[2])

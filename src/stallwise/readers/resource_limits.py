@@ -20,16 +20,15 @@ ACS = re.compile(r"ACSCtl:\s*(.*)")
 REDIRECTS = re.compile(r"(?:SrcValid|ReqRedir|CmpltRedir|UpstreamFwd)\+")
 DOWNGRADED = re.compile(r"LnkSta:.*(?:downgraded).*")
 AER_COUNT = re.compile(r"TOTAL_ERR_(?:COR|NONFATAL|FATAL)\s+(\d+)")
+WORDS = (b"max locked memory", b"Max locked memory", b"ACSCtl:", b"LnkSta:", b"TOTAL_ERR_")
 UNITS = {"kbytes": 1024.0, "bytes": 1.0}
 
 
 def recognises(name: str, head: bytes) -> bool:
     """Lines of these tools."""
     return (
-        re.search(
-            rb"max locked memory|^Max locked memory|\bmemlock\s+\S|ACSCtl:|LnkSta:|TOTAL_ERR_", head, re.MULTILINE
-        )
-        is not None
+        any(word in head for word in WORDS)
+        or re.search(rb"^\S+\s+(?:soft|hard|-)\s+memlock\s", head[:65536], re.M) is not None
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "run outcomes"
 
@@ -25,7 +26,7 @@ DEVICES = re.compile(
     r"(?:CUDA|HIP)_VISIBLE_DEVICES=([\d,]+)|\bgpus?[ =:]+(\d+(?:,\d+)+)|devices?[ =:]+(\d+(?:,\d+)+)|\bGPU(\d+) ?(?:<->|->|-|,) ?GPU(\d+)"
 )
 PAIR = re.compile(
-    r"^\s*(?:gpus?|pair|devices?|ranks?)?\s*[:#]?\s*\(?(\d+)(?:\s*[,-]\s*|\s*<?->\s*)(\d+(?:,\d+)*)\)?(.*?):\s*(.+)$",
+    r"^(?:gpus?|pair|devices?|ranks?)?[ :#(]{0,4}(\d+)(?: ?[,-] ?| ?<?-> ?)(\d+(?:,\d+)*)\)?(.{0,120}?): ?(.+)$",
     re.IGNORECASE,
 )
 SETTING = re.compile(r"(NCCL_\w+_DISABLE|NCCL_P2P_LEVEL)(?:=| set (?:by environment )?to )(\w+)")
@@ -59,15 +60,18 @@ def recognises(name: str, head: bytes) -> bool:
     """Commands with visible devices, lines per device pair, or an NCCL log."""
     text = head.decode("utf-8", errors="replace")
     lines = text.splitlines()[:2000]
-    return b"NCCL INFO" in head or sum(bool(PAIR.match(x) and (OK.search(x) or HUNG.search(x))) for x in lines) >= 2
+    return (
+        b"NCCL INFO" in head
+        or sum(bool(PAIR.match(x.strip()[:300]) and (OK.search(x) or HUNG.search(x))) for x in lines) >= 2
+    )
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """The table of runs."""
     runs: list[_Run] = []
     current = _Run(1)
-    for number, line in enumerate(artifact.lines(), 1):
-        pair = PAIR.match(line)
+    for number, line in enumerate((x[:LONGEST] for x in artifact.lines()), 1):
+        pair = PAIR.match(line.strip()[:300])
         if pair and (OK.search(pair[4]) or HUNG.search(pair[4])):
             run = _Run(number, devices=f"{pair[1]},{pair[2]}")
             _settings(line, run)

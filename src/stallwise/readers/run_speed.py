@@ -10,6 +10,7 @@ import numpy as np
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "run speed"
 
@@ -37,7 +38,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """Table run.speed with one row."""
     gpus, visible, runtime, p2p_off, data_parallel = 0, 0, float("nan"), False, False
     steps: list[float] = []
-    for line in artifact.lines():
+    for line in (x[:LONGEST] for x in artifact.lines()):
         if not gpus:
             gpus = next((int(m[1]) for p in GPUS if (m := p.search(line))), 0)
         if match := VISIBLE.search(line):
