@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stallwise.costs.attention import core_flops
-from stallwise.specs.model import FULL, LINEAR, MOE, NONE, WINDOW, Model
+from stallwise.specs.model import FULL, LINEAR, NONE, WINDOW, Model
 from stallwise.specs.workload import Workload
 
 CONVENTIONS = {
@@ -56,10 +56,3 @@ def step_flops(model: Model, workload: Workload, convention: str = "model", *, r
 def _core_share(model: Model, seq: int) -> float:
     core = sum(n * float(core_flops(model, a, 1.0, seq)) for a, _, n in model.kinds if a in (FULL, WINDOW))
     return core / forward_flops(model, seq)
-
-
-def expert_share(model: Model) -> float:
-    """Share of a token's forward FLOPs spent in routed experts."""
-    routed = model.experts_per_token * model.expert_params if model.experts else 0
-    layers = sum(n for _, mlp, n in model.kinds if mlp == MOE)
-    return 2.0 * routed * layers / forward_flops(model, 1)

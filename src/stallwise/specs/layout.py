@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from stallwise.errors import BadRequest
 from stallwise.specs.model import Model
@@ -26,7 +26,7 @@ OPTIMIZERS: dict[str, float] = {
     "sgd": 0.0,
     "sgd-momentum": 4.0,
 }
-STYLES = ("megatron", "fsdp", "ddp", "deepspeed")
+STYLES = ("megatron", "fsdp", "ddp")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Layout:
     lora_rank: int = 0
     style: str = "megatron"
     flash_attention: bool = True
-    end_stage_layers: int = field(default=0)  # layers fewer on the first and the last stage, to make room for the head
+    end_stage_layers: int = 0  # layers fewer on the first and the last stage, to make room for the head
 
     @property
     def gpus(self) -> int:
@@ -127,7 +127,10 @@ def check(layout: Layout, model: Model, workload: Workload, gpus: int) -> None:
             f"interleaving needs microbatches in multiples of PP {layout.pp}, not {layout.micro_batches(workload)}",
             hint=f"the nearest is {whole}: a global batch of {whole * step}",
         )
-    for what, allowed in (("recompute", RECOMPUTE), ("schedule", SCHEDULES), ("offload", OFFLOADS)):
+    for what, allowed in (
+        ("recompute", RECOMPUTE), ("schedule", SCHEDULES), ("offload", OFFLOADS), ("style", STYLES),
+        ("precision", PRECISIONS),
+    ):  # fmt: skip
         if getattr(layout, what) not in allowed:
             raise BadRequest(f"{what} '{getattr(layout, what)}' is not known", hint=f"one of {', '.join(allowed)}")
     for module in layout.recompute_modules:
