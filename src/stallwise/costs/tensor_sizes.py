@@ -44,3 +44,17 @@ def _candidates(
     if hidden and tokens:
         yield "tokens x hidden (one activation)", tokens * hidden
         yield "tokens x 4 hidden (feed-forward activation)", tokens * hidden * 4
+
+
+VOCABULARY = 20_000  # a last dimension this long is a vocabulary
+LONG = 256  # a square of this side or more is a score matrix
+
+
+def name_of_shape(shape: str) -> str | None:
+    """What a tensor is by its printed shape, "64 x 16 x 4096 x 4096"."""
+    dims = [int(part) for part in shape.split(" x ") if part.isdigit()]
+    if len(dims) >= 3 and dims[-1] == dims[-2] >= LONG:
+        return "heads x sequence^2 (attention scores)"
+    if len(dims) >= 2 and dims[-1] >= VOCABULARY:
+        return "tokens x vocab (logits)"
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stallwise.costs.tensor_sizes import name_of_size
+from stallwise.costs.tensor_sizes import name_of_shape, name_of_size
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.catalog import run, stated
 from stallwise.evidence.evidence import Evidence, Item
@@ -32,6 +32,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         "hidden": evidence.value(stated.HIDDEN, 0.0),
     }
     name = name_of_size(request.number, **shape)
+    name = name or name_of_shape(evidence.text(m.SHAPE))
     largest = evidence.value(m.LARGEST_TENSOR, 0.0)
     if name is None and largest and _copy_of(request.number, largest):
         factor = request.number / largest

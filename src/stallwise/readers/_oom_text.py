@@ -40,17 +40,21 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], tuple[Quantity | None, ...]], ...] 
     ("JAX", re.compile(rf"Attempting to (?:reserve|allocate) {_SIZE}.*?There are {_SIZE} free", re.S),
      (m.REQUEST, m.FREE)),
     ("JAX", re.compile(rf"ran out of memory trying to allocate {_SIZE}"), (m.REQUEST,)),
+    ("llama.cpp", re.compile(rf"allocating {_SIZE} on device"), (m.REQUEST,)),
     ("llama.cpp", re.compile(r"(?:failed to allocate|allocating) (?:\w+ )?buffer of size (\d+)"), (m.REQUEST,)),
     ("vLLM", re.compile(rf"{_SIZE} KV cache is needed.*?available KV cache memory \({_SIZE}\)", re.S),
      (m.KV_NEEDED, m.KV_AVAILABLE)),
     ("vLLM", re.compile(r"max seq len \(([\d,]+)\).*?maximum number of tokens.*?\(([\d,]+)\)", re.S),
      (m.MAX_LENGTH, m.KV_TOKENS)),
 )  # fmt: skip
+_SHAPE = re.compile(r"OOM when allocating tensor with shape\[([\d,]+)\] and type (\w+)")
+_WIDTHS = {"double": 8, "int64": 8, "float": 4, "int32": 4, "half": 2, "bfloat16": 2, "int8": 1, "bool": 1}
 _MORE_THAN = re.compile(r"Tried to allocate more than 1EB memory")
 _FREE_OF = re.compile(r"Free memory on device(?: \S+)? \(([\d.]+)/([\d.]+) GiB\)")
 _KV_EMPTY = re.compile(
     r"No available memory for the cache blocks|# GPU blocks: 0\b|kv_cache_size=-|Available KV cache memory: -|"
     r"Not enough memory\. Please try (?:to increase|increasing) --mem-fraction-static|"
+    r"failed to allocate buffer for kv cache|llama_kv_cache_init\(\) failed|"
     r"larger than the maximum number of tokens that can be stored in KV cache|KV cache is needed, which is larger",
 )
 _FRACTION = re.compile(
@@ -89,6 +93,17 @@ def sizes_in(text: str) -> dict[Quantity, float]:
     if m.RESERVED in found and m.ALLOCATED in found:
         found.setdefault(m.UNUSED_RESERVED, max(0.0, found[m.RESERVED] - found[m.ALLOCATED]))
     return found
+
+
+def shape_in(text: str) -> tuple[str, float] | None:
+    """The tensor's shape and bytes, where the message (TensorFlow's) prints them."""
+    match = _SHAPE.search(text)
+    if match is None:
+        return None
+    elements = 1.0
+    for part in match[1].split(","):
+        elements *= float(part or 1)
+    return match[1].replace(",", " x "), elements * _WIDTHS.get(match[2], 4)
 
 
 def engine_facts(text: str) -> dict[Quantity, float]:

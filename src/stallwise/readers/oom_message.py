@@ -8,7 +8,16 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.readers._oom_text import DEVICE_FAILURE, HOST_FAILURE, REFUSED, WORDS, engine_facts, sizes_in, wording_of
+from stallwise.readers._oom_text import (
+    DEVICE_FAILURE,
+    HOST_FAILURE,
+    REFUSED,
+    WORDS,
+    engine_facts,
+    shape_in,
+    sizes_in,
+    wording_of,
+)
 from stallwise.readers._traceback import Frame, frames_before, phase_of, place_of
 
 FORMAT = "out-of-memory error"
@@ -69,6 +78,9 @@ def _failure(name: str, lines: list[str], at: int, count: int) -> Iterator[Fact]
     yield Fact(m.WORDING, wording_of(text), source)
     for quantity, value in sizes_in(text).items():
         yield Fact(quantity, value, source)
+    if (shape := shape_in(text)) is not None:
+        yield Fact(m.SHAPE, shape[0], source)
+        yield Fact(m.REQUEST, shape[1], source)
     frames = frames_before(lines, at)
     if phase := phase_of(frames) or phase_of([Frame("", "", lines[at])]):
         yield Fact(m.PHASE, phase, source)

@@ -96,6 +96,14 @@ CASES = {
         "512.00 MiB is free. Of the allocated memory 120.1 GiB is allocated by PyTorch, and 69.2 GiB is reserved by PyTorch but "
         "unallocated.", "oom-fragmentation",
     ),
+    "TensorFlow, scores by shape": (
+        "OP_REQUIRES failed at matmul_op: RESOURCE_EXHAUSTED: OOM when allocating tensor with shape[64,16,4096,4096] and type float "
+        "on /job:localhost/device:GPU:0 by allocator GPU_0_bfc", "oom-attention-scores",
+    ),
+    "llama.cpp": (
+        "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 24576.00 MiB on device 0: cudaMalloc failed: out of memory\n"
+        "llama_kv_cache_init: failed to allocate buffer for kv cache", "oom-kv-cache",
+    ),
     "scores by their size": (
         "num_attention_heads=32 seq_len=16384 micro_batch_size=1\n" + FORWARD + FULL.replace("512.00 MiB", "16.00 GiB"),
         "oom-attention-scores",

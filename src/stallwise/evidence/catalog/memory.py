@@ -17,6 +17,7 @@ HOST_KILLED = Quantity(
     "memory.host_killed", Unit.FLAG, "the kernel killed a process for lack of host memory", TRAIN_LOG
 )
 REQUEST = _bytes("request", "size of the allocation that failed", "request_bytes")
+SHAPE = Quantity("memory.shape", Unit.TEXT, "shape of the tensor that could not be allocated", TRAIN_LOG)
 FREE = _bytes("free", "free on the device at that moment", "free_bytes")
 CAPACITY = _bytes("capacity", "memory of the device or the limit set for the process", "total_capacity")
 ALLOCATED = _bytes("allocated", "held by live tensors")
