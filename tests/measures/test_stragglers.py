@@ -156,6 +156,19 @@ def test_a_late_rank_whose_trace_is_missing_is_not_blamed_on_another(tmp_path: P
     assert any("not seen: 2" in n.text for n in evidence.notes)
 
 
+def test_bytes_are_timed_without_the_waiting(tmp_path: Path) -> None:
+    folder = write_copies(tmp_path, plain_training(), 8, late=(5,), **PLANTED["host"])
+    evidence = seen(folder)
+    rate = evidence.get(q.BUS_BANDWIDTH, group="0")
+    assert rate is not None
+    assert rate.number == pytest.approx(16e6 * 2 * 7 / 8 / 60e-6, rel=0.1), "60 us of bytes, not 460 of waiting"
+    should = evidence.get(q.BUS_EXPECTED, group="0")
+    assert should is not None and should.low is not None and should.low < should.number
+    waiting, moving = evidence.value(q.WAIT_FOR_PEERS), evidence.value(q.MOVING_BYTES)
+    assert waiting == pytest.approx(DELAY_US * 1e-6 * 7 / 8, rel=0.15)
+    assert moving == pytest.approx(120e-6, rel=0.2)
+
+
 @pytest.mark.shared
 def test_the_real_late_rank_of_eight_is_named() -> None:
     evidence = seen(shared("data/traces/param_dlrm_8rank"))

@@ -40,6 +40,7 @@ class CollectiveRows:
     step: NDArray[np.int64]
     index: NDArray[np.int64]  # place within its group and step
     members: dict[str, tuple[int, ...]]  # ranks by group, where the trace tells
+    axes: dict[str, str]  # what a group is for, in the framework's words
     on_device: bool
     windows: Windows
 
@@ -83,6 +84,7 @@ def collective_rows(timeline: Timeline) -> CollectiveRows | None:
         step=step,
         index=_places(group, step),
         members=_members(timeline, group, described),
+        axes={g: d.axis for g, d in zip(group, described, strict=True) if d.axis},
         on_device=bool(len(device)),
         windows=windows,
     )
@@ -98,6 +100,7 @@ class _Described:
     received_bytes: float
     split_spread: float
     peer: int
+    axis: str
 
 
 def _launch_rows(view: TraceView, rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -132,6 +135,7 @@ def _described(timeline: Timeline, row: int, around: int) -> _Described:
     return _Described(
         op, group, size, int(_number(detail.get("Group size"))) or len(ranks), ranks, received or size,
         _uneven(detail.get("In split size")), _peer(detail, op),
+        str(detail.get("Process Group Description") or ""),
     )  # fmt: skip
 
 

@@ -50,6 +50,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         "origin_s": timeline.origin_s,
         "world_size": int(world) if isinstance(world, (int, float)) else 0,
         "members": {name: list(ranks) for name, ranks in rows.members.items()},
+        "axes": rows.axes,
         "steps": steps,
         "unit": rows.windows.unit,
         "window_s": [float(rows.windows.device[0]), float(rows.windows.device[-1])],

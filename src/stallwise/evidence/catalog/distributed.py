@@ -40,6 +40,7 @@ SMALL_SIZE = _of_trace("comm.small_size", _B, "their median size")
 SMALL_MERGED_TIME = _of_trace("comm.small_merged_time", _S, "the time they would take as few large ones")
 ALL_TO_ALL_TIME = _of_trace("comm.all_to_all_exposed", _S, "exposed time a step in all-to-all")
 COMPUTE_BUSY = _of_trace("comm.compute_time", _S, "time a step in which kernels other than communication run")
+GROUP_EXPOSED = _of_trace("comm.group_exposed", _S, "exposed time a step in the collectives of one process group")
 BUS_BANDWIDTH = _of_ranks("comm.bus_bandwidth", Unit.BYTE_PER_S, "bus bandwidth of large collectives, waiting removed")
 BUS_EXPECTED = _of_ranks(
     "comm.bus_expected",

@@ -77,6 +77,7 @@ def exposed_communication(evidence: Evidence) -> Finding | None:
     count, size = evidence.get(q.COLLECTIVES), evidence.get(q.MESSAGE_MEDIAN)
     if count:
         because.append(Reason.of(f"{count} collectives a step" + (f", typically {size}" if size else ""), count))
+    because += _slow_groups(evidence)
     against = () if seen_all else (
         Reason("one rank's trace cannot tell moving bytes from waiting for a late rank: both are this kernel"),
     )  # fmt: skip
@@ -101,6 +102,16 @@ def _typical(facts: list[Fact]) -> Fact:
     """Of many ranks the middle one."""
     ordered = sorted(facts, key=lambda f: f.number)
     return ordered[len(ordered) // 2]
+
+
+def _slow_groups(evidence: Evidence) -> list[Reason]:
+    """Groups whose bytes move slower than the links' interval allows, waiting already removed."""
+    found = []
+    for rate in evidence.all(q.BUS_BANDWIDTH):
+        should = next((f for f in evidence.all(q.BUS_EXPECTED) if f.scope == rate.scope), None)
+        if should is not None and should.low is not None and rate.number < should.low:
+            found.append(Reason.of(f"{rate.note} moves at {rate} where {should} should be possible", rate, should))
+    return found[:2]
 
 
 def _confidence(share: float, seen_all: bool) -> float:
