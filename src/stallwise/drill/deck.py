@@ -1,0 +1,53 @@
+"""Question cards: written ones by topic, each with the ideas that an answer needs."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+LEVELS = ("easy", "medium", "hard", "scenario")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One question with its answer. `must` holds the ideas an answer needs, each as words of which one is enough."""
+
+    id: str
+    topic: str
+    level: str
+    ask: str
+    answer: str
+    must: tuple[tuple[str, ...], ...]
+    covers: tuple[str, ...] = ()
+    corrects: str = ""  # where a common answer is loose or wrong, what is right
+
+
+@cache
+def all_cards() -> tuple[Card, ...]:
+    """Every written card, by topic and in the order of its file."""
+    folder = files("stallwise.drill") / "cards"
+    found: list[Card] = []
+    for file in sorted(folder.iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".toml"):
+            document = tomllib.loads(file.read_text(encoding="utf-8"))
+            found += [
+                Card(
+                    id=entry["id"],
+                    topic=document["topic"],
+                    level=entry["level"],
+                    ask=entry["ask"],
+                    answer=entry["answer"],
+                    must=tuple(tuple(idea) for idea in entry["must"]),
+                    covers=tuple(entry["covers"]),
+                    corrects=entry.get("corrects", ""),
+                )
+                for entry in document["card"]
+            ]
+    return tuple(found)
+
+
+def topics() -> tuple[str, ...]:
+    """The topics of the deck."""
+    return tuple(sorted({c.topic for c in all_cards()}))
