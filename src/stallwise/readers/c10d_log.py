@@ -29,11 +29,15 @@ GROUP = re.compile(
     r"\[PG (?:ID )?(\d+)(?: PG GUID ([\w()]+))?[^\]]*?Rank (\d+)\]|\[PG (?:GUID )?([\w()]+) Rank (\d+)\]"
 )
 REMOTE = re.compile(
-    r"remote process exited or there was a network error|ncclRemoteError|Connection closed by (?:remote )?peer|"
-    r"Connection reset by (?:remote )?peer|Broken pipe|socketProgress: Connection closed|recvValue failed|"
-    r"failed to recv, got 0 bytes",
+    r"remote process exited or there was a network error|ncclRemoteError|Connection closed by remote peer|"
+    r"socketProgress: Connection closed",
     re.IGNORECASE,
 )
+# Words that any client of any server may print: they count where the line speaks of a process group.
+BROKEN = re.compile(
+    r"Connection (?:closed|reset) by peer|Broken pipe|recvValue failed|failed to recv, got 0 bytes", re.IGNORECASE
+)
+OF_A_GROUP = re.compile(r"gloo|nccl|c10d|TCPStore|ProcessGroup|socket\.cpp|DistBackend|distributed", re.IGNORECASE)
 PEER = re.compile(r"(?:remote )?peer ([\w.-]+(?:\.[\w-]+)*)(?:<\d+>)?")
 MISMATCH = re.compile(
     r"Detected mismatch between collectives on ranks|Collectives? differ in the following|op\.preamble\.length"
@@ -116,7 +120,7 @@ def _words(line: Line) -> Iterator[Fact]:
         yield Fact(
             hang.HANG_MISSING, f"ranks {(barrier[1] or barrier[2]).strip()}", line.source, note="monitoredBarrier"
         )
-    elif REMOTE.search(text):
+    elif REMOTE.search(text) or (BROKEN.search(text) and OF_A_GROUP.search(text)):
         peer = PEER.search(text)
         yield Fact(hang.PEER_LOST, text.strip()[:240], line.source, scope, note=peer[1] if peer else "")
     elif gloo := GLOO_TIMEOUT.search(text):

@@ -216,6 +216,7 @@ def test_ras_counts_name_the_rank_that_issued_fewer() -> None:
 HEALTHY = {
     "one node uses sockets for bootstrap only": comms(("a",), 2) + nccl("a", "Using network Socket") + nccl("a", "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"),
     "address family warnings of c10d": "[W1015 10:00:00 socket.cpp:697] [c10d] The client socket cannot be initialized to connect to [node]:29500 (errno: 97 - Address family not supported by protocol).\nTCPStore\n[rank0] step 1 loss 2.0\n",
+    "a client of the server that went away": "[W ProcessGroupNCCL.cpp:1] warning of no weight\nuvicorn: ConnectionResetError: [Errno 104] Connection reset by peer while sending to 10.0.0.9\nBroken pipe: client left\n" + "GET /health 200\n" * 60,
     "an exception that was handled long ago": "[rank0] UserWarning\n[rank0] ImportError: apex is not installed, using the native path\n" + "".join(f"[rank0] step {i} of world_size=2\n" for i in range(80)),
     "two builds side by side that both ran": {"a.log": nccl("a", "NCCL version 2.20.5+cuda12.4") + "step 1 loss 3\n", "b.log": nccl("b", "NCCL version 2.21.5+cuda12.4") + "step 1 loss 3\n"},
     "small locked-memory limit without RDMA trouble": "max locked memory           (kbytes, -l) 8192\nopen files (-n) 1024\n",

@@ -42,7 +42,7 @@ from stallwise.evidence.catalog.hang import (
     TRUNCATED_MESSAGE,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import Fact
+from stallwise.evidence.fact import WHOLE, Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -84,10 +84,10 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
         summary=str((first or killed or lost)[0].value)[:200],
         confidence=_confidence(first, lost, killed, bool(echoes)),
         because=tuple(because),
-        scope=(first or killed or lost)[0].scope,
+        scope=(first or killed)[0].scope if first or killed else WHOLE,  # who reports a loss is not who was lost
         fixes=(
             Fix(
-                f"Repair what ended {culprit}: the first error above, not the timeouts.",
+                f"Repair what ended {culprit[0].lower() + culprit[1:]}: the first error, not the timeouts after it.",
                 worth="the job runs",
                 cost="depends on the error",
             ),
