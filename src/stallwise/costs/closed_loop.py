@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stallwise.costs.inference import Engine, iteration_parts
+from stallwise.costs.inference import Engine, iteration_parts, larger
 from stallwise.costs.kv_room import kv_room
 from stallwise.costs.rank_work import RankWork
 from stallwise.costs.serving_constants import Constants, spread
@@ -51,10 +51,12 @@ def steady_times(
     )  # fmt: skip
     prefill = prompt.total_s - prompt.host_s
     side_by_side = prefill / w.dp  # replicas of attention prefill different prompts at once
+    launching = w.layers * k.prompt_layer_s + w.moe_layers * k.prompt_moe_layer_s
+    alone = larger(prefill, launching)  # a lone short prompt waits for its launches; among decodes it shares theirs
     others = running - 1
     tpot = decode.total_s + k.contention * side_by_side * others / osl
     wait = (concurrency / running - 1) * osl * tpot * RESTART_SHARE
-    ttft = k.first_token_s + decode.total_s / 2 + k.prefill_factor * prefill + k.burst * side_by_side * others + wait
+    ttft = k.first_token_s + decode.total_s / 2 + k.prefill_factor * alone + k.burst * side_by_side * others + wait
     return tpot, ttft, decode.total_s, prefill
 
 

@@ -36,6 +36,8 @@ class Constants:
     mla_layer_s: Any  # latent attention's extra kernels
     layer_s: Any  # kernels of one layer that do next to nothing
     moe_layer_s: Any  # routing, permuting
+    prompt_layer_s: Any  # launching one layer of a prefill, which no graph holds: short prompts wait for it
+    prompt_moe_layer_s: Any
     host_s: Any  # one iteration's scheduling and sampling that the GPU waits for
     sequence_s: Any  # the same for each running sequence
     contention: Any  # prefill time that running decodes lose, as a share of it

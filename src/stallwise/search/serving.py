@@ -248,6 +248,12 @@ class Curve:
         return max(self.points(), key=lambda p: p.power)
 
 
+def with_replicas(option: Option, question: Question, replicas: int) -> Option:
+    """The same layout with the rate spread over so many."""
+    now = Curve(option.deployment, question, option.room).at_rate(question.rate_per_s / replicas)
+    return replace(option, replicas=replicas, now=now)
+
+
 def what_if(question: Question) -> list[tuple[str, Question]]:
     """The same question a little different."""
     q = question

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from stallwise.search.serving import Option, Question
+from stallwise.search.serving import Option, Question, Sizing, with_replicas
 from stallwise.sim.requests import Traffic, lognormal, poisson
 from stallwise.sim.service import Settings, simulate
 
 SECONDS = 120.0  # of load
 SPREAD_OF_LENGTHS = 0.3  # of the logarithm: a service has no two equal requests
 PREFIX_GROUPS = 4
+CONFIRMED = 3  # options that are simulated
+MORE_REPLICAS = 4  # tried before an option is left as it is
+MOSTLY_GOOD = 0.9  # of requests within both targets
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,27 @@ class Checked:
     time_s: tuple[float, ...]
     kv_share: tuple[float, ...]
     waiting: tuple[float, ...]
+
+
+def confirm(sizing: Sizing) -> tuple[Sizing, Checked | None]:
+    """Simulates the cheapest options and adds replicas until most requests, not the mean one, meet both targets."""
+    q = sizing.question
+    found = [_confirmed(option, q) for option in sizing.options[:CONFIRMED]]
+    found.sort(key=lambda x: (x[1].good_share < MOSTLY_GOOD, x[0].dollar_per_hour or float("inf"), x[0].gpus))
+    if not found:
+        return sizing, None
+    options = (*(o for o, _ in found), *sizing.options[CONFIRMED:])
+    return replace(sizing, options=options), found[0][1]
+
+
+def _confirmed(option: Option, q: Question) -> tuple[Option, Checked]:
+    seen = check(option, q)
+    for replicas in range(option.replicas + 1, option.replicas + MORE_REPLICAS + 1):
+        if seen.good_share >= MOSTLY_GOOD or replicas * option.deployment.ranks > q.max_gpus:
+            break
+        option = with_replicas(option, q, replicas)
+        seen = check(option, q)
+    return option, seen
 
 
 def check(option: Option, question: Question, *, seed: int = 0, seconds: float = SECONDS) -> Checked:

@@ -23,6 +23,9 @@ import click
 @click.option("--rate", default="1/s", show_default=True, help="Requests a second.")
 @click.option("--burst", default=1.0, show_default=True, help="Variation of the gaps: 1 Poisson, 3 bursts.")
 @click.option("--users", type=int, help="Instead of a rate: users who wait for each answer.")
+@click.option(
+    "--trace", type=click.Path(dir_okay=False), help="Instead of a rate: a file of recorded requests (CSV, JSON lines)."
+)
 @click.option("--isl", default=1000.0, show_default=True, help="Tokens of a prompt, mean.")
 @click.option("--osl", default=300.0, show_default=True, help="Tokens of an answer, mean.")
 @click.option("--spread", default=0.6, show_default=True, help="Of the lengths' logarithm; 0: all alike.")
@@ -109,8 +112,15 @@ def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type
     prompt, output = (lognormal(x, spread) if spread else fixed(round(x)) for x in (isl, osl))
     traffic = Traffic(prompt, output, prefixes=4 if shared else 0, shared=int(shared))
     requests, seed = int(str(g["requests"])), int(str(g["seed"]))
+    if g["trace"]:
+        from stallwise.search.traffic_file import recorded
+        from stallwise.sim.requests import trace
+
+        recording = trace(recorded(str(g["trace"])))
     arrivals = (
-        ClosedLoop(int(str(g["users"])), traffic, requests, seed)
+        recording
+        if g["trace"]
+        else ClosedLoop(int(str(g["users"])), traffic, requests, seed)
         if g["users"]
         else bursty(parse(str(g["rate"]), Unit.PER_S), traffic, requests, seed, float(str(g["burst"])))
     )

@@ -32,7 +32,7 @@ import click
 @click.option("--prefix-hit", default="0%", show_default=True, help="Share of a prompt that is cached.")
 @click.option("--headroom", default="10%", show_default=True, help="Capacity to keep beyond the rate.")
 @click.option("--max-gpus", default=1024, show_default=True, help="No more than this.")
-@click.option("--no-simulation", is_flag=True, help="Skip the simulated check of the best option.")
+@click.option("--no-simulation", is_flag=True, help="Skip the simulated check: sized for the mean request.")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="Also write a page (.html) or the answer (.json)."
 )
@@ -59,7 +59,7 @@ def command(
     from stallwise.render.serving import to_dict, to_text
     from stallwise.search.card_sharing import share_card
     from stallwise.search.serving import Curve, Question, size_service, what_if
-    from stallwise.search.serving_check import check
+    from stallwise.search.serving_check import confirm
     from stallwise.specs.dtype import dtype
     from stallwise.specs.hardware import gpu
     from stallwise.specs.model import find_model
@@ -80,14 +80,16 @@ def command(
         parse(prefix_hit, Unit.SHARE),
         parse(headroom, Unit.SHARE),
     )
-    sizing = size_service(question)
+    sizing, checked = size_service(question), None
+    if not no_simulation:
+        sizing, checked = confirm(sizing)
     best = sizing.options[0] if sizing.options else None
     curve = Curve(best.deployment, question).points() if best else []
-    checked = check(best, question) if best and not no_simulation else None
     sharing = share_card(best, question) if best else []
-    changes = (
-        [(what, next(iter(size_service(other).options), None)) for what, other in what_if(question)] if best else []
-    )
+    changes = []
+    for what, other in what_if(question) if best else ():
+        sized = size_service(other)
+        changes.append((what, next(iter((sized if no_simulation else confirm(sized)[0]).options), None)))
     if output:
         from pathlib import Path
 

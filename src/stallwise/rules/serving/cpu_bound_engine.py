@@ -117,7 +117,10 @@ def _gpu_busy(evidence: Evidence) -> float:
 
 
 def _fixes(evidence: Evidence, busy: float, quota: bool, limit: float) -> tuple[Fix, ...]:
-    worth = f"up to {1 / busy:.1f}x before the GPU is full" if 0 < busy < 1 else "until the GPU is full"
+    seen, expected = evidence.value(serving.DECODE_SEEN), evidence.value(serving.DECODE_EXPECTED)
+    idle = 1 / busy if 0 < busy < 1 else 1.0
+    reach = max(idle, seen / expected) if seen > expected else idle  # utilisation also counts kernels that wait
+    worth = f"up to {reach:.1f}x before the GPU is full" if reach > 1 else "until the GPU is full"
     found = []
     if quota:
         found.append(
