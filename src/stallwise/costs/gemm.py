@@ -41,7 +41,7 @@ TABLE_TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float3
 MISALIGNED_RATIO = 7.0
 NEIGHBOUR_WIDTH = 0.5  # in ln(shape); about a factor 1.6 in one direction
 NEIGHBOUR_WEIGHT = 0.3  # a prior of no correction, worth this many neighbours
-SPREAD_MEASURED = 1.16  # half-width of the 90% interval beside measured shapes, as a factor
+SPREAD_MEASURED = 1.14  # half-width of the 90% interval beside measured shapes, as a factor
 SPREAD_ELSEWHERE = 1.30  # other GPUs
 
 

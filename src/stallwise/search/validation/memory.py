@@ -23,7 +23,7 @@ from stallwise.specs.workload import Workload
 
 KIND = "memory"
 GIB = 2.0**30
-SPREAD = 1.08  # half-width of the 90% interval
+SPREAD = 1.05  # half-width of the 90% interval
 NEEDED = ("layers", "hidden", "heads", "seq", "tp", "pp", "micro_batch")
 MARKS = ("ZB-2p", "ZB-1p", "ZB-V", "ZB-H1", "ZB-H2", "V-Half", "V-Min", "1F1B-I", "1F1B", "GPipe", "DualPipe")
 
