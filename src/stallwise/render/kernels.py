@@ -13,6 +13,7 @@ from stallwise.units import Unit, show
 
 HEALTHY = "healthy"
 NAME_WIDTH = 44
+LATENCY = "latency-bound-low-occupancy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Row:
     finding: Finding | None
     roofs: dict[str, float]
     vendor: str
+    residency: str  # what limits occupancy, and whether more of it would help
 
     @property
     def stake_s(self) -> tuple[float, float]:
@@ -56,7 +58,16 @@ def _row(evidence: Evidence, name: str, finding: Finding | None) -> Row:
     return Row(
         name, total.number if total else 0.0, total.samples if total else 1, finding,
         {word: share for word, share in roofs.items() if share == share}, evidence.text(k.VENDOR_RULE, kernel=name),
+        _residency(evidence, name, finding),
     )  # fmt: skip
+
+
+def _residency(evidence: Evidence, name: str, finding: Finding | None) -> str:
+    limiter, blocks = evidence.text(k.OCCUPANCY_LIMITER, kernel=name), evidence.value(k.BLOCKS_PER_SM, kernel=name)
+    if not limiter or blocks != blocks:
+        return ""
+    helps = finding is not None and finding.cause == LATENCY
+    return f"{blocks:.0f} block(s) an SM, limited by {limiter}; more occupancy would {'' if helps else 'not '}help"
 
 
 def to_text(diagnosis: Diagnosis, *, wide: bool = False) -> str:
@@ -78,6 +89,8 @@ def to_text(diagnosis: Diagnosis, *, wide: bool = False) -> str:
             continue
         lines += ["", f"{_short(row.name)}: {finding.headline}"]
         lines += [f"  because  {reason.text}" for reason in finding.because[:3]]
+        if row.residency:
+            lines.append(f"  resident {row.residency}")
         if finding.fixes:
             lines.append(f"  fix      {finding.fixes[0].action}")
         if finding.avoid:
