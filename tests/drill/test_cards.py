@@ -52,7 +52,7 @@ def test_every_question_of_the_two_long_seeds_has_a_card() -> None:
     folder = shared("seeds")
     texts = {p.name[:3]: p.read_text(encoding="utf-8", errors="replace") for p in folder.glob("*.txt")}
     graded = re.findall(r"^(.+?[.?]) (?:easy|medium|hard)$", texts["001"], re.M)
-    numbered = {int(n) for n in re.findall(r"(?:^|\s)(\d{1,2})\. [A-Za-z0-9]", texts["004"]) if 1 <= int(n) <= 60}
+    numbered = {int(n) for n in re.findall(r"(?<!\S)(\d{1,2})\.(?= \S)", texts["004"]) if 1 <= int(n) <= 60}
     wanted = {f"gpu:{i}" for i in range(len(graded))} | {f"llm:{n}" for n in numbered}
     assert len(graded) == 64 and len(numbered) == 60
     assert wanted - covered() == set()

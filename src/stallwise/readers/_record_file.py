@@ -47,11 +47,14 @@ class RankRecord:
         ]
         if len(keep) < MIN_STEADY:
             return self
-        columns = {
-            name: [getattr(self, name)[i] for i in keep]
-            for name in ("step", "time_s", "duration_s", "host_s", "gauges")
-        }
-        return replace(self, **columns)
+        return replace(
+            self,
+            step=[self.step[i] for i in keep],
+            time_s=[self.time_s[i] for i in keep],
+            duration_s=[self.duration_s[i] for i in keep],
+            host_s=[self.host_s[i] for i in keep],
+            gauges=[self.gauges[i] for i in keep],
+        )
 
     @property
     def on_device(self) -> bool:
