@@ -9,10 +9,24 @@ from __future__ import annotations
 from stallwise.instrument import gauge, mark, recording, span, start, step, steps, stop
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "bench", "diagnose", "gauge", "mark", "recording", "span", "start", "step", "steps", "stop"]
+__all__ = [
+    "__version__",
+    "bench",
+    "compare",
+    "diagnose",
+    "gauge",
+    "mark",
+    "recording",
+    "span",
+    "start",
+    "step",
+    "steps",
+    "stop",
+]
 
 _LAZY = {
     "bench": "stallwise.probe.timing",
+    "compare": "stallwise.doctor.compare",
     "diagnose": "stallwise.doctor.examine",
 }
 

@@ -52,7 +52,7 @@ MAY_IMPORT = {
         "errors",
     },
 }
-ANYTHING = {"cli", "web", "__main__", "__init__", "lint", "mcp"}
+ANYTHING = {"cli", "web", "__main__", "__init__", "lint", "mcp", "notebook"}
 
 
 def imports_of(path: Path) -> set[str]:

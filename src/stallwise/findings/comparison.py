@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stallwise.evidence.shown import Shown
 from stallwise.findings.diagnosis import Diagnosis
 
 SCHEMA = "stallwise.comparison/1"
@@ -24,7 +25,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """The whole answer of `stallwise compare`."""
 
     good: Diagnosis

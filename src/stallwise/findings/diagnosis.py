@@ -8,6 +8,7 @@ from stallwise.evidence.capture import Capture
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note
 from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.shown import Shown
 from stallwise.findings.finding import Finding, Reason, Unknown
 
 SCHEMA = "stallwise.diagnosis/1"
@@ -33,7 +34,7 @@ class NextStep:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Diagnosis:
+class Diagnosis(Shown):
     """Everything a report says."""
 
     subject: str  # what was looked at, in one line

@@ -1,7 +1,7 @@
 """One representative step as boxes, for pictures: the ledger along time, the streams, and what the host was doing.
 
-The step whose length is nearest the median, and the slowest where it stands out. Neighbours too narrow to see are merged, so that the table stays small
-whatever the trace holds; a merged box carries the name of its longest part.
+The step whose length is nearest the median, and the slowest where it stands out. Neighbours too narrow to see are
+merged, so that the table stays small whatever the trace holds; a merged box carries the name of its longest part.
 """
 
 from __future__ import annotations

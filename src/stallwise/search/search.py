@@ -16,6 +16,7 @@ from stallwise.costs.memory import MOMENTS, Memory, device_bytes, memory
 from stallwise.costs.step import Step, time_step
 from stallwise.costs.work import step_work
 from stallwise.errors import BadRequest
+from stallwise.evidence.shown import Shown
 from stallwise.search.simulated import SimulatedPipeline, simulate_pipeline
 from stallwise.search.space import Fixed, enumerate_layouts
 from stallwise.specs.cluster import Cluster
@@ -60,7 +61,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Shown):
     """The answer of a search."""
 
     model: Model

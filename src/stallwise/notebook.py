@@ -1,0 +1,162 @@
+"""How results look in a notebook, and which tables they hold."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from html import escape
+from typing import Any
+
+from stallwise.evidence.shown import way
+from stallwise.findings.comparison import Comparison
+from stallwise.findings.diagnosis import Diagnosis
+from stallwise.search.search import Plan
+from stallwise.units import Unit, show
+
+FRAME_HEIGHT = 720
+GIB = 2.0**30
+
+
+@way("dict", "Diagnosis")
+def diagnosis_dict(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The JSON contract."""
+    from stallwise.render.json import to_dict
+
+    return to_dict(diagnosis)
+
+
+@way("html", "Diagnosis")
+def diagnosis_html(diagnosis: Diagnosis) -> str:
+    """The whole report in a frame of its own: its style stays inside, the notebook's outside."""
+    from stallwise.render.html import to_html
+
+    page = escape(to_html(diagnosis), quote=True)
+    return (
+        f'<iframe title="stallwise report" sandbox="allow-scripts" width="100%" height="{FRAME_HEIGHT}" '
+        f'frameborder="0" srcdoc="{page}"></iframe>'
+    )
+
+
+@way("markdown", "Diagnosis")
+def diagnosis_markdown(diagnosis: Diagnosis) -> str:
+    """The Markdown report."""
+    from stallwise.render.markdown import to_markdown
+
+    return to_markdown(diagnosis)
+
+
+@way("rows", "Diagnosis")
+def diagnosis_rows(diagnosis: Diagnosis) -> dict[str, list[dict[str, Any]]]:
+    """Findings, fixes, facts, ledger, hypotheses."""
+    ledger = diagnosis.ledger
+    return {
+        "findings": [
+            {
+                "cause": f.cause, "confidence": f.confidence, "headline": f.headline, "scope": str(f.scope),
+                "low_s": f.gain.low_s if f.gain else None, "high_s": f.gain.high_s if f.gain else None,
+                "optional": f.optional,
+            }
+            for f in diagnosis.findings
+        ],
+        "fixes": [
+            {
+                "cause": f.cause, "action": fix.action, "low_s": fix.gain.low_s if fix.gain else None,
+                "high_s": fix.gain.high_s if fix.gain else None, "worth": fix.worth, "cost": fix.cost, "risk": fix.risk,
+            }
+            for f in diagnosis.findings
+            for fix in f.fixes
+        ],
+        "facts": [
+            {
+                "name": f.quantity.name, "value": None if isinstance(f.value, str) else f.value, "text": str(f),
+                "unit": f.quantity.unit.value, "scope": str(f.scope), "samples": f.samples, "source": str(f.source),
+            }
+            for found in diagnosis.evidence.facts.values()
+            for f in found
+        ],
+        "ledger": [
+            {"account": a.value, "seconds": s, "share": ledger.share(a)} for a, s in ledger.seconds.items()
+        ] if ledger else [],
+        "hypotheses": [{"cause": h.cause, "probability": h.probability} for h in diagnosis.hypotheses],
+    }  # fmt: skip
+
+
+@way("dict", "Comparison")
+def comparison_dict(comparison: Comparison) -> dict[str, Any]:
+    """The JSON contract."""
+    from stallwise.render.comparison import comparison_dict as plain
+
+    return plain(comparison)
+
+
+@way("html", "Comparison")
+def comparison_html(comparison: Comparison) -> str:
+    """The text, in a block."""
+    return f"<pre>{escape(_comparison_text(comparison))}</pre>"
+
+
+@way("markdown", "Comparison")
+def comparison_markdown(comparison: Comparison) -> str:
+    """The text, as code."""
+    return "\n".join(f"    {line}" for line in _comparison_text(comparison).splitlines())
+
+
+def _comparison_text(comparison: Comparison) -> str:
+    from stallwise.render.comparison import comparison_text
+
+    return comparison_text(comparison)
+
+
+@way("rows", "Comparison")
+def comparison_rows(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
+    """Changes and set-up."""
+    return {"changes": [asdict(c) for c in comparison.changes], "setup": [asdict(c) for c in comparison.setup]}
+
+
+@way("dict", "Plan")
+def plan_dict(plan: Plan) -> dict[str, Any]:
+    """As `plan train --json` prints it."""
+    from stallwise.render.plan import to_dict
+
+    return to_dict(plan)
+
+
+@way("rows", "Plan")
+def plan_rows(plan: Plan) -> dict[str, list[dict[str, Any]]]:
+    """The best layouts and the frontier."""
+
+    def row(c: Any) -> dict[str, Any]:
+        return {
+            "layout": c.layout.label, "seconds": c.seconds, "low_s": c.low_s, "high_s": c.high_s, "mfu": c.mfu_share,
+            "tokens_per_s": c.tokens_per_s, "memory_bytes": c.memory_bytes, "fits": c.fits,
+        }  # fmt: skip
+
+    return {"best": [row(c) for c in plan.best], "frontier": [row(c) for c in plan.frontier]}
+
+
+def _plan_table(plan: Plan) -> tuple[str, list[tuple[str, ...]]]:
+    title = f"{plan.model.name} on {plan.cluster.gpus} x {plan.cluster.gpu.title}: {plan.feasible:,} of {plan.considered:,} fit"
+    rows = [
+        (
+            c.layout.label, show(c.seconds, Unit.SECOND), f"{show(c.low_s, Unit.SECOND)} to {show(c.high_s, Unit.SECOND)}",
+            f"{c.mfu_share:.1%}", f"{c.memory_bytes / GIB:.1f} GiB",
+        )
+        for c in plan.best
+    ]  # fmt: skip
+    return title, [("layout", "step", "90% interval", "MFU", "memory"), *rows]
+
+
+@way("html", "Plan")
+def plan_html(plan: Plan) -> str:
+    """A table of the best layouts."""
+    title, (head, *rows) = _plan_table(plan)
+    top = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
+    return f"<table><caption>{escape(title)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+@way("markdown", "Plan")
+def plan_markdown(plan: Plan) -> str:
+    """The same as Markdown."""
+    title, (head, *rows) = _plan_table(plan)
+    lines = [title, "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
