@@ -98,6 +98,10 @@ def _optimizer_steps(view: TraceView) -> Windows | None:
     usual = float(np.median(np.diff(ends)))
     # The first step counts only if it is whole: what precedes the first optimizer step is about as long as the rest.
     marks = np.concatenate(([begin], ends)) if 0.5 * usual <= ends[0] - begin <= 2 * usual else ends
+    # What follows the last optimizer step is usually a cut-off step; if it lasts much longer, it is part of the loop.
+    finish = float(t.end_s.max())
+    if finish - marks[-1] > 1.5 * usual:
+        marks = np.concatenate((marks[:-1], [finish]))
     return _windows(view, marks, "step", "optimizer steps", ())
 
 
