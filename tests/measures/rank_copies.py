@@ -69,8 +69,14 @@ def copies(
     own_shift = _total(delays, start)
     sync = np.array(sorted(float(e["ts"]) for e in events if _is_collective(e)))
     at_sync = _total(delays, sync)
-    place = np.searchsorted(sync, start, side="left") - 1  # the last collective that began before
-    peer_shift = np.where(place >= 0, at_sync[np.maximum(place, 0)], 0.0)
+
+    def peers(times: np.ndarray) -> np.ndarray:
+        place = np.searchsorted(sync, times, side="left") - 1  # the last collective that began before
+        return np.where(place >= 0, at_sync[np.maximum(place, 0)], 0.0)
+
+    ends = start + np.array([float(e.get("dur") or 0.0) for e in events])
+    peer_shift = peers(start)
+    own_stretch, peer_stretch = _total(delays, ends) - own_shift, peers(ends) - peer_shift
     base = start.min()
     for rank in range(ranks):
         mine = rank in late
@@ -84,6 +90,8 @@ def copies(
                 moved["dur"] = float(e["dur"]) + here - shift
             elif mine and kind == "clocks" and e.get("cat") == "kernel" and not _is_collective(e):
                 moved["dur"] = float(e["dur"]) * slowdown
+            elif e.get("cat") == "user_annotation":  # a range around the delay holds it
+                moved["dur"] = float(e["dur"]) + (own_stretch[at] if mine else peer_stretch[at])
             rows.append(moved)
         if mine:
             rows += _planted(delays, kind, events)

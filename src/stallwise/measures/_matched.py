@@ -124,8 +124,9 @@ def _keys(table: Table, codes: dict[str, int]) -> NDArray[np.int64]:
     step = np.asarray(table.columns["step"], np.int64) + 1
     place = _place_within(code, step)
     key = (code << 44) | ((step & 0xFFFFFF) << 20) | (place & 0xFFFFF)
-    # A hand-off gets a key that nobody shares.
-    return np.where(code >= 0, key, -1 - np.arange(len(key)) - (np.int64(_rank(table)) << 32))
+    # A hand-off gets a key that nobody shares, and so does what lies outside the marked steps: its place is unsure.
+    matchable = (code >= 0) & ((step > 0) | (step.max(initial=0) == 0))
+    return np.where(matchable, key, -1 - np.arange(len(key)) - (np.int64(_rank(table)) << 32))
 
 
 def _place_within(code: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.int64]:

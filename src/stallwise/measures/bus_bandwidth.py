@@ -59,7 +59,7 @@ def _of_group(table: Table, group: str, whole: bool, gpu: str, source: Source) -
             if these.sum() < MIN_COUNT or ranks < 2:
                 continue
             moved = _moving(table, these, whole)
-            if best is None or moved * these.sum() > best[0]:
+            if best is None or moved * these.sum() >= 0.999 * best[0]:  # of equals the larger message
                 best = (moved * float(these.sum()), op, size, ranks, int(these.sum()))
     if best is not None:
         yield from _against_links(best, gpu, source, group)
