@@ -17,7 +17,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "traces" / "loader_slow"
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(main, words, catch_exceptions=False)
+    return CliRunner(env={"COLUMNS": "110"}).invoke(main, words, catch_exceptions=False)
 
 
 def test_the_report_leads_with_the_answer_and_its_price() -> None:
