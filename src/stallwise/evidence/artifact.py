@@ -42,7 +42,9 @@ class Artifact:
             return stream
         from isal import igzip  # twice the speed of the standard library's
 
-        return igzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[no-untyped-call,return-value]
+        unpacked = igzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[no-untyped-call]
+        unpacked.myfileobj = stream  # type: ignore[assignment]  # closing the one closes the other
+        return unpacked  # type: ignore[return-value]
 
     def start(self, length_bytes: int) -> bytes:
         """The first bytes as stored."""

@@ -11,6 +11,7 @@ from stallwise.evidence.fact import Table
 from stallwise.measures._collective_names import HAND_OFFS, TOGETHER
 
 Floats = NDArray[np.float64]
+IN_STEP_S = 50e-6  # ends that keep their distance this well need no sliding
 MAX_SHIFT = 24  # collectives by which the windows of two ranks may be apart where steps are not marked
 
 
@@ -159,6 +160,9 @@ def _shifted(tables: list[Table], keys: list[NDArray[np.int64]]) -> list[NDArray
             out.append(key)
             continue
         ends = np.asarray(table.columns["end_s"])
+        if _spread(key, ends, against) <= IN_STEP_S:
+            out.append(key)
+            continue
         best = min(range(-MAX_SHIFT, MAX_SHIFT + 1), key=lambda s: (_spread(key + s, ends, against), abs(s)))
         out.append(key + best)
     return out
