@@ -1,7 +1,7 @@
 """Commands in Markdown files: found, run, compared, and rewritten when asked.
 
 A block of kind `console` holds `$ command` lines, each followed by what it prints (stdout; stderr is progress). Every
-command is run from the root of the repository in a scratch folder that holds `examples/`, 100 columns wide. A line `...`
+command is run from the root of the repository in a scratch folder that holds `examples/`, 110 columns wide. A line `...`
 stands for any number of lines. A block of kind `sh` is checked for commands and options that exist, and is not run:
 it may need a GPU, a server or a secret. STALLWISE_UPDATE_DOCS=1 rewrites the outputs instead of comparing them.
 """
@@ -65,6 +65,16 @@ def matches(said: str, seen: str) -> bool:
         for line in said.rstrip("\n").split("\n")
     )
     return re.fullmatch(pattern if said.strip() else r"\s*", seen.rstrip("\n") + "\n") is not None
+
+
+def inline() -> list[tuple[Path, str]]:
+    """Calls of stallwise between backticks in running text and tables."""
+    found: dict[tuple[Path, str], None] = {}
+    for file in FILES:
+        text = _BLOCK.sub("", file.read_text(encoding="utf-8"))
+        for call in re.findall(r"`(stallwise [a-z][^`\n]*)`", text):
+            found[file, call] = None
+    return list(found)
 
 
 def mentioned(body: str) -> list[list[str]]:

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from stallwise.cli import main
 from stallwise.errors import StallwiseError
-from tests.docs.blocks import FILES, REPO, Step, blocks, matches, mentioned, rewritten, steps
+from tests.docs.blocks import FILES, REPO, Step, blocks, inline, matches, mentioned, rewritten, steps
 
 UPDATE = bool(os.environ.get("STALLWISE_UPDATE_DOCS"))
-WIDTH = "100"
+WIDTH = "110"  # what a pipe gets
 STEPS = steps()
 
 
@@ -76,6 +76,14 @@ def test_outputs_are_rewritten() -> None:
 def test_a_command_that_is_not_run_still_exists(file: Path, line: int, body: str) -> None:
     for words in mentioned(body):
         _parsed(main, words, f"{file.name}:{line}")
+
+
+@pytest.mark.parametrize(("file", "call"), inline(), ids=lambda v: v.name if isinstance(v, Path) else v[:50])
+def test_a_command_in_running_text_exists(file: Path, call: str) -> None:
+    if call.startswith("stallwise drill") and not (REPO / "src/stallwise/cli/drill.py").exists():
+        pytest.skip("the drill is not part of this checkout")
+    for words in mentioned(call):
+        _parsed(main, words, file.name)
 
 
 def _parsed(command: click.Command, words: list[str], where: str) -> None:
