@@ -39,10 +39,10 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str = "grid") -> str:
 
 
 def path(points: Sequence[tuple[float, float]], kind: str) -> str:
-    """A polyline; gaps where a value is not a number."""
+    """A polyline; gaps where a value is not a finite number."""
     commands, pen = [], "M"
     for x, y in points:
-        if math.isnan(y):
+        if not (math.isfinite(x) and math.isfinite(y)):
             pen = "M"
             continue
         commands.append(f"{pen}{x:.1f} {y:.1f}")

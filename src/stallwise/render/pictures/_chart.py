@@ -59,10 +59,18 @@ def panel(
     for value in ticks(low, high, 3):
         y = at(x0, value)[1]
         parts += [line(LEFT, y, WIDTH - RIGHT, y), text(LEFT - 8, y + 4, show(value, unit), "axis", "end")]
-    for value in ticks(x0, x1, 8):
-        words = show(value, Unit.SECOND) if over == "time_s" else f"{value:g}"
-        parts.append(text(at(value, low)[0], bottom + 15, words, "axis", "middle"))
+    scale, tail = _clock(x1 - x0) if over == "time_s" else (1.0, "")
+    for value in ticks(x0 / scale, x1 / scale, 8):
+        parts.append(text(at(value * scale, low)[0], bottom + 15, f"{value:g}{tail}", "axis", "middle"))
     for curve in curves:
         keep = np.unique(np.linspace(0, len(curve.x) - 1, min(len(curve.x), MOST_POINTS)).astype(int))
         parts.append(path([at(float(curve.x[i]), float(curve.y[i])) for i in keep], curve.kind))
     return parts
+
+
+def _clock(span_s: float) -> tuple[float, str]:
+    """One unit for the whole axis."""
+    for scale, tail, least in ((3600.0, " h", 7200.0), (60.0, " min", 120.0), (1.0, " s", 1.0)):
+        if span_s >= least:
+            return scale, tail
+    return 1e-3, " ms"
