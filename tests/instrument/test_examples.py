@@ -27,6 +27,8 @@ def test_the_planted_fault_is_named(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "stallwise", "run", "--json", "-o", str(tmp_path / "bundle"), "--"]
     environment = {**os.environ, "PYTHONPATH": str(REPO / "src"), "OMP_NUM_THREADS": "1"}
     script = REPO / "examples" / f"{name}.py"
-    done = subprocess.run([*command, sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        [*command, sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=240
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["ranked"][0] in PLANTED[name], done.stdout[:2000]

@@ -107,7 +107,8 @@ def test_an_nsys_database_names_the_sgemm(tmp_path: Path) -> None:
 
 def test_ptxas_spills_are_read() -> None:
     text = (
-        "ptxas info    : Compiling entry function '_Z4tilePf' for 'sm_80'\n    16 bytes stack frame, 420 bytes spill stores, 512 bytes "
+        "ptxas info    : Compiling entry function '_Z4tilePf' for 'sm_80'\n    16 bytes stack frame, 420 bytes spill stores, "
+        "512 bytes "
         "spill loads\nptxas info    : Used 255 registers, 360 bytes cmem[0]\n"
     )
     facts = {f.quantity.name: f.value for f in compiler_usage.read(Artifact("build.log", content=text.encode()))}
