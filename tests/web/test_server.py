@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import socket
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -183,6 +189,18 @@ def test_a_pipeline_picture_changes_with_its_microbatches(page: LocalPage) -> No
 def test_serving_options_come_with_a_curve(page: LocalPage) -> None:
     found = ask(page, "/api/serve", {"model": "llama-3.1-70b"}).json
     assert found["options"] and found["curve"]
+
+
+def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "stallwise", "ui", str(tmp_path), "--no-browser", "--json"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as running:
+        assert running.stdout is not None
+        url = json.loads(running.stdout.readline())["url"]
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            assert b"<title>stallwise</title>" in answer.read()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=20) == 0
 
 
 @given(st.text(max_size=300))

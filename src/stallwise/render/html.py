@@ -88,6 +88,7 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
         "inputs": diagnosis.evidence.inputs,
         "healthy": diagnosis.healthy,
         "verdict": verdict(diagnosis),
+        "said_by": _said_by(run, diagnosis),
         "ledger": _ledger(diagnosis) if ledger else None,
         "findings": shown,
         "others": shown if diagnosis.healthy else shown[1:],
@@ -122,6 +123,14 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
         "facts": [_fact(f) for f in facts[:MOST_FACTS]],
         "left_out": max(0, len(facts) - MOST_FACTS),
     }
+
+
+def _said_by(run: list[Finding], diagnosis: Diagnosis) -> list[str]:
+    """Where the verdict's own numbers come from."""
+    if not run or diagnosis.healthy:
+        return []
+    sources = [place(s) for r in run[0].because for s in r.sources]
+    return list(dict.fromkeys(sources))[:SOURCES_SHOWN]
 
 
 def _ledger(diagnosis: Diagnosis) -> dict[str, Any]:

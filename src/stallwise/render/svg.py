@@ -9,6 +9,7 @@ from html import escape
 from markupsafe import Markup
 
 WIDTH = 1040
+TINIEST, HUGEST = 1e-290, 1e290  # of a step between ticks: beyond, arithmetic itself ends
 
 
 def picture(parts: Iterable[str], height: float, label: str, *, width: float = WIDTH, kind: str = "") -> Markup:
@@ -57,11 +58,11 @@ def dot(x: float, y: float, radius: float, kind: str, title: str) -> str:
 
 def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
     """Round numbers between two ends."""
-    if not high > low or not math.isfinite(high - low):
-        return [low]
     raw = (high - low) / wanted
+    if not TINIEST < raw < HUGEST or raw < 1e-12 * max(abs(low), abs(high)):  # no numbers left in between
+        return [low]
     size = 10.0 ** math.floor(math.log10(raw))
-    step = next(size * m for m in (1, 2, 5, 10) if size * m >= raw)
+    step = next((size * m for m in (1, 2, 5) if size * m >= raw), 10 * size)
     first = math.ceil(low / step - 1e-9)
     return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
