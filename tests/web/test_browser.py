@@ -176,13 +176,26 @@ def test_the_best_layout_can_be_taken_over(at_page: Watched) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tab", "shows"), [("serve", "#serve-answer .big"), ("pipe", "#pipe-answer svg"), ("drill", "#drill-list *")]
+    ("tab", "shows"), [("serve", "#serve-answer .big"), ("pipe", "#pipe-answer svg"), ("drill", "#drill-list button")]
 )
 def test_the_other_tabs_open_clean(at_page: Watched, tab: str, shows: str) -> None:
     page = at_page.page
     page.click(f"#t-{tab}")
     page.wait_for_selector(shows)
     at_page.snapshot(f"page-{tab}")
+    assert at_page.problems == [] and at_page.violations() == []
+
+
+def test_a_drill_is_answered_on_the_page(at_page: Watched) -> None:
+    page = at_page.page
+    page.click("#t-drill")
+    page.locator("#drill-list button").first.click()
+    page.wait_for_selector("#talk p")
+    page.fill("#text", "<b>bandwidth</b> and latency")
+    page.get_by_role("button", name="Send").click()
+    page.wait_for_selector("#talk p.me + p")
+    at_page.snapshot("page-drill")
+    assert page.locator("#talk b").count() == 0
     assert at_page.problems == [] and at_page.violations() == []
 
 

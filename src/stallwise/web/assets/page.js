@@ -274,7 +274,7 @@
         if (!a.available) { $("drill-list").replaceChildren(el("p", a.says)); return; }
         for (const s of a.scenarios) {
           const b = el("button", s.title || s.name, { type: "button" });
-          b.addEventListener("click", () => talk("start", { name: s.name }));
+          b.addEventListener("click", () => { $("talk").replaceChildren(); talk("start", { name: s.name }); });
           $("drill-list").append(b, " ");
         }
       } catch (error) { $("drill-list").replaceChildren(el("p", error.message, { class: "problem" })); }
