@@ -95,7 +95,9 @@ def _calm(diagnosis: Diagnosis, run: list[Finding]) -> Verdict:
     do = (
         f"Optional: {optional[0].headline} {worth_text(optional[0].gain, diagnosis.ledger)}".strip() if optional else ""
     )
-    return Verdict(HEALTHY, looked[:1].upper() + looked[1:] + ("." if looked else ""), do, "good")
+    calm = next((h.probability for h in diagnosis.hypotheses if h.cause == "none"), None)
+    tail = f"{calm:.0%} sure" if calm is not None else ""
+    return Verdict(HEALTHY, looked[:1].upper() + looked[1:] + ("." if looked else ""), do, "good", tail)
 
 
 def _suspicion(diagnosis: Diagnosis) -> str:

@@ -15,6 +15,7 @@ PLACE = 10
 KIND = "step picture"
 LEFT, ROW, GAP, TOP = 150.0, 20.0, 5.0, 22.0
 PIXELS_PER_LETTER = 7.4
+SHORTEST_LABEL = 6  # letters: less of a name says nothing
 SHORTEST_NAME = 8  # letters: shorter kernel names occur in sentences by chance
 SEEN_PART = 0.01  # of the step: shorter parts are left out of the table
 
@@ -84,9 +85,13 @@ def _drawn(table: Table, length: float, found: Finding | None) -> list[str]:
         title = f"{name}{many}: {show(end - start, Unit.SECOND)} at {show(start, Unit.SECOND)}"
         parts.append(box(LEFT + start * scale, y, (end - start) * scale, ROW, kind, title))
         room = int((end - start) * scale / PIXELS_PER_LETTER)
-        if room > 6 and (first or not account):
-            words = f"{name} {show(end - start, Unit.SECOND)}" if first else name
-            parts.append(text(LEFT + (start + end) / 2 * scale, y + 14, short(words, room), "in", "middle"))
+        if first:  # the account and its seconds, or at least the seconds
+            lasts = show(end - start, Unit.SECOND)
+            label = next((w for w in (f"{name} {lasts}", lasts) if len(w) <= room), "")
+        else:
+            label = short(name, room) if room > SHORTEST_LABEL and not account else ""
+        if label:
+            parts.append(text(LEFT + (start + end) / 2 * scale, y + 14, label, "in", "middle"))
     return parts
 
 
