@@ -96,7 +96,7 @@ def _planner_tools(server: Any, said: Any, tools: Tools) -> None:
     def plan(kind: str, question: dict[str, Any] | None = None) -> dict[str, Any]:
         """Predict before renting. Kinds and what `question` may hold:
 
-        layout: model, gpu, gpus, seq, global_batch, tp, pp, cp, vp, zero, micro_batch, recompute, precision.
+        layout: model, gpu, gpus, seq, global_batch, tp, pp, cp, ep, vp, zero, micro_batch, recompute, precision.
         training: the same without the layout; the best layouts are searched.
         serving: model, gpu, engine, isl, osl, rate, ttft, tpot, prefix_hit.
         formula: name (none lists them) and its inputs.

@@ -88,13 +88,17 @@ def layout(body: Body) -> dict[str, Any]:
     model = _model(word(body, "model", "llama-3-70b"))
     gpus = whole(body, "gpus", 512, 1, MOST_GPUS)
     cluster = _cluster(word(body, "gpu", "h100-sxm"), gpus)
-    axes = {key: whole(body, key, 1, 1, 4096) for key in ("tp", "pp", "cp", "vp")}
+    axes = {key: whole(body, key, 1, 1, 4096) for key in ("tp", "pp", "cp", "ep", "vp")}
     precision = word(body, "precision", "bf16", PRECISIONS)
     used = axes["tp"] * axes["pp"] * axes["cp"]
     if used > gpus:
         raise BadRequest(f"TP x PP x CP = {used} is more than {gpus} GPUs", hint="lower one of them")
-    check_axes(model, Fixed(tp=axes["tp"], pp=axes["pp"], cp=axes["cp"]), gpus)
+    check_axes(
+        model, Fixed(tp=axes["tp"], pp=axes["pp"], cp=axes["cp"], ep=axes["ep"] if axes["ep"] > 1 else None), gpus
+    )
     dp = gpus // used
+    if axes["ep"] > axes["tp"] * axes["cp"] * dp:
+        raise BadRequest(f"EP {axes['ep']} is more than TP x CP x DP = {axes['tp'] * axes['cp'] * dp}", hint="lower it")
     micro = whole(body, "micro_batch", 1, 1, 1024)
     batch = whole(body, "global_batch", 1024, 1, 1 << 24)
     if batch < dp * micro:
@@ -102,7 +106,7 @@ def layout(body: Body) -> dict[str, Any]:
             f"{batch} sequences are too few for DP {dp} x microbatch {micro}", hint=f"at least {dp * micro}"
         )
     chosen = Layout(
-        tp=axes["tp"], pp=axes["pp"], cp=axes["cp"], dp=dp, virtual_stages=axes["vp"] if axes["pp"] > 1 else 1,
+        tp=axes["tp"], pp=axes["pp"], cp=axes["cp"], ep=axes["ep"], dp=dp, virtual_stages=axes["vp"] if axes["pp"] > 1 else 1,
         sequence_parallel=axes["tp"] > 1, zero=whole(body, "zero", 1, 0, 3), micro_batch=micro,
         recompute=word(body, "recompute", "none", ("none", "selective", "full")), precision=precision,
     )  # fmt: skip

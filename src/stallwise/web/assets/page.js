@@ -184,6 +184,7 @@
         ["global_batch", "sequences a step", "power", 1024, [0, 14]],
         ["tp", "tensor parallel", "power", 8, [0, 5]], ["pp", "pipeline stages", "power", 4, [0, 6]],
         ["vp", "virtual stages", "range", 1, { min: 1, max: 8 }], ["cp", "context parallel", "power", 1, [0, 6]],
+        ["ep", "expert parallel", "power", 1, [0, 8]],
         ["zero", "ZeRO stage", "range", 1, { min: 0, max: 3 }], ["micro_batch", "microbatch", "power", 1, [0, 5]],
         ["recompute", "recompute", "choice", "selective", [["none", "none"], ["selective", "selective"], ["full", "full"]]],
         ["precision", "precision", "choice", "bf16", ["bf16", "fp8", "fp16", "fp32"].map((p) => [p, p])],
@@ -212,7 +213,7 @@
           const a = await call("/api/search", form.read());
           best.replaceChildren(el("h3", count(a.feasible) + " of " + count(a.considered) + " layouts fit; the best"), table(["", "layout", "step", "MFU", "memory", "why slower"], a.best.map((b, i) => {
             const use = el("button", "use", { type: "button", "aria-label": "Use layout " + b.label });
-            use.addEventListener("click", () => form.set({ tp: b.axes.tp, pp: b.axes.pp, cp: b.axes.cp, vp: b.axes.virtual_stages, zero: b.axes.zero, micro_batch: b.axes.micro_batch, recompute: b.axes.recompute }));
+            use.addEventListener("click", () => form.set({ tp: b.axes.tp, pp: b.axes.pp, cp: b.axes.cp, ep: b.axes.ep, vp: b.axes.virtual_stages, zero: b.axes.zero, micro_batch: b.axes.micro_batch, recompute: b.axes.recompute }));
             return [use, b.label, seconds(b.seconds), share(b.mfu_share), gib(b.memory_bytes), i ? a.lost[i - 1] : ""];
           })));
         } catch (error) { problem(best, error); }
