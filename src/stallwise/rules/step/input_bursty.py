@@ -39,8 +39,7 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.findings.symptom import Symptom
-
-MOST_STEPS = 0.6  # waiting in more steps than this is a matter of the mean rate
+from stallwise.rules.step.input_starved import rate_too_low
 
 EXPLAINS = {Symptom.PERIODIC_STALL: 0.25, Symptom.SLOW_STEP: 0.04, Symptom.LOW_GPU_UTILISATION: 0.08}
 CLUES = (
@@ -57,7 +56,7 @@ def input_bursty(evidence: Evidence) -> Finding | None:
     facts = StepFacts(evidence)
     wait = facts.seconds(s.INPUT_WAIT)
     waiting, steps = facts.steps_with(s.INPUT_WAIT)
-    if facts.share(wait) < NOTICEABLE or waiting == 0 or waiting >= MOST_STEPS * steps or steps < 2:
+    if facts.share(wait) < NOTICEABLE or waiting == 0 or rate_too_low(facts) or steps < 2:
         return None
     if facts.only_at_first(s.INPUT_WAIT):
         return None

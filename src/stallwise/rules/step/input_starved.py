@@ -41,6 +41,9 @@ from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 from stallwise.findings.symptom import Symptom
 
 MOST_STEPS = 0.6  # of the steps must wait for the mean rate to be the trouble
+# Workers deliver together, so a starved loop with two of them waits in every second step. Two waits that take more than half
+# of the time are no single late read: the loader made as many batches as it could, and they were too few.
+TOO_FEW_BATCHES = 0.5
 HAND_OVER = 0.08  # of the wait stays: queues and pinning between worker and main process
 
 # Six of the forty-odd slow-training cases on record; the commonest single reason of an idle device.
@@ -66,7 +69,7 @@ def input_starved(evidence: Evidence) -> Finding | None:
     facts = StepFacts(evidence)
     wait = facts.seconds(s.INPUT_WAIT)
     waiting, steps = facts.steps_with(s.INPUT_WAIT)
-    if facts.share(wait) < NOTICEABLE or waiting < MOST_STEPS * steps:
+    if facts.share(wait) < NOTICEABLE or not rate_too_low(facts):
         return None
     compute, loader = facts.seconds(s.BUSY_TIME), facts.seconds(s.LOADER_TIME)
     name = facts.word(s.LOADER_NAME)
@@ -107,6 +110,14 @@ def input_starved(evidence: Evidence) -> Finding | None:
         next=(DATA_PROBE, PY_SPY),
         summary=_summary(facts, alone, loader, wait),
     )
+
+
+def rate_too_low(facts: StepFacts) -> bool:
+    """Whether the loader's mean rate is the trouble, rather than single late reads."""
+    waiting, steps = facts.steps_with(s.INPUT_WAIT)
+    if waiting >= MOST_STEPS * steps:
+        return True
+    return waiting >= 2 and facts.share(facts.seconds(s.INPUT_WAIT)) > TOO_FEW_BATCHES
 
 
 def _plain(name: str) -> str:
