@@ -50,6 +50,8 @@ data = torch.utils.data.TensorDataset(torch.randn(240, 8), torch.randint(0, 4, (
 for step, (x, y) in enumerate(torch.utils.data.DataLoader(data, batch_size=8)):
     if rank == 1 and os.environ.get("FAULT") == "slow":
         time.sleep(0.03)
+    if os.environ.get("FAULT") == "kill":
+        time.sleep(0.1)
     if rank == 1 and os.environ.get("FAULT") == "kill" and step == 20:
         os.kill(os.getpid(), 9)
     loss = nn.functional.cross_entropy(model(x), y)
@@ -173,4 +175,4 @@ def test_a_killed_rank_among_four_leaves_its_last_step(tmp_path: Path) -> None:
     records = load(tmp_path / "bundle")
     assert sorted(r.rank for r in records) == [0, 1, 2, 3]
     dead = next(r for r in records if r.rank == 1)
-    assert dead.ended == "" and dead.step[-1] <= 20
+    assert dead.ended == "" and 10 <= dead.step[-1] <= 20  # two seconds in, at most the last one is lost

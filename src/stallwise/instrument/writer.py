@@ -46,6 +46,7 @@ class Writer:
             self._thread.start()
 
     def _run(self) -> None:
+        self.flush()  # at once: a job that dies young leaves a file that says it lived
         while not self._stopping:
             self._wake.wait(self._flush_every_s)
             self.flush()

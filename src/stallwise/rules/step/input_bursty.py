@@ -41,6 +41,8 @@ from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.step.input_starved import rate_too_low
 
+STEADY = 0.2  # of the longest wait: where even the shortest is longer, there are no steps without a wait
+
 EXPLAINS = {Symptom.PERIODIC_STALL: 0.25, Symptom.SLOW_STEP: 0.04, Symptom.LOW_GPU_UTILISATION: 0.08}
 CLUES = (
     Clue((BURSTY,), lambda e: e.value(BURSTY) > 0, 4.0, 0.2, "slow steps come in bursts"),
@@ -62,6 +64,8 @@ def input_bursty(evidence: Evidence) -> Finding | None:
         return None
     series = facts.series(s.INPUT_WAIT)
     longest = float(series.values.max()) if series is not None else wait
+    if series is not None and float(series.values.min()) > STEADY * longest:
+        return None  # every step waits alike: a small steady cost, no burst
     median = facts.seconds(s.STEP_MEDIAN)
     gain = facts.gain(
         longest * rarest_rate(waiting, steps),
@@ -73,6 +77,7 @@ def input_bursty(evidence: Evidence) -> Finding | None:
         headline=f"Input comes late in bursts: {ms(longest)} in {waiting} of {steps} steps, nothing in the others.",
         confidence=0.9 if waiting > 1 else 0.85,
         account=Account.INPUT_WAIT,
+        optional=facts.is_optional(gain),
         gain=gain,
         because=(
             facts.because(

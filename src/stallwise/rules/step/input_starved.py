@@ -82,6 +82,7 @@ def input_starved(evidence: Evidence) -> Finding | None:
         headline=f"The GPU waits for input: {ms(wait)} of every {ms(facts.step_s)}.",
         confidence=0.97 if steps >= 3 else 0.9,
         account=Account.INPUT_WAIT,
+        optional=facts.is_optional(gain),
         gain=gain,
         because=(
             facts.because(
