@@ -291,8 +291,13 @@ def encoder_eval_in_step() -> Case:
 def encoder_print_every_layer() -> Case:
     """A debugging check in every block: isnan().any() read on the host."""
     model, x, y = encoder_parts(16, 256)
+
+    def check(module: nn.Module, inputs: object, output: torch.Tensor) -> None:
+        if torch.isnan(output).any():
+            print("nan")
+
     for block in model.blocks:  # type: ignore[union-attr]
-        block.register_forward_hook(lambda m, i, o: bool(torch.isnan(o).any()) and print("nan"))
+        block.register_forward_hook(check)
     step = train_step(model, torch.optim.AdamW(model.parameters(), fused=True))
     return Case(lambda i: discard(step(x, y)), ["host-sync", "launch-bound"])
 
@@ -510,6 +515,139 @@ def fp64_by_accident() -> Case:
             h = torch.relu(h @ m)
 
     return Case(one, ["fp64-in-hot-path", "tensor-cores-unused", "precision-headroom"])
+
+
+# ---------------------------------------------------------------- a second set
+
+
+@case
+def vit_healthy() -> Case:
+    import torchvision
+
+    model = torchvision.models.vit_b_16().to(DEVICE)
+    x, y = torch.randn(128, 3, 224, 224, device=DEVICE), torch.randint(0, 1000, (128,), device=DEVICE)
+    step = train_step(model, torch.optim.AdamW(model.parameters(), fused=True))
+    return Case(lambda i: discard(step(x, y)), ["none", "elementwise-unfused"])
+
+
+@case
+def encoder_compiled_healthy() -> Case:
+    model, x, y = encoder_parts(64, 512)
+    step = train_step(torch.compile(model), torch.optim.AdamW(model.parameters(), fused=True))  # type: ignore[arg-type]
+    return Case(lambda i: discard(step(x, y)), ["none"])
+
+
+@case
+def encoder_saved_on_cpu() -> Case:
+    """Activations go to pinned host memory in forward and come back in backward."""
+    model, x, y = encoder_parts(16, 512)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+
+    def one(i: int) -> None:
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autograd.graph.save_on_cpu(pin_memory=True), torch.autocast(DEVICE, dtype=torch.bfloat16):
+            loss = F.cross_entropy(model(x).float(), y)
+        loss.backward()
+        optimizer.step()
+
+    return Case(one, ["cpu-offload-transfers", "allocator-churn"])
+
+
+@case
+def encoder_optimizer_by_hand() -> Case:
+    """A large model updated tensor by tensor with several elementwise kernels each."""
+    model, x, y = encoder_parts(8, 128, dim=1536, layers=24, heads=24)
+    step = train_step(model, torch.optim.AdamW(model.parameters(), foreach=False, fused=False))
+    return Case(
+        lambda i: discard(step(x, y)), ["optimizer-unfused", "launch-bound", "elementwise-unfused", "small-microbatch"]
+    )
+
+
+@case
+def encoder_naive_attention() -> Case:
+    model, x, y = encoder_parts(16, 1024)
+
+    def forward(self: Block, x: torch.Tensor) -> torch.Tensor:
+        b, s, d = x.shape
+        q, k, v = self.qkv(self.n1(x)).view(b, s, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
+        scores = (q @ k.transpose(-1, -2)) * (d // self.heads) ** -0.5
+        a = F.dropout(scores.float().softmax(-1), 0.1).to(v.dtype) @ v
+        x = x + self.out(a.transpose(1, 2).reshape(b, s, d))
+        return x + self.down(F.gelu(self.up(self.n2(x))))
+
+    for block in model.blocks:  # type: ignore[union-attr]
+        block.forward = forward.__get__(block)
+    step = train_step(model, torch.optim.AdamW(model.parameters(), fused=True))
+    return Case(lambda i: discard(step(x, y)), ["attention-materialized"])
+
+
+@case
+def resnet_pageable_big() -> Case:
+    """Large pageable float images copied in the loop."""
+    model, _, _ = resnet(128)
+    step = train_step(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, fused=True))
+    x, y = torch.randn(128, 3, 512, 512), torch.randint(0, 1000, (128,))
+
+    def one(i: int) -> None:
+        step(x.to(DEVICE)[:, :, :224, :224].contiguous(memory_format=torch.channels_last), y.to(DEVICE))
+
+    return Case(one, ["h2d-copy-exposed"])
+
+
+@case
+def lstm_small() -> Case:
+    """A recurrent network cell by cell: thousands of tiny kernels."""
+    cell = nn.LSTMCell(256, 512).to(DEVICE)
+    head = nn.Linear(512, 10).to(DEVICE)
+    params = [*cell.parameters(), *head.parameters()]
+    optimizer = torch.optim.AdamW(params, fused=True)
+    x, y = torch.randn(64, 128, 256, device=DEVICE), torch.randint(0, 10, (128,), device=DEVICE)
+
+    def one(i: int) -> None:
+        optimizer.zero_grad(set_to_none=True)
+        h = c = torch.zeros(128, 512, device=DEVICE)
+        for t in x:
+            h, c = cell(t, (h, c))
+        F.cross_entropy(head(h), y).backward()
+        optimizer.step()
+
+    return Case(one, ["launch-bound"])
+
+
+@case
+def encoder_two_faults() -> Case:
+    """A slow loader in the main process and a read of the loss after forward."""
+    model, _, _ = encoder_parts(32, 256)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+
+    class Text(torch.utils.data.Dataset):  # type: ignore[type-arg]
+        def __len__(self) -> int:
+            return 1 << 20
+
+        def __getitem__(self, i: int) -> tuple[torch.Tensor, int]:
+            ids = torch.tensor(sorted(range(i, i + 3000), key=lambda k: (k * 7919) % 30011)[:256]) % 30000
+            return ids, i % 2
+
+    batches = iter(torch.utils.data.DataLoader(Text(), batch_size=32))
+
+    def one(i: int) -> None:
+        x, y = (t.to(DEVICE) for t in next(batches))
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(DEVICE, dtype=torch.bfloat16):
+            loss = F.cross_entropy(model(x).float(), y)
+        loss.item()
+        loss.backward()
+        optimizer.step()
+
+    return Case(one, ["input-starved"])
+
+
+@case
+def encoder_fp32() -> Case:
+    """No autocast, TF32 off."""
+    model, x, y = encoder_parts(16, 256)
+    step = train_step(model, torch.optim.AdamW(model.parameters(), fused=True), amp=False)
+    return Case(lambda i: discard(step(x, y)), ["tensor-cores-unused"])
 
 
 # ---------------------------------------------------------------- recording

@@ -8,5 +8,6 @@ for name in slow_loader slow_checkpoint garbage eval_in_loop healthy; do
 done
 ls -R /tmp/run_slow_loader; head -c 1500 /tmp/run_slow_loader/log.txt
 tar czf "$out/runs.tgz" -C /tmp $(cd /tmp && ls -d run_*)
+timeout 60 python3 -m stallwise numerics bench/gpu/growing_model.py --short 512 --long 8192 --long 32768 2>&1 | head -20
 python3 bench/span_cost.py | tee "$out/span_cost.txt"
 timeout 400 python3 bench/gpu/overhead.py 2>&1 | tee "$out/overhead.txt" | cut -c1-300
