@@ -1,0 +1,82 @@
+"""An incident: what is told at the start, what can be asked for, and what was planted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from stallwise.doctor.examine import examine
+from stallwise.doctor.reading import read_artifact
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.diagnosis import Diagnosis
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """One file that is handed out when its kind is asked for."""
+
+    kind: str  # see `artifact_words`
+    file: str
+    content: bytes
+    deciding: bool = True  # False: a red herring or mere background
+
+    @property
+    def text(self) -> str:
+        """As a person reads it."""
+        return self.content.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What a scenario's author writes."""
+
+    setup: str
+    exhibits: tuple[Exhibit, ...]
+    also: tuple[str, ...] = ()  # further faults, smaller than the first
+    gpu_use: int = 98  # percent that nvidia-smi would show, so that background papers agree
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One incident of a drill; the seed says everything."""
+
+    seed: int
+    cause: str
+    family: str
+    setup: str
+    exhibits: tuple[Exhibit, ...]
+    also: tuple[str, ...] = ()
+    title: str = ""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of artifacts that exist here."""
+        return tuple(dict.fromkeys(e.kind for e in self.exhibits))
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Kinds that settle it."""
+        return tuple(dict.fromkeys(e.kind for e in self.exhibits if e.deciding))
+
+    def of(self, kind: str) -> tuple[Exhibit, ...]:
+        """The files of a kind."""
+        return tuple(e for e in self.exhibits if e.kind == kind)
+
+
+def exhibit(kind: str, file: str, text: str | bytes, deciding: bool = True) -> Exhibit:
+    """A file from text."""
+    return Exhibit(kind, file, text.encode() if isinstance(text, str) else text, deciding)
+
+
+@cache
+def model_answer(incident: Incident) -> Diagnosis:
+    """What the doctor says with everything on the table: real readers, real rules."""
+    evidence = Evidence()
+    for paper in incident.exhibits:
+        formats, items = read_artifact(Artifact(paper.file, content=paper.content))
+        if formats:
+            evidence.inputs.append(paper.file)
+            evidence.formats += [f for f in formats if f not in evidence.formats]
+            evidence.add(items)
+    return examine(evidence)

@@ -1,0 +1,24 @@
+# ruff: noqa: E501  (lines as the frameworks print them)
+"""Training logs in several dialects."""
+
+from __future__ import annotations
+
+import math
+
+from stallwise.drill.papers.dice import Dice
+
+
+def megatron(step: int, time_ms: float, loss: float = 2.0, grad_norm: float = 1.0, scale: float = 1.0) -> str:
+    """One line of Megatron-LM."""
+    return (
+        f" iteration {step:8d}/  500000 | consumed samples: {step * 1024:12d} | elapsed time per iteration (ms): {time_ms:.1f} | "
+        f"throughput per GPU (TFLOP/s/GPU): {200000 / time_ms:.1f} | learning rate: 1.5E-04 | lm loss: {loss:.6E} | "
+        f"loss scale: {scale} | grad norm: {grad_norm:.3f} | number of skipped iterations:   0 |\n"
+    )
+
+
+def smooth_loss(dice: Dice, steps: int = 200) -> str:
+    """A loss curve without trouble, as CSV."""
+    return "step,loss,grad_norm\n" + "".join(
+        f"{i},{2 + 3 * math.exp(-i / 60) + 0.01 * dice.near(1, 1) - 0.01:.4f},{dice.near(0.4, 0.05):.4f}\n" for i in range(steps)
+    )

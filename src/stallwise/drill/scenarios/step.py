@@ -1,0 +1,251 @@
+# ruff: noqa: E501
+"""Training steps with one fault, as profiler traces of a small run; half of them with a second, smaller fault."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from stallwise.drill.incident import Plot, exhibit
+from stallwise.drill.papers.dice import Dice
+from stallwise.drill.papers.scripted_run import ScriptedRun
+from stallwise.drill.scenarios._planted import planted
+
+STEPS = 5
+Body = Callable[[ScriptedRun, int, float], None]  # the last number scales the fault
+CARDS = (("NVIDIA H200", 150e9), ("NVIDIA H100 80GB HBM3", 85e9))
+
+
+def _loader(run: ScriptedRun, number: int, scale: float) -> None:
+    with run.span("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"):
+        run.host(15_000 * scale)
+
+
+def _pageable(run: ScriptedRun, number: int, scale: float) -> None:
+    run.copy("HtoD (Pageable -> Device)", 200e6 * scale, 9_000 * scale, blocking=True)
+
+
+def _offload(run: ScriptedRun, number: int, scale: float) -> None:
+    for kind in ("DtoH (Device -> Pinned)", "HtoD (Pinned -> Device)"):
+        for _ in range(6):
+            run.copy(kind, 80e6 * scale, 1_500 * scale)
+        run.sync()
+        run.host(300)
+
+
+def _collector(run: ScriptedRun, number: int, scale: float) -> None:
+    run.sync()
+    with run.span("<built-in method collect of module gc>", "python_function"):
+        run.host(20_000 * scale)
+
+
+def _allocations(run: ScriptedRun, number: int, scale: float) -> None:
+    run.sync()
+    for _ in range(6):
+        run.call("cudaFree", 900 * scale)
+        run.call("cudaMalloc", 800 * scale)
+
+
+def _validation(run: ScriptedRun, number: int, scale: float) -> None:
+    with run.span("validation"):
+        for _ in range(8):
+            with run.span("aten::linear", "cpu_op"):
+                run.op("aten::mm", ("nvjet_sm90_tst_256x128_64x4", 400.0 * scale))
+
+
+def _save(run: ScriptedRun, number: int, scale: float) -> None:
+    if number == 3:
+        for _ in range(40):
+            run.copy("DtoH (Device -> Pageable)", 20e6 * scale, 2_000 * scale, blocking=True)
+        run.host(300_000 * scale)
+
+
+def _fetch(run: ScriptedRun, number: int, scale: float) -> None:
+    run.copy("DtoH (Device -> Pageable)", 60e6 * scale, 5_000 * scale, blocking=True)
+
+
+def _traced(dice: Dice, setup: str, body: Callable[[ScriptedRun, int], None], also: tuple[str, ...] = ()) -> Plot:
+    name, memory = dice.pick(*CARDS)
+    run = ScriptedRun(name, memory)
+    for number in range(STEPS):
+        with run.step():
+            body(run, number)
+    text = json.dumps(run.document())
+    return Plot(setup.format(gpu=name), (exhibit("trace", "trace.json", text),), also, round(100 * run.busy_share))
+
+
+# A second fault, an order smaller than the first: worth naming, not worth starting with.
+SMALLER: dict[str, Body] = {"input-starved": _loader, "python-gc-pauses": _collector, "h2d-copy-exposed": _pageable}
+SMALLER_SHARE = 0.15
+
+
+def _beside(dice: Dice, cause: str, fault: Body, setup: str) -> Plot:
+    """A healthy step with this fault after (or before) it."""
+    layers, gemm, scale = dice.whole(7, 10), dice.between(380, 520), dice.between(1.0, 1.6)
+    second = dice.pick(*(c for c in SMALLER if c != cause)) if dice.chance(0.4) and cause not in ("checkpoint-stall",) else None
+    first = cause in ("input-starved", "h2d-copy-exposed")
+
+    def body(run: ScriptedRun, number: int) -> None:
+        if first:
+            fault(run, number, scale)
+        run.layers(layers, gemm)
+        run.optimizer()
+        if not first:
+            fault(run, number, scale)
+        if second:
+            SMALLER[second](run, number, SMALLER_SHARE)
+
+    return _traced(dice, setup, body, (second,) if second else ())
+
+
+@planted("input-starved")
+def loader(dice: Dice) -> Plot:
+    return _beside(dice, "input-starved", _loader, "Training on one {gpu} reaches half of the throughput its arithmetic suggests. A larger model on the same data is hardly slower. Why?")
+
+
+@planted("h2d-copy-exposed")
+def pageable(dice: Dice) -> Plot:
+    return _beside(dice, "h2d-copy-exposed", _pageable, "A vision model on a {gpu} got large images; the step grew by more than its kernels did. Why?")
+
+
+@planted("cpu-offload-transfers")
+def offload(dice: Dice) -> Plot:
+    return _beside(dice, "cpu-offload-transfers", _offload, "Since a memory setting was switched on, the run on a {gpu} fits easily and is a third slower. Why?")
+
+
+@planted("python-gc-pauses")
+def collector(dice: Dice) -> Plot:
+    return _beside(dice, "python-gc-pauses", _collector, "Steps on a {gpu} have a pause in which nothing runs on the device, and the loader is ready. What is it?")
+
+
+@planted("allocator-churn")
+def allocations(dice: Dice) -> Plot:
+    return _beside(dice, "allocator-churn", _allocations, "Memory on the {gpu} is nearly full, nothing fails, and the step is slower than on a card with more of it. Why?")
+
+
+@planted("eval-in-loop")
+def validation(dice: Dice) -> Plot:
+    return _beside(dice, "eval-in-loop", _validation, "A metric was added to the training loop on a {gpu}; utilisation is as high as before and throughput is lower. Why?")
+
+
+@planted("checkpoint-stall")
+def save(dice: Dice) -> Plot:
+    return _beside(dice, "checkpoint-stall", _save, "Most steps on the {gpu} are fast; now and then one takes ten times as long. The mean suffers. Why?")
+
+
+@planted("host-sync")
+def fetch(dice: Dice) -> Plot:
+    return _beside(dice, "host-sync", _fetch, "Logging was added to a run on a {gpu}; the device now idles at the end of each step. Why?")
+
+
+@planted("launch-bound")
+def short_kernels(dice: Dice) -> Plot:
+    count, us = dice.whole(250, 350), dice.between(2, 4)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        for _ in range(count):
+            run.op("aten::mm", ("nvjet_sm90_tst_64x64", us), host_us=20)
+        run.optimizer(30)
+
+    return _traced(dice, "A small model on a {gpu} is no faster than on a card of half the speed. Doubling the batch costs nothing. Why?", body)
+
+
+@planted("elementwise-unfused")
+def chains(dice: Dice) -> Plot:
+    gemm, us = dice.between(250, 320), dice.between(110, 150)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        for _ in range(8):
+            run.op("aten::mm", ("nvjet_sm90_tst_256x128", gemm))
+            for name in ("mul", "sin", "add", "cos", "mul", "tanh"):
+                run.op(f"aten::{name}", (f"vectorized_elementwise_kernel<{name}>", us))
+        run.optimizer()
+
+    return _traced(dice, "The {gpu} is busy all the time, matrix kernels run at a good rate, and MFU is a third of what was planned. Where does time go?", body)
+
+
+@planted("attention-materialized")
+def scores(dice: Dice) -> Plot:
+    us = dice.between(140, 200)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        for _ in range(8):
+            run.op("aten::mm", ("nvjet_sm90_tst_256x128", 300.0))
+            run.op("aten::bmm", ("nvjet_sm90_tst_128x128", 60.0))
+            run.op("aten::div", ("vectorized_elementwise_kernel<div>", us))
+            run.op("aten::masked_fill_", ("elementwise_kernel<masked_fill>", us))
+            run.op("aten::_softmax", ("cunn_SoftMaxForward", us * 1.2))
+            run.op("aten::bmm", ("nvjet_sm90_tst_128x128", 60.0))
+        run.optimizer()
+
+    return _traced(dice, "Doubling the sequence length on a {gpu} made the step far more than twice as long. The projections did not. Why?", body)
+
+
+@planted("optimizer-unfused")
+def tensor_by_tensor(dice: Dice) -> Plot:
+    count = dice.whole(100, 150)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        run.layers(8)
+        with run.span("Optimizer.step#Adam.step"):
+            for _ in range(count):
+                for name in ("mul_", "addcmul_", "sqrt", "addcdiv_"):
+                    run.op(f"aten::{name}", (f"vectorized_elementwise_kernel<{name}>", 30.0), host_us=8)
+
+    return _traced(dice, "A custom optimizer replaced the built-in one; on a {gpu} the step is nearly twice as long. Why?", body)
+
+
+@planted("layout-copies")
+def transposes(dice: Dice) -> Plot:
+    us = dice.between(130, 180)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        for _ in range(8):
+            run.op("aten::mm", ("nvjet_sm90_tst_256x128", 300.0))
+            for _ in range(2):
+                with run.span("aten::contiguous", "cpu_op"), run.span("aten::clone", "cpu_op"):
+                    run.op("aten::copy_", ("elementwise_kernel<direct_copy_kernel_cuda>", us))
+            run.op("aten::add", ("vectorized_elementwise_kernel<add>", 20.0))
+        run.optimizer()
+
+    return _traced(dice, "A refactoring of the attention block left the arithmetic as it was and made the step on a {gpu} half as long again. Why?", body)
+
+
+@planted("recompute-unneeded")
+def recompute(dice: Dice) -> Plot:
+    us = dice.between(380, 450)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        run.layers(8, us)
+        with run.backward():
+            for _ in range(8):
+                with run.span("autograd::engine::evaluate_function: MulBackward0", "cpu_op"):
+                    with run.span("aten::linear", "cpu_op"):
+                        run.op("aten::mm", ("nvjet_sm90_tst_256x128_64x4", us))
+                    run.op("aten::gelu", ("vectorized_elementwise_kernel<gelu>", us / 20))
+        run.optimizer()
+
+    return _traced(dice, "A 1B model on a {gpu} uses a fifth of the memory, the device is never idle, and the step is a third longer than 6 N D says. Why?", body)
+
+
+@planted("tensor-cores-unused")
+def cuda_cores(dice: Dice) -> Plot:
+    kernel, us = dice.pick("ampere_sgemm_128x64_tn", "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_simt", "ampere_sgemm_128x128_nn"), dice.between(700, 1100)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        for _ in range(20):
+            run.op("aten::addmm", (kernel, us))
+        run.optimizer()
+
+    return _traced(dice, "A {gpu} trains at the speed of a card three generations older, at 100% utilisation. Why?", body)
+
+
+@planted("misaligned-shapes")
+def odd(dice: Dice) -> Plot:
+    def body(run: ScriptedRun, number: int) -> None:
+        for _ in range(20):
+            run.op("aten::mm", (f"cutlass_80_tensorop_f16_s16816gemm_f16_256x128_32x3_nn_align{align}", us))
+        run.optimizer()
+
+    align, us = dice.pick(1, 2), dice.between(700, 1100)
+    return _traced(dice, "A new vocabulary size made the output layer several times slower on a {gpu}, though it grew by less than a percent. Why?", body)
