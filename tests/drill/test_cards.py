@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.shared_data import shared
 
 from stallwise.cli.drill import command
 from stallwise.drill.anki import to_anki
@@ -19,6 +18,7 @@ from stallwise.drill.grading import grade
 from stallwise.drill.numbers import Question, series
 from stallwise.drill.progress import Progress
 from stallwise.errors import UnreadableInput
+from tests.shared_data import shared
 
 # What the other two question seeds ask, by the key their cards carry.
 SYSTEMS = "llama-8b plateau roofline tp-pp-fsdp tp-node-cap bubble bf16-master fp8 profiling nan-early loss-spikes oom-sometimes"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from stallwise.cli._drill_round import mock_sitting, play_round
+
 ENOUGH_KNOWN = {"cards": 40}  # forty answered cold: the line at which the material is said to be yours
 
 
@@ -147,3 +149,7 @@ def take_in(file: str) -> None:
 
     with Progress() as store:
         click.echo(f"{store.take_in(load_export(Path(file)))} reviews added")
+
+
+command.add_command(play_round)
+command.add_command(mock_sitting)

@@ -6,29 +6,24 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
+from stallwise.doctor.catalogue import families
 from stallwise.drill.incident import Exhibit, Incident, Plot, exhibit
 from stallwise.drill.papers import gpu_state
 from stallwise.drill.papers.dice import Dice
 from stallwise.drill.papers.training import smooth_loss
 from stallwise.drill.scenarios import authors
 from stallwise.errors import BadRequest
-from stallwise.findings.rule import Rule
 
 CLASSICS = 8
-
-
-@cache
-def _rules() -> dict[str, Rule]:
-    from stallwise.doctor.examine import all_rules
-
-    return {rule.cause: rule for rule in all_rules()}
 
 
 @cache
 def incident(seed: int) -> Incident:
     """The incident of this seed, the same everywhere."""
     if seed < 1:
-        raise BadRequest(f"there is no incident {seed}", hint="1 to 8 are the classic ones; any larger number makes one")
+        raise BadRequest(
+            f"there is no incident {seed}", hint="1 to 8 are the classic ones; any larger number makes one"
+        )
     return _classic(seed) if seed <= CLASSICS else _generated(seed)
 
 
@@ -37,7 +32,7 @@ def _generated(seed: int) -> Incident:
     cause = dice.pick(*authors())
     plot = dice.pick(*authors()[cause])(dice)
     papers = (*plot.exhibits, *_herrings(dice, plot))
-    return Incident(seed, cause, _rules()[cause].family, plot.setup, papers, plot.also)
+    return Incident(seed, cause, families()[cause], plot.setup, papers, plot.also)
 
 
 def _herrings(dice: Dice, plot: Plot) -> list[Exhibit]:
@@ -58,4 +53,4 @@ def _classic(number: int) -> Incident:
     case, deciding = ((folder / f"{number}_{part}.toml").read_bytes() for part in ("case", "deciding"))
     papers = (Exhibit("case", "case.toml", case, False), Exhibit(told["artifact"], told["file"], deciding))
     cause = told["cause"]
-    return Incident(number, cause, _rules()[cause].family, told["setup"], papers, (), told["title"])
+    return Incident(number, cause, families()[cause], told["setup"], papers, (), told["title"])

@@ -19,7 +19,14 @@ def hosts_of(dice: Dice, count: int) -> tuple[str, ...]:
     return tuple(f"{stem}{first + i:03d}" for i in range(count))
 
 
-def init_log(hosts: Sequence[str], per_host: int, net: str = "IB", via: str = "NET/IB/0/GDRDMA", inside: str = "P2P/CUMEM", extra: str = "") -> str:
+def init_log(
+    hosts: Sequence[str],
+    per_host: int,
+    net: str = "IB",
+    via: str = "NET/IB/0/GDRDMA",
+    inside: str = "P2P/CUMEM",
+    extra: str = "",
+) -> str:
     """How communicators came up and over what each ring leaves a GPU."""
     world, lines = len(hosts) * per_host, []
     for i, host in enumerate(hosts):
@@ -29,7 +36,13 @@ def init_log(hosts: Sequence[str], per_host: int, net: str = "IB", via: str = "N
             outside = (rank + 1) % per_host == 0 and len(hosts) > 1
             way = f"[send] via {via}" if outside else f"via {inside}"
             lines.append(nccl(host, f"Using network {net}", d))
-            lines.append(nccl(host, f"ncclCommInitRank comm 0x{i}{d} rank {rank} nranks {world} cudaDev {d} busId {d}000 commId 0x9 - Init COMPLETE", d))
+            lines.append(
+                nccl(
+                    host,
+                    f"ncclCommInitRank comm 0x{i}{d} rank {rank} nranks {world} cudaDev {d} busId {d}000 commId 0x9 - Init COMPLETE",
+                    d,
+                )
+            )
             lines.append(nccl(host, f"Channel 00/0 : {rank}[{d}] -> {peer}[{peer % per_host}] {way}", d))
     return "".join(lines) + extra
 
@@ -55,6 +68,9 @@ def inspector(rank: int, ranks: int, number: int, size_bytes: int, time_us: floa
 def perf_table(device: str, ranks: int, hosts: int, busbw: float) -> str:
     """What all_reduce_perf prints."""
     per = ranks // hosts
-    head = "".join(f"#  Rank  {r} Group  0 Pid   {r} on  n{r // per} device  {r % per} [0000:01:00] {device}\n" for r in range(ranks))
+    head = "".join(
+        f"#  Rank  {r} Group  0 Pid   {r} on  n{r // per} device  {r % per} [0000:01:00] {device}\n"
+        for r in range(ranks)
+    )
     time_us = 1073741824 * 2 * (ranks - 1) / ranks / (busbw * 1e3)
     return f"# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824\n{head}#       size         count      type   redop    root     time   algbw   busbw #wrong\n  1073741824     268435456     float     sum      -1   {time_us:.1f}   {busbw * ranks / 2 / (ranks - 1):.2f}   {busbw:.2f}      0\n"

@@ -30,5 +30,7 @@ def full_card(request: float, capacity: float) -> str:
 
 def traceback(*lines: tuple[str, str, str]) -> str:
     """(file, function, code) from the outside in."""
-    body = "".join(f'  File "{file}", line {40 + 7 * i}, in {name}\n    {code}\n' for i, (file, name, code) in enumerate(lines))
+    body = "".join(
+        f'  File "{file}", line {40 + 7 * i}, in {name}\n    {code}\n' for i, (file, name, code) in enumerate(lines)
+    )
     return f"Traceback (most recent call last):\n{body}"

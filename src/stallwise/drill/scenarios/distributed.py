@@ -13,8 +13,15 @@ from stallwise.drill.scenarios._planted import planted
 def late_rank(dice: Dice) -> Plot:
     ranks = dice.pick(4, 8, 16)
     late, wait = dice.whole(0, ranks - 1), dice.between(600, 3000)
-    records = "".join(inspector(r, ranks, n, 2**20 * 64, 20 if r == late else dice.near(wait, 0.02)) for n in range(20) for r in range(ranks))
-    return Plot(f"MFU fell from {dice.whole(42, 50)}% to {dice.whole(20, 30)}% after {dice.whole(2, 9)} hours on {ranks * 8} GPUs and stays there. No crash, the loss is normal, nothing was changed. What do you check?", (exhibit("rank-times", "inspector.jsonl", records),))
+    records = "".join(
+        inspector(r, ranks, n, 2**20 * 64, 20 if r == late else dice.near(wait, 0.02))
+        for n in range(20)
+        for r in range(ranks)
+    )
+    return Plot(
+        f"MFU fell from {dice.whole(42, 50)}% to {dice.whole(20, 30)}% after {dice.whole(2, 9)} hours on {ranks * 8} GPUs and stays there. No crash, the loss is normal, nothing was changed. What do you check?",
+        (exhibit("rank-times", "inspector.jsonl", records),),
+    )
 
 
 @planted("straggler-rank")
@@ -22,7 +29,10 @@ def mfu_collapse(dice: Dice) -> Plot:
     before, after, rank = dice.whole(40, 52), dice.whole(18, 28), dice.whole(0, 500)
     case = f'symptom = "MFU dropped and stayed low"\nparameters = "70B"\ngpu = "h100"\ngpus = 512\ntp = 8\npp = 4\ndp = 16\nmfu = "{after}%"\nsteady_for = "{dice.whole(2, 20)}h"\nloss_normal = true\nchanged = "nothing"\n\n[before]\nmfu = "{before}%"\n'
     timing = f'slow_node = "node {rank // 8}, rank {rank}"\nslow_rank_ratio = {before / after:.2f}\nrank_local = true\n'
-    return Plot(f"A 70B model on 512 H100 (TP 8, PP 4, DP 16) held {before}% MFU for hours, then fell to {after}% and stayed. No OOM, no crash, loss normal. What do you check?", (exhibit("case", "case.toml", case, False), exhibit("rank-times", "rank_times.toml", timing)))
+    return Plot(
+        f"A 70B model on 512 H100 (TP 8, PP 4, DP 16) held {before}% MFU for hours, then fell to {after}% and stayed. No OOM, no crash, loss normal. What do you check?",
+        (exhibit("case", "case.toml", case, False), exhibit("rank-times", "rank_times.toml", timing)),
+    )
 
 
 def _slow_network(dice: Dice) -> str:
@@ -38,14 +48,24 @@ def sockets(dice: Dice) -> Plot:
 @planted("gdr-disabled")
 def through_the_host(dice: Dice) -> Plot:
     hosts = hosts_of(dice, dice.pick(2, 4))
-    extra = f"{hosts[0]}:1:1 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n" if dice.chance(0.6) else ""
-    return Plot(_slow_network(dice), (exhibit("nccl-log", "nccl.log", init_log(hosts, dice.pick(4, 8), via="NET/IB/0", extra=extra)),))
+    extra = (
+        f"{hosts[0]}:1:1 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n"
+        if dice.chance(0.6)
+        else ""
+    )
+    return Plot(
+        _slow_network(dice),
+        (exhibit("nccl-log", "nccl.log", init_log(hosts, dice.pick(4, 8), via="NET/IB/0", extra=extra)),),
+    )
 
 
 @planted("tp-crosses-nodes")
 def wide_tensor_parallel(dice: Dice) -> Plot:
     text = "server_args=ServerArgs(model_path='x', tp_size=16, nnodes=2)\n" + init_log(hosts_of(dice, 2), 8)
-    return Plot("A model that just does not fit one node is served over two; each token now takes several times as long as arithmetic says. RDMA is on. Why?", (exhibit("nccl-log", "nccl.log", text),))
+    return Plot(
+        "A model that just does not fit one node is served over two; each token now takes several times as long as arithmetic says. RDMA is on. Why?",
+        (exhibit("nccl-log", "nccl.log", text),),
+    )
 
 
 @planted("collective-topology-cliff")
@@ -55,13 +75,19 @@ def border(dice: Dice) -> Plot:
     times = [base * (1 + 0.1 * i) * (jump if i > place else 1) for i in range(5)]
     text = "ranks,time_ms\n" + "".join(f"{n},{t:.1f}\n" for n, t in zip(sizes, times, strict=True))
     told = ", ".join(f"{t:.0f} ms at {n}" for n, t in zip(sizes[: place + 2], times, strict=False))
-    return Plot(f"The gradient all-reduce takes {told} GPUs; ring, same fabric, same bytes per rank. Why?", (exhibit("scaling", "scaling.csv", text),))
+    return Plot(
+        f"The gradient all-reduce takes {told} GPUs; ring, same fabric, same bytes per rank. Why?",
+        (exhibit("scaling", "scaling.csv", text),),
+    )
 
 
 @planted("pcie-instead-of-nvlink")
 def below_nvlink(dice: Dice) -> Plot:
     device = dice.pick("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB")
-    return Plot(f"Tensor parallelism over 8 GPUs of one node ({device}) is slower than over 2. Why?", (exhibit("nccl-tests", "all_reduce_perf.txt", perf_table(device, 8, 1, dice.between(14, 26))),))
+    return Plot(
+        f"Tensor parallelism over 8 GPUs of one node ({device}) is slower than over 2. Why?",
+        (exhibit("nccl-tests", "all_reduce_perf.txt", perf_table(device, 8, 1, dice.between(14, 26))),),
+    )
 
 
 @planted("pipeline-stage-imbalance")
@@ -72,7 +98,10 @@ def heavy_last_stage(dice: Dice) -> Plot:
     idle = dice.whole(38, 46)
     case = f'symptom = "pipeline bubble is larger than expected"\npp = {stages}\nmicrobatches = {micro}\nschedule = "1F1B"\nbubble = "{idle}%"\nbubble_expected = "{7 / (micro + 7):.0%}"\nstragglers = false\nfabric_healthy = true\ncheckpointing = false\nloss_normal = true\n'
     timing = "stage_time = [" + ", ".join(f'"{t:.1f}ms"' for t in times) + ']\np2p_share = "3%"\n'
-    return Plot(f"Pipeline of {stages} stages, 1F1B, {micro} micro-batches: the formula says {7 / (micro + 7):.0%} idle, measured are {idle}%. No stragglers, fabric healthy. Why?", (exhibit("case", "case.toml", case, False), exhibit("stage-times", "stages.toml", timing)))
+    return Plot(
+        f"Pipeline of {stages} stages, 1F1B, {micro} micro-batches: the formula says {7 / (micro + 7):.0%} idle, measured are {idle}%. No stragglers, fabric healthy. Why?",
+        (exhibit("case", "case.toml", case, False), exhibit("stage-times", "stages.toml", timing)),
+    )
 
 
 @planted("moe-imbalance")
@@ -80,4 +109,7 @@ def hot_experts(dice: Dice) -> Plot:
     ranks, hot = 8, dice.whole(0, 7)
     rows = [(r, (dice.between(2.4, 3.2) if r == hot else 1.0) * dice.near(8000, 0.03)) for r in range(ranks)]
     text = "rank,tokens_received,dispatch_ms\n" + "".join(f"{r},{t:.0f},{t / 4000:.2f}\n" for r, t in rows)
-    return Plot("A mixture of experts on 8 GPUs steps at a third of the planned rate; the exchanges take most of it, yet the links test at full speed. Why?", (exhibit("rank-times", "experts.csv", text),))
+    return Plot(
+        "A mixture of experts on 8 GPUs steps at a third of the planned rate; the exchanges take most of it, yet the links test at full speed. Why?",
+        (exhibit("rank-times", "experts.csv", text),),
+    )

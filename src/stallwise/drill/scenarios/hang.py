@@ -31,16 +31,24 @@ def different_operations(dice: Dice) -> Plot:
     odd, size = dice.whole(1, ranks - 1), dice.whole(10, 900) * 1024
     other = dice.pick("BROADCAST", "ALLGATHER", "REDUCE_SCATTER")
     logs = {r: watchdog(r, other if r == odd else "ALLREDUCE", seq, size) for r in range(ranks)}
-    return Plot(_setup(dice, ranks, "stops now and then, after a branch was added that only some ranks take"), _by_rank(logs))
+    return Plot(
+        _setup(dice, ranks, "stops now and then, after a branch was added that only some ranks take"), _by_rank(logs)
+    )
 
 
 @planted("rank-died-first")
 def one_exception(dice: Dice) -> Plot:
     ranks, seq = dice.pick(4, 8), dice.whole(20, 400)
     dead, shard = dice.whole(0, ranks - 1), dice.whole(0, 900)
-    error = dice.pick(f"FileNotFoundError: [Errno 2] No such file or directory: '/data/shard-{shard}'", f"ValueError: token id {50000 + shard} is out of range", "KeyError: 'input_ids'")
+    error = dice.pick(
+        f"FileNotFoundError: [Errno 2] No such file or directory: '/data/shard-{shard}'",
+        f"ValueError: token id {50000 + shard} is out of range",
+        "KeyError: 'input_ids'",
+    )
     logs = {r: watchdog(r, seq=seq, completed=seq - 1) for r in range(ranks)}
-    logs[dead] = f'[2025-10-15 10:12:00] [rank {dead}] step {seq - 1}\nTraceback (most recent call last):\n  File "train.py", line 3\n{error}\n'
+    logs[dead] = (
+        f'[2025-10-15 10:12:00] [rank {dead}] step {seq - 1}\nTraceback (most recent call last):\n  File "train.py", line 3\n{error}\n'
+    )
     return Plot(_setup(dice, ranks, f"stopped after {dice.whole(1, 30)} hours"), _by_rank(logs))
 
 
@@ -56,7 +64,11 @@ def killed_from_outside(dice: Dice) -> Plot:
 def one_batch_fewer(dice: Dice) -> Plot:
     ranks, batches, seq = dice.pick(4, 8), dice.whole(80, 3000), dice.whole(100, 900)
     short = dice.whole(0, ranks - 1)
-    logs = {r: f"[rank {r}] epoch 3 train batch {batches - 1 - (r == short)}/{batches - (r == short)}\n" + watchdog(r, seq=seq, completed=seq - 1) for r in range(ranks)}
+    logs = {
+        r: f"[rank {r}] epoch 3 train batch {batches - 1 - (r == short)}/{batches - (r == short)}\n"
+        + watchdog(r, seq=seq, completed=seq - 1)
+        for r in range(ranks)
+    }
     return Plot(_setup(dice, ranks, "trains a whole epoch and hangs at its end, every time"), _by_rank(logs))
 
 
@@ -65,45 +77,88 @@ def first_collective(dice: Dice) -> Plot:
     ranks = dice.pick(4, 8, 16)
     size = dice.pick(64, 4096)
     text = "".join(watchdog(r, "BROADCAST", 1, size, -1) for r in range(ranks))
-    return Plot(_setup(dice, ranks, "on new nodes never gets past its first collective"), (exhibit("rank-logs", "job.log", text),))
+    return Plot(
+        _setup(dice, ranks, "on new nodes never gets past its first collective"),
+        (exhibit("rank-logs", "job.log", text),),
+    )
 
 
 @planted("shm-too-small")
 def small_shm(dice: Dice) -> Plot:
     host = hosts_of(dice, 1)
     wanted = dice.whole(9, 40) * 2**20
-    text = init_log(host, dice.pick(2, 4, 8)) + nccl(host[0], f"Error: failed to extend /dev/shm/nccl-v6Hk5d to {wanted} bytes, error: No space left on device (28)", 1, "WARN", "misc/shmutils.cc:72 ")
-    return Plot("A job that runs on the bare node fails at once inside a container on the same node, before the first step. Why?", (exhibit("nccl-log", "nccl.log", text),))
+    text = init_log(host, dice.pick(2, 4, 8)) + nccl(
+        host[0],
+        f"Error: failed to extend /dev/shm/nccl-v6Hk5d to {wanted} bytes, error: No space left on device (28)",
+        1,
+        "WARN",
+        "misc/shmutils.cc:72 ",
+    )
+    return Plot(
+        "A job that runs on the bare node fails at once inside a container on the same node, before the first step. Why?",
+        (exhibit("nccl-log", "nccl.log", text),),
+    )
 
 
 @planted("memlock-limit")
 def small_memlock(dice: Dice) -> Plot:
     hosts = hosts_of(dice, 2)
     call = dice.pick("ibv_create_cq", "ibv_reg_mr_iova2")
-    text = init_log(hosts, 1) + nccl(hosts[0], f"Call to {call} failed with error Cannot allocate memory", 0, "WARN", "misc/ibvwrap.cc:262 ")
+    text = init_log(hosts, 1) + nccl(
+        hosts[0], f"Call to {call} failed with error Cannot allocate memory", 0, "WARN", "misc/ibvwrap.cc:262 "
+    )
     limits = "Max locked memory         65536                65536                bytes     \n"
-    return Plot("A two-node job works when started by hand and fails at start under the scheduler, with an error about memory although hosts and GPUs are empty. Why?", (exhibit("nccl-log", "nccl.log", text), exhibit("limits", "limits", limits)))
+    return Plot(
+        "A two-node job works when started by hand and fails at start under the scheduler, with an error about memory although hosts and GPUs are empty. Why?",
+        (exhibit("nccl-log", "nccl.log", text), exhibit("limits", "limits", limits)),
+    )
 
 
 @planted("wrong-network-interface")
 def docker_bridge(dice: Dice) -> Plot:
     hosts = hosts_of(dice, 2)
     bridge = dice.pick("docker0:172.17.0.1", "virbr0:192.168.122.1")
-    text = init_log(hosts, 1, "Socket", "NET/Socket/0") + nccl(hosts[0], f"NET/Socket : Using [0]{bridge}<0>") + nccl(hosts[0], "Call to connect returned No route to host, retrying", 0, "WARN", "misc/socket.cc:484 ")
-    return Plot("Each node works alone; two nodes together never start. Ping between them is fine. What is wrong?", (exhibit("nccl-log", "nccl.log", text),))
+    text = (
+        init_log(hosts, 1, "Socket", "NET/Socket/0")
+        + nccl(hosts[0], f"NET/Socket : Using [0]{bridge}<0>")
+        + nccl(hosts[0], "Call to connect returned No route to host, retrying", 0, "WARN", "misc/socket.cc:484 ")
+    )
+    return Plot(
+        "Each node works alone; two nodes together never start. Ping between them is fine. What is wrong?",
+        (exhibit("nccl-log", "nccl.log", text),),
+    )
 
 
 @planted("nccl-version-mismatch")
 def two_builds(dice: Dice) -> Plot:
     hosts = hosts_of(dice, 2)
     old, new = dice.pick("2.21.5+cuda12.4", "2.19.3+cuda12.1"), dice.pick("2.27.3+cuda12.9", "2.26.2+cuda12.8")
-    one = nccl(hosts[0], f"NCCL version {new}") + nccl(hosts[0], f"Message truncated : received {dice.pick(1024, 2048)} bytes instead of 256", 0, "WARN", "bootstrap.cc:77 ")
-    return Plot("After half of the nodes got a new image, jobs that mix old and new nodes fail at start; jobs on either half run. Why?", (exhibit("nccl-log", "nccl.a.log", one), exhibit("nccl-log", "nccl.b.log", nccl(hosts[1], f"NCCL version {old}"))))
+    one = nccl(hosts[0], f"NCCL version {new}") + nccl(
+        hosts[0],
+        f"Message truncated : received {dice.pick(1024, 2048)} bytes instead of 256",
+        0,
+        "WARN",
+        "bootstrap.cc:77 ",
+    )
+    return Plot(
+        "After half of the nodes got a new image, jobs that mix old and new nodes fail at start; jobs on either half run. Why?",
+        (
+            exhibit("nccl-log", "nccl.a.log", one),
+            exhibit("nccl-log", "nccl.b.log", nccl(hosts[1], f"NCCL version {old}")),
+        ),
+    )
 
 
 @planted("p2p-acs-iommu")
 def pairs_hang(dice: Dice) -> Plot:
     bad = {(0, 1), (2, 3)}
-    rows = [f"gpu {a},{b}: {'timed out after 60 s' if (a, b) in bad else f'ok {dice.between(1, 2):.1f} s'}\n" for a in range(4) for b in range(a + 1, 4)]
+    rows = [
+        f"gpu {a},{b}: {'timed out after 60 s' if (a, b) in bad else f'ok {dice.between(1, 2):.1f} s'}\n"
+        for a in range(4)
+        for b in range(a + 1, 4)
+    ]
     text = "".join(rows) + f"gpu 0,1 NCCL_P2P_DISABLE=1: ok {dice.between(1.5, 2.5):.1f} s\n"
-    return Plot("On a new PCIe server without NVLink, some pairs of GPUs hang in the first all-reduce and others work. What is going on?", (exhibit("pair-test", "pairs.txt", text),))
+    return Plot(
+        "On a new PCIe server without NVLink, some pairs of GPUs hang in the first all-reduce and others work. What is going on?",
+        (exhibit("pair-test", "pairs.txt", text),),
+    )

@@ -35,7 +35,13 @@ def hot_card(dice: Dice) -> Plot:
         if g == gpu else smi.row(dice, card, g)
         for _ in range(10) for g in range(8)
     ]  # fmt: skip
-    return Plot(_told(dice, base, ratio, at), (exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)), exhibit("train-log", "train.log", log, False)))
+    return Plot(
+        _told(dice, base, ratio, at),
+        (
+            exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
+            exhibit("train-log", "train.log", log, False),
+        ),
+    )
 
 
 @planted("power-throttle")
@@ -43,8 +49,18 @@ def lowered_limit(dice: Dice) -> Plot:
     ratio, card, share = dice.between(1.4, 2.0), dice.pick(*smi.CARDS), dice.between(0.4, 0.6)
     limit = int(card.watt * share)
     log, base, at = _slower(dice, ratio)
-    rows = [smi.row(dice, card, g, limit=limit, watt=limit * 0.99, clock=card.clock_mhz / ratio, mask=smi.POWER_CAP) for _ in range(8) for g in range(8)]
-    return Plot(_told(dice, base, ratio, at), (exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)), exhibit("train-log", "train.log", log, False)))
+    rows = [
+        smi.row(dice, card, g, limit=limit, watt=limit * 0.99, clock=card.clock_mhz / ratio, mask=smi.POWER_CAP)
+        for _ in range(8)
+        for g in range(8)
+    ]
+    return Plot(
+        _told(dice, base, ratio, at),
+        (
+            exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
+            exhibit("train-log", "train.log", log, False),
+        ),
+    )
 
 
 @planted("power-throttle")
@@ -55,15 +71,31 @@ def power_brake(dice: Dice) -> Plot:
         smi.row(dice, card, g, heat=52, watt=card.watt * 0.45, clock=card.clock_mhz / ratio, mask=smi.BRAKE | 0x8) if g == gpu else smi.row(dice, card, g)
         for _ in range(10) for g in range(8)
     ]  # fmt: skip
-    return Plot(_told(dice, base, ratio, at), (exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)), exhibit("train-log", "train.log", log, False)))
+    return Plot(
+        _told(dice, base, ratio, at),
+        (
+            exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
+            exhibit("train-log", "train.log", log, False),
+        ),
+    )
 
 
 @planted("pcie-link-downgrade")
 def narrow_link(dice: Dice) -> Plot:
     card, gpu, gen, width = dice.pick(*smi.CARDS), dice.whole(0, 7), dice.pick(1, 2), dice.pick(16, 8, 4)
-    rows = [smi.row(dice, card, g, gen=gen, width=width) if g == gpu else smi.row(dice, card, g) for _ in range(8) for g in range(8)]
+    rows = [
+        smi.row(dice, card, g, gen=gen, width=width) if g == gpu else smi.row(dice, card, g)
+        for _ in range(8)
+        for g in range(8)
+    ]
     setup = f"On one of {dice.whole(4, 40)} servers, batches reach one of its eight GPUs much later than the others, so the whole job steps {dice.between(1.2, 1.8):.1f}x slower whenever that server is in it. Swapping the input files changes nothing. Why?"
-    return Plot(setup, (exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)), exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice), False)))
+    return Plot(
+        setup,
+        (
+            exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
+            exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice), False),
+        ),
+    )
 
 
 def _crashed(dice: Dice) -> str:
@@ -74,7 +106,11 @@ def _crashed(dice: Dice) -> str:
 def lost_card(dice: Dice) -> Plot:
     text = dice.pick(
         smi.xid(dice, 79, "pid='<unknown>', name=<unknown>, GPU has fallen off the bus."),
-        smi.xid(dice, 119, "pid=4211, name=python, Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76."),
+        smi.xid(
+            dice,
+            119,
+            "pid=4211, name=python, Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76.",
+        ),
     )
     return Plot(_crashed(dice), (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),))
 
@@ -84,14 +120,22 @@ def bad_memory(dice: Dice) -> Plot:
     bus = f"0000:{dice.whole(16, 200):02x}:00"
     first = dice.pick((48, "pid=77, name=python, DBE (double bit error) detected"), (95, "pid=77, name=python, Uncontained ECC error"),
                       (63, "Row Remapper: New row marked for remapping, reset gpu to activate."))  # fmt: skip
-    text = smi.xid(dice, *first, bus=bus, at_s=9000.0) + (smi.xid(dice, 94, "pid=77, name=python, Contained ECC error", bus, 9000.5) if first[0] == 63 else smi.xid(dice, 45, "pid=77, name=python, Ch 00000010", bus, 9000.5))
+    text = smi.xid(dice, *first, bus=bus, at_s=9000.0) + (
+        smi.xid(dice, 94, "pid=77, name=python, Contained ECC error", bus, 9000.5)
+        if first[0] == 63
+        else smi.xid(dice, 45, "pid=77, name=python, Ch 00000010", bus, 9000.5)
+    )
     return Plot(_crashed(dice), (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),))
 
 
 @planted("nvlink-fault")
 def broken_link(dice: Dice) -> Plot:
     text = dice.pick(
-        smi.xid(dice, 74, f"pid=77, name=python, NVLink: fatal error detected on link {dice.whole(0, 17)}(0x10000, 0x0, 0x0)"),
+        smi.xid(
+            dice,
+            74,
+            f"pid=77, name=python, NVLink: fatal error detected on link {dice.whole(0, 17)}(0x10000, 0x0, 0x0)",
+        ),
         f"[ 7700.1] nvidia-nvswitch{dice.whole(0, 3)}: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link {dice.whole(0, 63)} LTSSM Fault Up\n",
     )
     return Plot(_crashed(dice), (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),))
@@ -102,4 +146,7 @@ def bad_address(dice: Dice) -> Plot:
     code, words = dice.pick((31, "MMU Fault: ENGINE GRAPHICS GPC1 GPCCLIENT_T1_3 faulted @ 0x7f12_34560000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ"),
                             (13, "Graphics SM Warp Exception on (GPC 2, TPC 1, SM 0): Out Of Range Address"))  # fmt: skip
     text = smi.xid(dice, code, f"pid={dice.whole(900, 99999)}, name=python, {words}")
-    return Plot(_crashed(dice).replace("Restarting it on the same nodes", "Restarting it on other nodes"), (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),))
+    return Plot(
+        _crashed(dice).replace("Restarting it on the same nodes", "Restarting it on other nodes"),
+        (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),),
+    )

@@ -18,30 +18,60 @@ def explosion(dice: Dice) -> Plot:
         dead = i >= start + 26
         norm = dice.near(0.5, 0.03) * (growth ** (i - start) if i > start else 1)
         loss = 3 - 0.005 * i + (0.8 * (i - start - 8) if i > start + 8 else 0)
-        rows.append(json.dumps({"step": i, "loss": float("nan") if dead else loss, "grad_norm": float("nan") if dead else norm, "dtype": "bf16"}))
-    return Plot(f"A bf16 run was fine until about step {start}; the loss then rose within twenty steps and became NaN. Restarting from an older checkpoint does the same. What do you look at?", (exhibit("train-log", "steps.jsonl", "\n".join(rows) + "\n"),))
+        rows.append(
+            json.dumps(
+                {
+                    "step": i,
+                    "loss": float("nan") if dead else loss,
+                    "grad_norm": float("nan") if dead else norm,
+                    "dtype": "bf16",
+                }
+            )
+        )
+    return Plot(
+        f"A bf16 run was fine until about step {start}; the loss then rose within twenty steps and became NaN. Restarting from an older checkpoint does the same. What do you look at?",
+        (exhibit("train-log", "steps.jsonl", "\n".join(rows) + "\n"),),
+    )
 
 
 @planted("bad-batch")
 def outlier(dice: Dice) -> Plot:
     at, jump = dice.whole(200, 500), dice.between(3, 5)
-    rows = [f"{i},{3 - 0.002 * i + (jump if i == at else 0) + 0.02 * dice.near(1, 0.5):.4f},{0.5 * (dice.between(20, 40) if i == at else dice.near(1, 0.1)):.3f}\n" for i in range(600)]
-    return Plot(f"The loss of a long run jumps by {jump:.1f} for a single step and comes back. The team wants to lower the learning rate. Do you?", (exhibit("train-log", "steps.csv", "step,loss,grad_norm\n" + "".join(rows)),))
+    rows = [
+        f"{i},{3 - 0.002 * i + (jump if i == at else 0) + 0.02 * dice.near(1, 0.5):.4f},{0.5 * (dice.between(20, 40) if i == at else dice.near(1, 0.1)):.3f}\n"
+        for i in range(600)
+    ]
+    return Plot(
+        f"The loss of a long run jumps by {jump:.1f} for a single step and comes back. The team wants to lower the learning rate. Do you?",
+        (exhibit("train-log", "steps.csv", "step,loss,grad_norm\n" + "".join(rows)),),
+    )
 
 
 @planted("loss-scale-collapse")
 def collapse(dice: Dice) -> Plot:
     first, count = dice.pick(15, 16, 17), dice.whole(22, 28)
-    rows = [f"[INFO] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {2.0 ** (first - i)}, reducing to {2.0 ** (first - 1 - i)}\n" for i in range(count)]
-    return Plot("An fp16 run with dynamic loss scaling prints warnings since its start and the weights do not change. What is wrong?", (exhibit("train-log", "train.log", "".join(rows)),))
+    rows = [
+        f"[INFO] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {2.0 ** (first - i)}, reducing to {2.0 ** (first - 1 - i)}\n"
+        for i in range(count)
+    ]
+    return Plot(
+        "An fp16 run with dynamic loss scaling prints warnings since its start and the weights do not change. What is wrong?",
+        (exhibit("train-log", "train.log", "".join(rows)),),
+    )
 
 
 @planted("fp16-overflow")
 def half_nan(dice: Dice) -> Plot:
     last = dice.whole(5, 9)
-    rows = [f"{{'loss': {4 - 0.1 * i if i < last else 'nan'}, 'grad_norm': {dice.near(1.1, 0.05) if i < last else 'nan'}, 'epoch': {i / 100}}}\n" for i in range(last + 6)]
+    rows = [
+        f"{{'loss': {4 - 0.1 * i if i < last else 'nan'}, 'grad_norm': {dice.near(1.1, 0.05) if i < last else 'nan'}, 'epoch': {i / 100}}}\n"
+        for i in range(last + 6)
+    ]
     model = dice.pick("a T5", "a Gemma", "a bf16-trained Llama")
-    return Plot(f"Fine-tuning {model} model gives NaN after {last * 10} steps, on every node and every seed. The same script trained others. Why?", (exhibit("train-log", "train.log", "TrainingArguments(fp16=True, bf16=False)\n" + "".join(rows)),))
+    return Plot(
+        f"Fine-tuning {model} model gives NaN after {last * 10} steps, on every node and every seed. The same script trained others. Why?",
+        (exhibit("train-log", "train.log", "TrainingArguments(fp16=True, bf16=False)\n" + "".join(rows)),),
+    )
 
 
 @planted("fp8-saturation")
@@ -51,4 +81,7 @@ def calibrated_short(dice: Dice) -> Plot:
     was, now, context = dice.between(68, 80), dice.between(45, 58), dice.pick(16384, 32768, 65536)
     case = f'symptom = "accuracy fell on long-context retrieval after FP8 conversion"\nformat = "fp8-e4m3"\naccuracy = "{now:.0f}%"\naccuracy_short_drop = "0.5%"\ntask_context = {context}\n\n[before]\naccuracy = "{was:.0f}%"\n'
     stats = f'scaling = "per-tensor"\ncalibration_context = 2048\ncalibrated_max = {calibrated}\nobserved_max = {observed:.0f}\nsaturated_share = "{dice.between(0.2, 0.8):.1f}%"\nworst_layer = "layers.{layer}.self_attn.o_proj"\n'
-    return Plot(f"A model was converted to FP8 (E4M3). Short tasks are as before; retrieval over {context:,} tokens fell from {was:.0f}% to {now:.0f}%. Why?", (exhibit("case", "case.toml", case, False), exhibit("layer-stats", "layers.toml", stats)))
+    return Plot(
+        f"A model was converted to FP8 (E4M3). Short tasks are as before; retrieval over {context:,} tokens fell from {was:.0f}% to {now:.0f}%. Why?",
+        (exhibit("case", "case.toml", case, False), exhibit("layer-stats", "layers.toml", stats)),
+    )

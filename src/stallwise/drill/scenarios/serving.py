@@ -20,35 +20,57 @@ def _setup(dice: Dice, what: str) -> str:
 def thrashing(dice: Dice) -> Plot:
     most = dice.whole(50, 90)
     log = lines((most - i, 10 + i, dice.between(99, 100), 0, 900 - 5 * i) for i in range(20))
-    return Plot(_setup(dice, "Under load the output rate falls although more requests wait every minute."), (exhibit("engine-log", "engine.log", log),))
+    return Plot(
+        _setup(dice, "Under load the output rate falls although more requests wait every minute."),
+        (exhibit("engine-log", "engine.log", log),),
+    )
 
 
 @planted("kv-cache-too-small")
 def few_fit(dice: Dice) -> Plot:
     few = dice.whole(2, 4)
     log = lines((few, 20 + i * dice.pick(1, 2), dice.between(96, 98), 300, 40) for i in range(10))
-    return Plot(_setup(dice, "Only a handful of requests ever run at once, whatever the load."), (exhibit("engine-log", "engine.log", log),))
+    return Plot(
+        _setup(dice, "Only a handful of requests ever run at once, whatever the load."),
+        (exhibit("engine-log", "engine.log", log),),
+    )
 
 
 @planted("batch-cap-too-low")
 def cap(dice: Dice) -> Plot:
     most = dice.pick(8, 16, 24, 32)
-    log = START.format(model="m", cap=most) + lines((most, 5 + (i * 7) % 4, dice.between(3, 9), 20, most * 38) for i in range(14))
-    return Plot(_setup(dice, f"Users wait in a queue at {dice.whole(4, 12)} requests a second, yet a bigger card changed nothing."), (exhibit("engine-log", "engine.log", log),))
+    log = START.format(model="m", cap=most) + lines(
+        (most, 5 + (i * 7) % 4, dice.between(3, 9), 20, most * 38) for i in range(14)
+    )
+    return Plot(
+        _setup(
+            dice, f"Users wait in a queue at {dice.whole(4, 12)} requests a second, yet a bigger card changed nothing."
+        ),
+        (exhibit("engine-log", "engine.log", log),),
+    )
 
 
 @planted("queue-saturated")
 def past_the_knee(dice: Dice) -> Plot:
     grow = dice.whole(9, 15)
     log = lines((100 + 7 * (i % 5), 20 + grow * i, dice.between(57, 63), 4000, 2500) for i in range(20))
-    return Plot(_setup(dice, "Time to first token grows for as long as the peak hour lasts and recovers at night."), (exhibit("engine-log", "engine.log", log),))
+    return Plot(
+        _setup(dice, "Time to first token grows for as long as the peak hour lasts and recovers at night."),
+        (exhibit("engine-log", "engine.log", log),),
+    )
 
 
 @planted("prefill-decode-contention")
 def stutter(dice: Dice) -> Plot:
     prompt, calm = dice.between(8000, 11000), dice.between(1000, 1500)
     log = lines((dice.whole(39, 41), 0, 35, prompt if i % 3 == 0 else 0, 30 if i % 3 == 0 else calm) for i in range(24))
-    return Plot(_setup(dice, "Streams stutter: tokens stop for a moment for everybody, several times a minute, whenever long prompts arrive."), (exhibit("engine-log", "engine.log", log),))
+    return Plot(
+        _setup(
+            dice,
+            "Streams stutter: tokens stop for a moment for everybody, several times a minute, whenever long prompts arrive.",
+        ),
+        (exhibit("engine-log", "engine.log", log),),
+    )
 
 
 @planted("prefill-decode-contention")
@@ -56,14 +78,20 @@ def mixed_iterations(dice: Dice) -> Plot:
     form = "INFO 02-18 16:21:{:02d} [core.py:387] Iteration({}): {} context requests, {} context tokens, 50 generation requests, 50 generation tokens, iteration elapsed time: {:.1f} ms, kv cache: 15.1%\n"
     slow, fast, tokens = dice.between(150, 260), dice.between(10, 16), dice.whole(3500, 6000)
     text = "".join(form.format(i, i, i % 2, tokens * (i % 2), slow if i % 2 else fast) for i in range(30))
-    return Plot(_setup(dice, "The time between tokens is good in the median and ten times worse in the tail."), (exhibit("engine-log", "engine.log", text),))
+    return Plot(
+        _setup(dice, "The time between tokens is good in the median and ten times worse in the tail."),
+        (exhibit("engine-log", "engine.log", text),),
+    )
 
 
 @planted("head-of-line-blocking")
 def one_giant(dice: Dice) -> Plot:
     first = dice.whole(8, 20)
     log = lines((1, first + i, dice.between(18, 25), dice.between(5000, 7000), 0) for i in range(10))
-    return Plot(_setup(dice, "Every few minutes all users wait many seconds for a first token, then everything is fine again."), (exhibit("engine-log", "engine.log", log),))
+    return Plot(
+        _setup(dice, "Every few minutes all users wait many seconds for a first token, then everything is fine again."),
+        (exhibit("engine-log", "engine.log", log),),
+    )
 
 
 @planted("cpu-bound-engine")
@@ -71,23 +99,49 @@ def host_slower(dice: Dice) -> Plot:
     form = "[04/28/2025-09:56:{:02d}] [TRT-LLM] [I] iter = {}, rank = 0, currank_total_requests = 16/16, host_step_time = {:.1f}ms, prev_device_step_time = {:.1f}ms, num_scheduled_requests: 16, kv_cache_util = 0.2, states = {{'num_ctx_requests': 0, 'num_ctx_tokens': 0, 'num_generation_tokens': 16}}\n"
     host = dice.between(17, 28)
     text = "".join(form.format(i, i, dice.near(host), dice.near(host * 0.3)) for i in range(20))
-    return Plot("A small model on a fast card decodes at a rate that a card of half the bandwidth reaches too. Batch and lengths are modest. Why?", (exhibit("engine-log", "engine.log", text),), gpu_use=30)
+    return Plot(
+        "A small model on a fast card decodes at a rate that a card of half the bandwidth reaches too. Batch and lengths are modest. Why?",
+        (exhibit("engine-log", "engine.log", text),),
+        gpu_use=30,
+    )
 
 
 @planted("client-limited")
 def serial_client(dice: Dice) -> Plot:
     asked = dice.pick(16, 32, 64)
-    bench = json.dumps({"max_concurrency": asked, "completed": 50, "duration": 100.0, "output_throughput": 90.0, "median_ttft_ms": 40.0})
+    bench = json.dumps(
+        {
+            "max_concurrency": asked,
+            "completed": 50,
+            "duration": 100.0,
+            "output_throughput": 90.0,
+            "median_ttft_ms": 40.0,
+        }
+    )
     log = lines((1, 0, 0.5, 20, dice.between(85, 95)) for _ in range(10))
-    return Plot(f"A load test with {asked} clients reports a fraction of the throughput that others publish for this card. Each answer comes quickly. Why?", (exhibit("engine-log", "engine.log", log), exhibit("bench", "bench.json", bench)), gpu_use=60)
+    return Plot(
+        f"A load test with {asked} clients reports a fraction of the throughput that others publish for this card. Each answer comes quickly. Why?",
+        (exhibit("engine-log", "engine.log", log), exhibit("bench", "bench.json", bench)),
+        gpu_use=60,
+    )
 
 
 @planted("queue-saturated")
 def sweep(dice: Dice) -> Plot:
     knee = dice.between(6, 9)
     rows = [(2.0, 2.0, 90.0), (8.0, min(8.0, knee) * 0.97, 400.0), (16.0, knee, dice.between(7000, 12000))]
-    files = [exhibit("bench", f"bench_{int(r)}.json", json.dumps({"request_rate": r, "request_throughput": a, "median_ttft_ms": t, "median_tpot_ms": 20.0})) for r, a, t in rows]
-    return Plot("A sweep over request rates: at 2 a second the first token takes 90 ms, at 16 many seconds; the time per token stays at 20 ms. What limits?", tuple(files))
+    files = [
+        exhibit(
+            "bench",
+            f"bench_{int(r)}.json",
+            json.dumps({"request_rate": r, "request_throughput": a, "median_ttft_ms": t, "median_tpot_ms": 20.0}),
+        )
+        for r, a, t in rows
+    ]
+    return Plot(
+        "A sweep over request rates: at 2 a second the first token takes 90 ms, at 16 many seconds; the time per token stays at 20 ms. What limits?",
+        tuple(files),
+    )
 
 
 @planted("prefix-cache-miss")
@@ -95,5 +149,14 @@ def shorter_than_a_block(dice: Dice) -> Plot:
     block, shared = dice.pick(784, 528, 1056), dice.whole(200, 400)
     log = f"INFO 07-01 09:59:00 [config.py:5] Setting attention block size to {block} tokens to ensure that attention page size is >= mamba page size.\nvllm v1 engine EngineCore\n"
     metrics = f"vllm:prefix_cache_queries_total {dice.whole(300000, 900000)}\nvllm:prefix_cache_hits_total 0\nvllm:num_requests_running 8\n"
-    table = "request_id,shared_system_prompt_tokens,prompt_tokens\n" + "".join(f"r{i},{shared},{460 + i}\n" for i in range(20))
-    return Plot(f"All users share a system prompt of {shared} tokens, and prefix caching is on, yet the first token is as slow as without. Why?", (exhibit("engine-log", "engine.log", log), exhibit("engine-metrics", "metrics.txt", metrics), exhibit("bench", "requests.csv", table)))
+    table = "request_id,shared_system_prompt_tokens,prompt_tokens\n" + "".join(
+        f"r{i},{shared},{460 + i}\n" for i in range(20)
+    )
+    return Plot(
+        f"All users share a system prompt of {shared} tokens, and prefix caching is on, yet the first token is as slow as without. Why?",
+        (
+            exhibit("engine-log", "engine.log", log),
+            exhibit("engine-metrics", "metrics.txt", metrics),
+            exhibit("bench", "requests.csv", table),
+        ),
+    )

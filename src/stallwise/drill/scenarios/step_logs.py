@@ -14,34 +14,65 @@ from stallwise.drill.scenarios._planted import planted
 @planted("checkpoint-stall")
 def saves(dice: Dice) -> Plot:
     every, long_ms, base = dice.pick(50, 100), dice.between(20e3, 40e3), dice.between(400, 700)
-    rows = [megatron(i, dice.near(base) + (long_ms if i % every == 0 and i else 0)) + (f"saving checkpoint at iteration {i} to /mnt/ckpt\n" if i % every == every - 1 else "") for i in range(500)]
-    return Plot(f"Throughput over a day is a fifth below that of any ten minutes you watch ({base:.0f} ms a step). No errors. Why?", (exhibit("train-log", "train.log", "".join(rows)),))
+    rows = [
+        megatron(i, dice.near(base) + (long_ms if i % every == 0 and i else 0))
+        + (f"saving checkpoint at iteration {i} to /mnt/ckpt\n" if i % every == every - 1 else "")
+        for i in range(500)
+    ]
+    return Plot(
+        f"Throughput over a day is a fifth below that of any ten minutes you watch ({base:.0f} ms a step). No errors. Why?",
+        (exhibit("train-log", "train.log", "".join(rows)),),
+    )
 
 
 @planted("recompilation")
 def recompiles(dice: Dice) -> Plot:
     slow, fast = dice.between(5, 10), dice.between(0.3, 0.6)
-    rows = [f"step {i} loss 2.{i} step_time {slow if i % 2 else fast:.2f}s\nV1103 12:00:{i:02d}.0 44 torch/_dynamo/guards.py:2] [1/{i}] [__recompiles] Recompiling function forward in m.py:10\nV1103 12:00:{i:02d}.0 44 torch/_dynamo/guards.py:2] [1/{i}] [__recompiles]     - 1/0: tensor 'x' size mismatch at index 1\n" for i in range(20)]
-    return Plot("torch.compile was switched on; some steps got 20% faster and others take many seconds, without end. Why?", (exhibit("compile-log", "run.log", "".join(rows)),))
+    rows = [
+        f"step {i} loss 2.{i} step_time {slow if i % 2 else fast:.2f}s\nV1103 12:00:{i:02d}.0 44 torch/_dynamo/guards.py:2] [1/{i}] [__recompiles] Recompiling function forward in m.py:10\nV1103 12:00:{i:02d}.0 44 torch/_dynamo/guards.py:2] [1/{i}] [__recompiles]     - 1/0: tensor 'x' size mismatch at index 1\n"
+        for i in range(20)
+    ]
+    return Plot(
+        "torch.compile was switched on; some steps got 20% faster and others take many seconds, without end. Why?",
+        (exhibit("compile-log", "run.log", "".join(rows)),),
+    )
 
 
 @planted("graph-breaks")
 def breaks(dice: Dice) -> Plot:
     count, eager = dice.whole(20, 60), dice.between(30, 60)
     text = f"Graph Count: {count + 1}\nGraph Break Count: {count}\nReason: call_function print\neager {eager:.1f} ms/iter\ncompiled {eager * dice.between(1.15, 1.5):.1f} ms/iter\n"
-    return Plot("torch.compile made the model slower than eager, steadily, with no long steps. Why?", (exhibit("compile-log", "explain.txt", text),))
+    return Plot(
+        "torch.compile made the model slower than eager, steadily, with no long steps. Why?",
+        (exhibit("compile-log", "explain.txt", text),),
+    )
 
 
 @planted("input-starved")
 def slow_loader(dice: Dice) -> Plot:
     whole = dice.between(1.2, 1.8)
     wait = whole * dice.between(0.55, 0.75)
-    rows = [f"[01/01 10:{i // 6:02d}:{i % 6}0 d2]:  iter: {i * 20 + 19}  total_loss: 2.0  time: {dice.near(whole):.3f}  data_time: {dice.near(wait):.3f}  lr: 0.01\n" for i in range(40)]
-    return Plot(f"A detector takes {whole:.1f} s a step; GPU utilisation swings between 0 and 100%. A faster GPU changed nothing. Why?", (exhibit("train-log", "log.txt", "".join(rows)),), gpu_use=round(100 * (1 - wait / whole)))
+    rows = [
+        f"[01/01 10:{i // 6:02d}:{i % 6}0 d2]:  iter: {i * 20 + 19}  total_loss: 2.0  time: {dice.near(whole):.3f}  data_time: {dice.near(wait):.3f}  lr: 0.01\n"
+        for i in range(40)
+    ]
+    return Plot(
+        f"A detector takes {whole:.1f} s a step; GPU utilisation swings between 0 and 100%. A faster GPU changed nothing. Why?",
+        (exhibit("train-log", "log.txt", "".join(rows)),),
+        gpu_use=round(100 * (1 - wait / whole)),
+    )
 
 
 @planted("allocator-churn")
 def retries(dice: Dice) -> Plot:
     good, bad, at = dice.whole(8000, 12000), dice.whole(3500, 4500), dice.whole(25, 35)
-    rows = [json.dumps({"step": i, "tokens_per_sec": good if i < at else bad, "memory/alloc_retries": max(0, i - at + 1) * 3}) for i in range(80)]
-    return Plot(f"At step {at} throughput fell from {good:,} to {bad:,} tokens a second, when longer documents came. No OOM. Why?", (exhibit("train-log", "metrics.jsonl", "\n".join(rows) + "\n"),))
+    rows = [
+        json.dumps(
+            {"step": i, "tokens_per_sec": good if i < at else bad, "memory/alloc_retries": max(0, i - at + 1) * 3}
+        )
+        for i in range(80)
+    ]
+    return Plot(
+        f"At step {at} throughput fell from {good:,} to {bad:,} tokens a second, when longer documents came. No OOM. Why?",
+        (exhibit("train-log", "metrics.jsonl", "\n".join(rows) + "\n"),),
+    )
