@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 
 from stallwise.drill.artifact_words import WHAT
+from stallwise.drill.digest import digest
 from stallwise.drill.round import HARD_STOP_S, TARGET_S, Round
 from stallwise.drill.rubric import narrated, score
 from stallwise.errors import StallwiseError
 
-MOST_SHOWN = 2500  # letters of one file on the screen; the whole is in the folder of the round
 HELP = (
     "think TEXT    state a hypothesis (the sooner the better)\n"
     "ask WHAT      ask for an artifact: 'nccl per-rank times', 'nsight compute', 'dmesg'\n"
@@ -95,14 +95,12 @@ def _act(played: Round, verb: str, rest: str) -> Answer:
 def _papers(played: Round, request: str) -> str:
     papers, absent = played.ask(request)
     if papers:
-        return "\n\n".join(f"--- {p.file} ---\n{_cut(p.text)}" for p in papers)
+        place = played.hand_out(papers)
+        shown = "\n\n".join(f"--- {p.file} ---\n{digest(p)}" for p in papers)
+        return f"{shown}\n\n(whole files: {place})"
     if absent:
         return f"There is no such thing here: {WHAT[absent[0]]}. Ask for something else."
     return "I do not know that artifact. Name a tool or a log: nvidia-smi, dmesg, NCCL log, trace, Nsight Compute, engine log."
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}\n... {len(text) - MOST_SHOWN:,} letters more"
 
 
 def verdict(played: Round) -> str:

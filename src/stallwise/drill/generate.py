@@ -42,7 +42,8 @@ def _herrings(dice: Dice, plot: Plot) -> list[Exhibit]:
         "gpu-state": lambda: exhibit("gpu-state", "nvidia_smi.csv", gpu_state.healthy_smi(dice, plot.gpu_use), False),
         "kernel-log": lambda: exhibit("kernel-log", "dmesg.txt", gpu_state.quiet_kernel_log(dice), False),
     }
-    if "train-log" not in have and "engine-log" not in have and "oom-message" not in have:
+    # A loss curve belongs to training, and a second log of the same run would have to agree with the first.
+    if not have & {"train-log", "engine-log", "oom-message", "bench", "ncu"}:
         spare["loss-curve"] = lambda: exhibit("loss-curve", "loss.csv", smooth_loss(dice), False)
     return [spare[kind]() for kind in dice.some([k for k in spare if k not in have], 2)]
 

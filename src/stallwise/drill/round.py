@@ -69,6 +69,14 @@ class Round:
         papers = tuple(paper for kind in here[:2] for paper in self.incident.of(kind))
         return papers, tuple(() if here else meant[:1])
 
+    def hand_out(self, papers: tuple[Exhibit, ...]) -> Path:
+        """Lays whole files beside the journal, for the player's own tools; says where."""
+        place = self.journal.path.with_suffix("")
+        place.mkdir(parents=True, exist_ok=True)
+        for paper in papers:
+            (place / paper.file).write_bytes(paper.content)
+        return place
+
     def calc(self, text: str) -> str:
         """Works it out and keeps it."""
         value = calculate(_wanted(text, "arithmetic"))

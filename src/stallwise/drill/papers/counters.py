@@ -41,15 +41,19 @@ COUNTERS = {
     "sectors": ("memory_l2_theoretical_sectors_global", "byte"),
     "conflict_excess": ("derived__memory_l1_wavefronts_shared_excessive", "byte"),
     "wavefronts": ("memory_l1_wavefronts_shared", "byte"),
+    "atomics": ("l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum", "request"),
+    "slice_mean": ("lts__t_sectors.avg", "sector"),
+    "slice_most": ("lts__t_sectors.max", "sector"),
 }
 
 
-def raw_csv(kernel: str, capability: str, values: Mapping[str, float]) -> str:
-    """One kernel, counters by short word."""
-    used = [w for w in COUNTERS if w in values]
+def raw_csv(capability: str, kernels: Mapping[str, Mapping[str, float]]) -> str:
+    """Kernels by name, counters by short word."""
+    used = [w for w in COUNTERS if any(w in values for values in kernels.values())]
     head = [*COLUMNS, *(COUNTERS[w][0] for w in used)]
-    units = [*[""] * len(COLUMNS), *(COUNTERS[w][1] for w in used)]
-    block, grid = int(values.get("block", 256)), int(values.get("grid", 1024))
-    row = ["0", "4242", "bench", "127.0.0.1", kernel, "1", "7", f"({block}, 1, 1)", f"({grid}, 1, 1)", "0", capability]
-    row += [f"{values[w]:.6g}" for w in used]
-    return "".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in (head, units, row))
+    lines = [head, [*[""] * len(COLUMNS), *(COUNTERS[w][1] for w in used)]]
+    for number, (kernel, values) in enumerate(kernels.items()):
+        block, grid = f"({values['block']:.0f}, 1, 1)", f"({values['grid']:.0f}, 1, 1)"
+        row = [str(number), "4242", "bench", "127.0.0.1", kernel, "1", "7", block, grid, "0", capability]
+        lines.append(row + [f"{values[w]:.6g}" if w in values else "" for w in used])
+    return "".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines)

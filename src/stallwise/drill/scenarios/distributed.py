@@ -113,3 +113,17 @@ def hot_experts(dice: Dice) -> Plot:
         "A mixture of experts on 8 GPUs steps at a third of the planned rate; the exchanges take most of it, yet the links test at full speed. Why?",
         (exhibit("rank-times", "experts.csv", text),),
     )
+
+
+@planted("pipeline-p2p-latency")
+def long_hand_offs(dice: Dice) -> Plot:
+    micro, share = dice.pick(32, 64), dice.whole(25, 35)
+    base = dice.between(4, 8)
+    case = f'symptom = "pipeline bubble is larger than expected"\npp = 8\nmicrobatches = {micro}\nschedule = "1F1B"\nbubble = "{dice.whole(38, 46)}%"\nbubble_expected = "{7 / (micro + 7):.0%}"\nstragglers = false\nfabric_healthy = true\ncheckpointing = false\nloss_normal = true\n'
+    timing = (
+        "stage_time = [" + ", ".join(f'"{dice.near(base):.2f}ms"' for _ in range(8)) + f']\np2p_share = "{share}%"\n'
+    )
+    return Plot(
+        f"A pipeline of 8 stages with {micro} short micro-batches of {base:.0f} ms idles twice as much as its schedule must. Every stage takes the same time. Why?",
+        (exhibit("case", "case.toml", case, False), exhibit("stage-times", "stages.toml", timing)),
+    )

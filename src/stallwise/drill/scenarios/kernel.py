@@ -12,49 +12,86 @@ CHIPS = {"A100": ("8.0", 108), "H100": ("9.0", 132), "H200": ("9.0", 132)}
 LATENCY = 20.0  # cycles between two instructions of a warp: stalls below are shares of it
 
 
-def _counters(dice: Dice, setup: str, **values: float) -> Plot:
+# What each fault does to the counters of a kernel that is otherwise in the middle of everything.
+FAULTS: dict[str, dict[str, float]] = {
+    "uncoalesced-access": {"dram": 88, "l2": 70, "excess": 7.5e5, "long_scoreboard": 18, "sm": 8, "issue": 8},
+    "register-spills": {
+        "spills": 3e6,
+        "l1": 70,
+        "registers": 255,
+        "occupancy": 12,
+        "occupancy_limit": 12.5,
+        "long_scoreboard": 14,
+    },
+    "shared-bank-conflicts": {"conflict_excess": 8.5e5, "l1": 95, "mio": 12, "dram": 5, "long_scoreboard": 1},
+    "warp-divergence": {"threads": 9, "issue": 85, "sm": 85, "alu": 50, "long_scoreboard": 2},
+    "barrier-stalls": {"barrier": 12, "long_scoreboard": 2, "issue": 30, "block": 1024},
+    "latency-bound-low-occupancy": {
+        "occupancy": 6,
+        "occupancy_limit": 6.25,
+        "long_scoreboard": 19,
+        "issue": 2,
+        "sm": 2,
+        "dram": 8,
+        "memory": 9,
+    },
+    "grid-too-small": {"grid": 16, "tensor": 8, "active": 1.4e5, "occupancy": 12},
+    "block-imbalance": {"active": 4e5, "most_active": 9.6e5},
+    "fp64-in-hot-path": {"fp64": 94, "sm": 94, "issue": 7, "long_scoreboard": 1},
+    "atomic-contention": {
+        "atomics": 1e6,
+        "slice_mean": 1e5,
+        "slice_most": 1e6,
+        "long_scoreboard": 16,
+        "dram": 1,
+        "l1": 2,
+        "l2": 3,
+        "issue": 1,
+        "sm": 4,
+        "memory": 4,
+    },
+}
+NAMES = (
+    "k0(float *, int)",
+    "void step<256>(float const *, float *, int)",
+    "void pass2(float *, float const *, int)",
+    "apply(float *, int, int)",
+)
+EXACT = ("grid", "sms", "block", "registers", "threads")
+SECOND_SHARE = 0.15  # a second kernel with a fault of its own, and little time
+
+
+def _values(dice: Dice, cause: str, sms: int, time_ms: float) -> dict[str, float]:
+    base: dict[str, float] = {
+        "time_ms": time_ms, "sm": 30, "memory": 25, "dram": 20, "l1": 20, "l2": 20, "issue": 20, "occupancy": 60,
+        "occupancy_limit": 75, "grid": sms * 74, "sms": sms, "threads": 32, "tensor": 0, "fma": 5, "fp64": 0, "alu": 10,
+        "instructions": 1e7, "spills": 0, "cycles": 1e6, "active": 9.9e5, "most_active": 1e6, "latency": LATENCY, "registers": 40,
+        "block": 256, "long_scoreboard": 4.0, "mio": 0.5, "barrier": 0.2, "excess": 0, "sectors": 1e6, "conflict_excess": 0,
+        "wavefronts": 1e6, "atomics": 0, "slice_mean": 9.5e5, "slice_most": 1e6,
+    }  # fmt: skip
+    base |= FAULTS[cause]
+    noisy = {w: v if w in EXACT else dice.near(v, 0.01) for w, v in base.items()}
+    return {**noisy, "waves": base["grid"] / sms / 4}
+
+
+def _counters(dice: Dice, cause: str, setup: str) -> Plot:
     chip = dice.pick(*CHIPS)
     capability, sms = CHIPS[chip]
-    base: dict[str, float] = {
-        "time_ms": dice.between(0.4, 4), "sm": 30, "memory": 25, "dram": 20, "l1": 20, "l2": 20, "issue": 20, "occupancy": 60,
-        "occupancy_limit": 75, "grid": sms * 74, "sms": sms, "waves": 18.52, "threads": 32, "tensor": 0, "fma": 5, "fp64": 0, "alu": 10,
-        "instructions": 1e7, "spills": 0, "cycles": 1e6, "active": 9.9e5, "most_active": 1e6, "latency": LATENCY, "registers": 40,
-        "block": 256, "long_scoreboard": 4.0, "mio": 0.5, "barrier": 0.2, "excess": 0, "sectors": 1e6, "conflict_excess": 0, "wavefronts": 1e6,
-    }  # fmt: skip
-    base |= values
-    noisy = {
-        w: v
-        if w in ("grid", "sms", "block", "registers", "waves")
-        else min(dice.near(v, 0.01), 100 if w in ("dram", "sm") else 1e12)
-        for w, v in base.items()
-    }
-    if "waves" not in values:
-        noisy["waves"] = base["grid"] / sms / 4
-    return Plot(
-        setup.format(chip=chip),
-        (
-            exhibit(
-                "ncu",
-                "ncu_raw.csv",
-                raw_csv(
-                    dice.pick("k0(float *, int)", "void step<256>(float const *, float *, int)"), capability, noisy
-                ),
-            ),
-        ),
-    )
+    time_ms, names = dice.between(0.4, 4), dice.some(NAMES, 2)
+    kernels = {names[0]: _values(dice, cause, sms, time_ms)}
+    second = dice.pick(*(c for c in FAULTS if c != cause)) if dice.chance(0.4) else None
+    if second:
+        kernels[names[1]] = _values(dice, second, sms, time_ms * SECOND_SHARE)
+    text = raw_csv(capability, kernels)
+    return Plot(setup.format(chip=chip), (exhibit("ncu", "ncu_raw.csv", text),), (second,) if second else ())
 
 
 @planted("uncoalesced-access")
 def strided(dice: Dice) -> Plot:
     return _counters(
         dice,
+        "uncoalesced-access",
         "A kernel that only reorders rows takes several times as long on a {chip} as a copy of the same bytes. Why?",
-        dram=88,
-        l2=70,
-        excess=7.5e5,
-        long_scoreboard=18,
-        sm=8,
-        issue=8,
     )
 
 
@@ -62,13 +99,8 @@ def strided(dice: Dice) -> Plot:
 def spills(dice: Dice) -> Plot:
     return _counters(
         dice,
+        "register-spills",
         "After unrolling the inner loop further, a kernel on a {chip} became slower though it executes fewer branches. Why?",
-        spills=3e6,
-        l1=70,
-        registers=255,
-        occupancy=12,
-        occupancy_limit=12.5,
-        long_scoreboard=14,
     )
 
 
@@ -76,12 +108,8 @@ def spills(dice: Dice) -> Plot:
 def conflicts(dice: Dice) -> Plot:
     return _counters(
         dice,
+        "shared-bank-conflicts",
         "A transpose through shared memory is slower on a {chip} than the naive one. Global accesses are perfect. Why?",
-        conflict_excess=8.5e5,
-        l1=95,
-        mio=12,
-        dram=5,
-        long_scoreboard=1,
     )
 
 
@@ -89,24 +117,15 @@ def conflicts(dice: Dice) -> Plot:
 def divergence(dice: Dice) -> Plot:
     return _counters(
         dice,
+        "warp-divergence",
         "A kernel over sparse rows keeps the issue slots of a {chip} busy and gets little done. Why?",
-        threads=dice.between(7, 11),
-        issue=85,
-        sm=85,
-        alu=50,
-        long_scoreboard=2,
     )
 
 
 @planted("barrier-stalls")
 def barriers(dice: Dice) -> Plot:
     return _counters(
-        dice,
-        "A block-wide reduction in a loop reaches a tenth of the bandwidth of a {chip}. Why?",
-        barrier=12,
-        long_scoreboard=2,
-        issue=30,
-        block=1024,
+        dice, "barrier-stalls", "A block-wide reduction in a loop reaches a tenth of the bandwidth of a {chip}. Why?"
     )
 
 
@@ -114,29 +133,17 @@ def barriers(dice: Dice) -> Plot:
 def few_warps(dice: Dice) -> Plot:
     return _counters(
         dice,
+        "latency-bound-low-occupancy",
         "A pointer-chasing kernel leaves compute and memory of a {chip} nearly idle. Why?",
-        occupancy=6,
-        occupancy_limit=6.25,
-        long_scoreboard=19,
-        issue=2,
-        sm=2,
-        dram=8,
-        memory=9,
     )
 
 
 @planted("grid-too-small")
 def small_grid(dice: Dice) -> Plot:
-    blocks = dice.whole(10, 24)
     return _counters(
         dice,
+        "grid-too-small",
         "A product of a tall and a narrow matrix runs on a {chip} no faster than on a much smaller card. Why?",
-        grid=blocks,
-        waves=blocks / 132,
-        tensor=8,
-        active=1.4e5,
-        most_active=1e6,
-        occupancy=12,
     )
 
 
@@ -144,21 +151,24 @@ def small_grid(dice: Dice) -> Plot:
 def ragged(dice: Dice) -> Plot:
     return _counters(
         dice,
+        "block-imbalance",
         "A kernel with one block per document reaches a fraction of its rate on a {chip} when the lengths vary. Why?",
-        active=4e5,
-        most_active=9.6e5,
     )
 
 
 @planted("fp64-in-hot-path")
 def doubles(dice: Dice) -> Plot:
     return _counters(
+        dice, "fp64-in-hot-path", "A float kernel on a {chip} became far slower when a constant was added. Why?"
+    )
+
+
+@planted("atomic-contention")
+def counters_collide(dice: Dice) -> Plot:
+    return _counters(
         dice,
-        "A float kernel on a {chip} became far slower when a constant was added. Why?",
-        fp64=94,
-        sm=94,
-        issue=dice.between(5, 9),
-        long_scoreboard=1,
+        "atomic-contention",
+        "A histogram kernel on a {chip} is ten times slower on real data than on random data of the same size. Why?",
     )
 
 

@@ -128,7 +128,7 @@ def serial_client(dice: Dice) -> Plot:
 
 @planted("queue-saturated")
 def sweep(dice: Dice) -> Plot:
-    knee = dice.between(6, 9)
+    knee = dice.between(6, 7.6)
     rows = [(2.0, 2.0, 90.0), (8.0, min(8.0, knee) * 0.97, 400.0), (16.0, knee, dice.between(7000, 12000))]
     files = [
         exhibit(
@@ -159,4 +159,19 @@ def shorter_than_a_block(dice: Dice) -> Plot:
             exhibit("engine-metrics", "metrics.txt", metrics),
             exhibit("bench", "requests.csv", table),
         ),
+    )
+
+
+@planted("cold-start")
+def slow_start(dice: Dice) -> Plot:
+    compile_s, minutes = dice.between(300, 500), dice.whole(8, 12)
+    text = (
+        "(APIServer pid=1) INFO 06-30 08:00:00 [api_server.py:1200] vLLM API server version 0.19.0\n"
+        f"(EngineCore pid=2) INFO 06-30 08:00:33 [monitor.py:34] torch.compile takes {compile_s:.2f} s in total\n"
+        f"(APIServer pid=1) INFO 06-30 08:{minutes:02d}:30 [launcher.py:44] Application startup complete.\n"
+    )
+    return Plot(
+        f"Scaling out takes {minutes} minutes a replica although the weights load in one; once up, replicas are fast. Where does the time go?",
+        (exhibit("engine-log", "engine.log", text),),
+        gpu_use=20,
     )

@@ -64,6 +64,18 @@ def _fetch(run: ScriptedRun, number: int, scale: float) -> None:
     run.copy("DtoH (Device -> Pageable)", 60e6 * scale, 5_000 * scale, blocking=True)
 
 
+def _whole(dice: Dice, setup: str, body: Callable[[ScriptedRun, int], None]) -> Plot:
+    """A step that is the fault, in some runs with a smaller one at its end."""
+    second = dice.pick(*SMALLER) if dice.chance(0.4) else None
+
+    def both(run: ScriptedRun, number: int) -> None:
+        body(run, number)
+        if second:
+            SMALLER[second](run, number, SMALLER_SHARE)
+
+    return _traced(dice, setup, both, (second,) if second else ())
+
+
 def _traced(dice: Dice, setup: str, body: Callable[[ScriptedRun, int], None], also: tuple[str, ...] = ()) -> Plot:
     name, memory = dice.pick(*CARDS)
     run = ScriptedRun(name, memory)
@@ -189,7 +201,7 @@ def short_kernels(dice: Dice) -> Plot:
             run.op("aten::mm", ("nvjet_sm90_tst_64x64", us), host_us=20)
         run.optimizer(30)
 
-    return _traced(
+    return _whole(
         dice,
         "A small model on a {gpu} is no faster than on a card of half the speed. Doubling the batch costs nothing. Why?",
         body,
@@ -207,7 +219,7 @@ def chains(dice: Dice) -> Plot:
                 run.op(f"aten::{name}", (f"vectorized_elementwise_kernel<{name}>", us))
         run.optimizer()
 
-    return _traced(
+    return _whole(
         dice,
         "The {gpu} is busy all the time, matrix kernels run at a good rate, and MFU is a third of what was planned. Where does time go?",
         body,
@@ -228,7 +240,7 @@ def scores(dice: Dice) -> Plot:
             run.op("aten::bmm", ("nvjet_sm90_tst_128x128", 60.0))
         run.optimizer()
 
-    return _traced(
+    return _whole(
         dice,
         "Doubling the sequence length on a {gpu} made the step far more than twice as long. The projections did not. Why?",
         body,
@@ -246,7 +258,7 @@ def tensor_by_tensor(dice: Dice) -> Plot:
                 for name in ("mul_", "addcmul_", "sqrt", "addcdiv_"):
                     run.op(f"aten::{name}", (f"vectorized_elementwise_kernel<{name}>", 30.0), host_us=8)
 
-    return _traced(
+    return _whole(
         dice, "A custom optimizer replaced the built-in one; on a {gpu} the step is nearly twice as long. Why?", body
     )
 
@@ -264,7 +276,7 @@ def transposes(dice: Dice) -> Plot:
             run.op("aten::add", ("vectorized_elementwise_kernel<add>", 20.0))
         run.optimizer()
 
-    return _traced(
+    return _whole(
         dice,
         "A refactoring of the attention block left the arithmetic as it was and made the step on a {gpu} half as long again. Why?",
         body,
@@ -285,7 +297,7 @@ def recompute(dice: Dice) -> Plot:
                     run.op("aten::gelu", ("vectorized_elementwise_kernel<gelu>", us / 20))
         run.optimizer()
 
-    return _traced(
+    return _whole(
         dice,
         "A 1B model on a {gpu} uses a fifth of the memory, the device is never idle, and the step is a third longer than 6 N D says. Why?",
         body,
@@ -308,7 +320,7 @@ def cuda_cores(dice: Dice) -> Plot:
             run.op("aten::addmm", (kernel, us))
         run.optimizer()
 
-    return _traced(
+    return _whole(
         dice, "A {gpu} trains at the speed of a card three generations older, at 100% utilisation. Why?", body
     )
 
@@ -321,8 +333,74 @@ def odd(dice: Dice) -> Plot:
         run.optimizer()
 
     align, us = dice.pick(1, 2), dice.between(700, 1100)
-    return _traced(
+    return _whole(
         dice,
         "A new vocabulary size made the output layer several times slower on a {gpu}, though it grew by less than a percent. Why?",
+        body,
+    )
+
+
+@planted("precision-headroom")
+def tf32(dice: Dice) -> Plot:
+    us = dice.between(700, 1100)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        for _ in range(20):
+            run.op("aten::addmm", ("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x16", us))
+        run.optimizer()
+
+    return _whole(
+        dice,
+        "A {gpu} trains at 100% utilisation and a quarter of the rate of its data sheet; matrix kernels take nearly all of the time. Why?",
+        body,
+    )
+
+
+@planted("input-bursty")
+def late_now_and_then(dice: Dice) -> Plot:
+    late, wait = dice.whole(1, 3), dice.between(50_000, 90_000)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        with run.span("fetch_batch"):
+            run.host(wait if number == late else 50)
+        run.layers(8)
+        run.optimizer()
+
+    return _traced(
+        dice,
+        "Data comes from a shared file system. Most steps on the {gpu} are fast and some wait very long, at no fixed distance. Why?",
+        body,
+    )
+
+
+@planted("host-work-unattributed")
+def unnamed(dice: Dice) -> Plot:
+    pause = dice.between(15_000, 25_000)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        run.layers(8)
+        run.optimizer()
+        run.sync()
+        run.host(pause)
+
+    return _traced(
+        dice,
+        "Each step on the {gpu} ends with a pause in which neither an operator nor a kernel runs. What would you capture next?",
+        body,
+    )
+
+
+@planted("decode-bandwidth-bound")
+def one_token(dice: Dice) -> Plot:
+    us = dice.between(50, 80)
+
+    def body(run: ScriptedRun, number: int) -> None:
+        for _ in range(40):
+            run.op("aten::mm", ("void gemv2T_kernel_val<int, int, __nv_bfloat16>", us), host_us=4)
+            run.op("aten::add", ("vectorized_elementwise_kernel<add>", 2.0), host_us=4)
+
+    return _traced(
+        dice,
+        "Generating text for one user on a {gpu} uses a hundredth of its FLOP rate, with the device never idle. What would make it faster?",
         body,
     )

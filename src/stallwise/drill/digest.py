@@ -1,0 +1,68 @@
+"""What a colleague would read out of a file that nobody reads as text: a trace's longest items, counters one a line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+
+from stallwise.drill.incident import Exhibit
+
+MOST_LINES = 60
+MOST_LETTERS = 4000
+LONGEST = 8  # kernels, and as many host ranges
+_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+def digest(paper: Exhibit) -> str:
+    """For the screen; the whole file lies in the folder of the round."""
+    if paper.kind == "trace":
+        return _trace(paper.content)
+    if paper.kind == "ncu" and paper.file.endswith(".csv"):
+        return _counters(paper.text)
+    return _ends(paper.text)
+
+
+def _trace(content: bytes) -> str:
+    events = json.loads(content)["traceEvents"]
+    steps = [e for e in events if e["name"].startswith("ProfilerStep#")]
+    lines = ["steps (ms): " + ", ".join(f"{e['dur'] / 1e3:.1f}" for e in steps)]
+    span = sum(e["dur"] for e in steps)
+    busy = sum(e["dur"] for e in events if e["cat"] in _DEVICE)
+    lines.append(f"device at work {busy / 1e3:.1f} ms of {span / 1e3:.1f} ms")
+    for title, wanted in (
+        ("on the device", _DEVICE),
+        ("on the host", ("cuda_runtime", "user_annotation", "python_function")),
+    ):
+        time, count = Counter[str](), Counter[str]()
+        for event in events:
+            if event["cat"] in wanted and not event["name"].startswith("ProfilerStep#"):
+                time[event["name"]] += event["dur"]
+                count[event["name"]] += 1
+        lines.append(f"{title}, longest first:")
+        lines += [f"  {us / 1e3:9.2f} ms  {count[name]:5d}x  {name}" for name, us in time.most_common(LONGEST)]
+    return "\n".join(lines)
+
+
+def _counters(text: str) -> str:
+    header, units, *rows = csv.reader(io.StringIO(text))
+    lines = []
+    for row in rows:
+        lines += [
+            f"{name:75} {value} {unit}"
+            for name, unit, value in zip(header, units, row, strict=True)
+            if "__" in name or name in ("Kernel Name", "CC")
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _ends(text: str) -> str:
+    """Both ends of a long file: trouble is often at the last lines."""
+    lines = text.splitlines()
+    if len(lines) > MOST_LINES:
+        half = MOST_LINES // 2
+        lines = [*lines[:half], f"... {len(lines) - 2 * half:,} lines more ...", *lines[-half:]]
+    short = "\n".join(lines)
+    return short if len(short) <= 2 * MOST_LETTERS else f"{short[:MOST_LETTERS]}\n... cut ...\n{short[-MOST_LETTERS:]}"
