@@ -56,12 +56,17 @@ def plain(text: str) -> str:
     return " ".join(re.findall(r"[a-z0-9_]+", text.lower()))
 
 
-def kinds_meant(request: str) -> tuple[str, ...]:
-    """Kinds that a request means, best first; one request may name several."""
+def meant(request: str) -> dict[str, str]:
+    """Kinds that a request means, best first, each with the words that said so; one request may name several."""
     text = f" {plain(request)}"
-    scores: dict[str, int] = {}
+    found: dict[str, str] = {}
     for kind, phrases in KINDS.items():
-        hits = [len(p) for p in map(plain, (*phrases, WHAT[kind])) if f" {p}" in text]
+        hits = [p for p in map(plain, (*phrases, WHAT[kind])) if f" {p}" in text]
         if hits:
-            scores[kind] = max(hits)
-    return tuple(sorted(scores, key=lambda k: -scores[k]))
+            found[kind] = max(hits, key=len)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def kinds_meant(request: str) -> tuple[str, ...]:
+    """Only the kinds."""
+    return tuple(meant(request))

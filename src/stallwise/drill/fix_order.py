@@ -10,6 +10,7 @@ _EMPTY = frozenset(
     "the and for with from into onto over under that this then than them they first more most use using make all any are not but its "
     "should would could can will has have one two per out off because worth since".split()
 )
+_REASON = re.compile(r"\b(?:because|since|so that)\b", re.IGNORECASE)
 _UP = ("increas", "rais", "larger", "bigger", "more", "add", "grow", "higher", "widen", "expand")
 _DOWN = ("decreas", "reduc", "lower", "smaller", "fewer", "less", "shrink", "shorten", "cap")
 
@@ -17,7 +18,12 @@ _DOWN = ("decreas", "reduc", "lower", "smaller", "fewer", "less", "shrink", "sho
 def stems(text: str) -> frozenset[str]:
     """Beginnings of the words that carry meaning."""
     words = re.findall(r"[a-z0-9_]+", text.lower())
-    return frozenset(w[:6] for w in words if len(w) > 2 and w not in _EMPTY and not w.startswith((*_UP, *_DOWN)))
+    return frozenset(_stem(w) for w in words if len(w) > 2 and w not in _EMPTY and not w.startswith((*_UP, *_DOWN)))
+
+
+def _stem(word: str) -> str:
+    """Endings off, long words cut: "blaming" and "blame" are one word here."""
+    return re.sub(r"(ing|ed|es|s|e)$", "", word)[:6] if len(word) > 4 else word
 
 
 def _direction(text: str) -> int:
@@ -28,6 +34,7 @@ def _direction(text: str) -> int:
 
 def meant(said: str, actions: Sequence[str]) -> int | None:
     """Index of the action that a text means, by shared words; opposite directions never match."""
+    said = _REASON.split(said)[0] or said  # why it pays is not what it is
     mine = stems(said)
     if not mine:
         return None

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 
-from stallwise.drill.artifact_words import WHAT, kinds_meant
+from stallwise.drill.artifact_words import WHAT
+from stallwise.drill.artifact_words import meant as meant_artifacts
 from stallwise.drill.concepts import causes_named, matched, names_cause, names_class
 from stallwise.drill.fix_order import meant, rank_correlation
 from stallwise.drill.incident import model_answer
@@ -120,15 +121,15 @@ class _Judge:
         return Mark("time to first hypothesis", level, f"first one after {first:.0f} s; 90 s passes, 45 s is strong")
 
     def artifacts(self) -> Mark:
-        asked = [k for e in self.round.events if e.kind == "ask" for k in kinds_meant(e.text)[:2]]
-        named = tuple(dict.fromkeys(asked))
+        asked = [list(meant_artifacts(text).items())[:2] for text in self.round.texts("ask")]
+        named = tuple(dict.fromkeys(kind for pairs in asked for kind, _ in pairs))
+        specific = {pairs[0][1] for pairs in asked if pairs}  # two metrics of one log are two specific requests
         right = [k for k in named if k in self.round.incident.deciding]
         wanted = ", ".join(WHAT[k] for k in self.round.incident.deciding)
         if not right:
             return Mark("right artifact before guessing", FAIL, f"what settles it was not asked for: {wanted}")
-        requests = len(self.round.texts("ask"))
-        level = STRONG if len(named) >= NAMED_ARTIFACTS and requests >= NAMED_ARTIFACTS else PASS
-        told = ", ".join(WHAT[k] for k in named)
+        level = STRONG if len(specific) >= NAMED_ARTIFACTS else PASS
+        told = ", ".join(f"'{words}'" for words in sorted(specific))
         return Mark("right artifact before guessing", level, f"asked for {told}; {WHAT[right[0]]} settles it")
 
     def root(self) -> Mark:
