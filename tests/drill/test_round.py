@@ -16,6 +16,7 @@ from stallwise.drill.fix_order import meant, rank_correlation
 from stallwise.drill.round import HARD_STOP_S, load, start
 from stallwise.drill.rubric import score
 from stallwise.errors import BadRequest, StallwiseError
+from stallwise.evidence import capture
 from stallwise.specs.hardware import gpu
 from tests.drill.players import Clock
 
@@ -37,6 +38,14 @@ def test_requests_are_understood_in_many_words(request_text: str, kind: str) -> 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_found_by_its_own_description(kind: str) -> None:
     assert kind in kinds_meant(WHAT[kind])[:2]
+
+
+CAPTURES = [value for value in vars(capture).values() if isinstance(value, capture.Capture)]
+
+
+@pytest.mark.parametrize("wanted", CAPTURES, ids=lambda c: c.artifact)
+def test_what_the_doctor_would_ask_for_can_be_asked_for_in_its_words(wanted: capture.Capture) -> None:
+    assert kinds_meant(wanted.artifact)
 
 
 def test_the_clock_stands_while_paused_and_after_a_crash(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -106,3 +107,32 @@ def test_mistakes_are_answered_and_quitting_keeps_the_round(tmp_path: Path, term
     os.write(terminal.master, b"quit\n")
     assert "--resume" in terminal.until("--resume")
     assert terminal.process.wait(timeout=PATIENCE_S) == 0
+
+
+def test_a_mock_goes_from_one_incident_to_the_next_and_stops_when_left(
+    tmp_path: Path, terminals: list[Terminal]
+) -> None:
+    terminal = Terminal(tmp_path, "mock", "--sitting", "2")
+    terminals.append(terminal)
+    assert "Incident 5" in terminal.until(PROMPT)
+    os.write(terminal.master, b"commit no idea\n")
+    assert "FAIL" in terminal.until(r"\(empty: none\):? ?$")
+    assert "Incident 6" in terminal.type("")
+    os.write(terminal.master, b"quit\n")
+    assert "Stopped" in terminal.until("Stopped")
+    assert terminal.process.wait(timeout=PATIENCE_S) == 0
+
+    listed = Terminal(tmp_path, "rounds")
+    terminals.append(listed)
+    assert "1 played, 0 strong" in listed.until("strong")
+
+
+def test_the_plan_and_an_incident_can_be_had_as_json() -> None:
+    from click.testing import CliRunner
+
+    from stallwise.cli.drill import command
+
+    plan = json.loads(CliRunner().invoke(command, ["mock", "--json"]).output)
+    assert [len(titles) for titles in plan.values()] == [4, 4]
+    case = json.loads(CliRunner().invoke(command, ["round", "--seed", "77", "--json"]).output)
+    assert case["seed"] == 77 and case["artifacts"] and "cause" not in case

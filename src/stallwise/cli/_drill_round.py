@@ -77,6 +77,29 @@ def mock_sitting(sitting: int | None, as_json: bool) -> None:
         click.echo(f"{seed}  {word:11}  {incident(seed).title}")
 
 
+@click.command("rounds", epilog="Example: stallwise drill rounds --json")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def past_rounds(as_json: bool) -> None:
+    """What you have played, with verdicts, and which dimension fails most."""
+    from collections import Counter
+    from dataclasses import asdict
+
+    from stallwise.drill.desk import clock
+    from stallwise.drill.journal import finished
+
+    rounds = finished()
+    if as_json:
+        click.echo(json.dumps([asdict(r) for r in rounds], indent=2))
+        return
+    for played in rounds:
+        disputed = f"  {played.disputes} disputed" if played.disputes else ""
+        click.echo(f"{played.seed:10d}  {clock(played.played_s):>6}  {played.verdict}{disputed}")
+    weak = Counter(name for r in rounds for name, word in r.marks.items() if word == "fail").most_common(1)
+    click.echo(f"{len(rounds)} played, {sum(r.verdict == 'strong pass' for r in rounds)} strong")
+    if weak:
+        click.echo(f"most often missed: {weak[0][0]} ({weak[0][1]} times)")
+
+
 def _play(played: Round) -> bool:
     """Prompts until the round is scored; False when the player leaves before."""
     from stallwise.drill.desk import clock, handle, opening

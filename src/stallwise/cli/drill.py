@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from stallwise.cli._drill_round import mock_sitting, play_round
+from stallwise.cli._drill_round import mock_sitting, past_rounds, play_round
 
 ENOUGH_KNOWN = {"cards": 40}  # forty answered cold: the line at which the material is said to be yours
 
@@ -153,3 +153,4 @@ def take_in(file: str) -> None:
 
 command.add_command(play_round)
 command.add_command(mock_sitting)
+command.add_command(past_rounds)

@@ -106,6 +106,7 @@ def _papers(played: Round, request: str) -> str:
 def verdict(played: Round) -> str:
     """The score with its reasons, then the model answer."""
     result = score(played)
+    played.keep_score(result.word, {m.dimension: m.word for m in result.marks})
     lines = [f"{result.word.upper()} after {clock(played.elapsed_s)}", ""]
     lines += [f"{m.word:11}  {m.dimension}: {m.why}" for m in result.marks]
     if result.trap:

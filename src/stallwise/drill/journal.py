@@ -60,3 +60,27 @@ def unfinished() -> list[Path]:
     """Rounds without a commit, newest first."""
     paths = sorted(folder().glob("*.jsonl"), key=lambda p: p.stat().st_mtime, reverse=True)
     return [p for p in paths if not any(e.kind == "commit" for e in Journal(p).events())]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A finished round in one line."""
+
+    seed: int
+    verdict: str
+    played_s: float
+    marks: dict[str, str]
+    disputes: int
+
+
+def finished() -> list[Played]:
+    """Scored rounds, oldest first."""
+    rounds = []
+    for path in sorted(folder().glob("*.jsonl"), key=lambda p: p.stat().st_mtime):
+        events = Journal(path).events()
+        given = next((json.loads(e.text) for e in reversed(events) if e.kind == "score"), None)
+        if given is not None and events[0].kind == "start":
+            disputes = sum(e.kind == "dispute" for e in events)
+            end_s = next((e.at_s for e in events if e.kind == "commit"), events[-1].at_s)
+            rounds.append(Played(int(events[0].text), given["verdict"], end_s, given["marks"], disputes))
+    return rounds

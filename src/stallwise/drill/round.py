@@ -17,7 +17,7 @@ from stallwise.errors import BadRequest, UnreadableInput
 
 TARGET_S = 15 * 60.0
 HARD_STOP_S = 20 * 60.0
-_CLOCKLESS = ("start", "pause", "resume", "dispute")
+_CLOCKLESS = ("start", "pause", "resume", "dispute", "score")
 
 
 @dataclass(slots=True)
@@ -107,6 +107,10 @@ class Round:
     def dispute(self, text: str) -> None:
         """The player disagrees with a mark; kept beside it."""
         self._note("dispute", _wanted(text, "which mark, and why"))
+
+    def keep_score(self, verdict: str, marks: dict[str, str]) -> None:
+        """The score as it was given, beside what earned it."""
+        self._note("score", json.dumps({"verdict": verdict, "marks": marks}))
 
     def texts(self, *kinds: str) -> list[str]:
         """What was said in these kinds of events."""
