@@ -37,9 +37,12 @@ def test_the_classics_are_incidents_one_to_eight(number: int) -> None:
 
 def test_a_second_fault_is_seen_and_comes_after_the_first() -> None:
     double = [case for seed in range(2000, 2250) if (case := incident(seed)).also]
-    assert len(double) >= 5
-    answers = [model_answer(case) for case in double]
-    assert sum(a.ranked[0] == c.cause for a, c in zip(answers, double, strict=True)) >= 0.95 * len(double)
+    assert len(double) >= 10
+    answers = [(case, model_answer(case)) for case in double]
+    first = sum(answer.ranked[0] == case.cause for case, answer in answers)
+    second = sum(case.also[0] in {f.cause for f in answer.findings} for case, answer in answers)
+    print(f"\n{len(double)} incidents with two faults: larger one first in {first}, smaller one seen in {second}")
+    assert first >= 0.95 * len(double) and second >= 0.9 * len(double)
 
 
 def test_the_same_seed_is_the_same_incident_and_another_is_not() -> None:
@@ -51,7 +54,7 @@ def test_the_same_seed_is_the_same_incident_and_another_is_not() -> None:
 
 
 def test_all_families_and_most_causes_can_be_planted() -> None:
-    assert len(authors()) >= 75
+    assert len(authors()) >= 85
     assert len({incident(seed).family for seed in range(1000, 1200)}) == 8
 
 

@@ -27,7 +27,10 @@ def digest(paper: Exhibit) -> str:
 def _trace(content: bytes) -> str:
     events = json.loads(content)["traceEvents"]
     steps = [e for e in events if e["name"].startswith("ProfilerStep#")]
-    lines = ["steps (ms): " + ", ".join(f"{e['dur'] / 1e3:.1f}" for e in steps)]
+    lines = [
+        "steps as the host saw them, which runs ahead of the device (ms): "
+        + ", ".join(f"{e['dur'] / 1e3:.1f}" for e in steps)
+    ]
     span = sum(e["dur"] for e in steps)
     busy = sum(e["dur"] for e in events if e["cat"] in _DEVICE)
     lines.append(f"device at work {busy / 1e3:.1f} ms of {span / 1e3:.1f} ms")

@@ -249,5 +249,7 @@ def narrated(played: Round) -> list[str]:
             f"{n}. {f.action}" + (f" ({f.worth})" if f.worth else "") for n, f in enumerate(finding.fixes, start=1)
         ]
         lines += [f"the trap: {finding.avoid}"] if finding.avoid else []
-    lines += [f"there was a second, smaller fault too: {cause}" for cause in played.incident.also]
+    for cause in played.incident.also:
+        seen = next((f.headline for f in answer.findings if f.cause == cause), cause)
+        lines.append(f"there was a second, smaller fault too, {cause}: {seen}")
     return lines

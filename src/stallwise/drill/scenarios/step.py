@@ -71,7 +71,8 @@ def _whole(dice: Dice, setup: str, body: Callable[[ScriptedRun, int], None]) -> 
     def both(run: ScriptedRun, number: int) -> None:
         body(run, number)
         if second:
-            SMALLER[second](run, number, SMALLER_SHARE)
+            run.sync()  # the host has caught up, so that this costs time and is not hidden behind the queue
+            SMALLER[second](run, number, 0.7 * SMALLER_SHARE)  # these steps are shorter
 
     return _traced(dice, setup, both, (second,) if second else ())
 
@@ -95,7 +96,11 @@ def _beside(dice: Dice, cause: str, fault: Body, setup: str) -> Plot:
     """A healthy step with this fault after (or before) it."""
     layers, gemm, scale = dice.whole(7, 10), dice.between(380, 520), dice.between(1.0, 1.6)
     # Copies both ways in one step are what offloading looks like: no trace could tell those two faults from it.
-    fitting = [c for c in SMALLER if c != cause and not (cause == "host-sync" and c == "h2d-copy-exposed")]
+    fitting = [
+        c
+        for c in SMALLER
+        if c != cause and not (cause in ("host-sync", "cpu-offload-transfers") and c == "h2d-copy-exposed")
+    ]
     second = dice.pick(*fitting) if dice.chance(0.4) and cause != "checkpoint-stall" else None
     first = cause in ("input-starved", "h2d-copy-exposed")
 
@@ -107,6 +112,7 @@ def _beside(dice: Dice, cause: str, fault: Body, setup: str) -> Plot:
         if not first:
             fault(run, number, scale)
         if second:
+            run.sync()  # the host has caught up, so that this costs time and is not hidden behind the queue
             SMALLER[second](run, number, SMALLER_SHARE)
 
     return _traced(dice, setup, body, (second,) if second else ())
@@ -268,7 +274,7 @@ def transposes(dice: Dice) -> Plot:
     us = dice.between(130, 180)
 
     def body(run: ScriptedRun, number: int) -> None:
-        for _ in range(8):
+        for _ in range(16):
             run.op("aten::mm", ("nvjet_sm90_tst_256x128", 300.0))
             for _ in range(2):
                 with run.span("aten::contiguous", "cpu_op"), run.span("aten::clone", "cpu_op"):
