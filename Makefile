@@ -57,8 +57,9 @@ shared: $(VENV)/.dev ## score against the shared cases, where that folder is
 bench: $(VENV)/.dev ## speed, as ratios taken in one run
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-docs: $(VENV)/.dev ## pages generated from the code
+docs: $(VENV)/.extras ## the documentation site in site/, with the pages that are generated from the code
 	@$(BIN)/python -m stallwise.costs.formulas._write docs/formulas
+	@$(BIN)/python -m mkdocs build --strict --quiet
 
 clean: ## remove what was made
 	rm -rf $(VENV) .venv-bare .mypy_cache .ruff_cache .pytest_cache site
