@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stallwise.drill.artifact_words import WHAT
+from stallwise.drill.artifact_words import WHAT, kinds_meant
 from stallwise.drill.concepts import CLASSES
 from stallwise.drill.generate import incident
 from stallwise.drill.incident import model_answer
@@ -41,7 +41,9 @@ def expert(seed: int, folder: Path) -> Score:
         f"Given '{played.incident.setup}': most likely {answer.ranked[0]}, {first.headline}. Anything exotic is less likely."
     )
     pointed_at = {s.file for r in first.because for s in r.sources}  # the doctor's reasons name their papers
+    stated = [s.where.replace("_", " ") for r in first.because for s in r.sources if s.where]
     wanted = [WHAT[e.kind] for e in played.incident.exhibits if e.file in pointed_at]
+    wanted += [words for words in stated if kinds_meant(words)][:2]
     for request in (
         *dict.fromkeys(wanted),
         *(step.capture.artifact for step in answer.next[:2]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +63,10 @@ def test_a_setup_does_not_give_the_cause_away() -> None:
     for seed in range(1000, 1200):
         case = incident(seed)
         assert case.cause.replace("-", " ") not in case.setup.lower()
+
+
+def test_the_classics_are_the_scenarios_of_the_examples() -> None:
+    for folder in sorted((Path(__file__).parents[2] / "examples" / "scenarios").glob("0*")):
+        case = incident(int(folder.name[:2]))
+        told = [e.content for e in case.exhibits]
+        assert told == [(folder / f"{part}.toml").read_bytes() for part in ("case", "deciding")]

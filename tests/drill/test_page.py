@@ -10,6 +10,7 @@ from tests.web.browser import Watched, chromium
 from tests.web.pages import local_page
 
 pytestmark = pytest.mark.browser
+PATIENCE_MS = 90_000  # a shared machine may be slow; nothing here waits when it is not
 
 
 def test_a_round_is_played_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,6 +18,7 @@ def test_a_round_is_played_on_the_page(tmp_path: Path, monkeypatch: pytest.Monke
     with local_page(tmp_path) as served, chromium() as browser:
         watched = Watched(browser)
         page = watched.page
+        page.set_default_timeout(PATIENCE_MS)
         page.goto(served.url)
         page.click("#t-drill")
         page.get_by_role("button", name="2. MFU collapses mid-training").click()

@@ -34,6 +34,7 @@ MECHANISMS: dict[str, tuple[str, ...]] = {
     "autotune-space-too-small": ("autotun small", "few config", "search space", "autotun two"),
     "misaligned-shapes": ("misalign", "not multiple", "odd dimension", "alignment", "padding vocab"),
     "atomic-contention": ("atomic",),
+    "tail-wave": ("tail", "last wave", "partial wave", "one block too many", "wave quantis", "wave quantiz"),
     "precision-headroom": ("tf32", "16 bit", "bf16", "lower precision"),
     "input-bursty": ("input late", "bursty", "input burst", "storage", "late batch"),
     "host-work-unattributed": ("host pause", "unattributed", "host busy", "python outside", "host outside"),

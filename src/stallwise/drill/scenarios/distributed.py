@@ -127,3 +127,20 @@ def long_hand_offs(dice: Dice) -> Plot:
         f"A pipeline of 8 stages with {micro} short micro-batches of {base:.0f} ms idles twice as much as its schedule must. Every stage takes the same time. Why?",
         (exhibit("case", "case.toml", case, False), exhibit("stage-times", "stages.toml", timing)),
     )
+
+
+@planted("pipeline-bubble")
+def too_few_micro_batches(dice: Dice) -> Plot:
+    stages, micro = 8, dice.pick(8, 12, 16)
+    ideal = (stages - 1) / (micro + stages - 1)
+    base = dice.between(18, 30)
+    case = f'symptom = "pipeline bubble is larger than expected"\npp = {stages}\nmicrobatches = {micro}\nschedule = "1F1B"\nbubble = "{100 * ideal * dice.between(1.0, 1.04):.0f}%"\nstragglers = false\nfabric_healthy = true\ncheckpointing = false\nloss_normal = true\n'
+    timing = (
+        "stage_time = ["
+        + ", ".join(f'"{dice.near(base, 0.003):.1f}ms"' for _ in range(stages))
+        + ']\np2p_share = "1%"\n'
+    )
+    return Plot(
+        f"A pipeline of {stages} stages with {micro} micro-batches idles {ideal:.0%} of the time. Somebody suspects the network. What do you say?",
+        (exhibit("case", "case.toml", case, False), exhibit("stage-times", "stages.toml", timing)),
+    )

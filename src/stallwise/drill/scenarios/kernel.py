@@ -36,6 +36,14 @@ FAULTS: dict[str, dict[str, float]] = {
         "memory": 9,
     },
     "grid-too-small": {"grid": 16, "tensor": 8, "active": 1.4e5, "occupancy": 12},
+    "tail-wave": {
+        "grid": 133,
+        "block": 1024,
+        "active": 5.1e5,
+        "most_active": 1e6,
+        "occupancy": 45,
+        "occupancy_limit": 50,
+    },
     "block-imbalance": {"active": 4e5, "most_active": 9.6e5},
     "fp64-in-hot-path": {"fp64": 94, "sm": 94, "issue": 7, "long_scoreboard": 1},
     "atomic-contention": {
@@ -71,6 +79,16 @@ def _values(dice: Dice, cause: str, sms: int, time_ms: float) -> dict[str, float
     }  # fmt: skip
     base |= FAULTS[cause]
     noisy = {w: v if w in EXACT else dice.near(v, 0.01) for w, v in base.items()}
+    if cause == "tail-wave":  # one block a multiprocessor, and one block too many
+        return {
+            **noisy,
+            "grid": sms + 1,
+            "waves": (sms + 1) / sms,
+            "limit_blocks": 1,
+            "limit_registers": 1,
+            "limit_shared": 1,
+            "limit_warps": 1,
+        }
     return {**noisy, "waves": base["grid"] / sms / 4}
 
 
@@ -160,6 +178,13 @@ def ragged(dice: Dice) -> Plot:
 def doubles(dice: Dice) -> Plot:
     return _counters(
         dice, "fp64-in-hot-path", "A float kernel on a {chip} became far slower when a constant was added. Why?"
+    )
+
+
+@planted("tail-wave")
+def one_block_too_many(dice: Dice) -> Plot:
+    return _counters(
+        dice, "tail-wave", "Making the problem one percent larger made a kernel on a {chip} nearly twice as slow. Why?"
     )
 
 
