@@ -176,3 +176,52 @@ def test_a_killed_rank_among_four_leaves_its_last_step(tmp_path: Path) -> None:
     assert sorted(r.rank for r in records) == [0, 1, 2, 3]
     dead = next(r for r in records if r.rank == 1)
     assert dead.ended == "" and 10 <= dead.step[-1] <= 20  # two seconds in, at most the last one is lost
+
+
+TRAINER = """
+import torch
+from torch import nn
+from types import SimpleNamespace
+from stallwise.instrument.callbacks.hf import StallwiseCallback
+torch.set_num_threads(1)
+callback = StallwiseCallback("bundle")
+state, model = SimpleNamespace(global_step=0, epoch=0.0), nn.Linear(16, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = torch.utils.data.TensorDataset(torch.randn(96, 16), torch.randint(0, 4, (96,)))
+callback.on_train_begin(None, state, None)          # the calls that a Trainer makes, in its order
+callback.on_epoch_begin(None, state, None)
+for x, y in torch.utils.data.DataLoader(data, batch_size=8):
+    loss = nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    state.global_step += 1
+    if state.global_step % 4 == 0:
+        callback.on_log(None, state, None, logs={"loss": float(loss), "learning_rate": 0.1})
+    if state.global_step == 8:
+        callback.on_save(None, state, None)
+callback.on_train_end(None, state, None)
+"""
+
+
+def test_a_trainers_callback_records_stages_marks_and_numbers(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINER)
+    environment = {**os.environ, "PYTHONPATH": SOURCE}
+    done = subprocess.run(
+        [sys.executable, "train.py"], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    record = record_of(tmp_path)
+    assert record.step == list(range(12)) and record.ended == "exit"
+    assert ("save", "global step 8") in [(name, note) for _, name, note in record.marks]
+    assert any("loss" in gauges for gauges in record.gauges)
+    assert (record.stage("backward")[1:] > 0).all()
+
+
+def test_a_full_disk_changes_nothing_for_the_job(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle" / "rank-00000.jsonl").symlink_to("/dev/full")
+    job = start(tmp_path, LOOP, "--light", CODE="5", PAUSE="0.1")
+    out, err = job.communicate(timeout=120)
+    assert job.returncode == 5 and "last loss finite True" in out
+    assert err.count("recording stopped") == 1

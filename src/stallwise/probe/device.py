@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,6 +23,30 @@ def probe_device(torch: Any, index: int = 0) -> Iterator[Reading]:
     yield from _bandwidth(torch)
     yield from _host_copies(torch)
     yield from _matrix_rates(torch)
+    yield from _all_reduce(torch)
+
+
+def _all_reduce(torch: Any) -> Iterator[Reading]:
+    """Bus bandwidth among all GPUs of this machine, driven from one process; nothing where there is only one."""
+    count = torch.cuda.device_count()
+    if count < 2:
+        return
+    buffers = [torch.ones(BUFFER_BYTES // 4, device=f"cuda:{i}") for i in range(count)]
+
+    def reduce() -> float:
+        for i in range(count):
+            torch.cuda.synchronize(i)
+        start = time.perf_counter()
+        torch.cuda.nccl.all_reduce(buffers)
+        for i in range(count):
+            torch.cuda.synchronize(i)
+        return time.perf_counter() - start
+
+    for _ in range(3):
+        reduce()
+    seconds = statistics.median(reduce() for _ in range(10))
+    bus = 2 * (count - 1) / count * BUFFER_BYTES / seconds
+    yield Reading("all-reduce", bus, Unit.BYTE_PER_S, f"bus bandwidth, 1 GiB over {count} GPUs of this machine")
 
 
 def _bandwidth(torch: Any) -> Iterator[Reading]:
