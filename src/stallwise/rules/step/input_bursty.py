@@ -41,6 +41,7 @@ from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.step.input_starved import rate_too_low
 
+MANY = 10  # steps in which bursts that matter would show more than once
 STEADY = 0.2  # of the longest wait: where even the shortest is longer, there are no steps without a wait
 
 EXPLAINS = {Symptom.PERIODIC_STALL: 0.25, Symptom.SLOW_STEP: 0.04, Symptom.LOW_GPU_UTILISATION: 0.08}
@@ -66,6 +67,8 @@ def input_bursty(evidence: Evidence) -> Finding | None:
     longest = float(series.values.max()) if series is not None else wait
     if series is not None and float(series.values.min()) > STEADY * longest:
         return None  # every step waits alike: a small steady cost, no burst
+    if series is not None and steps >= MANY and (series.values > longest / 2).sum() < 2:
+        return None  # one late read among many steps is an incident, not a pattern
     median = facts.seconds(s.STEP_MEDIAN)
     gain = facts.gain(
         longest * rarest_rate(waiting, steps),
