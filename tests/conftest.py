@@ -18,14 +18,3 @@ def no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path_factor
     monkeypatch.setenv("STALLWISE_PROFILE", str(home / "hardware.json"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
-
-
-# Tests with real processes, browsers and clusters share two cores with everything else; a real fault fails twice.
-REAL_PROCESSES = ("browser", "ray", "slow", "torch")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.pluginmanager.hasplugin("rerunfailures"):
-        for item in items:
-            if any(item.get_closest_marker(name) for name in REAL_PROCESSES):
-                item.add_marker(pytest.mark.flaky(reruns=1))
