@@ -117,7 +117,8 @@ def _as_sure_as_the_table(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesi
             finding = replace(finding, confidence=table[finding.cause])
             told.add(finding.cause)
         found.append(finding)
-    return tuple(found)
+    # Among many explanations a weak one may have lost its odds, and with them its place above what is likely.
+    return tuple(sorted(found, key=lambda f: not (f.confidence >= SURE_ENOUGH and not f.optional)))
 
 
 def _proven(hypotheses: tuple[Hypothesis, ...], sure: float) -> tuple[Hypothesis, ...]:
