@@ -37,7 +37,8 @@ class _Weight:
     because: list[Reason] = field(default_factory=list)
     against: list[Reason] = field(default_factory=list)
     by_rate_alone: bool = False
-    seen: float = 0.0  # how sure the rule itself is
+    seen: float = 0.0  # how sure the rule itself is, where it is clear
+    most: float = 1.0  # a rule that looked and doubts is not made surer by a short list of rivals
 
 
 def differential(
@@ -70,6 +71,7 @@ def differential(
         own = max(finding.confidence, min(weight.odds / (1.0 + weight.odds), MOST_SURE))
         if priced or own >= CLEAR:
             weight.seen = max(weight.seen, own)
+        weight.most = own
         weight.by_rate_alone = False
         weight.because = [*finding.because, *weight.because]
         weight.against = [*finding.against, *weight.against]
@@ -86,7 +88,7 @@ def _normalised(by_cause: dict[str, _Weight], rest: float, rates_speak: bool) ->
         total = rest + sum(w.odds for w in by_cause.values())
     seen = {w.rule.cause: w.seen for w in by_cause.values() if w.seen}
     suspected = {
-        w.rule.cause: w.odds / total
+        w.rule.cause: min(w.odds / total, w.most)
         for w in by_cause.values()
         if not w.seen and w.odds / total >= KEPT and (rates_speak or not w.by_rate_alone)
     }
