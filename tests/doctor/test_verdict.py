@@ -148,6 +148,37 @@ def test_no_words_make_health(text: str) -> None:
     assert answer is None or answer.state is not State.HEALTHY
 
 
+def test_nobody_is_told_to_do_what_was_just_done(tmp_path: Path) -> None:
+    record = '{"k":"run","v":1,"rank":0,"world":1,"pid":7,"t":1.0}\n'
+    steps = "".join(f'{{"k":"step","n":{n},"t":{2 + 0.1 * n:.1f},"d":0.1,"s":{{}}}}\n' for n in range(30))
+    (tmp_path / "rank-00000.jsonl").write_text(record + steps)
+    answer = diagnose(str(tmp_path), facts=["symptom=it is slow"], cache=False)
+    assert "stallwise record" in answer.evidence.formats
+    assert answer.next
+    assert not any("stallwise record" in n.capture.command or "stallwise run" in n.capture.command for n in answer.next)
+
+
+def test_a_fall_against_the_earlier_run_forbids_an_all_clear() -> None:
+    steady = diagnose(facts=["mfu=47%", "mfu.before=48%"])
+    fallen = diagnose(facts=["mfu=41%", "mfu.before=48%"])
+    assert steady.state is State.HEALTHY and steady.limit is not None
+    assert fallen.state is not State.HEALTHY
+
+
+def test_no_advice_asks_a_card_for_what_it_lacks(tmp_path: Path) -> None:
+    from stallwise.evidence.catalog.card import MATRIX_TYPES
+    from stallwise.evidence.evidence import Evidence
+    from stallwise.evidence.fact import Fact, Source
+    from stallwise.findings.arithmetic import narrower_types
+
+    for types, wanted, absent in (("fp16", "fp16", ("bf16 autocast", "TF32")), ("fp16 bf16 tf32", "bf16", ())):
+        evidence = Evidence()
+        evidence.add([Fact(MATRIX_TYPES, types, Source("x"))])
+        actions = " ".join(f.action for f in narrower_types(evidence, None, None))
+        assert wanted in actions
+        assert not any(word in actions for word in absent)
+
+
 def test_a_range_that_is_saved_reads_as_less() -> None:
     assert fix_worth(Fix("x", Gain(0.0574, 0.0624, "measured"))) == "57.4 to 62.4 ms less"
 

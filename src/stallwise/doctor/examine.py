@@ -10,7 +10,7 @@ from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE, differential
 from stallwise.doctor.gather import gather
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
-from stallwise.doctor.next_step import next_steps
+from stallwise.doctor.next_step import next_steps, not_just_done
 from stallwise.doctor.rank import SURE_ENOUGH, rank
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
@@ -86,6 +86,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         asks = _asks(next_steps(hypotheses, rules, evidence), tuple(said)) or asks
     if verdict.state is State.UNCLEAR:
         asks = _completing(verdict.proofs, asks)
+    asks = not_just_done(asks, evidence)
     return Diagnosis(
         subject=subject_of(evidence),
         state=verdict.state,

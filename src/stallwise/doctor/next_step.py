@@ -74,3 +74,17 @@ def information(p: float, under: float, other: float) -> float:
 def entropy(probabilities: Iterable[float]) -> float:
     """In bits."""
     return -sum(p * math.log2(p) for p in probabilities if p > 0.0)
+
+
+RECORDING = (
+    "stallwise record",
+    "stallwise run",
+)  # what the user has just done where our own record is among the inputs
+OURS = ("stallwise record", "stallwise bundle")  # formats that only our recorder writes
+
+
+def not_just_done(asks: tuple[NextStep, ...], evidence: Evidence) -> tuple[NextStep, ...]:
+    """Never the advice to do what was just done: a recording that lacks something will lack it again."""
+    if not any(f in OURS for f in evidence.formats):
+        return asks
+    return tuple(step for step in asks if not any(word in step.capture.command for word in RECORDING))

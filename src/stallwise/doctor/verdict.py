@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from stallwise.doctor.gather import NO_READER
 from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.doctor.stating import INPUT
+from stallwise.evidence.catalog import roof, step
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.diagnosis import State
@@ -21,6 +22,7 @@ from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 from stallwise.rules.health import all_proofs
 
 UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding explains forbids an all-clear
+LONGEST_NAME = 70  # letters of a kernel's name that a person reads
 # Time in these accounts is work; whether it is fast is for the proofs to show.
 WORK = (Account.COMPUTE, Account.PREFILL, Account.DECODE)
 
@@ -125,4 +127,13 @@ def not_understood(evidence: Evidence) -> NotUnderstood:
     told |= {x.source.file for x in evidence.ledgers} | {t.source.file for t in evidence.timelines}
     silent = [name for name in evidence.inputs if name not in told and name != INPUT]
     unread = [n.source.file for n in evidence.notes if n.text == NO_READER and n.source.file]
-    return NotUnderstood(files=tuple(dict.fromkeys((*silent, *unread))))
+    return NotUnderstood(files=tuple(dict.fromkeys((*silent, *unread))), time=_unread_time(evidence))
+
+
+def _unread_time(evidence: Evidence) -> tuple[Unexplained, ...]:
+    """Device time in kernels whose purpose nobody knows."""
+    share, busy = evidence.value(roof.UNREAD_SHARE, 0.0), evidence.value(step.BUSY_TIME, 0.0)
+    if share < UNEXPLAINED_SHARE:
+        return ()
+    name = evidence.text(roof.UNREAD_NAME)
+    return (Unexplained(f"kernels of unknown purpose, the longest {name[:LONGEST_NAME]}", share * busy, share),)

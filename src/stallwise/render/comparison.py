@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stallwise.findings.comparison import SCHEMA, Change, Comparison
+from stallwise.findings.diagnosis import Diagnosis
+from stallwise.render.verdict import in_a_word
 from stallwise.units import Unit, show
 
 LABEL_WIDTH = 20
@@ -15,8 +17,8 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     """Plain containers, ready for json.dumps."""
     return {
         "schema": SCHEMA,
-        "good": {"inputs": comparison.good.evidence.inputs, "ranked": list(comparison.good.ranked)},
-        "bad": {"inputs": comparison.bad.evidence.inputs, "ranked": list(comparison.bad.ranked)},
+        "good": _side(comparison.good),
+        "bad": _side(comparison.bad),
         "metric": comparison.metric,
         "slower": comparison.slower,
         "worse_by": comparison.worse_by,
@@ -47,6 +49,8 @@ def comparison_text(comparison: Comparison) -> str:
     lines = [_verdict(comparison), ""]
     lines += _rows("slower because", [_line(c) for c in comparison.regressions[:MOST_ROWS]])
     lines += _rows("faster because", [_line(c) for c in comparison.improvements[:MOST_ROWS]])
+    told = [f"{word}: {in_a_word(side)}" for word, side in (("first", comparison.good), ("second", comparison.bad))]
+    lines += _rows("each by itself", told)
     lines += _rows("new causes", list(comparison.appeared))
     lines += _rows("gone", list(comparison.vanished))
     lines += _rows("set up differently", [_line(c) for c in comparison.setup[:MOST_ROWS]])
@@ -82,3 +86,12 @@ def _line(change: Change) -> str:
 
 def _rows(label: str, rows: list[str]) -> list[str]:
     return [f"{label if i == 0 else '':{LABEL_WIDTH}}{row}" for i, row in enumerate(rows)]
+
+
+def _side(diagnosis: Diagnosis) -> dict[str, Any]:
+    return {
+        "inputs": diagnosis.evidence.inputs,
+        "state": diagnosis.state.value,
+        "ranked": list(diagnosis.ranked),
+        "why_unclear": diagnosis.why_unclear,
+    }
