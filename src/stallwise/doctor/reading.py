@@ -12,6 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures import measure_timeline
 from stallwise.readers import readers_for
+from stallwise.readers.shapes.unwrap import plain
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +43,7 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
     formats: list[str] = []
     items: list[Item] = []
+    artifact = plain(artifact)
     for reader in readers_for(artifact):
         formats.append(reader.FORMAT)
         for item in reader.read(artifact):
