@@ -1,6 +1,6 @@
 """Scores the eight scenarios in ten forms: the right cause first, and the numbers kept.
 
-    python tests/retold_scenarios/score.py [-v]
+python tests/retold_scenarios/score.py [-v]
 """
 
 from __future__ import annotations
@@ -55,7 +55,11 @@ def kept(evidence: Any, numbers: dict[str, Any]) -> float:
             continue
         names = (name, *SAME.get(name, ()))
         facts = [f for n in names for f in evidence.facts.get(n, [])] if evidence else []
-        values = [f.number for f in facts if (f.scope.run == "before") == (run == "before") or f.scope.run not in (None, "before")]
+        values = [
+            f.number
+            for f in facts
+            if (f.scope.run == "before") == (run == "before") or f.scope.run not in (None, "before")
+        ]
         if evidence:
             values += [float(v) for s in evidence.all_series if s.quantity.name in names for v in s.values]
         found += any(abs(v - wanted) <= CLOSE * abs(wanted) for v in values)
@@ -66,7 +70,9 @@ def _curve(evidence: Any, wanted: list[list[float]]) -> bool:
     if evidence is None:
         return False
     curves = [dict(zip(s.x, s.values, strict=True)) for s in evidence.all_series if s.over == "place"]
-    curves += [dict(zip(t.columns["ranks"], t.columns["seconds"], strict=True)) for t in evidence.table("scaling.series")]
+    curves += [
+        dict(zip(t.columns["ranks"], t.columns["seconds"], strict=True)) for t in evidence.table("scaling.series")
+    ]
     return any(all(abs(c.get(x, 0.0) - y) <= CLOSE * y for x, y in wanted) for c in curves)
 
 
@@ -78,7 +84,15 @@ def main() -> None:
         for form, text in book["forms"].items():
             first, state, evidence = asked(form, text)
             right, share = first == book["cause"], kept(evidence, book["numbers"])
-            result = "right" if right and share == 1.0 else "cause only" if right else "healthy" if first == "none" else state
+            result = (
+                "right"
+                if right and share == 1.0
+                else "cause only"
+                if right
+                else "healthy"
+                if first == "none"
+                else state
+            )
             tally[result] += 1
             by_form[form] += right and share == 1.0
             if verbose and result != "right":
