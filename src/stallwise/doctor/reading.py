@@ -13,6 +13,7 @@ from stallwise.evidence.timeline import Timeline
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
 from stallwise.readers.shapes._plainly import plainly
+from stallwise.readers.shapes.unwrap import plain
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +44,7 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
     formats: list[str] = []
     items: list[Item] = []
-    told, readers = _told(artifact)
+    told, readers = _told(plain(artifact))
     for reader in readers:
         formats.append(reader.FORMAT)
         for item in reader.read(told):
@@ -57,9 +58,9 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
 
 def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
     """The artifact in the clothes that readers know best, and those readers."""
-    plain = plainly(artifact)
-    if plain is not None and (readers := readers_for(plain)):
-        return plain, readers
+    table = plainly(artifact)
+    if table is not None and (readers := readers_for(table)):
+        return table, readers
     return artifact, readers_for(artifact)
 
 
