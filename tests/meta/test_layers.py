@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "evidence": {"units", "errors"},
     "specs": {"units", "errors"},
     "readers": {"evidence", "specs", "units", "errors"},
-    "meaning": {"evidence", "units", "errors"},
+    "meaning": {"evidence", "specs", "units", "errors"},
     "costs": {"specs", "units", "errors"},
     "measures": {"evidence", "costs", "specs", "units", "errors"},
     "findings": {"evidence", "units", "errors"},

@@ -11,7 +11,8 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures import measure_timeline
-from stallwise.readers import readers_for
+from stallwise.readers import Reader, readers_for
+from stallwise.readers.shapes._plainly import plainly
 from stallwise.readers.shapes.unwrap import plain
 
 
@@ -43,16 +44,24 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
     formats: list[str] = []
     items: list[Item] = []
-    artifact = plain(artifact)
-    for reader in readers_for(artifact):
+    told, readers = _told(plain(artifact))
+    for reader in readers:
         formats.append(reader.FORMAT)
-        for item in reader.read(artifact):
+        for item in reader.read(told):
             if isinstance(item, Timeline):
                 items += measure_timeline(item)
                 if not keep_timelines:
                     continue
             items.append(item)
     return formats, items
+
+
+def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
+    """The artifact in the clothes that readers know best, and those readers."""
+    table = plainly(artifact)
+    if table is not None and (readers := readers_for(table)):
+        return table, readers
+    return artifact, readers_for(artifact)
 
 
 def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
