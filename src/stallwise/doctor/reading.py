@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stallwise.doctor.messages import messages_in
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
@@ -44,7 +45,8 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
     formats: list[str] = []
     items: list[Item] = []
-    told, readers = _told(plain(artifact))
+    artifact = plain(artifact)
+    told, readers = _told(artifact)
     for reader in readers:
         formats.append(reader.FORMAT)
         for item in reader.read(told):
@@ -53,6 +55,10 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
                 if not keep_timelines:
                     continue
             items.append(item)
+    if not any(getattr(r, "EXCLUSIVE", False) for r in readers):
+        said = list(messages_in(artifact))
+        formats += ["messages"] if said and not formats else []
+        items += said
     return formats, items
 
 

@@ -1,7 +1,7 @@
-"""The book of signatures: every message the program understands, from the files in `signatures/`.
+"""The book of signatures: every message that somebody has judged, from `signatures/*.toml`.
 
-`*.toml` hold what somebody has judged, with role, slots, source and samples. `*.tsv` hold messages that are only known:
-a distinctive piece of the text, how loud it is, and which program and release prints it.
+An entry has the words that must stand in a line, an expression with typed slots, a role, a source, and lines that fit and
+lines that do not. Messages that are only known are in `known.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 from stallwise.evidence.event import Role
 
 SHORTEST = 4  # characters of an anchor: shorter ones stand in every second line
-_ANYWHERE = re.compile("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,33 +26,46 @@ class Signature:
     id: str
     event: str
     anchors: tuple[str, ...]  # lower case; one of them must stand in the line
-    match: re.Pattern[str]
+    pattern: str
     role: Role
     component: str
     level: str
     source: str
-    slots: dict[str, str] = field(default_factory=dict)  # name of a group: int, number, bytes, seconds, ms, or table of codes
+    slots: dict[str, str] = field(
+        default_factory=dict
+    )  # name of a group: int, number, bytes, seconds, ms, or table of codes
     feeds: str = ""  # quantity that takes the message as its text
     facts: dict[str, str] = field(default_factory=dict)  # quantity: slot
-    unless: re.Pattern[str] | None = None  # words that make it something else
+    unless: str = ""  # words that make it something else
+    cased: bool = False  # capitals count
     samples: tuple[str, ...] = ()
     not_samples: tuple[str, ...] = ()
     every: bool = False  # all occurrences count, not the first and last ones
 
+    def fits(self, text: str) -> re.Match[str] | None:
+        """Where the message stands in this line, with its slots."""
+        found = compiled(self.pattern, self.cased).search(text)
+        if found is None or (self.unless and compiled(self.unless, False).search(text)):
+            return None
+        return found
+
+
+@cache
+def compiled(pattern: str, cased: bool) -> re.Pattern[str]:
+    """Made when a line first needs it: most lines of most logs need few."""
+    return re.compile(pattern, 0 if cased else re.IGNORECASE)
+
 
 @cache
 def book() -> tuple[Signature, ...]:
-    """Every signature of every file, judged ones first."""
+    """Every signature of every file."""
     folder = files("stallwise.meaning").joinpath("signatures")
-    names = sorted(p.name for p in folder.iterdir())
-    found: list[Signature] = []
-    for name in names:
-        if name.endswith(".toml"):
-            found += _judged(name, tomllib.loads(folder.joinpath(name).read_text(encoding="utf-8")))
-    for name in names:
-        if name.endswith(".tsv"):
-            found += _known(name, folder.joinpath(name).read_text(encoding="utf-8"))
-    return tuple(found)
+    names = sorted(p.name for p in folder.iterdir() if p.name.endswith(".toml"))
+    return tuple(
+        signature
+        for name in names
+        for signature in _judged(name, tomllib.loads(folder.joinpath(name).read_text(encoding="utf-8")))
+    )
 
 
 def _judged(name: str, document: dict[str, Any]) -> Iterator[Signature]:
@@ -66,7 +78,8 @@ def _judged(name: str, document: dict[str, Any]) -> Iterator[Signature]:
             id=entry["id"],
             event=entry["event"],
             anchors=tuple(a.lower() for a in anchors),
-            match=re.compile(pattern, 0 if entry.get("case") else re.IGNORECASE),
+            pattern=pattern,
+            cased=entry.get("case", False),
             role=Role(entry["role"]),
             component=entry.get("component", name.removesuffix(".toml")),
             level=entry.get("level", ""),
@@ -74,26 +87,8 @@ def _judged(name: str, document: dict[str, Any]) -> Iterator[Signature]:
             slots=entry.get("slots", {}),
             feeds=entry.get("feeds", ""),
             facts=entry.get("facts", {}),
-            unless=re.compile(entry["unless"], re.IGNORECASE) if "unless" in entry else None,
+            unless=entry.get("unless", ""),
             samples=tuple(entry.get("sample", ())),
             not_samples=tuple(entry.get("not_sample", ())),
             every=entry.get("every", False),
-        )
-
-
-def _known(name: str, text: str) -> Iterator[Signature]:
-    """Rows of anchor, level, file and releases, under a first line that names the program and its source."""
-    head, *rows = text.splitlines()
-    component, source = head.removeprefix("# ").split("\t")[:2]
-    for number, row in enumerate(rows, 2):
-        anchor, level, place, releases = row.split("\t")
-        yield Signature(
-            id=f"{name.removesuffix('.tsv')}.{number}",
-            event="known-message",
-            anchors=(anchor,),
-            match=_ANYWHERE,
-            role=Role.KNOWN,
-            component=component,
-            level=level,
-            source=f"{source} {place} {releases}".strip(),
         )

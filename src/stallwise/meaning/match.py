@@ -6,10 +6,12 @@ One pass finds the anchors of all signatures; only the lines that hold one are l
 from __future__ import annotations
 
 import re
+import tomllib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib.resources import files
 
 from stallwise.errors import BadRequest
 from stallwise.evidence.event import Event, Role
@@ -17,22 +19,15 @@ from stallwise.evidence.line import Line
 from stallwise.meaning.anchors import Finder, finder
 from stallwise.meaning.book import Signature, book
 from stallwise.meaning.codes import code_of
+from stallwise.meaning.known import Known, known_message
 from stallwise.units import Unit, parse
 
 LONGEST = 4000  # characters of a line that a pattern sees: messages are shorter
+MOST_KNOWN = 10_000  # events of one file that may be messages of no judged weight
 KEPT = 100  # events of one signature from the start of a file, and as many from its end
 LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank prints
 SHOWN = 500  # characters of a message that are kept
-# Words and marks of lines that want to be heard; whether one does is then read off its prefix and first words.
-LOUD = (
-    "error", "warn", "fatal", "exception", "critical", "traceback", "[e]", "[w]", "[f]", "[e ", "[w ", "nemo w", "nemo e",
-    "[e0", "[e1", "[w0", "[w1", "\ne0", "\ne1", "\nw0", "\nw1", "abort", "panic", "failed",
-)  # fmt: skip
-_SAYS_SO = re.compile(
-    r"^\W{0,4}(?:[\w.]{1,80}(?:Error|Exception|Warning|Exit|Interrupt)\b(?: \S{1,80})?:|(?:fatal|error|warning|panic|critical)\b\s?[:!\]]|"
-    r"(?:\S{1,80}: ){1,3}(?:fatal |internal )?(?:error|warning|fatal)\b ?:)",
-    re.IGNORECASE,
-)
+_WORD = re.compile(r"[A-Za-z]{2}")
 _QUIET = ("info", "debug")
 LineMaker = Callable[[int], Line]  # index of a line -> the line with its row
 
@@ -52,7 +47,9 @@ class Matcher:
 
     signatures: tuple[Signature, ...]
     find: Finder
-    owners: tuple[tuple[int, ...], ...]  # of each anchor: the signatures that it stands for; empty for marks of loudness
+    owners: tuple[
+        tuple[int, ...], ...
+    ]  # of each anchor: the signatures that it stands for; empty for marks of loudness
 
     def hear(self, lines: Sequence[str], line_of: LineMaker) -> Heard:
         """Every event of these lines, in their order."""
@@ -63,18 +60,19 @@ class Matcher:
         for number in sorted(candidates):
             owners = candidates[number]
             text = lines[number][:LONGEST]
-            fitting = [(s, m) for o in sorted(owners) if (m := self._fits(self.signatures[o], text)) is not None]
-            judged = [f for f in fitting if f[0].role is not Role.KNOWN]
             line = line_of(number)
+            fitting = [
+                (s, m) for o in sorted(owners) if (m := _fits(s := self.signatures[o], line.text, text)) is not None
+            ]
             if _is_loud(line):
                 heard.loud += 1
                 if not fitting:
-                    heard.unknown.append(line)
-            seen: set[str] = set()
-            for signature, match in judged or fitting[:1]:
-                if signature.event in seen:
-                    continue  # two wordings of one thing on one line
-                seen.add(signature.event)
+                    known = known_message(line.text)
+                    if known is None:
+                        heard.unknown.append(line)
+                    elif len(heard.events) < MOST_KNOWN:
+                        heard.events.append(_known_event(known, line))
+            for signature, match in {s.event: (s, m) for s, m in reversed(fitting)}.values():  # one of each kind
                 count = counts[signature.id] = counts.get(signature.id, 0) + 1
                 event = _event(signature, match, line, ends_log=number >= len(lines) - LAST_LINES)
                 if count <= KEPT or signature.every:
@@ -97,11 +95,10 @@ class Matcher:
             found.setdefault(bisect_right(ends, at) - 1, set()).update(self.owners[anchor])
         return found
 
-    def _fits(self, signature: Signature, text: str) -> re.Match[str] | None:
-        match = signature.match.search(text)
-        if match is None or (signature.unless is not None and signature.unless.search(text)):
-            return None
-        return match
+
+def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:
+    """The message alone first: an expression may ask for its start. The place a prefix names may be part of it, too."""
+    return signature.fits(message) or (signature.fits(whole) if len(whole) != len(message) else None)
 
 
 def _line_ends(data: bytes) -> list[int]:
@@ -122,18 +119,24 @@ def matcher_of(signatures: tuple[Signature, ...], *, fast: bool = True) -> Match
     for number, signature in enumerate(signatures):
         for anchor in signature.anchors:
             owners.setdefault(anchor, []).append(number)
-    for mark in LOUD:
+    for mark in loudness()[0]:
         owners.setdefault(mark, [])
     words = list(owners)
-    return Matcher(
-        signatures, finder([w.encode() for w in words], fast=fast), tuple(tuple(owners[w]) for w in words)
-    )
+    return Matcher(signatures, finder([w.encode() for w in words], fast=fast), tuple(tuple(owners[w]) for w in words))
+
+
+@cache
+def loudness() -> tuple[tuple[str, ...], re.Pattern[str]]:
+    """Marks that loud lines hold, and how the text of one starts."""
+    text = files("stallwise.meaning").joinpath("loud.toml").read_text(encoding="utf-8")
+    document = tomllib.loads(text)
+    return tuple(document["marks"]), re.compile("|".join(document["starts"]), re.IGNORECASE)
 
 
 def _is_loud(line: Line) -> bool:
-    if line.level in _QUIET:
-        return False
-    return line.level in ("warning", "error") or _SAYS_SO.search(line.text[:200]) is not None
+    if line.level in _QUIET or line.text[:1].isspace() or not _WORD.search(line.text[:200]):
+        return False  # rulers, and what continues the line above
+    return line.level in ("warning", "error") or loudness()[1].search(line.text[:200]) is not None
 
 
 def _event(signature: Signature, match: re.Match[str], line: Line, *, ends_log: bool) -> Event:
@@ -155,6 +158,20 @@ def _event(signature: Signature, match: re.Match[str], line: Line, *, ends_log: 
     )  # fmt: skip
 
 
+def _known_event(known: Known, line: Line) -> Event:
+    level = line.level or known.level
+    return Event(
+        "known-message",
+        known.source,
+        line.text.strip()[:SHOWN],
+        line.source,
+        Role.KNOWN,
+        known.component,
+        level,
+        line.scope,
+    )
+
+
 def _slots(signature: Signature, match: re.Match[str]) -> dict[str, float | str]:
     """What the groups hold, as their types say; a code also gets its name and what it stands for."""
     slots: dict[str, float | str] = {}
@@ -168,7 +185,8 @@ def _slots(signature: Signature, match: re.Match[str]) -> dict[str, float | str]
             continue
         slots[name] = value
         if kind.startswith("code:"):
-            if (code := code_of(kind.removeprefix("code:"), value)) is not None:
+            found = (code_of(table, value) for table in kind.removeprefix("code:").split("|"))
+            if (code := next((c for c in found if c is not None), None)) is not None:
                 known = {"name": code.name, "means": code.means, "fault": code.fault, "role": code.role}
                 slots |= {f"{name}.{k}": v for k, v in known.items() if v}
     return slots
@@ -207,7 +225,7 @@ def _count(events: list[Event], counts: dict[str, int]) -> None:
     """The first event of a signature carries how often the file has it."""
     seen: set[str] = set()
     for place, event in enumerate(events):
-        if event.signature not in seen:
+        if event.signature in counts and event.signature not in seen:
             seen.add(event.signature)
             events[place] = replace(event, times=counts[event.signature])
 
@@ -216,7 +234,9 @@ def facts_fed(events: Sequence[Event]) -> Iterator[tuple[str, float | str, Event
     """Quantities by name that these events feed."""
     by_id = _by_id()
     for event in events:
-        signature = by_id[event.signature]
+        signature = by_id.get(event.signature)
+        if signature is None:
+            continue
         if signature.feeds:
             yield signature.feeds, event.text[:240], event
         for quantity, slot in signature.facts.items():
