@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from stallwise.evidence.catalog import hang
-from stallwise.evidence.catalog.fabric import NCCL_VERSION
+from stallwise.evidence.catalog.fabric import FABRIC_RANKS, NCCL_VERSION
+from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 
@@ -17,6 +18,12 @@ ORDER = -4
 FAR_SLOWER = 10.0  # times the median of the other ranks
 LONG_S = 30.0  # shorter outliers do not run into timeouts
 FEW_RANKS = 4
+ROOT_BLOCK = 12  # lines of a launcher's report on one rank
+SEVERAL = 2  # ranks with one error, from which "all of them" means something
+OWN_FAILURES = (
+    "process-killed", "uncaught-error", "process-crashed", "process-aborted", "out-of-memory", "host-out-of-memory", "cuda-error",
+    "library-error", "illegal-access", "gpu-lost", "memory-fault", "loader-worker-died", "save-failed", "kernel-resources",
+)  # fmt: skip
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -28,35 +35,59 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 
 def _first(evidence: Evidence) -> Iterator[Fact]:
-    events = []
-    for table in evidence.table("rank.events"):
-        c = table.columns
-        for i in range(len(table)):
-            source = Source(table.source.file, f"line {int(c['line'][i])}")
-            time_s = float(c["time_s"][i])
-            events.append(
-                (
-                    math.inf if time_s != time_s else time_s,
-                    int(c["line"][i]),
-                    int(c["rank"][i]),
-                    str(c["text"][i]),
-                    source,
-                )
+    """The launcher's own word, else the earliest error that follows from no other. An error of all ranks has no first."""
+    failures = [
+        e for e in evidence.said(*OWN_FAILURES, roles=(Role.ROOT,)) if e.scope.rank is None or not _by_all(evidence, e)
+    ]
+    if root := _launcher(evidence, failures):
+        yield root
+        return
+    failures += (
+        [e for e in evidence.said("process-exit") if e.component == "launchers and schedulers"] if not failures else []
+    )
+    if failures:
+        first = min(failures, key=lambda e: (math.inf if e.time_s != e.time_s else e.time_s, _line(e)))
+        note = "the log ends with it" if first.ends_log else ""
+        yield Fact(hang.FIRST_FAILURE, first.text[:240], first.source, first.scope, note=note)
+
+
+def _launcher(evidence: Evidence, failures: list[Event]) -> Fact | None:
+    """torchrun names the rank it saw fail first; an earlier error of that rank says why."""
+    for title in evidence.said("launcher-root-cause"):
+        below = [
+            e
+            for e in evidence.said("launcher-rank", "process-exit", "process-killed")
+            if e.source.file == title.source.file and 0 < _line(e) - _line(title) < ROOT_BLOCK
+        ]
+        rank = next((e.scope.rank for e in below if e.kind == "launcher-rank"), None)
+        ending = next((e for e in below if e.kind != "launcher-rank"), None)
+        why = next((e for e in failures if e.scope.rank == rank and rank is not None), None) or ending
+        if why is not None and (rank is None or not _everybody(evidence, failures)):
+            return Fact(
+                hang.FIRST_FAILURE, why.text[:240], why.source, Scope(rank=rank), note="the launcher's root cause"
             )
-    roots = [f for f in [*evidence.all(hang.RANK_ERROR), *evidence.all(hang.PROCESS_KILLED)] if f.note == "root cause"]
-    ends = {f.source for f in [*evidence.all(hang.RANK_ERROR), *evidence.all(hang.PROCESS_KILLED)] if f.note}
-    if roots:
-        fact = roots[0]
-        yield Fact(hang.FIRST_FAILURE, fact.value, fact.source, fact.scope, note="the launcher's root cause")
-        return
-    if events:
-        _, _, rank, text, source = min(events, key=lambda e: (e[0], e[1]))
-        note = "the log ends with it" if source in ends else ""
-        yield Fact(hang.FIRST_FAILURE, text, source, Scope(rank=None if rank < 0 else rank), note=note)
-        return
-    for fact in evidence.all(hang.RANK_ERROR) or evidence.all(hang.PROCESS_KILLED):
-        yield Fact(hang.FIRST_FAILURE, fact.value, fact.source, fact.scope)
-        return
+    return None
+
+
+def _everybody(evidence: Evidence, failures: list[Event]) -> bool:
+    """All failures that name a rank are of all ranks at once."""
+    named = [e for e in evidence.said(*OWN_FAILURES, roles=(Role.ROOT,)) if e.scope.rank is not None]
+    return bool(named) and not [e for e in failures if e.scope.rank is not None]
+
+
+def _by_all(evidence: Evidence, event: Event) -> bool:
+    """The same kind of error on every rank that speaks at all, and on more than one."""
+    same = {e.scope.rank for e in evidence.said(event.kind) if e.scope.rank is not None}
+    world = [int(f.number) for q in (hang.HANG_WORLD, FABRIC_RANKS) for f in evidence.all(q)]
+    return len(same) >= SEVERAL and len(same) >= max([*world, *_speaking(evidence)])
+
+
+def _speaking(evidence: Evidence) -> list[int]:
+    return [len({e.scope.rank for e in evidence.events if e.scope.rank is not None})]
+
+
+def _line(event: Event) -> int:
+    return int(event.source.where.removeprefix("line ") or 0)
 
 
 def _uneven(evidence: Evidence) -> Iterator[Fact]:

@@ -15,6 +15,7 @@ from typing import Any
 from stallwise.evidence.catalog import fabric, hang
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.measures._watchdog import waiting
 
 ORDER = -5
 UNKNOWN = -10
@@ -53,6 +54,12 @@ class Call:
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Facts about the hang; nothing where nobody waits."""
     calls = [c for table in evidence.table("collective.waits") for c in _calls(table)]
+    calls += [
+        Call(w.rank, w.group, w.sequence, _op(w.op) if w.op else "", w.state, w.elements_in, w.elements_out, "", w.enqueued,
+             w.completed, "", "watchdog", w.source)
+        for w in waiting(evidence)
+    ]  # fmt: skip
+    yield from _named_missing(evidence)
     dumped = {int(t.meta["rank"]) for t in evidence.table("collective.waits") if t.meta.get("dump")}
     world = _world(evidence, calls)
     stuck = _stuck(calls)
@@ -84,6 +91,13 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     yield from _missing(calls, stuck, dumped, world)
     yield from _elsewhere(calls)
     yield from _never(calls, stuck)
+
+
+def _named_missing(evidence: Evidence) -> Iterator[Fact]:
+    """Ranks that a library names as not having come."""
+    for event in evidence.said("ranks-missing"):
+        if ranks := event.word("ranks").strip(" ,"):
+            yield Fact(hang.HANG_MISSING, f"ranks {ranks}", event.source, note=event.component)
 
 
 def _calls(table: Any) -> Iterator[Call]:
