@@ -6,14 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stallwise.doctor.understanding import understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Series, Table
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
 from stallwise.readers.shapes._plainly import plainly
 from stallwise.readers.shapes.unwrap import plain
+
+STATED_FORMAT = "stated facts"
+IN_WORDS = "words and numbers"
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +58,11 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
                 if not keep_timelines:
                     continue
             items.append(item)
+    if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT != STATED_FORMAT for r in readers):
+        more = understood(told, items, formats)
+        items += more
+        if not formats and any(isinstance(item, (Fact, Series, Table)) for item in more):
+            formats.append(IN_WORDS)
     return formats, items
 
 
