@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from stallwise.doctor.understanding import understood
+from stallwise.doctor.understanding import LOG_READERS, is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Series, Table
+from stallwise.evidence.fact import Fact, Note, Series, Source, Table
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
@@ -49,21 +49,36 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
     formats: list[str] = []
     items: list[Item] = []
+    problems: list[StallwiseError] = []
     told, readers = _told(plain(artifact))
+    written = is_written(told)
+    if written:
+        readers = [r for r in readers if r.FORMAT not in LOG_READERS and not _mentioned(r, told)]
     for reader in readers:
-        formats.append(reader.FORMAT)
-        for item in reader.read(told):
-            if isinstance(item, Timeline):
-                items += measure_timeline(item)
-                if not keep_timelines:
-                    continue
-            items.append(item)
-    if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT != STATED_FORMAT for r in readers):
-        more = understood(told, items, formats)
+        try:
+            for item in reader.read(told):
+                if isinstance(item, Timeline):
+                    items += measure_timeline(item)
+                    if not keep_timelines:
+                        continue
+                items.append(item)
+            formats.append(reader.FORMAT)
+        except StallwiseError as error:
+            problems.append(error)
+    if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
+        more = understood(told, items, formats, written=written)
         items += more
         if not formats and any(isinstance(item, (Fact, Series, Table)) for item in more):
             formats.append(IN_WORDS)
+    if problems and not formats:
+        raise problems[0]
+    items += [Note(problem.problem, Source(artifact.name)) for problem in problems]
     return formats, items
+
+
+def _mentioned(reader: Reader, page: Artifact) -> bool:
+    """An error that a person speaks of is no error message: it has no numbers of its own."""
+    return reader.FORMAT == "out-of-memory error" and b"allocate" not in page.head
 
 
 def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from stallwise.evidence.catalog import change, memory, run, stated
+from stallwise.evidence.catalog import change, memory, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
@@ -150,6 +150,12 @@ def _collapse(evidence: Evidence) -> Reason | None:
     if load and load > 1 and ((ttft or 0) > COLLAPSED or (rate or 1) < 1 / COLLAPSED):
         facts = [f for q in (stated.QPS, stated.TTFT, stated.USER_RATE) if (f := now(evidence, q))]
         return Reason.of(f"{load:.0f}x the load, {ttft or 0:.0f}x the time to first token", *facts)
+    swept, slower = (
+        evidence.get(serving.LOAD_GROWTH),
+        evidence.get(serving.TTFT_GROWTH) or evidence.get(serving.TPOT_GROWTH),
+    )
+    if swept and slower and swept.number > 1 and slower.number > COLLAPSED * swept.number**0.5:
+        return Reason.of(f"{swept} the load, {slower} the latency", swept, slower)
     return None
 
 

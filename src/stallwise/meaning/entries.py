@@ -14,6 +14,7 @@ from typing import Any
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.words import classed, words_of
+from stallwise.units import Unit
 
 # Families of quantities that measures derive and nobody prints: their own names are no words of the lexicon.
 DERIVED = frozenset(
@@ -43,12 +44,12 @@ def entries() -> dict[str, Entry]:
         if path.name.endswith(".toml"):
             for name, row in _rows(tomllib.loads(path.read_text(encoding="utf-8"))):
                 found[name] = Entry(
-                    known[name], _phrases(row["words"]), row.get("better", ""), row.get("whole", ""), row.get("tail", ""),
-                    row.get("expected", ""),
+                    known[name], _phrases(row["words"], row.get("exact", False)), row.get("better", ""),
+                    row.get("whole", ""), row.get("tail", ""), row.get("expected", ""),
                 )  # fmt: skip
     for name, quantity in known.items():
         family, dot, rest = name.partition(".")
-        if name not in found and not (dot and family in DERIVED):
+        if name not in found and not (dot and family in DERIVED) and quantity.unit is not Unit.TEXT:
             found[name] = Entry(
                 quantity, _phrases([rest.replace("_", " ") or name.replace("_", " "), *quantity.aliases])
             )
@@ -63,8 +64,12 @@ def _rows(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, dict[str
             yield from _rows(value, f"{above}{key}.")
 
 
-def _phrases(written: list[str]) -> tuple[frozenset[str], ...]:
-    return tuple(dict.fromkeys(p for text in written if (p := classed(words_of(text)))))
+def _phrases(written: list[str], exact: bool = False) -> tuple[frozenset[str], ...]:
+    """Phrases as classes; a rate is a throughput too, but where an entry tells them apart."""
+    found = [p for text in written if (p := classed(words_of(text)))]
+    if not exact:
+        found += [p - {"rate"} | {"throughput"} for p in found if "rate" in p]
+    return tuple(dict.fromkeys(found))
 
 
 @cache

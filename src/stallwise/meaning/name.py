@@ -20,6 +20,9 @@ SURE_ENOUGH = 0.62  # of the key's weight must be explained: one strange rare wo
 SAID_ENOUGH = 0.5  # in a sentence the words around a number are not all its name
 ABOVE = 0.75  # what a word of the keys above is worth against one of the key itself
 UNKNOWN_WEIGHT = 4.0  # of a word that no quantity has
+CONTEXT = 0.25  # what explaining the keys above adds
+TELLING_WORD = 3.2  # weight from which one word is a name of its own
+_NEED_UNIT = (Unit.FLOP_PER_S, Unit.SHARE, Unit.RATIO, Unit.PER_S, Unit.TOKEN_PER_S, Unit.BYTE)
 # One-letter and ambiguous unit words at the end of a key, which more often mean something else there.
 _NOT_IN_KEYS = {"min", "d", "x", "b", "m", "k", "c", "h", "t", "times", "day", "days", "gpu", "gpus", "req", "reqs", "request",
                 "requests", "tokens", "token", "tok", "steps", "step", "layers", "workers", "threads", "stages", "configs",
@@ -56,11 +59,10 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
     statistic = statistic_of(words) or statistic_of(above)
     if statistic == "spread":
         return None
-    timeless = frozenset(scope_words())
-    own = classed(tuple(w for w in words if w not in timeless)) or classed(words)
-    around = classed(tuple(w for w in above if w not in timeless))
-    if own <= classed(tuple(timeless)):
-        own, around = around or own, around
+    scoping = scope_words()
+    telling = tuple(w for w in words if w not in scoping)
+    around = classed(tuple(w for w in above if w not in scoping))
+    own = classed(telling) if telling else around or classed(words)
     units = readings_of(unit) or readings_of(written) or ()
     around |= {w for u, _ in units for w in _IMPLIED.get(u, ())}
     best = _best(own, around - own, units, text, SAID_ENOUGH if said else SURE_ENOUGH)
@@ -109,13 +111,17 @@ def _best(
 ) -> tuple[Entry, float] | None:
     weight = weights()
     own_weight = sum(weight.get(w, UNKNOWN_WEIGHT) for w in own)
+    around_weight = sum(weight.get(w, UNKNOWN_WEIGHT) for w in around)
     found: dict[str, tuple[float, Entry]] = {}
     for word in own:
         for entry, phrase in by_word().get(word, ()):
             if not _agrees(entry.quantity.unit, units, text) or not phrase <= own | around:
                 continue
             matched = sum(weight[w] for w in phrase & own) + ABOVE * sum(weight[w] for w in phrase - own)
+            if len(phrase) == 1 and not units and weight[word] < TELLING_WORD and entry.quantity.unit in _NEED_UNIT:
+                continue  # "rate", "achieved", "use" alone could be anything
             score = matched / (own_weight + sum(weight[w] for w in phrase - own))
+            score += CONTEXT * sum(weight[w] for w in phrase & around) / (around_weight or 1.0)
             if score > found.get(entry.quantity.name, (0.0, entry))[0]:
                 found[entry.quantity.name] = (score, entry)
     ranked = sorted(found.values(), key=lambda x: (-x[0], _plainness(x[1].quantity)))

@@ -109,9 +109,7 @@ def _si(path: tuple[str, ...], named: Name, cell: Cell) -> float | str | None:
 
 def contrast_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
     """Facts of the row in question as they are, of its better twin as `before`; nothing where rows are samples."""
-    if not 2 <= len(rows) <= MOST_VARIANTS or any(
-        axis_of(c) in ("rank", "gpu", "stage", "expert", "layer") for c in rows.columns
-    ):
+    if not 2 <= len(rows) <= MOST_VARIANTS or _indexed(rows):
         return
     columns = named_columns(rows)
     if not columns:
@@ -133,12 +131,20 @@ def contrast_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
             yield Fact(column.named.quantity, value, source, scope)
 
 
+def _indexed(rows: Rows) -> bool:
+    """Rows that number ranks, cards, stages or layers are samples, not variants."""
+    return any(
+        axis_of(title) in ("rank", "gpu", "stage", "expert", "layer") and all(isinstance(c, float) for c in cells)
+        for title, cells in zip(rows.columns, rows.cells, strict=True)
+    )
+
+
 def _by_outcome(rows: Rows) -> tuple[int, int] | None:
     """One row went well and one did not."""
     for cells in rows.cells:
         kinds = [outcome_of(c) if isinstance(c, str) else "" for c in cells]
-        if "good" in kinds and "bad" in kinds:
-            return max(i for i, k in enumerate(kinds) if k == "good"), kinds.index("bad")
+        if "bad" in kinds and any(k != "bad" for k in kinds):
+            return max(i for i, k in enumerate(kinds) if k != "bad"), kinds.index("bad")
     return None
 
 

@@ -27,9 +27,10 @@ def scope_of(words: tuple[str, ...]) -> str:
     return ""
 
 
+@cache
 def scope_words() -> frozenset[str]:
-    """Single words that only say of when a number speaks."""
-    return frozenset(w for w in _words() if " " not in w)
+    """Single words that only say of when a number speaks, or of which variant."""
+    return frozenset({w for w in _words() if " " not in w} | set(book("scopes.toml")["variant"]))
 
 
 @cache

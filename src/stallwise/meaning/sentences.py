@@ -8,9 +8,9 @@ from functools import cache
 from typing import NamedTuple
 
 from stallwise.evidence.reading import Reading
-from stallwise.meaning.entries import by_word, weights
+from stallwise.meaning.entries import by_word, entries, weights
 from stallwise.meaning.name import Name, _agrees, _scale, name
-from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, scope_of
+from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, scope_of, scope_words
 from stallwise.meaning.words import book, classed, words_of
 from stallwise.units import Unit, readings_of
 
@@ -20,6 +20,7 @@ _NEGATION = re.compile(
 )
 _BREAK = re.compile(r"[;,:()|.]| and | while | but | where | with | at ")
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
+_ANSWERED_NO = re.compile(r"^\s*[:=]?\s*(?:none|no|0|false)\b")
 _INDEXED = {
     "gpu",
     "rank",
@@ -64,7 +65,8 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     unit_words = reading.unit if readings_of(reading.unit) and len(reading.unit) > 2 else ""
     for tail in {unit_words, *(" ".join((unit_words, *after[:size])).strip() for size in (1, 2, 3))} - {""}:
         if found := name((tail,), reading.unit, False, True):
-            candidates.append((found.score - 0.05, found))
+            counted = not reading.unit and found.quantity.unit in (Unit.COUNT, Unit.TOKEN)
+            candidates.append((found.score + (0.1 if counted else -0.05), found))  # "32 microbatches"
     best = max(candidates, key=lambda c: c[0], default=None)
     found = best[1] if best else None
     if found is None:
@@ -74,7 +76,9 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     if found is None:
         return None
     taken.add((found.quantity.name, scope or found.scope or NOW))
-    return found._replace(scope=scope or found.scope)
+    hoped = entries()[found.quantity.name].expected if scope == EXPECTED and found.quantity.name in entries() else ""
+    quantity = entries()[hoped].quantity if hoped in entries() else found.quantity
+    return found._replace(scope=scope or found.scope, quantity=quantity)
 
 
 def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
@@ -91,14 +95,15 @@ def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
         and sentence[at - 1].unit == reading.unit
     ):
         return NOW
-    if scope_of(after[:3]) == EXPECTED or scope_of(before[-3:]) == EXPECTED:
+    last = at + 1 == len(sentence)  # before another number the words are that one's
+    if scope_of(before[-3:]) == EXPECTED or (last and scope_of(after[:3]) == EXPECTED):
         return EXPECTED
     return scope_of(words_of(reading.path[-1]))
 
 
 def topic(words: tuple[str, ...], unit: str) -> Name | None:
     """The weightiest quantity of this unit whose words are all said somewhere in the text."""
-    said, units, weight = classed(words), readings_of(unit), weights()
+    said, units, weight = classed(tuple(w for w in words if w not in scope_words())), readings_of(unit), weights()
     best: tuple[float, Name] | None = None
     for word in said:
         for entry, phrase in by_word().get(word, ()):
@@ -128,6 +133,7 @@ def said_in(text: str) -> Iterator[Said]:
         match = pattern.search(lowered)
         if match is None or quantity in seen:
             continue
-        negated = negatable and _NEGATION.search(lowered[max(0, match.start() - 32) : match.start()]) is not None
+        before, behind = lowered[max(0, match.start() - 32) : match.start()], lowered[match.end() : match.end() + 16]
+        negated = negatable and bool(_NEGATION.search(before) or _ANSWERED_NO.match(behind))
         seen.add(quantity)
         yield Said(quantity, "no" if negated else value, match[0])

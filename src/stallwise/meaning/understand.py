@@ -15,12 +15,12 @@ from stallwise.evidence.unread import Unread
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.rows import as_pairs, contrast_facts, named_columns, twin_facts
-from stallwise.meaning.scopes import BEFORE, EXPECTED
+from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
 from stallwise.meaning.sentences import named_in, said_in, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import words_of
 from stallwise.specs.hardware import find_gpu
-from stallwise.units import Unit
+from stallwise.units import Unit, readings_of
 
 BILLION = "B"
 _SIZED = re.compile(r"^\s*(\d+)\s*[x×]\s*(\S.*)$")
@@ -53,6 +53,7 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
     tables: list[Rows] = []
     for shape in shapes:
         if isinstance(shape, Rows):
+            shape = _topical(shape, text)
             pairs = as_pairs(shape)
             singles += pairs
             if not pairs:
@@ -70,6 +71,17 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         found.facts += _said(text, file, {f.quantity.name for f in found.facts})
     found.unread = _unread(file, singles, named, found.rows, repeated)
     return found
+
+
+def _topical(rows: Rows, text: str) -> Rows:
+    """A curve whose values have a unit and no name of their own is about the document's topic."""
+    if len(rows.columns) != 2 or rows.noun != "entry":
+        return rows
+    parsed = number_in(str(rows.cells[1][0]))
+    found = topic(words_of(text), parsed[1]) if parsed and name((rows.columns[1],), parsed[1]) is None else None
+    if found is None:
+        return rows
+    return Rows((rows.columns[0], found.quantity.name.replace(".", " ")), rows.cells, rows.places, (), rows.noun)
 
 
 def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
@@ -90,7 +102,47 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
             unnamed.append(reading)
         else:
             found.append(one)
-    return found, unnamed
+    for reading in list(unnamed):
+        one = _like_neighbour(reading, found, by_place[reading.place])
+        if one is not None:
+            unnamed.remove(reading)
+            found.append(one)
+    order = {id(r): at for at, r in enumerate(singles)}
+    return sorted(found, key=lambda one: order[id(one.reading)]), unnamed
+
+
+def _like_neighbour(reading: Reading, found: list[_Named], sentence: list[Reading]) -> _Named | None:
+    """Numbers without words of their own: "340 ms on 512 GPUs, 61 ms on 256", and "Hoped for: 1.5x" beside a named ratio."""
+    value = number_in(reading.value) if isinstance(reading.value, str) else (reading.value, reading.unit)
+    if value is None or isinstance(value[0], bool):
+        return None
+    words = words_of(reading.path[-1])
+    if reading.said and not reading.unit:
+        twins = [
+            o for o in found if o.reading in sentence and words and words_of(o.reading.path[-1])[-1:] == words[-1:]
+        ]
+        counted = [o for o in twins if o.name.quantity.unit in (Unit.COUNT, Unit.TOKEN)]
+        return _Named(reading, counted[-1].name, float(value[0])) if counted else None
+    if not scope_of(words) or readings_of(value[1]) == ():
+        return None
+    if scope_of(words) != EXPECTED:  # "Measured: 0.7x" beside what was hoped for
+        for one in found:
+            twin = next((e for e in entries().values() if e.expected == one.name.quantity.name), None)
+            if twin is not None and readings_of(one.reading.unit or _unit_of(one.reading)) == readings_of(value[1]):
+                name_ = one.name._replace(quantity=twin.quantity, scope="")
+                return _Named(reading, name_, in_si(name_, float(value[0])))
+        return None
+    for one in found:
+        hoped = entries()[one.name.quantity.name].expected if one.name.quantity.name in entries() else ""
+        if hoped and readings_of(one.reading.unit or _unit_of(one.reading)) == readings_of(value[1]):
+            name_ = one.name._replace(quantity=entries()[hoped].quantity, scope=EXPECTED)
+            return _Named(reading, name_, in_si(name_, float(value[0])))
+    return None
+
+
+def _unit_of(reading: Reading) -> str:
+    parsed = number_in(reading.value) if isinstance(reading.value, str) else None
+    return parsed[1] if parsed else ""
 
 
 def _said_number(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]]) -> _Named | None:
@@ -108,7 +160,7 @@ def _keyed_value(reading: Reading) -> _Named | None:
     value, unit = reading.value, reading.unit
     if isinstance(value, str):
         parsed = number_in(value)
-        if parsed is None or (parsed[1] and name(reading.path, parsed[1]) is None):
+        if parsed is None:
             return _worded(reading, value)
         value, unit = parsed
     if isinstance(value, bool):
@@ -117,8 +169,12 @@ def _keyed_value(reading: Reading) -> _Named | None:
     found = name(reading.path, unit)
     if found is None and unit:
         found = name((*reading.path, unit), unit)
+    if found is None and isinstance(reading.value, str):  # "Hoped for: 1.5x over PyTorch eager"
+        found = name((*reading.path, reading.value.lstrip("0123456789., ")), unit)
+    if found is None and unit == BILLION:
+        found = Name(stated.PARAMETERS, 1e9, "", False, 1.0, True)
     if found is None or found.quantity.unit is Unit.TEXT:
-        return None
+        return _worded(reading, reading.value) if isinstance(reading.value, str) else None
     number = in_si(found, float(value))
     return _Named(reading, found, number) if plausible(found.quantity, number) else None
 
@@ -169,24 +225,32 @@ def _repeated(
     settings = [n for n, c in counts.items() if c >= 2 and not entries()[n].better and _numbers(spoken, n) >= 2]
     if not settings:
         return named, []
-    lead = next(one.name.quantity.name for one in spoken if one.name.quantity.name in settings)
     by_reading = {id(one.reading): one for one in named}
+    titles = {id(r): _title(r, by_reading.get(id(r)), text) for r in singles if isinstance(r.value, float)}
+    often = Counter(t for t in titles.values() if t)
+    lead = next(t for r in singles if (t := titles.get(id(r), "")) and often[t] >= 2)
+    last = {
+        id(r) for r, after in zip(singles, [*singles[1:], None], strict=True) if after is None or after.place != r.place
+    }
     records: list[dict[str, Cell]] = []
     used: set[int] = set()
     for reading in singles:
-        one = by_reading.get(id(reading))
-        if one is not None and one.name.quantity.name == lead:
-            records.append({"outcome": f"{reading.path[0] if reading.said else ''} {reading.after}"})
+        one, title = by_reading.get(id(reading)), titles.get(id(reading), "")
+        if title == lead:
+            records.append({"outcome": reading.path[0] if reading.said else ""})
         if not records:
             continue
-        records[-1]["outcome"] = f"{records[-1]['outcome']} {reading.after}"
-        title = _title(reading, one, text)
-        if title and title not in records[-1] and isinstance(reading.value, float):
+        if id(reading) in last:
+            records[-1]["outcome"] = f"{records[-1]['outcome']} {reading.after}"
+        if title and title not in records[-1]:
             records[-1][title] = (
                 float(one.value) if one is not None and isinstance(one.value, float) else _plain(reading)
             )
             used.add(id(reading))
     columns = list(dict.fromkeys(k for r in records for k in r if sum(k in x for x in records) >= 2))
+    records = [r for r in records if sum(c in r for c in columns) > len(columns) / 2 and lead in r]
+    measured = [c for c in columns if c != "outcome"]
+    records = [r for r in records if all(c in r for c in measured)] if len(measured) == 2 else records
     if len(columns) < 2 or len(records) < 2:
         return named, []
     cells: list[list[Cell]] = [[r.get(c) for c in columns] for r in records]
@@ -200,10 +264,8 @@ def _numbers(spoken: list[_Named], name_: str) -> int:
 
 
 def _key(one: _Named) -> str:
-    return _COLUMN.get(one.name.quantity.name, one.name.quantity.name)
-
-
-_COLUMN = {"gpus": "gpus"}
+    quantity = one.name.quantity
+    return f"{quantity.name}_s" if quantity.unit is Unit.SECOND else quantity.name
 
 
 def _title(reading: Reading, one: _Named | None, text: str) -> str:
@@ -214,8 +276,6 @@ def _title(reading: Reading, one: _Named | None, text: str) -> str:
 
 
 def _plain(reading: Reading) -> float:
-    from stallwise.units import readings_of
-
     factor = next((f for _, f in readings_of(reading.unit)), 1.0)
     return float(reading.value) * factor
 

@@ -6,7 +6,7 @@ import re
 
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.name import Name
-from stallwise.units import Unit
+from stallwise.units import Unit, readings_of
 
 YES = {
     "yes",
@@ -36,10 +36,13 @@ LONGEST_WORDS = 160
 def number_in(text: str) -> tuple[float, str] | None:
     """ "120 ms" -> (120, "ms"); None for words."""
     match = _NUMBER.match(text)
-    if match is None or len(match[2]) > 20:
+    if match is None or len(match[2]) > 40:
         return None
+    unit = match[2]
+    if not readings_of(unit) and readings_of(unit.split(" ")[0]):
+        unit = unit.split(" ")[0]  # "405B parameters", "1.5x over eager"
     try:
-        return float(match[1].replace(",", "").replace("_", "")), match[2]
+        return float(match[1].replace(",", "").replace("_", "")), unit
     except ValueError:
         return None
 

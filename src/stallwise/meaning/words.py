@@ -52,9 +52,8 @@ def classes() -> Classes:
 def classed(words: tuple[str, ...]) -> frozenset[str]:
     """The classes of these words, those that say nothing left out."""
     known = classes()
-    return frozenset(
-        c for w in words if w not in known.ignored and w not in known.statistic for c in known.of.get(w, (w,))
-    )
+    telling = [w for w in words if w not in known.ignored and w not in known.statistic]
+    return frozenset(c for w in (telling or words[-1:]) for c in known.of.get(w, (w,)))
 
 
 def statistic_of(words: tuple[str, ...]) -> str:

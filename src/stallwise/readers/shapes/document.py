@@ -85,10 +85,11 @@ def _line(number: int, line: str) -> Iterator[Shape]:
         yield triple
         return
     pairs = list(keyed.pairs_in(line, place))
-    if _LOG_LINE.match(line) or keyed.all_paired(line, pairs):
-        yield from pairs
-        return
     pair = keyed.word_pair(line, place)
+    if _LOG_LINE.match(line) or keyed.all_paired(line, pairs):
+        one = len(pairs) == 1 and pair is not None and pair.path == pairs[0].path
+        yield from [pair] if one and pair is not None else pairs  # with its words behind the number
+        return
     if pair is not None:
         yield pair
     for sentence in prose.sentences(line):

@@ -10,9 +10,9 @@ from stallwise.readers.shapes.keyed import NUMBER
 from stallwise.units import readings_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*`-])|\n+")
-_UNITS_AFTER = r"(?P<unit>%|°C|[A-Za-zµμ]+(?:\s?(?:/|per\b)\s?[A-Za-z]+){0,2})?"
+_UNITS_AFTER = r"(?P<unit>%|°C|[A-Za-zµμ]+(?:\s?(?:/|per\b)\s?[A-Za-z]+){0,2}(?![\w]))?"
 _NUMBER = re.compile(
-    rf"(?<![\w.:/@#-])(?P<value>{NUMBER})(?:(?P<times>[x×])(?![\w])|(?P<glue>[kKMB])(?![\w/])|[ -]?{_UNITS_AFTER})"
+    rf"(?<![\w.:/@#-])(?P<value>{NUMBER})(?:(?P<times>[x×])(?![\w])|(?P<glue>[kKMB])(?![\w/])|[ -]?{_UNITS_AFTER})(?!(?<=\d)[A-Za-z_])"
 )
 _PRODUCT = re.compile(r"(?<![\w.])(\d{2,6})\s?[x×*]\s?(\d{2,6})\s?[x×*]\s?(\d{2,6})(?![\w.])")
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
@@ -31,7 +31,7 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
     """Every number of a sentence; `path` holds the words before it and those of its own clause, `after` what follows."""
     for match in _PRODUCT.finditer(sentence):  # rows, columns and inner dimension
         for key, digits in zip("mnk", match.groups(), strict=True):
-            yield Reading((f"gemm {key}",), float(digits), "", place)
+            yield Reading(("gemm", key), float(digits), "", place)
     sentence = _PRODUCT.sub(" ", sentence)
     matches = list(_NUMBER.finditer(sentence))
     last_end = 0
@@ -52,6 +52,8 @@ def _unit(match: re.Match[str]) -> tuple[str, int]:
     if match["times"] or match["glue"]:
         return match["times"] or match["glue"], match.end()
     written = match["unit"] or ""
+    if written in ("x", "×"):  # "512 x H100", "TP 8 x DP 64": a product, not a ratio
+        return "", match.end("value")
     while written:
         if readings_of(_PER.sub("/", written)):
             return _PER.sub("/", written), match.start("unit") + len(written)
