@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stallwise.doctor.engine_lines import engine_samples, worth_reading
 from stallwise.doctor.understanding import LOG_READERS, is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Series, Source, Table
 from stallwise.evidence.timeline import Timeline
@@ -65,6 +67,8 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             formats.append(reader.FORMAT)
         except StallwiseError as error:
             problems.append(error)
+    if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
+        items += engine_samples(told)
     if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
         more = understood(told, items, formats, written=written)
         items += more

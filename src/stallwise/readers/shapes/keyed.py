@@ -33,9 +33,14 @@ def all_paired(text: str, pairs: list[Reading]) -> bool:
     return bool(pairs) and len(pairs) >= len(_ANY_NUMBER.findall(text[:LONGEST]))
 
 
+def pair_matches(text: str) -> Iterator[re.Match[str]]:
+    """Every pair, with its key, value and unit."""
+    return _PAIR.finditer(text[:LONGEST])
+
+
 def pairs_in(text: str, place: str) -> Iterator[Reading]:
     """Every pair of the line with a number; keys are as written, the words before them cut at signs."""
-    for match in _PAIR.finditer(text[:LONGEST]):
+    for match in pair_matches(text):
         value = float(match["value"].replace(",", ""))
         unit = match["unit"] or ""
         yield Reading((match["key"].strip(),), value, unit, place)
