@@ -18,13 +18,15 @@ MOST_LINES = 20  # loud lines of one file worth showing
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
-def messages_in(artifact: Artifact) -> Iterator[Item]:
-    """Everything that the lines of a text say."""
+def messages_in(artifact: Artifact, *, written: bool = False) -> Iterator[Item]:
+    """Everything that the lines of a text say. On a page that a person wrote only lines that were pasted count."""
     if not is_text(artifact.head):
         return
     lines = artifact.lines()
     peeler, rank, node = Peeler({}), rank_of_file(artifact.name), node_of_file(artifact.name)
-    heard = matcher().hear(lines, lambda i: line_of(i + 1, lines[i][:4000], artifact.name, peeler, rank, node))
+    heard = matcher().hear(
+        lines, lambda i: line_of(i + 1, lines[i][:4000], artifact.name, peeler, rank, node), pasted=written
+    )
     yield from heard.events
     for quantity, value, event in facts_fed(heard.events):
         yield Fact(

@@ -51,8 +51,8 @@ class Matcher:
         tuple[int, ...], ...
     ]  # of each anchor: the signatures that it stands for; empty for marks of loudness
 
-    def hear(self, lines: Sequence[str], line_of: LineMaker) -> Heard:
-        """Every event of these lines, in their order."""
+    def hear(self, lines: Sequence[str], line_of: LineMaker, *, pasted: bool = False) -> Heard:
+        """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
         candidates = self._candidates(lines)
         heard = Heard()
         counts: dict[str, int] = {}
@@ -64,6 +64,8 @@ class Matcher:
             fitting = [
                 (s, m) for o in sorted(owners) if (m := _fits(s := self.signatures[o], line.text, text)) is not None
             ]
+            if pasted and not _is_loud(line) and len(line.text) == len(text):
+                fitting = [(s, m) for s, m in fitting if m.start() == 0]
             if _is_loud(line):
                 heard.loud += 1
                 if not fitting:

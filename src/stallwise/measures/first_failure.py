@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +19,7 @@ ORDER = -4
 FAR_SLOWER = 10.0  # times the median of the other ranks
 LONG_S = 30.0  # shorter outliers do not run into timeouts
 FEW_RANKS = 4
-ROOT_BLOCK = 12  # lines of a launcher's report on one rank
+REPORT_LINES = 60  # of a launcher on one rank: its exit code and the traceback it left
 SEVERAL = 2  # ranks with one error, from which "all of them" means something
 OWN_FAILURES = (
     "process-killed", "uncaught-error", "process-crashed", "process-aborted", "out-of-memory", "host-out-of-memory", "cuda-error",
@@ -36,54 +37,57 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 def _first(evidence: Evidence) -> Iterator[Fact]:
     """The launcher's own word, else the earliest error that follows from no other. An error of all ranks has no first."""
-    failures = [
-        e for e in evidence.said(*OWN_FAILURES, roles=(Role.ROOT,)) if e.scope.rank is None or not _by_all(evidence, e)
-    ]
-    if root := _launcher(evidence, failures):
-        yield root
+    told = _attributed(evidence)
+    own = [e for e in told if e.kind in OWN_FAILURES and e.role is Role.ROOT]
+    everywhere = _everywhere(evidence, own)
+    failures = [e for e in own if e.kind not in everywhere]
+    if own and not failures:
         return
-    failures += (
-        [e for e in evidence.said("process-exit") if e.component == "launchers and schedulers"] if not failures else []
-    )
-    if failures:
+    if root := _launcher(told, failures, everywhere):
+        yield root
+    elif failures:
         first = min(failures, key=lambda e: (math.inf if e.time_s != e.time_s else e.time_s, _line(e)))
         note = "the log ends with it" if first.ends_log else ""
         yield Fact(hang.FIRST_FAILURE, first.text[:240], first.source, first.scope, note=note)
 
 
-def _launcher(evidence: Evidence, failures: list[Event]) -> Fact | None:
-    """torchrun names the rank it saw fail first; an earlier error of that rank says why."""
-    for title in evidence.said("launcher-root-cause"):
-        below = [
-            e
-            for e in evidence.said("launcher-rank", "process-exit", "process-killed")
-            if e.source.file == title.source.file and 0 < _line(e) - _line(title) < ROOT_BLOCK
-        ]
+def _attributed(evidence: Evidence) -> list[Event]:
+    """Events in the order of their lines; a launcher's report names the rank above what it quotes."""
+    told: list[Event] = []
+    rank: tuple[str, int, int | None] = ("", 0, None)
+    for event in sorted(evidence.events, key=lambda e: (e.source.file, _line(e))):
+        if event.kind == "launcher-rank":
+            rank = (event.source.file, _line(event), event.scope.rank)
+        elif event.scope.rank is None and event.source.file == rank[0] and _line(event) - rank[1] < REPORT_LINES:
+            event = replace(event, scope=replace(event.scope, rank=rank[2]))
+        told.append(event)
+    return told
+
+
+def _everywhere(evidence: Evidence, own: list[Event]) -> set[str]:
+    """Kinds of error that every rank has that speaks at all, and more than one: none of them died of another."""
+    world = max((int(f.number) for q in (hang.HANG_WORLD, FABRIC_RANKS) for f in evidence.all(q)), default=0)
+    speaking = {e.scope.rank for e in evidence.events if e.scope.rank is not None}
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for event in own:
+        if event.scope.rank is not None:
+            ranks[event.kind].add(event.scope.rank)
+    return {kind for kind, names in ranks.items() if len(names) >= max(SEVERAL, world, len(speaking))}
+
+
+def _launcher(told: list[Event], failures: list[Event], everywhere: set[str]) -> Fact | None:
+    """torchrun names the rank it saw fail first; an error of that rank says why, its exit code only that it did."""
+    for title in (e for e in told if e.kind == "launcher-root-cause"):
+        below = [e for e in told if e.source.file == title.source.file and 0 < _line(e) - _line(title) < REPORT_LINES]
         rank = next((e.scope.rank for e in below if e.kind == "launcher-rank"), None)
-        ending = next((e for e in below if e.kind != "launcher-rank"), None)
-        why = next((e for e in failures if e.scope.rank == rank and rank is not None), None) or ending
-        if why is not None and (rank is None or not _everybody(evidence, failures)):
+        exits = [e for e in below if e.kind in ("process-exit", "process-killed") and e.scope.rank == rank]
+        why = [e for e in failures if e.scope.rank == rank is not None] or ([] if everywhere else exits)
+        if why:
+            first = why[0]
             return Fact(
-                hang.FIRST_FAILURE, why.text[:240], why.source, Scope(rank=rank), note="the launcher's root cause"
+                hang.FIRST_FAILURE, first.text[:240], first.source, Scope(rank=rank), note="the launcher's root cause"
             )
     return None
-
-
-def _everybody(evidence: Evidence, failures: list[Event]) -> bool:
-    """All failures that name a rank are of all ranks at once."""
-    named = [e for e in evidence.said(*OWN_FAILURES, roles=(Role.ROOT,)) if e.scope.rank is not None]
-    return bool(named) and not [e for e in failures if e.scope.rank is not None]
-
-
-def _by_all(evidence: Evidence, event: Event) -> bool:
-    """The same kind of error on every rank that speaks at all, and on more than one."""
-    same = {e.scope.rank for e in evidence.said(event.kind) if e.scope.rank is not None}
-    world = [int(f.number) for q in (hang.HANG_WORLD, FABRIC_RANKS) for f in evidence.all(q)]
-    return len(same) >= SEVERAL and len(same) >= max([*world, *_speaking(evidence)])
-
-
-def _speaking(evidence: Evidence) -> list[int]:
-    return [len({e.scope.rank for e in evidence.events if e.scope.rank is not None})]
 
 
 def _line(event: Event) -> int:

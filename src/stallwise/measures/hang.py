@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stallwise.evidence.catalog import fabric, hang
@@ -67,7 +67,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield Fact(hang.HANG_WORLD, float(world), calls[0].source if calls else Source("logs"), note="joined")
     if not stuck:
         yield from _counted(calls)
-        yield from _mismatch([c for c in calls if c.state == "called"], [])
+        yield from _mismatch(_in_turn([c for c in calls if c.state == "called"]), [])
         return
     source = stuck[0].source
     yield Fact(hang.HANG_RANKS, float(len({c.rank for c in stuck})), source)
@@ -157,6 +157,20 @@ def _mismatch(calls: list[Call], stuck: list[Call]) -> Iterator[Fact]:
             yield Fact(hang.HANG_MISMATCH, text, others[0].source, samples=len(found), note=reason)
             return
     yield from _different_places(stuck)
+
+
+def _in_turn(calls: list[Call]) -> list[Call]:
+    """A log of calls numbered by each rank's own count: some programs print 0 for all. Cut where the shortest log starts."""
+    mine: dict[tuple[str, int], list[Call]] = defaultdict(list)
+    for call in calls:
+        mine[call.group, call.rank].append(call)
+    numbered = all(len({c.sequence for c in own}) == len(own) for own in mine.values())
+    if numbered:
+        return calls
+    kept = min((len(own) for own in mine.values()), default=0)
+    if len({len(own) for own in mine.values()}) > 1:
+        return []  # ranks whose logs do not begin together cannot be compared by count
+    return [replace(c, sequence=turn) for own in mine.values() for turn, c in enumerate(own[:kept])]
 
 
 def _differs(found: list[Call]) -> str:

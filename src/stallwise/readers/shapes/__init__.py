@@ -12,7 +12,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from stallwise.evidence.reading import Shape
+from stallwise.evidence.reading import Rows, Shape
 
 LAST = "document"  # takes whatever no other shape knows
 
@@ -32,9 +32,11 @@ def all_shapes() -> tuple[ShapeReader, ...]:
     return tuple(m for m in found if hasattr(m, "recognises"))
 
 
-def shapes_in(name: str, text: str) -> Iterator[Shape]:
-    """What the text holds."""
+def shapes_in(name: str, text: str, *, prose: bool = True) -> Iterator[Shape]:
+    """What the text holds; without `prose` the numbers of sentences are left alone."""
     for shape in all_shapes():
         if shape.recognises(name, text):
-            yield from shape.read(text)
+            for found in shape.read(text):
+                if prose or isinstance(found, Rows) or not found.said:
+                    yield found
             return

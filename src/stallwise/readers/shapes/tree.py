@@ -90,9 +90,8 @@ def _object(tree: Mapping[Any, Any], path: tuple[str, ...]) -> Iterator[Shape]:
         return
     curve = _curve(tree)
     if curve is not None:
-        yield rows_of(
-            ["", path[-1] if path else "value"], curve, list(range(1, len(curve) + 1)), path=path, noun="entry"
-        )
+        columns = _axis_and_value(path[-1] if path else "value")
+        yield rows_of(columns, curve, list(range(1, len(curve) + 1)), path=path, noun="entry")
         return
     variants = _variants(tree)
     if variants:
@@ -124,6 +123,12 @@ def _variants(tree: Mapping[Any, Any]) -> list[Any]:
         if len(first & {str(x) for x in tree[k]}) >= max(1, ALIKE * len(first | {str(x) for x in tree[k]}))
     ]
     return same if len(same) >= 2 and len(same) == len(flat) else []
+
+
+def _axis_and_value(title: str) -> list[str]:
+    """ "time by number of GPUs" -> the axis, then what is measured over it."""
+    value, sign, axis = title.partition(" by ")
+    return [axis if sign else "", value]
 
 
 def _curve(tree: Mapping[Any, Any]) -> list[list[Cell]] | None:
