@@ -87,10 +87,13 @@ def _mentioned(reader: Reader, page: Artifact) -> bool:
 
 def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
     """The artifact in the clothes that readers know best, and those readers."""
+    known = readers_for(artifact)
+    if any(getattr(r, "EXCLUSIVE", False) for r in known):
+        return artifact, known
     table = plainly(artifact)
     if table is not None and (readers := readers_for(table)):
         return table, readers
-    return artifact, readers_for(artifact)
+    return artifact, known
 
 
 def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
