@@ -41,7 +41,7 @@ _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # an
 # What they take of a page that a person wrote, the lexicon reads better.
 LOG_READERS = {
     "run settings", "model settings", "rank progress", "training log", "run outcomes", "checkpoint lines", "evaluation lines",
-    "notes on a load", "run speed", "rank log", "tracebacks of collectives", "steps as JSON",
+    "notes on a load", "run speed", "tracebacks of collectives", "steps as JSON",
 }  # fmt: skip
 TABLE_READERS = {
     "table of steps", "scaling series", "table of variants", "table of ranks, stages or experts", "launch probe",
@@ -51,7 +51,7 @@ TABLE_READERS = {
 ANY_TEXT = {
     "stated facts", "pasted kernel summary", "run settings", "model settings", "rank progress", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
-    "out-of-memory error", "rank log", "tracebacks of collectives", "steps as JSON", "rows as JSON", "table of steps",
+    "out-of-memory error", "messages", "tracebacks of collectives", "steps as JSON", "rows as JSON", "table of steps",
     "scaling series", "table of variants",
 }  # fmt: skip
 

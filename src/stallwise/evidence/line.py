@@ -25,6 +25,7 @@ class Line:
     logger: str = ""
     place: str = ""  # the source file and line of the program that printed it
     pid: int | None = None
+    group: str | None = None  # the process group that speaks
 
     @property
     def source(self) -> Source:
@@ -34,4 +35,4 @@ class Line:
     @property
     def scope(self) -> Scope:
         """Whose line it is."""
-        return Scope(rank=self.rank, node=self.node, gpu=self.gpu)
+        return Scope(rank=self.rank, node=self.node, gpu=self.gpu, group=self.group)

@@ -1,1 +1,1 @@
-"""Meaning: one lexicon and one signature book, both data. They know no format and no cause."""
+"""Meaning: one lexicon and one book of signatures, both data. Knows words, units, messages and codes; no format and no cause."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stallwise.evidence.catalog import fabric, hang
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.measures._watchdog import waiting
 
 ORDER = -5
 UNKNOWN = -10
@@ -53,6 +54,12 @@ class Call:
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Facts about the hang; nothing where nobody waits."""
     calls = [c for table in evidence.table("collective.waits") for c in _calls(table)]
+    calls += [
+        Call(w.rank, w.group, w.sequence, _op(w.op) if w.op else "", w.state, w.elements_in, w.elements_out, "", w.enqueued,
+             w.completed, "", "watchdog", w.source)
+        for w in waiting(evidence)
+    ]  # fmt: skip
+    yield from _named_missing(evidence)
     dumped = {int(t.meta["rank"]) for t in evidence.table("collective.waits") if t.meta.get("dump")}
     world = _world(evidence, calls)
     stuck = _stuck(calls)
@@ -60,7 +67,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield Fact(hang.HANG_WORLD, float(world), calls[0].source if calls else Source("logs"), note="joined")
     if not stuck:
         yield from _counted(calls)
-        yield from _mismatch([c for c in calls if c.state == "called"], [])
+        yield from _mismatch(_in_turn([c for c in calls if c.state == "called"]), [])
         return
     source = stuck[0].source
     yield Fact(hang.HANG_RANKS, float(len({c.rank for c in stuck})), source)
@@ -84,6 +91,13 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     yield from _missing(calls, stuck, dumped, world)
     yield from _elsewhere(calls)
     yield from _never(calls, stuck)
+
+
+def _named_missing(evidence: Evidence) -> Iterator[Fact]:
+    """Ranks that a library names as not having come."""
+    for event in evidence.said("ranks-missing"):
+        if ranks := event.word("ranks").strip(" ,"):
+            yield Fact(hang.HANG_MISSING, f"ranks {ranks}", event.source, note=event.component)
 
 
 def _calls(table: Any) -> Iterator[Call]:
@@ -143,6 +157,20 @@ def _mismatch(calls: list[Call], stuck: list[Call]) -> Iterator[Fact]:
             yield Fact(hang.HANG_MISMATCH, text, others[0].source, samples=len(found), note=reason)
             return
     yield from _different_places(stuck)
+
+
+def _in_turn(calls: list[Call]) -> list[Call]:
+    """A log of calls numbered by each rank's own count: some programs print 0 for all. Cut where the shortest log starts."""
+    mine: dict[tuple[str, int], list[Call]] = defaultdict(list)
+    for call in calls:
+        mine[call.group, call.rank].append(call)
+    numbered = all(len({c.sequence for c in own}) == len(own) for own in mine.values())
+    if numbered:
+        return calls
+    kept = min((len(own) for own in mine.values()), default=0)
+    if len({len(own) for own in mine.values()}) > 1:
+        return []  # ranks whose logs do not begin together cannot be compared by count
+    return [replace(c, sequence=turn) for own in mine.values() for turn, c in enumerate(own[:kept])]
 
 
 def _differs(found: list[Call]) -> str:

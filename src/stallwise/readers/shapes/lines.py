@@ -139,6 +139,7 @@ def line_of(
         logger=row.get("logger", "").strip(": "),
         place=row.get("place", ""),
         pid=int(row["pid"]) if "pid" in row else None,
+        group=row.get("group"),
     )
 
 

@@ -49,7 +49,7 @@ _AFTER = r"(?<=[^\s\[\](){}<>:|\"'=,])"  # glued: no space, and not inside anoth
 def plain(artifact: Artifact) -> Artifact:
     """The same text without its carrier; the artifact itself where nothing carries it, and for what is no text."""
     head = artifact.head
-    if not _is_text(head):
+    if not is_text(head):
         return artifact
     sample = _sample(artifact, head)
     carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(sample)
@@ -75,7 +75,8 @@ def unwrapped(text: str) -> str:
     return "\n".join(_repaired(lines)) + "\n"
 
 
-def _is_text(head: bytes) -> bool:
+def is_text(head: bytes) -> bool:
+    """Lines that people or programs wrote, and no trace, database or markup."""
     start = head[:4096]
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return True
