@@ -52,14 +52,37 @@ class ReadingPlan:
 
 def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[list[str], list[Item]]:
     """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
-    formats: list[str] = []
-    items: list[Item] = []
-    problems: list[StallwiseError] = []
     artifact = plain(artifact)
     told, readers = _told(artifact)
     written = is_written(told)
-    if written:
-        readers = [r for r in readers if r.FORMAT not in LOG_READERS and not _mentioned(r, told)]
+    first = [r for r in readers if not written or not (r.FORMAT in LOG_READERS or _mentioned(r, told))]
+    formats, items, problems = _read(first, told, keep_timelines)
+    if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
+        items += engine_samples(told)
+    if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
+        said = list(messages_in(artifact, written=written))
+        formats += [MESSAGES] if any(isinstance(item, Event) for item in said) else []
+        items += said
+        more = understood(told, items, formats, written=written)
+        if any(isinstance(item, (Fact, Series, Table)) for item in more):
+            formats += [] if formats else [IN_WORDS]
+        elif len(first) < len(readers):  # the page says nothing in words: a log after all
+            rest = _read([r for r in readers if r not in first], told, keep_timelines)
+            formats, items, problems = formats + rest[0], items + rest[1], problems + rest[2]
+        items += more
+    if problems and not formats:
+        raise problems[0]
+    items += [Note(problem.problem, Source(artifact.name)) for problem in problems]
+    return formats, items
+
+
+def _read(
+    readers: list[Reader], told: Artifact, keep_timelines: bool
+) -> tuple[list[str], list[Item], list[StallwiseError]]:
+    """What these readers give; a problem of one does not silence the others."""
+    formats: list[str] = []
+    items: list[Item] = []
+    problems: list[StallwiseError] = []
     for reader in readers:
         try:
             for item in reader.read(told):
@@ -71,20 +94,7 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             formats.append(reader.FORMAT)
         except StallwiseError as error:
             problems.append(error)
-    if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
-        items += engine_samples(told)
-    if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
-        said = list(messages_in(artifact, written=written))
-        formats += [MESSAGES] if any(isinstance(item, Event) for item in said) else []
-        items += said
-        more = understood(told, items, formats, written=written)
-        items += more
-        if not formats and any(isinstance(item, (Fact, Series, Table)) for item in more):
-            formats.append(IN_WORDS)
-    if problems and not formats:
-        raise problems[0]
-    items += [Note(problem.problem, Source(artifact.name)) for problem in problems]
-    return formats, items
+    return formats, items, problems
 
 
 def _mentioned(reader: Reader, page: Artifact) -> bool:
@@ -94,13 +104,13 @@ def _mentioned(reader: Reader, page: Artifact) -> bool:
 
 def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
     """The artifact in the clothes that readers know best, and those readers."""
-    own = readers_for(artifact)
-    if any(getattr(r, "EXCLUSIVE", False) for r in own):
-        return artifact, own
+    known = readers_for(artifact)
+    if any(getattr(r, "EXCLUSIVE", False) for r in known):
+        return artifact, known
     table = plainly(artifact)
     if table is not None and (readers := readers_for(table)):
         return table, readers
-    return artifact, own
+    return artifact, known
 
 
 def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:

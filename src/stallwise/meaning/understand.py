@@ -228,7 +228,9 @@ def _repeated(
     by_reading = {id(one.reading): one for one in named}
     titles = {id(r): _title(r, by_reading.get(id(r)), text) for r in singles if isinstance(r.value, float)}
     often = Counter(t for t in titles.values() if t)
-    lead = next(t for r in singles if (t := titles.get(id(r), "")) and often[t] >= 2)
+    lead = next((t for r in singles if (t := titles.get(id(r), "")) and often[t] >= 2), "")
+    if not lead:
+        return named, []
     last = {
         id(r) for r, after in zip(singles, [*singles[1:], None], strict=True) if after is None or after.place != r.place
     }

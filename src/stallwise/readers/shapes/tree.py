@@ -49,6 +49,8 @@ def _json(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     rows = []
+    if not text.lstrip().startswith("{"):
+        return None
     for line in text.splitlines():
         if line.strip():
             try:
