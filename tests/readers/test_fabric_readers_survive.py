@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.readers import (
-    c10d_log,
     dcgm_text,
     flight_recorder,
-    kernel_log,
     nccl_inspector,
     nccl_log,
     nccl_ras,
@@ -29,7 +27,6 @@ from stallwise.readers import (
     nvlink_status,
     package_versions,
     python_stacks,
-    rank_log,
     rank_progress,
     resource_limits,
     run_outcomes,
@@ -38,9 +35,9 @@ from stallwise.readers import (
 )
 
 READERS = (
-    c10d_log, dcgm_text, flight_recorder, kernel_log, nccl_inspector, nccl_log, nccl_ras, nccl_tests, nvidia_smi_csv,
+    dcgm_text, flight_recorder, nccl_inspector, nccl_log, nccl_ras, nccl_tests, nvidia_smi_csv,
     nvidia_smi_dmon, nvidia_smi_q, nvidia_smi_table, nvidia_smi_topo, nvidia_smi_xml, nvlink_status, package_versions,
-    python_stacks, rank_log, rank_progress, resource_limits, run_outcomes, run_speed, scaling_csv,
+    python_stacks, rank_progress, resource_limits, run_outcomes, run_speed, scaling_csv,
 )  # fmt: skip
 SEEDS = [
     b"[rank0]:[E1218 20:27:21.4 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=13, NumelOut=13, Timeout(ms)=600000) ran for 600081 milliseconds before timing out.\n",

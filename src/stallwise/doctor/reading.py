@@ -6,12 +6,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stallwise.doctor.engine_lines import engine_samples, worth_reading
+from stallwise.doctor.messages import messages_in
+from stallwise.doctor.understanding import LOG_READERS, is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
+from stallwise.evidence.event import Event
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Note, Series, Source, Table
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures import measure_timeline
-from stallwise.readers import readers_for
+from stallwise.readers import Reader, readers_for
+from stallwise.readers.shapes._plainly import plainly
+from stallwise.readers.shapes.unwrap import plain
+
+STATED_FORMAT = "stated facts"
+IN_WORDS = "words and numbers"
+MESSAGES = "messages"
 
 
 @dataclass(slots=True, eq=False)
@@ -40,17 +52,65 @@ class ReadingPlan:
 
 def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[list[str], list[Item]]:
     """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
+    artifact = plain(artifact)
+    told, readers = _told(artifact)
+    written = is_written(told)
+    first = [r for r in readers if not written or not (r.FORMAT in LOG_READERS or _mentioned(r, told))]
+    formats, items, problems = _read(first, told, keep_timelines)
+    if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
+        items += engine_samples(told)
+    if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
+        said = list(messages_in(artifact, written=written))
+        formats += [MESSAGES] if any(isinstance(item, Event) for item in said) else []
+        items += said
+        more = understood(told, items, formats, written=written)
+        if any(isinstance(item, (Fact, Series, Table)) for item in more):
+            formats += [] if formats else [IN_WORDS]
+        elif len(first) < len(readers):  # the page says nothing in words: a log after all
+            rest = _read([r for r in readers if r not in first], told, keep_timelines)
+            formats, items, problems = formats + rest[0], items + rest[1], problems + rest[2]
+        items += more
+    if problems and not formats:
+        raise problems[0]
+    items += [Note(problem.problem, Source(artifact.name)) for problem in problems]
+    return formats, items
+
+
+def _read(
+    readers: list[Reader], told: Artifact, keep_timelines: bool
+) -> tuple[list[str], list[Item], list[StallwiseError]]:
+    """What these readers give; a problem of one does not silence the others."""
     formats: list[str] = []
     items: list[Item] = []
-    for reader in readers_for(artifact):
-        formats.append(reader.FORMAT)
-        for item in reader.read(artifact):
-            if isinstance(item, Timeline):
-                items += measure_timeline(item)
-                if not keep_timelines:
-                    continue
-            items.append(item)
-    return formats, items
+    problems: list[StallwiseError] = []
+    for reader in readers:
+        try:
+            for item in reader.read(told):
+                if isinstance(item, Timeline):
+                    items += measure_timeline(item)
+                    if not keep_timelines:
+                        continue
+                items.append(item)
+            formats.append(reader.FORMAT)
+        except StallwiseError as error:
+            problems.append(error)
+    return formats, items, problems
+
+
+def _mentioned(reader: Reader, page: Artifact) -> bool:
+    """An error that a person speaks of is no error message: it has no numbers of its own."""
+    return reader.FORMAT == "out-of-memory error" and b"allocate" not in page.head
+
+
+def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
+    """The artifact in the clothes that readers know best, and those readers."""
+    known = readers_for(artifact)
+    if any(getattr(r, "EXCLUSIVE", False) for r in known):
+        return artifact, known
+    table = plainly(artifact)
+    if table is not None and (readers := readers_for(table)):
+        return table, readers
+    return artifact, known
 
 
 def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:

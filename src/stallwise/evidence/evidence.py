@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from stallwise.evidence.fact import Fact, Note, Scope, Series, Table
+from stallwise.evidence.event import Event, Role
+from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Timeline
+from stallwise.evidence.unread import Unread
 
-Item = Fact | Series | Table | Ledger | Timeline | Note
+Item = Fact | Series | Table | Ledger | Timeline | Note | Unread | Event
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +28,8 @@ class Evidence:
     ledgers: list[Ledger] = field(default_factory=list)
     timelines: list[Timeline] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)  # messages with a meaning, in the order of their files
+    unread: list[Unread] = field(default_factory=list)  # what was read and not understood, file by file
 
     def add(self, items: Iterable[Item]) -> None:
         """Takes whatever a reader or a measure yields."""
@@ -43,6 +47,10 @@ class Evidence:
                     self.timelines.append(item)
                 case Note():
                     self.notes.append(item)
+                case Unread():
+                    self.unread.append(item)
+                case Event():
+                    self.events.append(item)
 
     def all(self, quantity: Quantity) -> list[Fact]:
         """Every fact of this quantity, whatever its scope."""
@@ -64,6 +72,18 @@ class Evidence:
         """The word of that fact, or the default."""
         fact = self.get(quantity, **labels)
         return default if fact is None else str(fact.value)
+
+    def said(self, *kinds: str, roles: tuple[Role, ...] = (Role.ROOT, Role.CASCADE, Role.CONFIRMATION)) -> list[Event]:
+        """Events of these kinds; advice and messages of no known weight only where asked for."""
+        return [e for e in self.events if e.kind in kinds and e.role in roles]
+
+    def at(self, source: Source) -> Event | None:
+        """The event read off this line: what a fact of the same line is, beyond its words."""
+        return next((e for e in self.events if e.source == source), None)
+
+    def last_words(self) -> list[Event]:
+        """Errors that end a log. A run that ends so was not healthy, whatever came before."""
+        return [e for e in self.events if e.ends_log and e.role is Role.ROOT and e.level == "error"]
 
     def series(self, quantity: Quantity) -> list[Series]:
         """Every series of this quantity."""
@@ -92,5 +112,6 @@ class Evidence:
                 view.facts[name] = mine or wide
         view.all_series = [s for s in self.all_series if s.scope == scope]
         view.tables = [t for t in self.tables if t.scope == scope]
+        view.events = self.events
         view.ledgers = [x for x in self.ledgers if x.scope == scope]
         return view

@@ -6,83 +6,111 @@ fault on a GPU that also lost its bus or its memory is read as a consequence of 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 from stallwise.evidence.catalog import hardware as hw
+from stallwise.evidence.event import Event
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.evidence.xid import Fault, xid
+from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.meaning.codes import Code, code_of
 
 ORDER = -10
 QUANTITY = {
-    Fault.BUS: hw.XID_BUS,
-    Fault.MEMORY: hw.XID_MEMORY,
-    Fault.NVLINK: hw.XID_NVLINK,
-    Fault.APPLICATION: hw.XID_APPLICATION,
-    Fault.OTHER: hw.XID_OTHER,
-    Fault.CONSEQUENCE: hw.XID_CONSEQUENCE,
+    "bus": hw.XID_BUS,
+    "memory": hw.XID_MEMORY,
+    "nvlink": hw.XID_NVLINK,
+    "program": hw.XID_APPLICATION,
+    "other": hw.XID_OTHER,
+    "follows": hw.XID_CONSEQUENCE,
 }
-HARDWARE = (Fault.BUS, Fault.MEMORY, Fault.NVLINK)
+HARDWARE = ("bus", "memory", "nvlink")
+_PROCESS = re.compile(r"pid='?<?\w+>?'?,\s*name=([^,]+?)(?:,|$)")
+_ADDRESS = re.compile(r"faulted @ (0x[0-9A-Fa-f_]+)")
+_UNLISTED = Code("xid", None, "", "a driver error", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One error of the driver or of a switch."""
+
+    code: int
+    bus_id: str
+    node: str
+    switch: bool
+    text: str
+    process: str
+    address: str
+    source: Source
+
+    @property
+    def fault(self) -> str:
+        return "nvlink" if self.switch else _xid(self.code).fault
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """One fact per kind, GPU and code."""
-    rows = [row for table in evidence.table("gpu.xids") for row in _rows(table)]
-    broken = {(r["node"], r["bus_id"]) for r in rows if _fault(r) in HARDWARE}
-    groups: dict[tuple[str, str, int, bool], list[dict[str, Any]]] = defaultdict(list)
+    rows = [_row(e) for e in evidence.said("driver-error", "switch-error")]
+    broken = {(r.node, r.bus_id) for r in rows if r.fault in HARDWARE}
+    groups: dict[tuple[str, str, int, bool], list[Row]] = defaultdict(list)
     for row in rows:
-        groups[row["node"], row["bus_id"], row["code"], row["switch"]].append(row)
+        groups[row.node, row.bus_id, row.code, row.switch].append(row)
     for (node, bus_id, code, switch), found in groups.items():
-        fault = _fault(found[0])
-        if fault is Fault.APPLICATION and (node, bus_id) in broken:
-            fault = Fault.CONSEQUENCE
         first = found[0]
-        name = "SXid" if switch else "Xid"
+        fault = "follows" if first.fault == "program" and (node, bus_id) in broken else first.fault
         times = f" {len(found)} times" if len(found) > 1 else ""
-        who = f" ({first['process']})" if first["process"] and "unknown" not in first["process"] else ""
+        who = f" ({first.process})" if first.process and "unknown" not in first.process else ""
         where = f" of {node}" if node else ""
-        text = (
-            f"{name} {code} on {bus_id}{where}{who}{times}: {xid(code).meaning if not switch else first['text'][:80]}"
-        )
-        source = Source(first["file"], f"line {first['line']}")
-        yield Fact(QUANTITY[fault], text, source, Scope(node=node or None), len(found), note=first["text"])
+        means = first.text[:80] if switch else _xid(code).means
+        text = f"{'SXid' if switch else 'Xid'} {code} on {bus_id}{where}{who}{times}: {means}"
+        yield Fact(QUANTITY[fault], text, first.source, Scope(node=node or None), len(found), note=first.text)
     for fact in evidence.all(hw.GPU_XID):
         if fact.note == "reported by DCGM":
             code = int(fact.number)
-            yield Fact(
-                QUANTITY[xid(code).fault],
-                f"Xid {code} on GPU {fact.scope.gpu}: {xid(code).meaning}",
-                fact.source,
-                fact.scope,
-            )
+            text = f"Xid {code} on GPU {fact.scope.gpu}: {_xid(code).means}"
+            yield Fact(QUANTITY[_xid(code).fault], text, fact.source, fact.scope)
+    yield from _bus_errors(evidence)
     yield from _spread(rows)
 
 
-def _rows(table: Table) -> Iterator[dict[str, Any]]:
-    for place in range(len(table)):
-        row = {name: column[place] for name, column in table.columns.items()}
-        row["code"], row["line"], row["switch"] = int(row["code"]), int(row["line"]), bool(row["switch"])
-        yield {
-            **{k: str(v) if k in ("node", "bus_id", "process", "text") else v for k, v in row.items()},
-            "file": table.source.file,
-        }
+def _row(event: Event) -> Row:
+    detail = event.word("detail").strip()[:300]
+    process, address = _PROCESS.search(detail), _ADDRESS.search(detail)
+    return Row(
+        int(event.word("code")), _bus(event.word("bus")), event.scope.node or "", event.kind == "switch-error", detail,
+        process[1].strip() if process else "", address[1] if address else "", event.source,
+    )  # fmt: skip
 
 
-def _fault(row: dict[str, Any]) -> Fault:
-    return Fault.NVLINK if row["switch"] else xid(row["code"]).fault
+def _xid(code: int) -> Code:
+    return code_of("xid", code) or _UNLISTED
 
 
-def _spread(rows: list[dict[str, Any]]) -> Iterator[Fact]:
+def _bus(text: str) -> str:
+    """0000:01:00 in lower case, without function number and padding."""
+    parts = text.lower().split(".")[0].split(":")
+    return ":".join([parts[0][-4:], *parts[1:]]) if len(parts) > 2 else text.lower()
+
+
+def _bus_errors(evidence: Evidence) -> Iterator[Fact]:
+    """PCIe errors of each file, counted: single ones mean nothing."""
+    first: dict[str, Event] = {}
+    for event in evidence.said("pcie-error"):
+        first.setdefault(event.source.file, event)
+    for event in first.values():
+        yield Fact(hw.PCIE_ERRORS, float(event.times), event.source)
+
+
+def _spread(rows: list[Row]) -> Iterator[Fact]:
     """Software faults on many GPUs at once speak for one program or driver, not for many bad cards."""
-    software = [r for r in rows if _fault(r) is Fault.APPLICATION]
+    software = [r for r in rows if r.fault == "program"]
     if not software:
         return
-    source = Source(software[0]["file"], f"line {software[0]['line']}")
-    yield Fact(hw.XID_SPREAD, float(len({(r["node"], r["bus_id"]) for r in software})), source)
-    addresses = Counter((r["node"], str(r["address"])) for r in software if str(r["address"]))
+    source = software[0].source
+    yield Fact(hw.XID_SPREAD, float(len({(r.node, r.bus_id) for r in software})), source)
+    addresses = Counter((r.node, r.address) for r in software if r.address)
     repeated = [key for key, count in addresses.items() if count > 1]
-    processes = {(r["node"], r["bus_id"]) for r in software if (r["node"], str(r["address"])) in repeated}
-    if len(processes) > 1:
+    if len({(r.node, r.bus_id) for r in software if (r.node, r.address) in repeated}) > 1:
         yield Fact(hw.XID_SAME_ADDRESS, 1.0, source)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from stallwise.evidence.catalog import hang
-from stallwise.evidence.catalog.fabric import NCCL_VERSION
+from stallwise.evidence.catalog.fabric import FABRIC_RANKS, NCCL_VERSION
+from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 
@@ -17,6 +19,12 @@ ORDER = -4
 FAR_SLOWER = 10.0  # times the median of the other ranks
 LONG_S = 30.0  # shorter outliers do not run into timeouts
 FEW_RANKS = 4
+REPORT_LINES = 60  # of a launcher on one rank: its exit code and the traceback it left
+SEVERAL = 2  # ranks with one error, from which "all of them" means something
+OWN_FAILURES = (
+    "process-killed", "uncaught-error", "process-crashed", "process-aborted", "out-of-memory", "host-out-of-memory", "cuda-error",
+    "library-error", "illegal-access", "gpu-lost", "memory-fault", "loader-worker-died", "save-failed", "kernel-resources",
+)  # fmt: skip
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -28,35 +36,62 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 
 def _first(evidence: Evidence) -> Iterator[Fact]:
-    events = []
-    for table in evidence.table("rank.events"):
-        c = table.columns
-        for i in range(len(table)):
-            source = Source(table.source.file, f"line {int(c['line'][i])}")
-            time_s = float(c["time_s"][i])
-            events.append(
-                (
-                    math.inf if time_s != time_s else time_s,
-                    int(c["line"][i]),
-                    int(c["rank"][i]),
-                    str(c["text"][i]),
-                    source,
-                )
+    """The launcher's own word, else the earliest error that follows from no other. An error of all ranks has no first."""
+    told = _attributed(evidence)
+    own = [e for e in told if e.kind in OWN_FAILURES and e.role is Role.ROOT]
+    everywhere = _everywhere(evidence, own)
+    failures = [e for e in own if e.kind not in everywhere]
+    if own and not failures:
+        return
+    if root := _launcher(told, failures, everywhere):
+        yield root
+    elif failures:
+        first = min(failures, key=lambda e: (math.inf if e.time_s != e.time_s else e.time_s, _line(e)))
+        note = "the log ends with it" if first.ends_log else ""
+        yield Fact(hang.FIRST_FAILURE, first.text[:240], first.source, first.scope, note=note)
+
+
+def _attributed(evidence: Evidence) -> list[Event]:
+    """Events in the order of their lines; a launcher's report names the rank above what it quotes."""
+    told: list[Event] = []
+    rank: tuple[str, int, int | None] = ("", 0, None)
+    for event in sorted(evidence.events, key=lambda e: (e.source.file, _line(e))):
+        if event.kind == "launcher-rank":
+            rank = (event.source.file, _line(event), event.scope.rank)
+        elif event.scope.rank is None and event.source.file == rank[0] and _line(event) - rank[1] < REPORT_LINES:
+            event = replace(event, scope=replace(event.scope, rank=rank[2]))
+        told.append(event)
+    return told
+
+
+def _everywhere(evidence: Evidence, own: list[Event]) -> set[str]:
+    """Kinds of error that every rank has that speaks at all, and more than one: none of them died of another."""
+    world = max((int(f.number) for q in (hang.HANG_WORLD, FABRIC_RANKS) for f in evidence.all(q)), default=0)
+    speaking = {e.scope.rank for e in evidence.events if e.scope.rank is not None}
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for event in own:
+        if event.scope.rank is not None:
+            ranks[event.kind].add(event.scope.rank)
+    return {kind for kind, names in ranks.items() if len(names) >= max(SEVERAL, world, len(speaking))}
+
+
+def _launcher(told: list[Event], failures: list[Event], everywhere: set[str]) -> Fact | None:
+    """torchrun names the rank it saw fail first; an error of that rank says why, its exit code only that it did."""
+    for title in (e for e in told if e.kind == "launcher-root-cause"):
+        below = [e for e in told if e.source.file == title.source.file and 0 < _line(e) - _line(title) < REPORT_LINES]
+        rank = next((e.scope.rank for e in below if e.kind == "launcher-rank"), None)
+        exits = [e for e in below if e.kind in ("process-exit", "process-killed") and e.scope.rank == rank]
+        why = [e for e in failures if e.scope.rank == rank is not None] or ([] if everywhere else exits)
+        if why:
+            first = why[0]
+            return Fact(
+                hang.FIRST_FAILURE, first.text[:240], first.source, Scope(rank=rank), note="the launcher's root cause"
             )
-    roots = [f for f in [*evidence.all(hang.RANK_ERROR), *evidence.all(hang.PROCESS_KILLED)] if f.note == "root cause"]
-    ends = {f.source for f in [*evidence.all(hang.RANK_ERROR), *evidence.all(hang.PROCESS_KILLED)] if f.note}
-    if roots:
-        fact = roots[0]
-        yield Fact(hang.FIRST_FAILURE, fact.value, fact.source, fact.scope, note="the launcher's root cause")
-        return
-    if events:
-        _, _, rank, text, source = min(events, key=lambda e: (e[0], e[1]))
-        note = "the log ends with it" if source in ends else ""
-        yield Fact(hang.FIRST_FAILURE, text, source, Scope(rank=None if rank < 0 else rank), note=note)
-        return
-    for fact in evidence.all(hang.RANK_ERROR) or evidence.all(hang.PROCESS_KILLED):
-        yield Fact(hang.FIRST_FAILURE, fact.value, fact.source, fact.scope)
-        return
+    return None
+
+
+def _line(event: Event) -> int:
+    return int(event.source.where.removeprefix("line ") or 0)
 
 
 def _uneven(evidence: Evidence) -> Iterator[Fact]:

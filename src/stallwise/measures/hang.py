@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stallwise.evidence.catalog import fabric, hang
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
+from stallwise.measures._watchdog import waiting
 
 ORDER = -5
 UNKNOWN = -10
@@ -53,6 +54,12 @@ class Call:
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Facts about the hang; nothing where nobody waits."""
     calls = [c for table in evidence.table("collective.waits") for c in _calls(table)]
+    calls += [
+        Call(w.rank, w.group, w.sequence, _op(w.op) if w.op else "", w.state, w.elements_in, w.elements_out, "", w.enqueued,
+             w.completed, "", "watchdog", w.source)
+        for w in waiting(evidence)
+    ]  # fmt: skip
+    yield from _named_missing(evidence)
     dumped = {int(t.meta["rank"]) for t in evidence.table("collective.waits") if t.meta.get("dump")}
     world = _world(evidence, calls)
     stuck = _stuck(calls)
@@ -60,7 +67,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield Fact(hang.HANG_WORLD, float(world), calls[0].source if calls else Source("logs"), note="joined")
     if not stuck:
         yield from _counted(calls)
-        yield from _mismatch([c for c in calls if c.state == "called"], [])
+        yield from _mismatch(_in_turn([c for c in calls if c.state == "called"]), [])
         return
     source = stuck[0].source
     yield Fact(hang.HANG_RANKS, float(len({c.rank for c in stuck})), source)
@@ -84,6 +91,16 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     yield from _missing(calls, stuck, dumped, world)
     yield from _elsewhere(calls)
     yield from _never(calls, stuck)
+
+
+def _named_missing(evidence: Evidence) -> Iterator[Fact]:
+    """Ranks that a library names as not having come."""
+    for event in evidence.said("ranks-missing"):
+        if ranks := event.word("ranks").strip(" ,"):
+            names = [int(r) for r in re.findall(r"\d+", ranks)]
+            yield Fact(
+                hang.HANG_MISSING, f"ranks {ranks}", event.source, _only(names), len(names), note=event.component
+            )
 
 
 def _calls(table: Any) -> Iterator[Call]:
@@ -145,6 +162,20 @@ def _mismatch(calls: list[Call], stuck: list[Call]) -> Iterator[Fact]:
     yield from _different_places(stuck)
 
 
+def _in_turn(calls: list[Call]) -> list[Call]:
+    """A log of calls numbered by each rank's own count: some programs print 0 for all. Cut where the shortest log starts."""
+    mine: dict[tuple[str, int], list[Call]] = defaultdict(list)
+    for call in calls:
+        mine[call.group, call.rank].append(call)
+    numbered = all(len({c.sequence for c in own}) == len(own) for own in mine.values())
+    if numbered:
+        return calls
+    kept = min((len(own) for own in mine.values()), default=0)
+    if len({len(own) for own in mine.values()}) > 1:
+        return []  # ranks whose logs do not begin together cannot be compared by count
+    return [replace(c, sequence=turn) for own in mine.values() for turn, c in enumerate(own[:kept])]
+
+
 def _differs(found: list[Call]) -> str:
     if len({c.rank for c in found}) < 2:
         return ""
@@ -167,7 +198,8 @@ def _different_places(stuck: list[Call]) -> Iterator[Fact]:
         numbers = {c.sequence for c in found}
         if len({c.rank for c in found}) > 1 and len(ops) > 1 and (len(numbers) > 1 or group == "stack"):
             text = "ranks wait in different collectives: " + "; ".join(_who(found))
-            note = "different collectives" + (" by traceback" if all(c.via == "traceback" for c in found) else "")
+            ended = all(c.via == "traceback" for c in found)
+            note = hang.PLACES_DIFFER_AT_THE_END if ended else hang.PLACES_DIFFER
             yield Fact(hang.HANG_MISMATCH, text, found[0].source, samples=len(found), note=note)
             return
 
@@ -215,10 +247,12 @@ def _missing(calls: list[Call], stuck: list[Call], dumped: set[int], world: int)
         here = {c.rank for c in calls if (c.group, c.sequence) == place}
         absent = sorted(dumped - here)
         if absent:
-            yield Fact(hang.HANG_MISSING, _ranks(absent), recorded[0].source, samples=len(absent), note="dumps lack it")
+            yield Fact(
+                hang.HANG_MISSING, _ranks(absent), recorded[0].source, _only(absent), len(absent), note="dumps lack it"
+            )
     silent = sorted(set(range(world)) - waited - dumped)
     if world and 0 < len(silent) <= world // 2 and all(c.rank >= 0 for c in stuck):
-        yield Fact(hang.HANG_MISSING, _ranks(silent), stuck[0].source, samples=len(silent), note="silent")
+        yield Fact(hang.HANG_MISSING, _ranks(silent), stuck[0].source, _only(silent), len(silent), note="silent")
 
 
 def _elsewhere(calls: list[Call]) -> Iterator[Fact]:
@@ -241,6 +275,11 @@ def _never(calls: list[Call], stuck: list[Call]) -> Iterator[Fact]:
         and not any(c.state == "completed" for c in calls)
     ):
         yield Fact(hang.HANG_NEVER_WORKED, 1.0, stuck[0].source, samples=len(stuck))
+
+
+def _only(ranks: list[int]) -> Scope:
+    """Whose fact it is, where one rank alone is meant."""
+    return Scope(rank=ranks[0]) if len(ranks) == 1 else WHOLE
 
 
 def _ranks(ranks: list[int]) -> str:

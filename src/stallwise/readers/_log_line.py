@@ -60,8 +60,75 @@ class Line:
     values: list[tuple[Meaning, float]] = field(default_factory=list)
 
 
-def parse_line(text: str) -> Line:
-    """Reads what it can; an empty Line for prose."""
+@dataclass(slots=True)
+class _Plan:
+    """How to read lines of one skeleton (a line without its digits): which number of the line is which value."""
+
+    values: tuple[tuple[Meaning, int, float], ...]  # meaning, number of the line (-1: the constant), sign or constant
+    step: int  # number of the line that is the step; -1 to look for it
+    tokens: int
+    has_step: bool
+
+
+class LineParser:
+    """Reads lines by their skeleton: keys and units are looked up once for all lines that differ in digits alone."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, _Plan | None] = {}
+
+    def parse(self, text: str) -> Line:
+        """The same as `parse_line`."""
+        skeleton = text.translate(_WITHOUT_DIGITS)
+        if skeleton not in self._plans:
+            if len(self._plans) > MOST_PLANS:
+                return parse_line(text)
+            self._plans[skeleton] = _plan(text)
+        plan = self._plans[skeleton]
+        if plan is None:
+            return parse_line(text)
+        tokens = _TOKEN.findall(text) if plan.values or plan.step >= 0 else ()
+        if len(tokens) != plan.tokens and (plan.values or plan.step >= 0):
+            return parse_line(text)
+        values = [(m, _number(tokens[slot]) * sign if slot >= 0 else sign) for m, slot, sign in plan.values]
+        step = _number(tokens[plan.step]) if plan.step >= 0 else _step(text) if plan.has_step else None
+        return Line(step, clock_of(text) if plan.has_step or values else None, _rank(text), values)
+
+
+_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
+_TOKEN = re.compile(r"\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")
+MOST_PLANS = 20_000  # skeletons; a log has a few dozen, prose has one a line
+
+
+def _plan(text: str) -> _Plan | None:
+    """How lines like this one are read; None where the numbers must be looked for each time."""
+    places: list[int] = []
+    line = parse_line(text, places)
+    if (
+        _LIST.search(text)
+        or _TOTAL.search(text)
+        or (line.step is None) != (_step(text) is None)
+        or len(places) != len(line.values)
+    ):
+        return None
+    starts = [m.start() for m in _TOKEN.finditer(text)]
+    values: list[tuple[Meaning, int, float]] = []
+    for (meaning, value), place in zip(line.values, places, strict=True):
+        signed = text[place : place + 1] in "+-"
+        at = place + signed
+        if at in starts:
+            values.append((meaning, starts.index(at), -1.0 if text[place : place + 1] == "-" else 1.0))
+        elif value != value or value in (float("inf"), float("-inf")):
+            values.append((meaning, -1, value))
+        else:
+            return None
+    simple = None if _EPOCH_STEP.search(text) else (_BAR.search(text) or _STEP.search(text))
+    slot = starts.index(simple.start(1)) if simple is not None and simple.start(1) in starts else -1
+    return _Plan(tuple(values), slot, len(starts), line.step is not None)
+
+
+def parse_line(text: str, places: list[int] | None = None) -> Line:
+    """Reads what it can; an empty Line for prose. `places` is filled with where each value's number starts."""
+    places = [] if places is None else places
     line = Line(step=_step(text), clock_s=clock_of(text), rank=_rank(text))
     spans: list[tuple[int, int]] = []
     plain_loss = False
@@ -73,15 +140,18 @@ def parse_line(text: str) -> Line:
         if meaning.quantity is run.LOSS:  # of several losses the plain or total one counts, not its parts
             plain = _PLAIN_LOSS.search(match[1]) is not None
             if plain and not plain_loss:
-                line.values = [(m, v) for m, v in line.values if m.quantity is not run.LOSS]
+                kept = [i for i, (m, _) in enumerate(line.values) if m.quantity is not run.LOSS]
+                line.values, places[:] = [line.values[i] for i in kept], [places[i] for i in kept]
             plain_loss = plain_loss or plain
         line.values.append((meaning, _number(match[2])))
+        places.append(match.start(2))
     for match in _BARE.finditer(text):
         if any(a <= match.start() < b for a, b in spans):
             continue
         meaning = _meaning(_bare_key(match[1]), match[3] or "")
         if meaning is not None:
             line.values.append((meaning, _number(match[2])))
+            places.append(match.start(2))
     for match in _RATE.finditer(text):
         if match[4]:
             meaning, value = meaning_of("it_s"), float(match[4])
@@ -89,10 +159,12 @@ def parse_line(text: str) -> Line:
             meaning, value = meaning_of(_STEP_TIME, match[2]), float(match[1])
         if meaning is not None:
             line.values.append((meaning, value))
+            places.append(match.start(4) if match[4] else match.start(1))
     if retries := _RETRIES.search(text):
         meaning = meaning_of("alloc_retries")
         if meaning is not None:
             line.values.append((meaning, float(retries[1])))
+            places.append(retries.start(1))
     if line.step is None and (epoch := _EPOCH.search(text)):
         _whole_epoch(line, float(epoch[1]), text)
     listed = _times_in(text)

@@ -25,6 +25,7 @@ class StepValues:
         self.file = file
         self.over = over
         self._points: dict[tuple[Quantity, Scope], dict[float, tuple[float, int]]] = defaultdict(dict)
+        self._whole: dict[str, dict[float, tuple[float, int]]] = {}  # the same for the whole run: no scope to hash
 
     def __bool__(self) -> bool:
         return bool(self._points)
@@ -43,7 +44,13 @@ class StepValues:
         if meaning.quantity.unit is Unit.BYTE and meaning.scale == 1.0 and 0 < number < 1e5:
             # Nobody logs a few bytes: a bare "memory 61.2" is GiB, a bare "memory 5300" is MiB.
             number *= 2.0**30 if number < 1000 else 2.0**20
-        self._points[meaning.quantity, scope].setdefault(x, (number, line))
+        if scope is not WHOLE:
+            points = self._points[meaning.quantity, scope]
+        elif (known := self._whole.get(meaning.quantity.name)) is not None:
+            points = known
+        else:
+            points = self._whole[meaning.quantity.name] = self._points[meaning.quantity, scope]
+        points.setdefault(x, (number, line))
 
     def items(self) -> Iterator[Item]:
         """Series in order of step, and the median of each as a fact."""

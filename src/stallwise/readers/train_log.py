@@ -13,7 +13,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.readers._keys import Meaning
-from stallwise.readers._log_line import Line, parse_line
+from stallwise.readers._log_line import Line, LineParser
 from stallwise.readers._steps import StepValues
 
 FORMAT = "training log"
@@ -27,6 +27,7 @@ _SERVING = re.compile(
     r"#running-req|#queue-req|kv cache usage|generation throughput|gen throughput|token usage:|Prefill batch|Decode batch",
     re.IGNORECASE,
 )
+_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 MAX_LINE = 4000  # longer lines are dumps, not progress
 DAY_S = 86400.0
 MIN_CLOCKS = 4
@@ -51,11 +52,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """Series by step, medians, and NaN counts."""
     values = StepValues(artifact.name)
     clocks: list[tuple[float, float, int]] = []
-    counter = _StepCounter()
+    counter, parser, engine = _StepCounter(), LineParser(), _EngineLines()
     for number, text in enumerate(artifact.lines(), 1):
-        if len(text) > MAX_LINE or "out of memory" in text or _SERVING.search(text):
+        if len(text) > MAX_LINE or "out of memory" in text or engine.speaks(text):
             continue
-        line = parse_line(text)
+        line = parser.parse(text)
         if not line.values and line.step is None:
             continue
         if line.rank not in (None, counter.rank_of(line)):
@@ -70,6 +71,20 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if not values.has(run.STEP_TIME):
         _put_clock_times(values, clocks)
     yield from values.items()
+
+
+class _EngineLines:
+    """Lines of a serving engine, told by their skeleton."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bool] = {}
+
+    def speaks(self, text: str) -> bool:
+        """True for a line of an engine."""
+        skeleton = text[:400].translate(_WITHOUT_DIGITS)
+        if skeleton not in self._known:
+            self._known[skeleton] = _SERVING.search(text) is not None
+        return self._known[skeleton]
 
 
 class _StepCounter:

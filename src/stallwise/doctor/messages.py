@@ -1,0 +1,45 @@
+"""Messages of an artifact: typed events, the facts they feed, and the loud lines that nobody understands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import quantities
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact
+from stallwise.evidence.line import Line
+from stallwise.evidence.unread import ErrorLine, Unread
+from stallwise.meaning.match import facts_fed, matcher
+from stallwise.readers.shapes.lines import Peeler, line_of, node_of_file, rank_of_file
+from stallwise.readers.shapes.unwrap import is_text
+
+MOST_LINES = 20  # loud lines of one file worth showing
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+
+
+def messages_in(artifact: Artifact, *, written: bool = False) -> Iterator[Item]:
+    """Everything that the lines of a text say. On a page that a person wrote only lines that were pasted count."""
+    if not is_text(artifact.head):
+        return
+    lines = artifact.lines()
+    peeler, rank, node = Peeler({}), rank_of_file(artifact.name), node_of_file(artifact.name)
+    heard = matcher().hear(
+        lines, lambda i: line_of(i + 1, lines[i][:4000], artifact.name, peeler, rank, node), pasted=written
+    )
+    yield from heard.events
+    for quantity, value, event in facts_fed(heard.events):
+        yield Fact(
+            quantities()[quantity], value, event.source, event.scope, note="ends the log" if event.ends_log else ""
+        )
+    if heard.unknown:
+        yield Unread(artifact.name, error_lines=tuple(_without_repeats(heard.unknown)))
+
+
+def _without_repeats(lines: list[Line]) -> Iterator[ErrorLine]:
+    """One of each shape, with how often it came."""
+    shapes: dict[str, list[Line]] = {}
+    for line in lines:
+        shapes.setdefault(line.text[:80].translate(_NO_DIGITS), []).append(line)
+    for same in list(shapes.values())[:MOST_LINES]:
+        yield ErrorLine(same[0].text.strip()[:240], same[0].source, same[0].level or "error", len(same))

@@ -1,0 +1,49 @@
+"""Something a program said that has a meaning: a typed message, with its numbers and names in slots.
+
+Rules read kinds, roles and slots; they never look into sentences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from stallwise.evidence.fact import WHOLE, Scope, Source
+
+
+class Role(StrEnum):
+    """What a message can prove."""
+
+    ROOT = "root"  # the trouble itself, seen by the one that has it
+    CASCADE = "cascade"  # follows a trouble elsewhere: an earlier root explains it
+    CONFIRMATION = "confirmation"  # agrees with a trouble, or states a setting; alone it proves nothing
+    ADVICE = "advice"  # "may be caused by", "consider": never evidence
+    KNOWN = "known"  # a message whose program is known and whose weight nobody has judged
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of one file, understood."""
+
+    kind: str  # what happened, whoever says it: "peer-lost", "driver-error"
+    signature: str  # which entry of the book fitted
+    text: str  # the message without its prefix
+    source: Source
+    role: Role = Role.ROOT
+    component: str = ""  # who printed it
+    level: str = ""  # debug, info, warning, error
+    scope: Scope = WHOLE
+    slots: dict[str, float | str] = field(default_factory=dict)
+    time_s: float = float("nan")
+    times: int = 1  # how often the file repeats it, on its first occurrence
+    ends_log: bool = False  # nothing but its own traceback follows
+
+    def number(self, slot: str, default: float = float("nan")) -> float:
+        """The slot as a number."""
+        value = self.slots.get(slot, default)
+        return value if isinstance(value, float) else default
+
+    def word(self, slot: str, default: str = "") -> str:
+        """The slot as text."""
+        value = self.slots.get(slot, default)
+        return value if isinstance(value, str) else f"{value:g}"

@@ -1,0 +1,251 @@
+"""Events of a text: which signatures fit which lines, and which loud lines nobody understands.
+
+One pass finds the anchors of all signatures; only the lines that hold one are looked at, each with its own expression.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+
+from stallwise.errors import BadRequest
+from stallwise.evidence.event import Event, Role
+from stallwise.evidence.line import Line
+from stallwise.meaning.anchors import Finder, finder
+from stallwise.meaning.book import Signature, book
+from stallwise.meaning.codes import code_of
+from stallwise.meaning.known import Known, known_message
+from stallwise.units import Unit, parse
+
+LONGEST = 4000  # characters of a line that a pattern sees: messages are shorter
+MOST_KNOWN = 10_000  # events of one file that may be messages of no judged weight
+KEPT = 100  # events of one signature from the start of a file, and as many from its end
+LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank prints
+SHOWN = 500  # characters of a message that are kept
+_WORD = re.compile(r"[A-Za-z]{2}")
+_QUIET = ("info", "debug")
+LineMaker = Callable[[int], Line]  # index of a line -> the line with its row
+
+
+@dataclass(slots=True)
+class Heard:
+    """What a text said."""
+
+    events: list[Event] = field(default_factory=list)
+    loud: int = 0  # lines that call themselves an error or a warning
+    unknown: list[Line] = field(default_factory=list)  # of these, the ones without a meaning
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """A book made ready."""
+
+    signatures: tuple[Signature, ...]
+    find: Finder
+    owners: tuple[
+        tuple[int, ...], ...
+    ]  # of each anchor: the signatures that it stands for; empty for marks of loudness
+
+    def hear(self, lines: Sequence[str], line_of: LineMaker, *, pasted: bool = False) -> Heard:
+        """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
+        candidates = self._candidates(lines)
+        heard = Heard()
+        counts: dict[str, int] = {}
+        late: dict[str, list[Event]] = {}
+        for number in sorted(candidates):
+            owners = candidates[number]
+            text = lines[number][:LONGEST]
+            line = line_of(number)
+            fitting = [
+                (s, m) for o in sorted(owners) if (m := _fits(s := self.signatures[o], line.text, text)) is not None
+            ]
+            if pasted and not _is_loud(line) and len(line.text) == len(text):
+                fitting = [(s, m) for s, m in fitting if m.start() == 0]
+            if _is_loud(line):
+                heard.loud += 1
+                if not fitting:
+                    known = known_message(line.text)
+                    if known is None:
+                        heard.unknown.append(line)
+                    elif len(heard.events) < MOST_KNOWN:
+                        heard.events.append(_known_event(known, line))
+            for signature, match in {s.event: (s, m) for s, m in reversed(fitting)}.values():  # one of each kind
+                count = counts[signature.id] = counts.get(signature.id, 0) + 1
+                event = _event(signature, match, line, ends_log=number >= len(lines) - LAST_LINES)
+                if count <= KEPT or signature.every:
+                    heard.events.append(event)
+                else:
+                    last = late.setdefault(signature.id, [])
+                    last.append(event)
+                    if len(last) > KEPT:
+                        last.pop(0)
+        _count(heard.events, counts)
+        heard.events += [e for last in late.values() for e in last]
+        return heard
+
+    def _candidates(self, lines: Sequence[str]) -> dict[int, set[int]]:
+        """Lines that hold an anchor, and whose anchors they hold."""
+        data = ("\n" + "\n".join(lines)).lower().encode("utf-8", "replace")
+        ends = _line_ends(data)
+        found: dict[int, set[int]] = {}
+        for anchor, at in self.find(data):
+            found.setdefault(bisect_right(ends, at) - 1, set()).update(self.owners[anchor])
+        return found
+
+
+def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:
+    """The message alone first: an expression may ask for its start. The place a prefix names may be part of it, too."""
+    return signature.fits(message) or (signature.fits(whole) if len(whole) != len(message) else None)
+
+
+def _line_ends(data: bytes) -> list[int]:
+    import numpy as np
+
+    return list(map(int, np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)))
+
+
+@cache
+def matcher() -> Matcher:
+    """The whole book."""
+    return matcher_of(book())
+
+
+def matcher_of(signatures: tuple[Signature, ...], *, fast: bool = True) -> Matcher:
+    """A matcher for these signatures."""
+    owners: dict[str, list[int]] = {}
+    for number, signature in enumerate(signatures):
+        for anchor in signature.anchors:
+            owners.setdefault(anchor, []).append(number)
+    for mark in loudness()[0]:
+        owners.setdefault(mark, [])
+    words = list(owners)
+    return Matcher(signatures, finder([w.encode() for w in words], fast=fast), tuple(tuple(owners[w]) for w in words))
+
+
+@cache
+def loudness() -> tuple[tuple[str, ...], re.Pattern[str]]:
+    """Marks that loud lines hold, and how the text of one starts."""
+    text = files("stallwise.meaning").joinpath("loud.toml").read_text(encoding="utf-8")
+    document = tomllib.loads(text)
+    return tuple(document["marks"]), re.compile("|".join(document["starts"]), re.IGNORECASE)
+
+
+def _is_loud(line: Line) -> bool:
+    if line.level in _QUIET or line.text[:1].isspace() or not _WORD.search(line.text[:200]):
+        return False  # rulers, and what continues the line above
+    return line.level in ("warning", "error") or loudness()[1].search(line.text[:200]) is not None
+
+
+def _event(signature: Signature, match: re.Match[str], line: Line, *, ends_log: bool) -> Event:
+    slots = _slots(signature, match)
+    scope = line.scope
+    if "rank" in slots and isinstance(slots["rank"], float):
+        scope = replace(scope, rank=int(slots["rank"]))
+    if "gpu" in slots and isinstance(slots["gpu"], float):
+        scope = replace(scope, gpu=int(slots["gpu"]))
+    if isinstance(slots.get("node"), str):
+        scope = replace(scope, node=str(slots["node"]))
+    role = signature.role
+    if told := next((v for k, v in slots.items() if k.endswith(".role")), ""):
+        role = Role(str(told))
+    return Event(
+        signature.event, signature.id, line.text.strip()[:SHOWN], line.source, role, signature.component,
+        line.level or signature.level, scope, slots, line.boot_s if line.boot_s == line.boot_s else line.time_s,
+        ends_log=ends_log,
+    )  # fmt: skip
+
+
+def _known_event(known: Known, line: Line) -> Event:
+    level = line.level or known.level
+    return Event(
+        "known-message",
+        known.source,
+        line.text.strip()[:SHOWN],
+        line.source,
+        Role.KNOWN,
+        known.component,
+        level,
+        line.scope,
+    )
+
+
+def _slots(signature: Signature, match: re.Match[str]) -> dict[str, float | str]:
+    """What the groups hold, as their types say; a code also gets its name and what it stands for."""
+    slots: dict[str, float | str] = {}
+    for raw, written in match.groupdict().items():
+        if written is None:
+            continue
+        name = raw.rstrip("_")  # a pattern may need one slot in two places: size and size_
+        kind = signature.slots.get(name, "text")
+        value = _typed(kind, written.strip())
+        if value is None or name in slots:
+            continue
+        slots[name] = value
+        if kind.startswith("code:"):
+            found = (code_of(table, value) for table in kind.removeprefix("code:").split("|"))
+            if (code := next((c for c in found if c is not None), None)) is not None:
+                known = {"name": code.name, "means": code.means, "fault": code.fault, "role": code.role}
+                slots |= {f"{name}.{k}": v for k, v in known.items() if v}
+    return slots
+
+
+def _typed(kind: str, written: str) -> float | str | None:
+    if kind in ("text", "") or kind.startswith("code:"):
+        return written
+    try:
+        match kind:
+            case "int" | "number":
+                return float(written.replace(",", ""))
+            case "hex":
+                return float(int(written, 16))
+            case "bytes":
+                return _bytes(written)
+            case "GiB":
+                return float(written) * 2**30
+            case "ms":
+                return float(written) / 1000
+            case "seconds":
+                return float(written)
+    except (ValueError, BadRequest):
+        return None
+    raise ValueError(f"a slot of unknown type: {kind}")
+
+
+def _bytes(written: str) -> float:
+    cleaned = re.sub(r"\s*bytes$", "B", written.replace(",", ""))
+    if re.fullmatch(r"[\d.]+\s*[KMGT]", cleaned):
+        cleaned += "iB"  # XLA prints 12.34G and means GiB
+    return float(cleaned) if re.fullmatch(r"[\d.]+", cleaned) else parse(cleaned, Unit.BYTE)
+
+
+def _count(events: list[Event], counts: dict[str, int]) -> None:
+    """The first event of a signature carries how often the file has it."""
+    seen: set[str] = set()
+    for place, event in enumerate(events):
+        if event.signature in counts and event.signature not in seen:
+            seen.add(event.signature)
+            events[place] = replace(event, times=counts[event.signature])
+
+
+def facts_fed(events: Sequence[Event]) -> Iterator[tuple[str, float | str, Event]]:
+    """Quantities by name that these events feed."""
+    by_id = _by_id()
+    for event in events:
+        signature = by_id.get(event.signature)
+        if signature is None:
+            continue
+        if signature.feeds:
+            yield signature.feeds, event.text[:240], event
+        for quantity, slot in signature.facts.items():
+            if slot in event.slots:
+                yield quantity, event.slots[slot], event
+
+
+@cache
+def _by_id() -> dict[str, Signature]:
+    return {s.id: s for s in book()}
