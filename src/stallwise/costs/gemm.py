@@ -32,7 +32,7 @@ CALL_S = 37.5e-6  # one call from Python, nothing queued before it: the floor of
 CALL_BLEND = 2.7  # how softly that floor gives way to the product itself
 SMALL_TILE_EXPONENT = 0.032  # smaller tiles reuse less: share x (area / largest)^0.032
 # Large products run into the power limit, not the clock's: a card of 1400 W keeps a higher clock than one of 1000 W.
-USUAL_POWER_W = {"hopper": 700.0, "blackwell": 1200.0, "ampere": 400.0}
+USUAL_POWER_W = {"hopper": 700.0, "blackwell": 1200.0, "ampere": 400.0, "cdna3": 750.0, "cdna4": 1400.0}
 POWER_EXPONENT = 0.6  # clock against power near the limit
 # The largest product of each type in the table over its peak, relative to bf16.
 TYPE_SHARE = {"bf16": 1.0, "fp16": 1.0, "tf32": 1.01, "fp32": 0.93, "fp8": 0.91, "int8": 0.91, "fp4": 0.80, "fp64": 1.0}

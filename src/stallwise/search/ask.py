@@ -10,13 +10,13 @@ import numpy as np
 
 from stallwise.costs.constants import INDEX, NAMES, Array
 from stallwise.costs.fitted import constants
-from stallwise.costs.grid import Recipe
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.search.search import Plan, search, smaller_clusters
 from stallwise.search.space import Fixed, divisors
 from stallwise.specs.cluster import find_cluster
 from stallwise.specs.layout import OFFLOADS, OPTIMIZERS, SCHEDULES
 from stallwise.specs.model import Model, find_model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 from stallwise.units import Unit, parse
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from stallwise.costs.flops import CONVENTIONS, forward_flops, step_flops
-from stallwise.costs.grid import Recipe, grid_of
+from stallwise.costs.grid import grid_of
 from stallwise.costs.memory import activation_bytes, in_flight, stage_layers
 from stallwise.costs.shards import mean_layer
 from stallwise.search.search import Candidate
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import OPTIMIZERS
 from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 GIB = 2.0**30

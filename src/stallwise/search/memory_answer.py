@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from stallwise.costs.activations import kept_tensors, tensor_bytes
-from stallwise.costs.grid import Recipe, grid_of, recipe_of
+from stallwise.costs.grid import grid_of, recipe_of
 from stallwise.costs.memory import MOMENTS, memory, stage_memories
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout, check
 from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 LOW_SHARE, HIGH_SHARE = 0.94, 1.08  # 90% of published peaks lie between these multiples of the prediction

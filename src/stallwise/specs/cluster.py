@@ -39,6 +39,8 @@ class Cluster:
     pod_gpus: int = 0  # 0: one flat network
     oversubscription_ratio: float = 1.0  # between pods
     price_dollar_per_gpu_hour: float | None = None
+    host_wiring: str = ""  # cards without NVLink: "switch", "root" (one root complex) or "sockets"; empty: not told
+    peer_access: bool | None = None  # whether such cards reach each other without a stop in host memory
 
     def __post_init__(self) -> None:
         if self.gpus < 1:
@@ -55,6 +57,11 @@ class Cluster:
     def nodes(self) -> int:
         """Hosts, the last one perhaps partly filled."""
         return -(-self.gpus // self.gpus_per_node)
+
+    @property
+    def wiring_known(self) -> bool:
+        """NVLink through a switch, or somebody said how the cards are plugged in."""
+        return self.gpu.nvlink_byte_per_s > 0 or bool(self.host_wiring)
 
     @property
     def name(self) -> str:

@@ -52,7 +52,7 @@ def command(
     layout = Layout(
         tp=tp, pp=pp, dp=dp or rest, cp=cp, ep=ep, virtual_stages=vp, sequence_parallel=tp > 1, zero=zero,
         micro_batch=micro_batch, recompute=recompute, precision=precision, optimizer=optimizer, schedule=schedule,
-        style=style, lora_rank=lora, flash_attention=not no_flash, recompute_modules=modules,
+        style=style, lora_rank=lora, attention="unfused" if no_flash else "", recompute_modules=modules,
     )  # fmt: skip
     batch = global_batch or 4 * max(pp, 1) * layout.dp * max(micro_batch, 1)
     answer = memory_answer(model, cluster, Workload(seq, batch), layout)

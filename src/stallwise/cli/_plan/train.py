@@ -45,10 +45,10 @@ def command(
     name: str, where: str, seq: int, global_batch: str, tokens: str | None, as_json: bool, **chosen: object
 ) -> None:
     """Search every layout of a model on a cluster: does it fit, how fast, which cut."""
-    from stallwise.costs.grid import Recipe
     from stallwise.render.plan import to_dict, to_text
     from stallwise.search.ask import ask_plan, count
     from stallwise.search.explain import explain
+    from stallwise.specs.recipe import Recipe
     from stallwise.units import Unit, parse
 
     plan = ask_plan(
