@@ -173,7 +173,7 @@ def _ring(message: Array, attention: Array, cp: Array) -> Array:
 def _again(work: Work, micro: Micro, experts_f: Array) -> Array:
     """What each recompute choice repeats."""
     cheap = CHEAP_SHARE * micro.vector_f
-    light = np.where(work.unfused > 0, micro.attention_f, cheap)
+    light = np.where(work.unfused > 0, np.maximum(micro.attention_f, cheap), cheap)
     # By operator: attention and every second product are kept, all else is re-run; experts keep theirs.
     operator = np.where(work.unfused > 0, micro.attention_f, 0.0) + micro.vector_f + (micro.products_f - experts_f) / 2
     choices = [work.recompute == code for code in (2, 1, 3, 4)]
@@ -189,23 +189,24 @@ def _host(work: Work, micro: Micro, k: Array) -> Array:
 
 
 def _sharding(work: Work, micro: Micro, k: Array) -> Array:
-    """FSDP: gathers hide behind the pass before them, scatters behind the backward; hidden ones still drag."""
-    hide = np.minimum(k[INDEX["hidden"]], 1.0) * work.overlap
-    waits = _exposed(work.gather_f, (micro.forward + micro.host / 3) * hide, work.layers_per_stage)
-    sent = work.gather_b + work.scatter_b
-    window = (micro.backward + micro.again + micro.host * 2 / 3) * hide
-    waits = waits + _exposed(sent, window, work.layers_per_stage)
-    return waits + _drag(work, micro) * np.maximum(work.gather_f + sent - waits, 0.0)
+    """FSDP: gathers and scatters hide behind the passes they run ahead of, and the host's idle time; hidden ones drag."""
+    sent = work.gather_f + work.gather_b + work.scatter_b
+    waits = _exposed(sent, _window(work, micro, k), work.layers_per_stage)
+    return waits + _drag(work, micro) * np.maximum(sent - waits, 0.0)
 
 
 def _once(work: Work, micro: Micro, k: Array) -> Array:
     """Gradients and parameters that travel once a step, behind one microbatch's passes and what the host leaves idle."""
-    hide = np.minimum(k[INDEX["hidden"]], 1.0) * work.overlap
-    waits = _exposed(
-        work.reduce_once, (micro.backward + micro.again + micro.host * 2 / 3) * hide, work.layers_per_stage
-    )
-    waits = waits + _exposed(work.gather_once, (micro.forward + micro.host / 3) * hide, work.layers_per_stage)
-    return waits + _drag(work, micro) * np.maximum(work.reduce_once + work.gather_once - waits, 0.0)
+    sent = work.reduce_once + work.gather_once
+    window = _window(work, micro, k)
+    each = work.gather_f + work.gather_b + work.scatter_b  # every microbatch's own traffic hides there first
+    left = window - (each - _exposed(each, window, work.layers_per_stage))
+    waits = _exposed(sent, np.maximum(left, 0.0), work.layers_per_stage)
+    return waits + _drag(work, micro) * np.maximum(sent - waits, 0.0)
+
+
+def _window(work: Work, micro: Micro, k: Array) -> Array:
+    return np.asarray((micro.busy + micro.host) * np.minimum(k[INDEX["hidden"]], 1.0) * work.overlap)
 
 
 def _drag(work: Work, micro: Micro) -> Array:

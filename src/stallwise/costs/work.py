@@ -19,6 +19,7 @@ from stallwise.costs.gemm import Array, ideal_s
 from stallwise.costs.grid import Grid, distinct
 from stallwise.costs.layer import HALF, LayerWork, Slice, layer_work
 from stallwise.costs.shards import Shards, shards_of
+from stallwise.costs.topology import fabric_of
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import OPTIMIZERS
 from stallwise.specs.model import Model
@@ -150,7 +151,7 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
         saved = saved_bytes(model, keys, workload, recipe)[back] * per_stage * recipe.offload_share
         saved = saved / (gpu.pcie_byte_per_s * PCIE_SHARE)
         once["gather_f"], once["gather_b"] = once["gather_f"] + saved, once["gather_b"] + saved
-    fabric = exchange.fabric_of(cluster)
+    fabric = fabric_of(cluster)
     span = grid.tp * grid.cp * grid.dp
     boundary = HALF * model.hidden * workload.seq * grid.mb / grid.cp / np.where(grid.sp, grid.tp, 1)
     p2p = exchange.seconds(
@@ -207,7 +208,7 @@ def stage_shape(model: Model, grid: Grid, recipe: Recipe) -> tuple[Array, Array]
 
 def _messages(layer: LayerWork, keys: Grid, cluster: Cluster, model: Model) -> tuple[Array, Array, Array, Array]:
     """Seconds of tensor-, expert- and context-parallel traffic in one mean layer."""
-    fabric = exchange.fabric_of(cluster)
+    fabric = fabric_of(cluster)
     near_tp = np.minimum(keys.tp, cluster.domain)
     gather = exchange.seconds(fabric, Op.ALL_GATHER, layer.tp_bytes, keys.tp, near_tp)
     scatter = exchange.seconds(fabric, Op.REDUCE_SCATTER, layer.tp_bytes, keys.tp, near_tp)
@@ -246,7 +247,7 @@ def _head(model: Model, part: Slice, cluster: Cluster, recipe: Recipe) -> tuple[
 
 def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own: Shards) -> dict[str, Array]:
     """Gradient and parameter traffic over data-parallel ranks, and the optimizer."""
-    fabric = exchange.fabric_of(cluster)
+    fabric = fabric_of(cluster)
     ranks = grid.dp * grid.cp
     near = np.maximum(np.minimum(cluster.domain // grid.tp, ranks), 1)
     zero = np.zeros(len(grid))
@@ -255,7 +256,7 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
     if recipe.lora_rank:
         grads = grads * own.trainable_share
     group = np.where(grid.zero >= 1, np.minimum(grid.shards, ranks), ranks)
-    near_all = np.minimum(1 if recipe.flat_gather else near, ranks)
+    near_all = np.minimum(near, ranks)
     near = np.minimum(near_all, group)
     # Traffic goes in buckets, each with its own latency: a layer under FSDP; Megatron's grow with the ranks.
     layers = np.maximum(model.layers / grid.pp, 1.0)
@@ -263,6 +264,9 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
     count = np.where(fsdp, layers, np.maximum(np.ceil(own.params / bucket), 1.0))
     gather = count * exchange.seconds(fabric, Op.ALL_GATHER, weights / count, group, near)
     scatter = count * exchange.seconds(fabric, Op.REDUCE_SCATTER, grads / count, group, near)
+    if recipe.flat_gather:
+        flat = count * exchange.seconds(fabric, Op.ALL_GATHER, weights / count, group, np.minimum(group, 1))
+        gather, scatter = np.maximum(gather, flat), np.maximum(scatter, flat * grads / weights)
     reduce = count * exchange.seconds(fabric, Op.ALL_REDUCE, grads / count, ranks, near_all)
     # A replica group beyond the shard group adds up what each scattered (HSDP).
     copies = np.maximum(ranks // np.maximum(group, 1), 1)

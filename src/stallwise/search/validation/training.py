@@ -37,7 +37,7 @@ def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
 def _source(rows: Sequence[Row], source: str, calibrate: int) -> list[Scored]:
     scored: list[Scored] = []
     values = constants_without(publisher_of(source))
-    said: list[float] = []
+    said: list[tuple[Run, float]] = []
     for row in rows:
         question = _ask(row, values)
         if isinstance(question, str):
@@ -47,12 +47,27 @@ def _source(rows: Sequence[Row], source: str, calibrate: int) -> list[Scored]:
         measured = measured_step_s(row, run)
         if len(said) < calibrate:
             if measured:
-                said.append(log(measured) - mixed_log_s(settings, values)[0])
+                said.append((run, log(measured) - mixed_log_s(settings, values)[0]))
             continue
         spread = table()["spread"][run.family]
-        scale = own_scale(said, spread["between"], spread["within"]) if said else None
+        scale = None
+        if said:
+            apart = max(difference(run, other) for other, _ in said)
+            scale = own_scale([x for _, x in said], spread["between"], spread["within"] * apart)
         scored.append(_score(row, source, run, settings, measured, values, scale))
     return scored
+
+
+OTHER_MODEL, OTHER_KIND, OTHER_CARD = 1.5, 2.0, 3.0  # how much less a step says about another model, type or card
+
+
+def difference(run: Run, other: Run) -> float:
+    """How many times noisier a measured step of another run is as a witness for this one."""
+    return (
+        (1.0 if run.model.name == other.model.name else OTHER_MODEL)
+        * (1.0 if run.family == other.family else OTHER_KIND)
+        * (1.0 if run.cluster.gpu.name == other.cluster.gpu.name else OTHER_CARD)
+    )
 
 
 def _ask(row: Row, values: Array) -> tuple[Run, Settings] | str:
