@@ -122,7 +122,7 @@ def recipe_of(layout: Layout) -> Recipe:
         attention=layout.attention,
         optimizer=layout.optimizer,
         grad_bytes={"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}.get(layout.grad_dtype, 4.0),
-        weight_bytes=4.0 if amp else 2.0,
+        weight_bytes=4.0 if amp else 1.0 if layout.param_dtype == "fp8" else 2.0,
         master=layout.master and not (pure or amp),
         schedule=layout.schedule,
         lora_rank=layout.lora_rank,

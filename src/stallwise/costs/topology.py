@@ -71,6 +71,7 @@ class Fabric:
     nic_efficiency_share: float = 0.94  # 46-48 of 50 GB/s are seen on InfiniBand (NVIDIA/nccl-tests #212, #290)
     nic_hop_s: float = 7.0e-6  # one network step of the low-latency protocol, GPU memory to GPU memory
     levels: tuple[Level, ...] = ()
+    told: bool = True  # whether somebody said how cards without a switch are plugged in
 
     def __post_init__(self) -> None:
         if self.gpus_per_domain < 1:
@@ -136,6 +137,7 @@ def fabric_of(cluster: Cluster) -> Fabric:
         in_switch_reduction=switched and card.vendor.lower() == "nvidia" and link.name in REDUCING_LINKS,
         nic_byte_per_s=cluster.nic_byte_per_s,
         levels=levels,
+        told=switched or cluster.told_wiring,
     )
 
 

@@ -216,18 +216,19 @@ def _messages(layer: LayerWork, keys: Grid, cluster: Cluster, model: Model) -> t
     each = np.where(keys.sp, gather + scatter, reduce) * layer.tp_messages
     near_ep = np.maximum(np.minimum(keys.ep, cluster.domain // keys.etp), 1)
     moe = max(model.moe_layers / model.layers, 1e-9)
-    rows = layer.ep_bytes / moe * _sent_once(model, keys.ep / near_ep)
+    rows = layer.ep_bytes / moe * _sent_once(model, keys.ep, keys.ep / near_ep)
     a2a = exchange.seconds(fabric, Op.ALL_TO_ALL, rows, keys.ep, near_ep) * moe
     near_cp = np.maximum(np.minimum(keys.cp, cluster.domain // keys.tp), 1)
     ring = exchange.seconds(fabric, Op.ALL_GATHER, layer.cp_bytes * keys.cp, keys.cp, near_cp)
     return each, each, 2.0 * a2a, ring
 
 
-def _sent_once(model: Model, domains: Array) -> Array:
-    """Share of a token's copies that cross the network when each domain gets it once and spreads it over NVLink."""
+def _sent_once(model: Model, ranks: Any, domains: Any) -> Any:
+    """Share of a token's copies that travel: one per rank it is meant for, and over the network one per domain."""
     chosen = max(model.experts_per_token, 1)
-    distinct_domains = domains * (1.0 - (1.0 - 1.0 / np.maximum(domains, 1.0)) ** chosen)
-    return np.asarray(np.where(domains > 1, np.minimum(distinct_domains / chosen, 1.0), 1.0))
+    places = np.where(domains > 1, domains, np.maximum(ranks, 1)).astype(np.float64)
+    met = places * (1.0 - (1.0 - 1.0 / places) ** chosen)
+    return np.asarray(np.minimum(met / chosen, 1.0))
 
 
 def _head(model: Model, part: Slice, cluster: Cluster, recipe: Recipe) -> tuple[Array, Array, Array, Array]:

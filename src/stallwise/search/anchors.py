@@ -63,13 +63,15 @@ def anchor_for(model: Model, cluster: Cluster, workload: Workload, recipe: Recip
     """The newest published run of this model, card and precision near this size; None where there is none."""
     return _newest(
         model.name, cluster.gpu.name, cluster.gpus, workload.seq, recipe.precision, bool(recipe.lora_rank),
-        family_of(model, recipe),
+        family_of(model, recipe), recipe.framework, cluster.gpu.power_w,
     )  # fmt: skip
 
 
 @lru_cache(maxsize=256)
-def _newest(model: str, card: str, gpus: int, seq: int, precision: str, lora: bool, family: str) -> Anchor | None:
-    found: list[tuple[float, float, dict[str, str], Run]] = []
+def _newest(
+    model: str, card: str, gpus: int, seq: int, precision: str, lora: bool, family: str, framework: str, power_w: float
+) -> Anchor | None:
+    found: list[tuple[bool, float, float, dict[str, str], Run]] = []
     for row in published():
         if row["gpu_name"] != card or row["model_name"] != model:
             continue
@@ -80,11 +82,13 @@ def _newest(model: str, card: str, gpus: int, seq: int, precision: str, lora: bo
         apart = max(run.workload.seq / seq, seq / run.workload.seq)
         size = max(run.cluster.gpus / gpus, gpus / run.cluster.gpus)
         same = run.recipe.precision == precision and bool(run.recipe.lora_rank) == lora
+        same = same and run.cluster.gpu.power_w == power_w  # a card of another power limit is another card
         if same and apart <= NEAR_SEQ_RATIO and size <= NEAR_SIZE_RATIO:
-            found.append((run.recipe.software_year, -abs(log(size)) - abs(log(apart)), row, run))
+            alike = run.recipe.framework == framework
+            found.append((alike, run.recipe.software_year, -abs(log(size)) - abs(log(apart)), row, run))
     if not found:
         return None
-    year, _, row, run = max(found, key=lambda f: (f[0], f[1]))
+    _, year, _, row, run = max(found, key=lambda f: f[:3])
     settings = settings_of(run, constants())
     seconds = exp(mixed_log_s(settings, constants())[0])
     rate = float(row["tokens_per_s_per_gpu"])

@@ -12,18 +12,23 @@ from numpy.typing import NDArray
 from stallwise.costs.constants import Array
 from stallwise.costs.grid import RECOMPUTE_CODE, Grid
 from stallwise.specs.cluster import Cluster
+from stallwise.specs.model import Model
 from stallwise.specs.workload import Workload
 
 EQUAL_SHARE = 0.05  # two layouts this close are equal: what predictions of one job's layouts miss by (1,440 A100 runs)
 SHORT_TOKENS = 8192  # sequences up to this length fit whole: nobody cuts them unless memory asks
+MANY_EXPERTS = 16  # from here on their weights outweigh what tokens send
 MOST_PICKED = 0.12  # a pick among very many flatters itself by no more than this
 
 
-def tiers(grid: Grid, cluster: Cluster, workload: Workload) -> NDArray[np.int64]:
-    """What an engineer takes only when forced: short sequences cut in pieces, tensor parallelism across nodes."""
+def tiers(model: Model, grid: Grid, cluster: Cluster, workload: Workload) -> NDArray[np.int64]:
+    """What an engineer takes only when forced: short sequences cut in pieces, tensor parallelism across nodes, and
+    many experts' weights brought to the tokens for every pass instead of the tokens to the experts.
+    """
     cut = (grid.cp > 1) & (workload.seq <= SHORT_TOKENS)
     across = grid.tp > max(cluster.domain, 1)
-    return np.asarray(cut.astype(np.int64) + 2 * across.astype(np.int64))
+    brought = (grid.zero >= 3) & (grid.ep == 1) & (model.experts >= MANY_EXPERTS)
+    return np.asarray(cut.astype(np.int64) + brought + 2 * across.astype(np.int64))
 
 
 def simplicity(grid: Grid) -> Array:
@@ -36,10 +41,16 @@ def simplicity(grid: Grid) -> Array:
 
 
 def order(
-    seconds: Array, needed: Array, fits: NDArray[np.bool_], grid: Grid, cluster: Cluster, workload: Workload
+    model: Model,
+    seconds: Array,
+    needed: Array,
+    fits: NDArray[np.bool_],
+    grid: Grid,
+    cluster: Cluster,
+    workload: Workload,
 ) -> NDArray[np.int64]:
     """Indices of the layouts that fit, best first; those as good as the fastest stand by simplicity, then memory."""
-    tier = tiers(grid, cluster, workload)
+    tier = tiers(model, grid, cluster, workload)
     lowest = tier[fits].min()
     inside = np.flatnonzero(fits & (tier == lowest))
     outside = np.flatnonzero(fits & (tier > lowest))

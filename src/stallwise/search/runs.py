@@ -31,6 +31,7 @@ SCHEDULE_MARKS = (
     ("v-half", "v-half"), ("v-min", "v-min"), ("dualpipe", "dualpipe"), ("gpipe", "gpipe"),
 )  # fmt: skip
 STAGES = {"none": 0, "optimizer": 1, "gradients": 2, "weights": 3}  # what is sharded, as a ZeRO stage
+DIES = {"mi250x": "mi250x-die"}  # cards that software counts as two GPUs
 NVLINK_GATHERS = 2022.5  # before, ZeRO-3 moved every parameter over the network card of every rank
 
 
@@ -97,7 +98,9 @@ def run_of(row: dict[str, Any]) -> Run:
 
 
 def as_described(card: Gpu, text: str) -> Gpu:
-    """A variant of a card that a row describes in words: its power limit, and older memory."""
+    """A variant of a card that a row describes in words: its power limit, older memory, one die of two."""
+    if card.name in DIES and not re.search(r"both dies|whole card|per card", text.lower()):
+        card = find_gpu(DIES[card.name]) or card
     watts = re.search(r"\b(\d{3,4})\s?W\b", text)
     if watts and 0.4 < float(watts[1]) / card.power_w < 1.6:
         card = replace(card, power_w=float(watts[1]))

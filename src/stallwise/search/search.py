@@ -128,7 +128,7 @@ def search(
         raise BadRequest(
             _does_not_fit(model, cluster, grid, needed, recipe, room), hint=_what_would(model, cluster, needed, room)
         )
-    ranked = order(seconds, needed, fits, grid, cluster, workload)
+    ranked = order(model, seconds, needed, fits, grid, cluster, workload)
     picked = ranked[: min(keep, int(fits.sum()))]
     front = _frontier(seconds, needed, fits)
     flattery = picked_ratio(seconds, fits, grid)

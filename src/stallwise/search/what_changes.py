@@ -42,5 +42,8 @@ def what_would_change(
             found.append(f"with {name}, {leaders.layout(best, recipe).label} would be {gain:.0%} faster than the first")
     lean = int(np.argmin(needed))
     if needed[lean] < 0.9 * needed[0]:
-        found.append(f"with {needed[0] / room:.0%} of the room gone, {leaders.layout(lean, recipe).label} needs least")
+        found.append(
+            f"with less than {needed[0] / room:.0%} of the room, {leaders.layout(lean, recipe).label} would take over: "
+            f"it needs {needed[lean] / needed[0]:.0%} of the first's memory"
+        )
     return found

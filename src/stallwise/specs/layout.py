@@ -50,6 +50,7 @@ class Layout:
     offload: str = "none"
     precision: str = "bf16"
     grad_dtype: str = "fp32"
+    param_dtype: str = "bf16"  # fp8: Transformer Engine's 8-bit primary weights beside an fp32 master copy
     master: bool = True  # an fp32 copy of the weights in the optimizer
     optimizer: str = "adamw"
     schedule: str = "1f1b"

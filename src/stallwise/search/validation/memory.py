@@ -55,7 +55,7 @@ def _predict(row: Row, source: str) -> Scored:
     metric = "activations_pct_of_tp" if "%" in quantity else "memory_gib"
     row_id, measured = row.get("row_id", ""), _measured(row)
     missing = [c for c in NEEDED if number(row, c) is None and not (c == "layers" and row.get("model"))]
-    if row.get("recompute", "") not in ("none", "selective", "full"):
+    if read_recipe(row).recompute is None:
         missing.append("recompute")
     if missing:
         return Scored(row_id, source, metric, measured, note=f"not a full recipe: {', '.join(missing)} not stated")
