@@ -82,10 +82,10 @@ def run_of(row: dict[str, Any]) -> Run:
     card = find_gpu(str(row.get("gpu") or ""))
     if card is None:
         raise StallwiseError(f"the GPU '{row.get('gpu')}' is not in the catalogue")
-    gpus = counted(row, "num_gpus", 0)
-    missing = [key for key in ("tp", "pp") if number(row, key) is None]
+    missing = [key for key in ("num_gpus", "seq", "tp", "pp") if number(row, key) is None]
     if missing:
-        raise StallwiseError(f"the row does not say how the job was cut: {', '.join(missing)} missing")
+        raise StallwiseError(f"{', '.join(missing)} missing: the row does not say how large the job was and how it was cut")
+    gpus = counted(row, "num_gpus")
     said = read_recipe(row)
     card = as_described(card, f"{row.get('gpu')} {row.get('notes')}")
     cluster = cluster_of(card, gpus, nic_byte_per_s=said.network_byte_per_s)
