@@ -32,6 +32,7 @@ def to_dict(plan: Plan, explained: list[str] | None = None) -> dict[str, Any]:
         "sensitivity": [_change(c, plan.best[0]) for c in plan.sensitivity],
         "equal": plan.equal,
         "picked_ratio": plan.picked_ratio,
+        "interval_half_widths": plan.spreads,
         "anchor": {**asdict(plan.anchor), "scale": plan.anchor.scale} if plan.anchor else None,
         "would_change": plan.would_change,
         "mfu_against": plan.recipe.precision,
@@ -98,6 +99,8 @@ def _standing(plan: Plan, best: Candidate) -> list[str]:
             f"  {plan.equal:,} of them are equal within what predictions err; the simplest stands first"
             + (f", {ahead:.1%} behind the fastest" if ahead > 0.001 else "")
         )
+    if plan.spreads:
+        lines.append("  intervals: " + ", ".join(f"x{ratio:.2f} {name}" for name, ratio in plan.spreads.items()))
     if plan.picked_ratio > 1.005:
         lines.append(
             f"  picked among many, it may take up to {plan.picked_ratio - 1:.0%} more than its interval would say alone"

@@ -84,7 +84,9 @@ def run_of(row: dict[str, Any]) -> Run:
         raise StallwiseError(f"the GPU '{row.get('gpu')}' is not in the catalogue")
     missing = [key for key in ("num_gpus", "seq", "tp", "pp") if number(row, key) is None]
     if missing:
-        raise StallwiseError(f"{', '.join(missing)} missing: the row does not say how large the job was and how it was cut")
+        raise StallwiseError(
+            f"{', '.join(missing)} missing: the row does not say how large the job was and how it was cut"
+        )
     gpus = counted(row, "num_gpus")
     said = read_recipe(row)
     card = as_described(card, f"{row.get('gpu')} {row.get('notes')}")

@@ -88,6 +88,9 @@ class Plan(Shown):
     equal: int = 1  # layouts whose predictions cannot be told from the first's
     picked_ratio: float = 1.0  # what being picked among many may flatter
     would_change: list[str] = field(default_factory=list)
+    spreads: dict[str, float] = field(
+        default_factory=dict
+    )  # half-widths: unknown cluster, beside a published run, measured
     anchor: Anchor | None = None  # the newest published run of this model on this card
 
 
@@ -147,6 +150,11 @@ def search(
         fastest_s=float(seconds[fits].min()),
         equal=int(np.sum(equals(seconds[fits], best[0].seconds))),
         picked_ratio=flattery,
+        spreads={
+            "unknown cluster": doubt_of(model, cluster, recipe).factor,
+            "beside a published run of this model and card": doubt_of(model, cluster, recipe, anchored=True).factor,
+            "after one measured step": doubt_of(model, cluster, recipe, calibrated=True).factor,
+        },
         anchor=anchor,
         would_change=what_would_change(
             model, cluster, workload, recipe, grid.take(ranked[:LEADERS]), needed[ranked[:LEADERS]],

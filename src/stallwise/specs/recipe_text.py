@@ -13,15 +13,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from stallwise.specs.network_text import network_rate
+
 RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?:\.\d+)?(?![\d.])")
 MONTH = re.compile(r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (20[12]\d)\b")
 YEAR = re.compile(r"\b(20[12]\d)\b")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 ARXIV = re.compile(r"\barxiv[: ]*(\d\d)(0[1-9]|1[0-2])\.\d{4,5}")
 GROUP = re.compile(r"(?:group|shard|over|hsdp)[ =]+(\d+)\b")
-NODE_RATE = re.compile(r"(\d+) ?x ?(\d+) ?gb(?:/s|ps|it/s)?\b[^,;.]*?per node of (\d+)")
-NODES_RATE = re.compile(r"nodes? of (\d+)[^,;.]*?\b(\d+) ?x ?(\d+) ?gb(?:/s|ps|it/s)?\b")
-GPU_RATE = re.compile(r"(\d+) ?gb(?:/s|ps|it/s)? (?:per gpu|a gpu|each gpu)")
 # "activation offload ratio 0.0", "compile: off": the thing is named to say that it was not used.
 DENIED = re.compile(r"(?: ratio| is| was|:|=| =)* ?(?:0(?:\.0+)?|off|false|disabled|not used|unused)(?![\w.])")
 OFFLOADED = re.compile(r"offload\w* (?:ratio|share)[ :=]*(0?\.\d+|1(?:\.0)?)")
@@ -112,7 +111,7 @@ def read_recipe(row: dict[str, Any]) -> Said:
         offload=found("offload", everything),
         offload_share=_share(everything),
         year=software_year(f"{cell('release')} {cell('source')}", f"{free} {cell('citation')}"),
-        network_byte_per_s=_network(f"{cell('nic')} {free}"),
+        network_byte_per_s=network_rate(" ; ".join(str(row.get(k) or "") for k in ("nic", "network", "notes"))),
         unread=tuple(unread),
     )
 
@@ -148,17 +147,6 @@ def software_year(*texts: str) -> float:
         if years := YEAR.findall(plain):
             return int(min(years)) + 0.5
     return 0.0
-
-
-def _network(text: str) -> float | None:
-    """Bytes a second per GPU from the rate of a node's cards, or of a GPU's own."""
-    if found := NODE_RATE.search(text):
-        return int(found[1]) * int(found[2]) / 8 * 1e9 / max(int(found[3]), 1)
-    if found := NODES_RATE.search(text):
-        return int(found[2]) * int(found[3]) / 8 * 1e9 / max(int(found[1]), 1)
-    if found := GPU_RATE.search(text):
-        return int(found[1]) / 8 * 1e9
-    return None
 
 
 @cache
