@@ -132,6 +132,11 @@ def test_words_of_a_recipe(column: str, text: str, meaning: dict[str, object]) -
     assert {key: getattr(said, key) for key in meaning} == meaning
 
 
+def test_a_small_node_is_a_small_domain() -> None:
+    cluster = run_of({**ROW, "gpu": "A100-40GB", "notes": "nodes of 4 with 4x HDR200"}).cluster
+    assert (cluster.gpus_per_node, cluster.domain, cluster.nic_byte_per_s) == (4, 4, 25e9)
+
+
 def test_habits_are_odds_and_follow_the_calendar() -> None:
     assert habit("attention", year=2021.5, architecture="ampere") == {"unfused": 1.0}
     later = habit("attention", year=2025.0, architecture="hopper", framework="megatron")

@@ -102,9 +102,7 @@ def _standing(plan: Plan, best: Candidate) -> list[str]:
     if plan.spreads:
         lines.append("  intervals: " + ", ".join(f"x{ratio:.2f} {name}" for name, ratio in plan.spreads.items()))
     if plan.picked_ratio > 1.005:
-        lines.append(
-            f"  picked among many, it may take up to {plan.picked_ratio - 1:.0%} more than its interval would say alone"
-        )
+        lines.append(f"  the upper end is {plan.picked_ratio - 1:.0%} higher for having been picked among many")
     if plan.anchor is not None:
         a = plan.anchor
         own = best.tokens_per_s / plan.cluster.gpus

@@ -159,11 +159,11 @@ def read_constants(path: str) -> Array:
         found: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))["constants"]
         values = constants().copy()
         for name, value in found.items():
-            if name in INDEX:
-                values[INDEX[name]] = float(value)
+            values[INDEX[name]] = float(value)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnreadableInput(
-            f"{path} holds no constants", hint="write them with: stallwise plan calibrate RUN -o constants.json"
+            f"{path} holds no constants of this release",
+            hint="write them with: stallwise plan calibrate RUN -o constants.json",
         ) from error
     return np.asarray(values)
 

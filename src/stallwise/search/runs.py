@@ -91,6 +91,8 @@ def run_of(row: dict[str, Any]) -> Run:
     said = read_recipe(row)
     card = as_described(card, f"{row.get('gpu')} {row.get('notes')}")
     cluster = cluster_of(card, gpus, nic_byte_per_s=said.network_byte_per_s)
+    if said.node_gpus and said.node_gpus < cluster.gpus_per_node:
+        cluster = replace(cluster, gpus_per_node=said.node_gpus, domain=min(cluster.domain, said.node_gpus))
     layout, unsaid = layout_of(row, gpus, said)
     batch = whole(row, "global_batch", 0) or layout.dp * layout.micro_batch * (4 * layout.pp if layout.pp > 1 else 1)
     workload = Workload(seq=whole(row, "seq", 0), global_batch=batch)

@@ -19,7 +19,7 @@ from stallwise.costs.work import step_work
 from stallwise.errors import BadRequest
 from stallwise.evidence.shown import Shown
 from stallwise.search.anchors import Anchor, anchor_for
-from stallwise.search.ranking import EQUAL_SHARE, equals, order, picked_ratio
+from stallwise.search.ranking import EQUAL_SHARE, equals, order, picked_ratio, tiers
 from stallwise.search.simulated import SimulatedPipeline, simulate_pipeline
 from stallwise.search.space import Fixed, enumerate_layouts
 from stallwise.search.what_changes import what_would_change
@@ -84,7 +84,7 @@ class Plan(Shown):
     sensitivity: list[Change] = field(default_factory=list)
     pipeline: SimulatedPipeline | None = None  # the best one's schedule, simulated
     sizes: list[tuple[int, Candidate]] = field(default_factory=list)  # fewer GPUs: slower, and often cheaper
-    fastest_s: float = 0.0  # of all that fit; the first is simpler where it is not this one
+    fastest_s: float = 0.0  # of those that fit and are taken unforced; the first is simpler where it is not this one
     equal: int = 1  # layouts whose predictions cannot be told from the first's
     picked_ratio: float = 1.0  # what being picked among many may flatter
     would_change: list[str] = field(default_factory=list)
@@ -132,6 +132,7 @@ def search(
             _does_not_fit(model, cluster, grid, needed, recipe, room), hint=_what_would(model, cluster, needed, room)
         )
     ranked = order(model, seconds, needed, fits, grid, cluster, workload)
+    tier = tiers(model, grid, cluster, workload)
     picked = ranked[: min(keep, int(fits.sum()))]
     front = _frontier(seconds, needed, fits)
     flattery = picked_ratio(seconds, fits, grid)
@@ -147,7 +148,7 @@ def search(
         best=best,
         frontier=candidates(model, cluster, workload, grid.take(front), recipe, values),
         lost=[why_slower(best[0], other) for other in best[1:]],
-        fastest_s=float(seconds[fits].min()),
+        fastest_s=float(seconds[fits & (tier == tier[ranked[0]])].min()),
         equal=int(np.sum(equals(seconds[fits], best[0].seconds))),
         picked_ratio=flattery,
         spreads={

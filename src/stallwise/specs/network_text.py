@@ -30,12 +30,17 @@ PER_NODE = re.compile(rf"{RATE}[^,;.]{{0,30}}? (?:per|a|each) node\b")
 NODE_SIZE = re.compile(r"nodes? of (?P<gpus>\d+)|(?P<each>\d+) ?(?:gpus|cards) (?:per|a) node", re.IGNORECASE)
 
 
+def node_size(text: str) -> int | None:
+    """GPUs of one node, where the words say it."""
+    found = NODE_SIZE.search(text)
+    return int(found["gpus"] or found["each"]) if found else None
+
+
 def network_rate(text: str) -> float | None:
     """Bytes a second per GPU and direction, or None where the words do not give it."""
     if found := PER_GPU.search(text):
         return _byte_per_s(found)
-    size = NODE_SIZE.search(text)
-    gpus = int(size["gpus"] or size["each"]) if size else NODE_GPUS
+    gpus = node_size(text) or NODE_GPUS
     if found := CARDS_RATE.search(text):
         return int(found["cards"]) * _byte_per_s(found) / max(gpus, 1)
     if found := CARDS_GENERATION.search(text):

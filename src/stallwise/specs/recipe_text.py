@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from stallwise.specs.network_text import network_rate
+from stallwise.specs.network_text import network_rate, node_size
 
 RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?:\.\d+)?(?![\d.])")
 MONTH = re.compile(r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (20[12]\d)\b")
@@ -48,6 +48,7 @@ class Said:
     offload_share: float = 1.0
     year: float = 0.0  # of the software, 0: not known
     network_byte_per_s: float | None = None
+    node_gpus: int | None = None
     unread: tuple[str, ...] = field(default=(), compare=False)  # cells that say something nobody here understands
 
 
@@ -92,6 +93,7 @@ def read_recipe(row: dict[str, Any]) -> Said:
         recompute = "full" if re.search(r"full (?:activation )?(?:recompute|checkpoint)", free) else None
     # A sharding word names a framework only where nothing else does.
     framework = found("framework", free) or word_for("framework", cell("sharding"))
+    told = " ; ".join(str(row.get(k) or "") for k in ("nic", "network", "notes"))
     unread = [k for k, v in (("sharding", sharding), ("recompute", recompute)) if cell(k) and v is None]
     group = GROUP.search(cell("sharding"))
     return Said(
@@ -111,7 +113,8 @@ def read_recipe(row: dict[str, Any]) -> Said:
         offload=found("offload", everything),
         offload_share=_share(everything),
         year=software_year(f"{cell('release')} {cell('source')}", f"{free} {cell('citation')}"),
-        network_byte_per_s=network_rate(" ; ".join(str(row.get(k) or "") for k in ("nic", "network", "notes"))),
+        network_byte_per_s=network_rate(told),
+        node_gpus=node_size(told),
         unread=tuple(unread),
     )
 
