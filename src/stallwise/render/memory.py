@@ -36,7 +36,7 @@ def to_text(answer: MemoryAnswer) -> str:
         if answer.fits
         else "does not fit"
         if not answer.may_fit
-        else "may fit: inside what the prediction errs by"
+        else "too large by the numbers; runs predicted so have fitted with care"
     )
     card = answer.cluster.gpu
     lines = [

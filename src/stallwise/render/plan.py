@@ -32,6 +32,7 @@ def to_dict(plan: Plan, explained: list[str] | None = None) -> dict[str, Any]:
         "sensitivity": [_change(c, plan.best[0]) for c in plan.sensitivity],
         "equal": plan.equal,
         "picked_ratio": plan.picked_ratio,
+        "tight": plan.tight,
         "interval_half_widths": plan.spreads,
         "anchor": {**asdict(plan.anchor), "scale": plan.anchor.scale} if plan.anchor else None,
         "would_change": plan.would_change,
@@ -93,6 +94,10 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
 def _standing(plan: Plan, best: Candidate) -> list[str]:
     """How the first stands: its equals, what picking it may flatter, the published run beside it, what would change it."""
     lines = []
+    if plan.tight:
+        lines.append(
+            "  nothing fits by the numbers; runs predicted so large have fitted where everything unneeded was freed early"
+        )
     if plan.equal > 1:
         ahead = best.seconds / plan.fastest_s - 1
         lines.append(

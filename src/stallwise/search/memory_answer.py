@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from stallwise.costs.activations import kept_tensors, tensor_bytes
 from stallwise.costs.grid import grid_of, recipe_of
 from stallwise.costs.memory import MOMENTS, memory, stage_memories
-from stallwise.search.search import USABLE_SHARE
+from stallwise.search.search import TIGHT_SHARE, USABLE_SHARE
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout, check
 from stallwise.specs.model import Model
@@ -64,8 +64,8 @@ class MemoryAnswer:
 
     @property
     def may_fit(self) -> bool:
-        """Whether it would fit if the prediction is too high by what published peaks were below it."""
-        return self.worst.device_bytes * LOW_SHARE <= self.cluster.gpu.memory_bytes
+        """Whether tuned runs predicted this large have fitted."""
+        return self.worst.device_bytes * TIGHT_SHARE <= self.cluster.gpu.memory_bytes
 
 
 def memory_answer(

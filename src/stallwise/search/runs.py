@@ -20,6 +20,7 @@ from stallwise.specs.recipe_text import Said, habit, read_recipe
 from stallwise.specs.workload import Workload
 
 MOST = 1e9  # no count or rate in these tables is larger
+GB = 1e9
 HOPPER_HBM2E = 2.4e12  # bytes a second of the Hopper variants with five older stacks
 USUAL_VOCAB = 51_200  # GPT-2's 50,257 padded, where a paper does not say
 PRECISIONS = (
@@ -105,6 +106,9 @@ def as_described(card: Gpu, text: str) -> Gpu:
     """A variant of a card that a row describes in words: its power limit, older memory, one die of two."""
     if card.name in DIES and not re.search(r"both dies|whole card|per card", text.lower()):
         card = find_gpu(DIES[card.name]) or card
+    told = re.search(r"\b(\d{2,3}) ?GB?\b", text.split(" ")[0].replace("-", " "))
+    if told and 0.7 < float(told[1]) * GB / card.memory_bytes < 1.8:
+        card = replace(card, memory_bytes=max(card.memory_bytes, float(told[1]) * GB))
     watts = re.search(r"\b(\d{3,4})\s?W\b", text)
     if watts and 0.4 < float(watts[1]) / card.power_w < 1.6:
         card = replace(card, power_w=float(watts[1]))

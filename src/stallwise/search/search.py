@@ -29,6 +29,7 @@ from stallwise.specs.model import Model
 from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
+TIGHT_SHARE = 0.8  # of its prediction that a tuned run has needed at the least (405B on 16,384 H100, nothing re-run)
 USABLE_SHARE = 0.94  # of a GPU's memory that a plan may fill; above it fragmentation decides
 CHUNK = 65_536  # layouts timed at once: larger arrays leave the processor's cache
 STAGES = ("first", "last", "second")
@@ -86,6 +87,7 @@ class Plan(Shown):
     sizes: list[tuple[int, Candidate]] = field(default_factory=list)  # fewer GPUs: slower, and often cheaper
     fastest_s: float = 0.0  # of those that fit and are taken unforced; the first is simpler where it is not this one
     equal: int = 1  # layouts whose predictions cannot be told from the first's
+    tight: bool = False  # nothing fits by the numbers; these may with care
     picked_ratio: float = 1.0  # what being picked among many may flatter
     would_change: list[str] = field(default_factory=list)
     spreads: dict[str, float] = field(
@@ -127,6 +129,9 @@ def search(
     seconds = seconds * (anchor.shrunk_scale if anchor else 1.0)
     room = USABLE_SHARE * cluster.gpu.memory_bytes
     fits = needed <= room
+    tight = not np.any(fits)
+    if tight:  # layouts predicted a little above the card have run: frameworks free what stages no longer need
+        fits = needed * TIGHT_SHARE <= cluster.gpu.memory_bytes
     if not np.any(fits):
         raise BadRequest(
             _does_not_fit(model, cluster, grid, needed, recipe, room), hint=_what_would(model, cluster, needed, room)
@@ -151,6 +156,7 @@ def search(
         fastest_s=float(seconds[fits & (tier == tier[ranked[0]])].min()),
         equal=int(np.sum(equals(seconds[fits], best[0].seconds))),
         picked_ratio=flattery,
+        tight=tight,
         spreads={
             "unknown cluster": doubt_of(model, cluster, recipe).factor,
             "beside a published run of this model and card": doubt_of(model, cluster, recipe, anchored=True).factor,
