@@ -1,9 +1,10 @@
-"""Fits the planner's constants to published runs and writes the file that ships.
+"""Fits the planner's eight constants to published runs and writes the file that ships.
 
     python bench/fit_constants.py path/to/training.csv
 
-The same setup repeated over releases counts once, and a source of many runs is damped, so that no table outweighs the
-rest by its length. Prints the error of every kind of run with its source left out.
+Publishers count alike: each has a scale of its own, and beyond a few distinct runs its weight no longer grows. All
+releases and tables of one publisher are one, and it is predicted by constants that never saw it. Prints errors by row
+and by publisher, and writes what differs between and within publishers: the planner's intervals.
 """
 
 from __future__ import annotations
@@ -11,96 +12,174 @@ from __future__ import annotations
 import csv
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from stallwise.costs.constants import NAMES, PRIORS, prior_sigmas, prior_values
 from stallwise.costs.fit import fit
-from stallwise.costs.grid import grid_of
+from stallwise.costs.fitted import publisher_of
 from stallwise.costs.step import time_step
-from stallwise.costs.work import Work, concatenate, step_work
+from stallwise.costs.work import Work, concatenate
 from stallwise.errors import StallwiseError
-from stallwise.search.knobs import settle
+from stallwise.search.knobs import settings_of
 from stallwise.search.measured import measured_step_s
 from stallwise.search.runs import Run, run_of
 
 TARGET = Path(__file__).parents[1] / "src/stallwise/costs/measured/constants.toml"
-FULL_WEIGHT_ROWS = 25.0  # beyond so many distinct runs a source's weight grows with the root only
+FULL_WEIGHT_RUNS = 8.0  # beyond so many distinct runs a publisher says no more than this
 SETUP = ("model", "gpu", "num_gpus", "precision", "tp", "pp", "seq", "micro_batch", "global_batch", "sharding")
+BETWEEN = 0.12  # first guess of the scatter between publishers, for the fit
+LEAST_ROWS = 3  # publishers of a kind of run needed to tell between from within
+CALM = {"dense-bf16": (0.12, 0.10), "dense-fp8": (0.12, 0.10), "moe": (0.22, 0.20)}  # beliefs, worth two publishers
+BELIEF_PUBLISHERS = 2.0
 
 
-def load(path: str) -> tuple[Work, np.ndarray, list[dict[str, str]], list[Run]]:
-    """Every row that can be asked and was measured."""
-    works, seconds, rows, runs = [], [], [], []
-    with Path(path).open(encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            try:
-                run = run_of(row)
-            except StallwiseError:
-                continue
-            run = replace(run, layout=settle(run))
-            measured = measured_step_s(row, run)
-            if not measured:
-                continue
-            grid = grid_of([run.layout], run.workload)
-            works.append(step_work(run.model, run.cluster, run.workload, grid, run.recipe))
-            seconds.append(measured)
-            rows.append(row)
-            runs.append(run)
-    return concatenate(works), np.array(seconds), rows, runs
+class Runs:
+    """All rows that can be asked and were measured, every unsaid setting of each with its weight."""
+
+    def __init__(self, path: str) -> None:
+        works: list[Work] = []
+        self.rows: list[dict[str, str]] = []
+        self.runs: list[Run] = []
+        self.weights: list[np.ndarray] = []
+        self.seconds: list[float] = []
+        with Path(path).open(encoding="utf-8") as stream:
+            for row in csv.DictReader(stream):
+                try:
+                    run = run_of(row)
+                    settings = settings_of(run, prior_values())
+                except StallwiseError:
+                    continue
+                measured = measured_step_s(row, run)
+                if not measured:
+                    continue
+                works.append(settings.work)
+                self.weights.append(settings.weights)
+                self.rows.append(row)
+                self.runs.append(run)
+                self.seconds.append(measured)
+        self.work = concatenate(works)
+        self.flat = np.concatenate(self.weights)
+        self.first = np.cumsum([0, *(len(w) for w in self.weights)])[:-1]
+        self.row = np.repeat(np.arange(len(works)), [len(w) for w in self.weights])
+        self.publishers = np.array([publisher_of(r["source"]) for r in self.rows])
+        self.families = np.array([r.family for r in self.runs])
+        self.log_s = np.log(np.array(self.seconds))
+
+    def predict_log(self, values: np.ndarray) -> np.ndarray:
+        """Mean logarithm of seconds over each row's settings."""
+        return np.add.reduceat(self.flat * np.log(time_step(self.work, values).total), self.first)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Scatter over each row's settings."""
+        logs = np.log(time_step(self.work, values).total)
+        mean = self.predict_log(values)
+        return np.sqrt(np.maximum(np.add.reduceat(self.flat * (logs - mean[self.row]) ** 2, self.first), 0.0))
+
+    def weight(self) -> np.ndarray:
+        """One per distinct setup, no publisher more than FULL_WEIGHT_RUNS; vague rows count less."""
+        setups = [(p, *(row[c] for c in SETUP)) for p, row in zip(self.publishers, self.rows, strict=True)]
+        seen = Counter(setups)
+        found = np.array([1.0 / seen[s] for s in setups]) / (1.0 + (self.spread(prior_values()) / 0.1) ** 2)
+        for name in set(self.publishers):
+            here = self.publishers == name
+            found[here] *= min(1.0, FULL_WEIGHT_RUNS / found[here].sum())
+        return found
+
+    def fitted(self, use: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Constants from these rows."""
+        groups = np.unique(self.publishers, return_inverse=True)[1]
+        part = Part(self, use)
+        return fit(
+            part.predict_log, prior_values(), prior_sigmas(), self.log_s[use], weight[use],
+            groups=groups[use], between=BETWEEN,
+        )  # fmt: skip
 
 
-def weights(rows: list[dict[str, str]]) -> np.ndarray:
-    """One per distinct setup, damped per publisher."""
-    publisher = np.array([row["source"].split(" ")[0] for row in rows])
-    setups = [
-        (p, *(row[c] for c in SETUP)) if p == "Megatron-Bridge" else row["row_id"]
-        for p, row in zip(publisher, rows, strict=True)
-    ]
-    seen = Counter(setups)
-    found = np.array([1.0 / seen[s] for s in setups])
-    for name in set(publisher):
-        here = publisher == name
-        total = found[here].sum()
-        if total > FULL_WEIGHT_ROWS:
-            found[here] *= (FULL_WEIGHT_ROWS / total) ** 0.5
-    return found
+class Part:
+    """Some rows of the whole."""
+
+    def __init__(self, whole: Runs, use: np.ndarray) -> None:
+        inside = use[whole.row]
+        self.work = whole.work.take(inside)
+        self.flat = whole.flat[inside]
+        lengths = np.array([len(w) for w in whole.weights])[use]
+        self.first = np.cumsum([0, *lengths])[:-1]
+
+    def predict_log(self, values: np.ndarray) -> np.ndarray:
+        """As of the whole."""
+        return np.add.reduceat(self.flat * np.log(time_step(self.work, values).total), self.first)
+
+
+def left_out(runs: Runs) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Each publisher's rows predicted by constants that never saw it."""
+    weight = runs.weight()
+    predicted = np.zeros(len(runs.rows))
+    sets = {}
+    for name in sorted(set(runs.publishers)):
+        here = runs.publishers == name
+        sets[name] = runs.fitted(~here, weight)
+        predicted[here] = runs.predict_log(sets[name])[here]
+    return predicted, sets
+
+
+def components(residual: np.ndarray, publishers: np.ndarray, vague: np.ndarray, family: str) -> tuple[float, float]:
+    """Scatter between and within publishers, pulled towards the belief where publishers are few."""
+    means, variances, sizes = [], [], []
+    for name in sorted(set(publishers)):
+        own = residual[publishers == name]
+        known = np.mean(vague[publishers == name] ** 2)
+        means.append(max(np.mean(own) ** 2 - known, 0.0))
+        sizes.append(len(own))
+        if len(own) >= LEAST_ROWS:
+            variances.append(np.var(own, ddof=1))
+    between, within = CALM[family]
+    n = len(means)
+    found_b = (sum(means) + BELIEF_PUBLISHERS * between**2) / (n + BELIEF_PUBLISHERS)
+    found_w = (sum(variances) + BELIEF_PUBLISHERS * within**2) / (len(variances) + BELIEF_PUBLISHERS)
+    return float(np.sqrt(found_b)), float(np.sqrt(found_w))
 
 
 def main() -> None:
-    work, seconds, rows, runs = load(sys.argv[1])
-    weight, target = weights(rows), np.log(seconds)
-    sources = np.array([row["source"] for row in rows])
-
-    def fitted(use: np.ndarray) -> np.ndarray:
-        part = work.take(use)
-        return fit(lambda c: time_step(part, c).total, prior_values(), prior_sigmas(), target[use], weight[use])
-
+    runs = Runs(sys.argv[1])
+    predicted, sets = left_out(runs)
+    residual = runs.log_s - predicted
+    vague = runs.spread(prior_values())
+    everything = runs.fitted(np.ones(len(runs.rows), dtype=bool), runs.weight())
     lines = ["# Written by bench/fit_constants.py from published runs; see costs/constants.py for what each one means."]
-    lines += ["[all]", *_lines(fitted(np.ones(len(rows), dtype=bool)))]
-    predicted = np.zeros(len(rows))
-    for source in sorted(set(sources)):
-        values = fitted(sources != source)
-        here = sources == source
-        predicted[here] = time_step(work.take(here), values).total
-        lines += ["", f'[without."{source}"]', *_lines(values)]
+    lines += ["[all]", *_lines(everything), "", "[spread]  # of ln(measured / predicted), publishers left out"]
+    for family in CALM:
+        here = runs.families == family
+        between, within = components(residual[here], runs.publishers[here], vague[here], family)
+        lines.append(f"{family} = {{ between = {between:.4f}, within = {within:.4f} }}")
+    architectures = Counter(r.cluster.gpu.architecture for r in runs.runs)
+    frameworks = Counter(r.recipe.framework for r in runs.runs)
+    lines += [
+        "", "[known]  # what has rows enough to speak of",
+        f"architectures = {sorted(k for k, v in architectures.items() if v >= 8)}".replace("'", '"'),
+        f"frameworks = {sorted(k for k, v in frameworks.items() if v >= 8)}".replace("'", '"'),
+        f"most_gpus = {max(r.cluster.gpus for r in runs.runs)}",
+    ]  # fmt: skip
+    for name, values in sets.items():
+        lines += ["", f'[without."{name}"]', *_lines(values)]
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    kinds = np.array([run.family for run in runs])
-    for kind in sorted(set(kinds)):
-        error = predicted[kinds == kind] / seconds[kinds == kind] - 1
-        logs = np.abs(np.log1p(error))
+    _print(runs, predicted)
+
+
+def _print(runs: Runs, predicted: np.ndarray) -> None:
+    error = np.exp(predicted - runs.log_s) - 1
+    for family in (*CALM, "all"):
+        here = np.ones(len(error), dtype=bool) if family == "all" else runs.families == family
+        by = [np.mean(np.abs(error[here & (runs.publishers == p)])) for p in sorted(set(runs.publishers[here]))]
         print(
-            f"{kind:12s} {len(error):4d} rows  mean abs {np.mean(np.abs(error)):.1%}  bias {error.mean():+.1%}"
-            f"  90% within x{np.exp(np.quantile(logs, 0.9)):.2f}"
+            f"{family:12s} {here.sum():4d} rows  mean abs {np.mean(np.abs(error[here])):.1%}  median "
+            f"{np.median(np.abs(error[here])):.1%}  bias {error[here].mean():+.1%}; {len(by)} publishers, mean {np.mean(by):.1%}"
         )
 
 
 def _lines(values: np.ndarray) -> list[str]:
-    return [
-        f'"{name}" = {value:.4g}  # prior {PRIORS[name].value:g}' for name, value in zip(NAMES, values, strict=True)
-    ]
+    return [f"{name} = {value:.4g}  # prior {PRIORS[name].value:g}" for name, value in zip(NAMES, values, strict=True)]
 
 
 if __name__ == "__main__":

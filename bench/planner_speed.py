@@ -8,11 +8,11 @@ from __future__ import annotations
 import importlib.util
 import time
 
-from stallwise.costs.grid import Recipe
 from stallwise.search.search import evaluate, search
 from stallwise.search.space import enumerate_layouts
 from stallwise.specs.cluster import find_cluster
 from stallwise.specs.model import find_model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 CASES = (

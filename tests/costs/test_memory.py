@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.costs.grid import Recipe, grid_of
+from stallwise.costs.grid import grid_of
 from stallwise.costs.memory import activation_bytes, in_flight, memory, state_bytes
 from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model, find_model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 EAGER = Recipe(style="ddp", weight_bytes=2.0, grad_bytes=2.0, master=False, fused=False, overlap=False)
@@ -48,7 +49,7 @@ def test_korthikanti_formula_falls_out_of_the_tensors() -> None:
     """s b h (34 + 5 a s / h) bytes per layer without tensor parallelism (Korthikanti et al. 2022, equation 1)."""
     h, a, s, b = 6144, 64, 2048, 4
     model = Model("gpt", 48, h, a, a, h // a, 4 * h, 51200, gated=False)
-    recipe = Recipe(precision="fp16", flash_attention=False, dropout=True)
+    recipe = Recipe(precision="fp16", attention="unfused", dropout=True)
     workload = Workload(s, b)
     grid = grid_of([Layout(micro_batch=b, sequence_parallel=False, zero=0)], workload)
     expected = s * b * h * (34 + 5 * a * s / h)
@@ -70,7 +71,7 @@ def test_flash_attention_leaves_selective_recompute_little_to_save() -> None:
     """Megatron-LM issue 1225: 70% were expected from recomputing scores that a fused kernel never stores."""
     model, workload = find_model("llama-3-8b"), Workload(8192, 8)
     grid = grid_of([Layout(dp=8, micro_batch=1)], workload)
-    flash, plain = Recipe(), Recipe(flash_attention=False)
+    flash, plain = Recipe(), Recipe(attention="unfused")
     saved_flash = activation_bytes(model, grid, workload, flash, "selective") / activation_bytes(
         model, grid, workload, flash, "none"
     )

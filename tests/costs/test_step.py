@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallwise.costs.constants import INDEX, prior_sigmas, prior_values
+from stallwise.costs.constants import INDEX, NAMES, prior_sigmas, prior_values
 from stallwise.costs.fit import fit
-from stallwise.costs.fitted import constants, constants_without, known_sources
+from stallwise.costs.fitted import constants, constants_without, known_publishers, publisher_of
 from stallwise.costs.flops import forward_flops, step_flops
-from stallwise.costs.grid import Recipe, grid_of
+from stallwise.costs.grid import grid_of
 from stallwise.costs.step import time_step
 from stallwise.costs.work import step_work
 from stallwise.specs.cluster import find_cluster
 from stallwise.specs.layout import Layout
 from stallwise.specs.model import find_model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 EIGHT = find_model("llama-3-8b")
@@ -112,22 +113,47 @@ def test_an_imbalanced_router_costs_what_its_busiest_rank_waits_for() -> None:
     assert times[1] > times[0]
 
 
-def test_every_source_has_a_set_of_constants_that_never_saw_it() -> None:
-    assert len(known_sources()) > 10
-    assert not np.allclose(constants_without("llm-foundry"), constants())
-    assert np.allclose(constants_without("a source nobody has seen"), constants())
+def test_every_publisher_has_a_set_of_constants_that_never_saw_it() -> None:
+    assert len(known_publishers()) >= 20
+    assert not np.allclose(constants_without("llm-foundry"), constants(), rtol=1e-4)
+    assert np.allclose(constants_without("a publisher nobody has seen"), constants())
+    assert publisher_of("Megatron-Bridge 26.04") == publisher_of("Megatron-Bridge 25.09")
+
+
+def test_at_most_eight_constants_and_all_stay_near_their_priors() -> None:
+    assert len(NAMES) <= 8
+    for name in known_publishers():
+        moved = np.abs(np.log(constants_without(name) / prior_values())) / prior_sigmas()
+        assert np.all(moved < 2.0), dict(zip(NAMES, moved, strict=True))
 
 
 def test_a_fit_moves_towards_the_data_and_stays_near_the_prior_without_any() -> None:
     truth = prior_values().copy()
-    truth[INDEX["gemm.hopper"]] *= 1.1
+    truth[INDEX["products"]] *= 1.1
     workload = Workload(8192, 128)
     grid = grid_of([Layout(dp=64, micro_batch=m, recompute=r) for m in (1, 2) for r in ("none", "full")], workload)
     work = step_work(EIGHT, find_cluster("h100x64"), workload, grid, Recipe())
     target = np.log(time_step(work, truth).total)
-    found = fit(lambda c: time_step(work, c).total, prior_values(), prior_sigmas(), target, np.ones(4), noise=0.01)
+    found = fit(
+        lambda c: np.log(time_step(work, c).total), prior_values(), prior_sigmas(), target, np.ones(4), noise=0.01
+    )
     assert np.allclose(time_step(work, found).total, time_step(work, truth).total, rtol=0.01)
-    assert found[INDEX["gemm.ampere"]] == pytest.approx(prior_values()[INDEX["gemm.ampere"]])
+    assert found[INDEX["experts"]] == pytest.approx(prior_values()[INDEX["experts"]])
+
+
+def test_what_a_group_shares_does_not_move_the_constants() -> None:
+    """A publisher that is slower throughout says something about itself, not about matrix products."""
+    workload = Workload(8192, 128)
+    grid = grid_of([Layout(dp=64, micro_batch=m, recompute=r) for m in (1, 2) for r in ("none", "full")], workload)
+    work = step_work(EIGHT, find_cluster("h100x64"), workload, grid, Recipe())
+    target = np.log(time_step(work, prior_values()).total * 1.3)
+    groups = np.zeros(4, dtype=np.int64)
+    moved = [
+        fit(lambda c: np.log(time_step(work, c).total), prior_values(), prior_sigmas(), target, np.ones(4),
+            groups=groups, between=between)[INDEX["products"]]
+        for between in (0.0, 0.3)
+    ]  # fmt: skip
+    assert 1.0 < moved[1] < moved[0]
 
 
 def test_offloading_trades_memory_for_traffic_over_pcie() -> None:

@@ -23,11 +23,26 @@ def figures(kind: str, *path: str) -> dict[str, Any]:
 def test_training_runs_of_sources_left_out() -> None:
     found = figures("training", "data", "published", "training.csv")
     assert found["coverage_share"] >= 0.9
-    assert 0.85 <= found["inside_interval_share"] <= 0.95
+    assert found["mean_abs_pct"] <= 12
+    assert found["by_publisher"]["mean_abs_pct"] <= 14
+    assert found["inside_interval_share"] >= 0.88
+    assert found["by_publisher"]["inside_interval_share"] >= 0.88
     families = found["by_family"]
-    assert families["dense-bf16"]["mean_abs_pct"] <= 9
-    assert families["dense-fp8"]["mean_abs_pct"] <= 14
-    assert families["moe"]["mean_abs_pct"] <= 20
+    assert families["dense-bf16"]["mean_abs_pct"] <= 10
+    assert families["dense-fp8"]["mean_abs_pct"] <= 11
+    assert families["moe"]["mean_abs_pct"] <= 20.5
+    assert families["dense-bf16"]["half_width_ratio"] <= 1.40
+
+
+@pytest.mark.shared
+def test_layouts_of_small_models_are_put_in_order() -> None:
+    """No row of this table is in the fit: error, interval, and pairs more than 5% apart in the right order."""
+    rows = read_rows(shared("data", "published", "training_vtrain.csv"))[::6]
+    scored = kind_named("training").validate(rows, 0)
+    found = summary("training", len(rows), scored)
+    assert found["mean_abs_pct"] <= 15
+    assert found["inside_interval_share"] >= 0.85
+    assert kind_named("training").details(rows, scored)["pairs"]["right_order_share"] >= 0.85
 
 
 @pytest.mark.shared
@@ -54,4 +69,4 @@ def test_one_step_of_a_model_tightens_its_other_schedules_and_batches() -> None:
     module = kind_named("training")
     blind = summary("training", len(rows), module.validate(rows, 0))["mean_abs_pct"]
     told = summary("training", len(rows), module.validate(rows, 1))["mean_abs_pct"]
-    assert told < 0.6 * blind
+    assert told < 0.9 * blind

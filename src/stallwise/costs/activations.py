@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stallwise.costs.gemm import Array
-from stallwise.costs.grid import Grid, Recipe
+from stallwise.costs.grid import Grid
 from stallwise.specs.model import DENSE, LINEAR, MOE, NONE, Model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 HALF, SINGLE = 2.0, 4.0
@@ -75,7 +76,9 @@ def _attention(model: Model, seq: int, recipe: Recipe) -> list[Saved]:
         kept.append(Saved("softmax statistics", SINGLE * model.heads, "tp"))
     else:
         # Megatron keeps the half-precision softmax, its dropout mask and result; PyTorch an fp32 softmax and its cast.
-        per_score = HALF + (1 + HALF if recipe.dropout else 0) if recipe.fused else SINGLE + HALF
+        per_score = (
+            HALF + (1 + HALF if recipe.dropout else 0) if recipe.fused or recipe.fused_softmax else SINGLE + HALF
+        )
         kept.append(Saved("attention scores", per_score * model.heads * seq, "tp", "core_attn"))
     kept.append(Saved("attention output", (HALF if recipe.flash_attention else _linear_input(recipe)) * out, "tp"))
     if recipe.dropout:
@@ -142,12 +145,8 @@ def selective_modules(recipe: Recipe) -> set[str]:
     return {"attn_norm", "mlp_norm", "mlp_act", "moe_act", "mla_up"}
 
 
-def every_other_product(recipe: Recipe) -> bool:
-    """PyTorch's selective checkpointing keeps attention and every second matrix product and re-runs the rest."""
-    return recipe.style == "fsdp" and recipe.flash_attention and not recipe.first_flash
-
-
 def _every_other_product(model: Model, recipe: Recipe) -> list[Saved]:
+    """Selective checkpointing by operator keeps attention and every second matrix product and re-runs the rest."""
     inside = model.q_dim + 2 * model.kv_dim + model.up_width * model.intermediate
     return [
         Saved("layer input", residual_bytes(recipe) * model.hidden, "sp"),
@@ -162,11 +161,11 @@ def kept_tensors(model: Model, attention: str, mlp: str, seq: int, recipe: Recip
     """What is left of a layer's tensors under a recompute choice."""
     if recompute == "full":
         return [Saved("layer input", residual_bytes(recipe) * model.hidden, "sp")]
-    if recompute == "selective" and every_other_product(recipe) and mlp == DENSE and attention not in (NONE, LINEAR):
+    if recompute == "operator" and mlp == DENSE and attention not in (NONE, LINEAR):
         return _every_other_product(model, recipe)
     tensors = layer_tensors(model, attention, mlp, seq, recipe)
     dropped = set(recipe.recompute_modules)
-    if recompute in ("selective", "experts"):
+    if recompute in ("selective", "experts", "operator"):
         dropped |= selective_modules(recipe)
     if "mlp" in dropped:
         dropped.add("mlp_act")

@@ -21,6 +21,7 @@ __all__ = ["Estimate", "Op", "bus_factor", "collective_time", "compare_algorithm
 SPREAD_INSIDE = 1.25  # within a domain
 SPREAD_NETWORK = 1.6  # across domains: the fabric's health, routing and NIC settings are not ours to see
 SPREAD_HOST = 2.2  # without a switch: which slots, sockets and peer-to-peer paths are used decides
+SPREAD_PLUGGED = 1.5  # the same once somebody said how the cards are plugged in
 SPREAD_SMALL = 1.4  # below a megabyte: graph replay, stream priority and CPU speed move the launch
 
 
@@ -102,7 +103,7 @@ def _estimate(name: str, parts: Parts, op: Op, size_bytes: float, group: Group) 
     crosses = group.domains > 1
     spread = max(SPREAD_NETWORK if crosses else SPREAD_INSIDE, SPREAD_SMALL if size_bytes < 1e6 else 1.0)
     if group.fabric.wiring is not Wiring.SWITCH:
-        spread = SPREAD_HOST
+        spread = SPREAD_PLUGGED if group.fabric.told else SPREAD_HOST
     # A group placed inside one pod, or a ring that follows the racks, escapes the narrow level altogether.
     narrowing = group.fabric.narrowing(group.ranks)
     escape_s = parts.wire_s * (1 - 1 / narrowing) if parts.limit == "network" else 0.0

@@ -10,22 +10,9 @@ import numpy as np
 
 from stallwise.costs.collectives import Op, collective_time
 from stallwise.costs.gemm import Array
-from stallwise.costs.topology import Fabric, Level, fabric_for
-from stallwise.specs.cluster import Cluster
+from stallwise.costs.topology import Fabric
 
 SIZES = 4.0 ** np.arange(5, 19)  # 1 KiB to 64 GiB; between them time is close to straight in log-log
-
-
-def fabric_of(cluster: Cluster) -> Fabric:
-    """The network of a cluster as the collective model wants it."""
-    link = cluster.gpu.nvlink_byte_per_s or cluster.gpu.pcie_byte_per_s * PCIE_SHARE
-    levels: tuple[Level, ...] = ()
-    if cluster.pod_gpus and cluster.oversubscription_ratio > 1:
-        levels = (Level(cluster.pod_gpus, cluster.oversubscription_ratio),)
-    return fabric_for(link, gpus_per_domain=cluster.domain, nic_byte_per_s=cluster.nic_byte_per_s, levels=levels)
-
-
-PCIE_SHARE = 0.8  # peer to peer through the host's root complex
 
 
 @lru_cache(maxsize=4096)

@@ -32,7 +32,7 @@ CALL_S = 37.5e-6  # one call from Python, nothing queued before it: the floor of
 CALL_BLEND = 2.7  # how softly that floor gives way to the product itself
 SMALL_TILE_EXPONENT = 0.032  # smaller tiles reuse less: share x (area / largest)^0.032
 # Large products run into the power limit, not the clock's: a card of 1400 W keeps a higher clock than one of 1000 W.
-USUAL_POWER_W = {"hopper": 700.0, "blackwell": 1200.0, "ampere": 400.0}
+USUAL_POWER_W = {"hopper": 700.0, "blackwell": 1200.0, "ampere": 400.0, "cdna3": 750.0, "cdna4": 1400.0}
 POWER_EXPONENT = 0.6  # clock against power near the limit
 # The largest product of each type in the table over its peak, relative to bf16.
 TYPE_SHARE = {"bf16": 1.0, "fp16": 1.0, "tf32": 1.01, "fp32": 0.93, "fp8": 0.91, "int8": 0.91, "fp4": 0.80, "fp64": 1.0}
@@ -62,9 +62,7 @@ def ideal_s(
 ) -> Array:
     """GPU time of `groups` products of m x k by k x n, without the cost of calling it; arrays broadcast."""
     m, n, k, groups = (np.asarray(x, dtype=np.float64) for x in (m, n, k, groups))
-    rate = (
-        gpu.peak(_rate_type(dtype)) * TYPE_SHARE.get(_rate_type(dtype), 1.0) * share / gpu.sm_count * power_ratio(gpu)
-    )
+    rate = matrix_rate(gpu, dtype, share) / gpu.sm_count
     best: Array = np.full(np.broadcast(m, n, k, groups).shape, np.inf)
     largest = float(TILES[0][0] * TILES[0][1])
     for tile_m, tile_n in TILES:
@@ -74,9 +72,15 @@ def ideal_s(
         split = np.clip(np.floor(gpu.sm_count / tiles), 1, MOST_SPLITS)
         parts = np.ceil(tiles * split / gpu.sm_count) * (k / split + 2 * FILL_K)
         best = np.minimum(best, np.minimum(whole, parts) * tile_s)
-    size = _bytes(dtype)
+    size = value_bytes(dtype)
     moved = groups * (size * (m * k + n * k) + max(size, 2.0) * m * n)
     return np.asarray(np.maximum(best, moved / (gpu.bandwidth_byte_per_s * BANDWIDTH_SHARE)))
+
+
+def matrix_rate(gpu: Gpu, dtype: str, share: float = TILE_SHARE) -> float:
+    """FLOP/s that full waves of large tiles reach on this card at its power limit."""
+    kind = _rate_type(dtype)
+    return gpu.peak(kind) * TYPE_SHARE.get(kind, 1.0) * share * power_ratio(gpu)
 
 
 def power_ratio(gpu: Gpu) -> float:
@@ -100,7 +104,7 @@ def gemm_time(m: int, n: int, k: int, gpu: Gpu, dtype: str = "bf16") -> GemmEsti
     seconds = float(call_s(m, n, k, gpu, dtype))
     measured = gpu.name == "h200"
     spread = SPREAD_MEASURED if measured else SPREAD_ELSEWHERE
-    moved_s = _bytes(dtype) * (m * k + n * k + m * n) / (gpu.bandwidth_byte_per_s * BANDWIDTH_SHARE)
+    moved_s = value_bytes(dtype) * (m * k + n * k + m * n) / (gpu.bandwidth_byte_per_s * BANDWIDTH_SHARE)
     limit = "call" if busy < CALL_S else "memory" if moved_s > 0.95 * busy else "compute"
     basis = "measured on an H200 at neighbouring shapes" if measured else "H200 shapes scaled by rates and SM count"
     return GemmEstimate(seconds, seconds / spread, seconds * spread, 2.0 * m * n * k / seconds, limit, basis)
@@ -108,9 +112,9 @@ def gemm_time(m: int, n: int, k: int, gpu: Gpu, dtype: str = "bf16") -> GemmEsti
 
 def _uncorrected(m: Any, n: Any, k: Any, gpu: Gpu, dtype: str) -> Array:
     busy = ideal_s(m, n, k, gpu, dtype)
-    per_16_bytes = 16 / _bytes(dtype)
+    per_16_bytes = 16 / value_bytes(dtype)
     crooked = (np.mod(n, per_16_bytes) != 0) | (np.mod(k, per_16_bytes) != 0)
-    busy = np.where(crooked & (_bytes(dtype) <= 2), busy * MISALIGNED_RATIO, busy)
+    busy = np.where(crooked & (value_bytes(dtype) <= 2), busy * MISALIGNED_RATIO, busy)
     return np.asarray((busy**CALL_BLEND + CALL_S**CALL_BLEND) ** (1 / CALL_BLEND))
 
 
@@ -152,7 +156,8 @@ def _rate_type(dtype: str) -> str:
     return {"mxfp8": "fp8", "nvfp4": "fp4", "mxfp4": "fp4"}.get(dtype, dtype)
 
 
-def _bytes(dtype: str) -> float:
+def value_bytes(dtype: str) -> float:
+    """Bytes of one value."""
     from stallwise.specs.dtype import bytes_per
 
     return bytes_per(dtype)

@@ -9,49 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.specs.layout import Layout
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-RECOMPUTE_CODE = {"none": 0, "selective": 1, "full": 2, "experts": 3}
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The choices that all layouts of one search share."""
-
-    precision: str = "bf16"  # of the matrix products: bf16, fp16, fp8, mxfp8, nvfp4, fp32
-    style: str = "megatron"  # megatron, fsdp, ddp: who shards and when it talks
-    flash_attention: bool = True
-    first_flash: bool = False  # the 2022-23 generation of fused attention
-    optimizer: str = "adamw"
-    grad_bytes: float = 4.0
-    weight_bytes: float = 2.0  # as kept on the GPU between steps
-    master: bool = True
-    schedule: str = "1f1b"
-    overlap: bool = True  # gradients and parameters travel behind the backward and forward pass
-    flat_gather: bool = False  # ZeRO-3 of 2021: every rank gathers over its own network card, NVLink unused
-    fused: bool = True  # norm, activation and rotary kernels fused (Transformer Engine, torch.compile), not eager
-    lora_rank: int = 0
-    end_stage_layers: int = 0  # layers fewer on the first and the last stage
-    recompute_modules: tuple[str, ...] = ()
-    offload: str = "none"
-    dropout: bool = False
-    software_year: float = 0.0  # when the framework was released, 0: not known
-
-    @property
-    def autocast(self) -> bool:
-        """fp32 weights cast to 16 bit at every use (torch.autocast), not sharded ones cast when gathered."""
-        return self.weight_bytes == 4.0 and self.style != "fsdp" and self.precision != "fp32"
-
-    @property
-    def attention(self) -> str:
-        """Which generation of attention kernel: fused, first or unfused."""
-        if not self.flash_attention:
-            return "unfused"
-        return "first" if self.first_flash else "fused"
+RECOMPUTE_CODE = {"none": 0, "selective": 1, "full": 2, "experts": 3, "operator": 4}
 
 
 @dataclass(frozen=True)
@@ -107,7 +72,7 @@ class Grid:
             schedule=recipe.schedule,
             style=recipe.style,
             lora_rank=recipe.lora_rank,
-            flash_attention=recipe.flash_attention,
+            attention=recipe.attention,
             offload=recipe.offload,
             grad_dtype={2.0: "bf16", 4.0: "fp32"}.get(recipe.grad_bytes, "fp32"),
             master=recipe.master,
@@ -154,10 +119,10 @@ def recipe_of(layout: Layout) -> Recipe:
     return Recipe(
         precision="bf16" if pure or amp else layout.precision,
         style=layout.style,
-        flash_attention=layout.flash_attention,
+        attention=layout.attention,
         optimizer=layout.optimizer,
         grad_bytes={"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}.get(layout.grad_dtype, 4.0),
-        weight_bytes=4.0 if amp else 2.0,
+        weight_bytes=4.0 if amp else 1.0 if layout.param_dtype == "fp8" else 2.0,
         master=layout.master and not (pure or amp),
         schedule=layout.schedule,
         lora_rank=layout.lora_rank,

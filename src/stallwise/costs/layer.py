@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.attention import fused_s, unfused_s
+from stallwise.costs.attention import attention_s
+from stallwise.costs.constants import sustained_ratio
 from stallwise.costs.gemm import Array, ideal_s
-from stallwise.costs.grid import Recipe
+from stallwise.costs.grouped import grouped_product_s
 from stallwise.specs.hardware import Gpu
 from stallwise.specs.model import DENSE, LINEAR, MOE, NONE, Model
+from stallwise.specs.recipe import Recipe, attention_kernel
 
 HALF = 2.0  # bytes of a bf16 or fp16 value
 # How often an unfused attention passes over its square of scores: product out, mask, softmax, dropout, back in.
@@ -19,8 +21,19 @@ UNFUSED_PASSES_FUSED_SOFTMAX = 6.0  # Megatron's fused scale-mask-softmax, then 
 UNFUSED_PASSES_EAGER = 22.0  # plain PyTorch: mask, fp32 copy, softmax, cast, each its own kernel
 # Kernels one layer launches, forward; backward has about twice as many. Counted in profiler traces.
 KERNELS_FUSED, KERNELS_EAGER, KERNELS_CAST = 16.0, 28.0, 6.0
+# What one collective costs the host in kernels: the group's bookkeeping, two stream waits, its own autograd function.
+KERNELS_MESSAGE = 2.0
+# 16-bit passes over the residual stream of an eager sublayer: a norm in fp32 is a chain of five kernels; rotary in fp32.
+EAGER_PASSES, EAGER_ROTARY = 9.0, 7.0
+EXPERT_LAYER_S = 2.5e-3  # routing, sorting and waiting for counts in one expert layer, forward and backward
+MERGE_BYTES = 14.0  # a ring step adds its part to the output: both read in fp32 and 16 bit, one written
 UNFUSED_ACTIVATION = 14.0  # extra passes over the inner width where an activation is a chain of kernels
-QUANTISE_BYTES = 5.0  # read 2 for the scale or fuse it, read 2, write 1 (and its transpose on Hopper)
+# Bytes per value to make its 8-bit copies. One scale a tensor: read 2 for the largest, read 2, write 1. By row the
+# transposed copy has scales of its own, and a transposing cast reaches a third of the bandwidth at best (H200: a tenth
+# without fusion). By block both copies share a pass. MX: scales form while the value is read.
+QUANTISE_BYTES = {"tensorwise": 5.0, "rowwise": 16.0, "blockwise": 8.0, "mx": 6.0}
+# Products with a scale per block add partial sums in fp32 registers; one per row costs nothing (H200).
+SCALED_PRODUCT_RATIO = {"tensorwise": 1.0, "rowwise": 1.0, "blockwise": 1.15, "mx": 1.0}
 CHUNKED_SCAN_SHARE = 0.06  # of peak that a chunked state-space scan reaches: small products and exponentials
 
 
@@ -46,6 +59,7 @@ class LayerWork:
     tp_messages: Array
     ep_bytes: Array  # one all-to-all; dispatch and combine, forward and backward
     cp_bytes: Array  # keys and values passed on once
+    routed: Array  # seconds an expert layer costs beside products and messages, forward and backward
 
     def __add__(self, other: LayerWork) -> LayerWork:
         return LayerWork(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
@@ -72,15 +86,24 @@ class Slice:
     sp: Array  # 1 where norms and residuals are split over TP too
 
 
-def _product(
-    m: Any, n: Any, k: Any, gpu: Gpu, dtype: str, *, groups: Any = 1, wgrad: bool = True
-) -> tuple[Array, Array]:
-    """Forward and backward (both gradients) seconds of a linear layer."""
-    forward = ideal_s(m, n, k, gpu, dtype, groups=groups)
-    backward = ideal_s(m, k, n, gpu, dtype, groups=groups)
+def _product(m: Any, n: Any, k: Any, gpu: Gpu, dtype: str, *, wgrad: bool = True) -> tuple[Array, Array]:
+    """Forward and backward (both gradients) seconds of a linear layer in sustained training."""
+    forward = ideal_s(m, n, k, gpu, dtype)
+    backward = ideal_s(m, k, n, gpu, dtype)
     if wgrad:
-        backward = backward + ideal_s(n, k, m, gpu, dtype, groups=groups)
-    return forward, backward
+        backward = backward + ideal_s(n, k, m, gpu, dtype)
+    ratio = sustained_ratio(gpu.architecture, dtype)
+    return forward * ratio, backward * ratio
+
+
+def _grouped(rows: Any, experts: Any, n: Any, k: Any, gpu: Gpu, dtype: str, *, wgrad: bool) -> tuple[Array, Array]:
+    """The same for one matrix per expert, every expert meeting `rows`."""
+    forward = grouped_product_s(rows, experts, n, k, gpu, dtype)
+    backward = grouped_product_s(rows, experts, k, n, gpu, dtype)
+    if wgrad:
+        backward = backward + grouped_product_s(n, experts, k, rows, gpu, dtype)
+    ratio = sustained_ratio(gpu.architecture, dtype)
+    return forward * ratio, backward * ratio
 
 
 def layer_work(model: Model, attention: str, mlp: str, part: Slice, gpu: Gpu, recipe: Recipe) -> LayerWork:
@@ -90,7 +113,7 @@ def layer_work(model: Model, attention: str, mlp: str, part: Slice, gpu: Gpu, re
     norm_split = np.where(part.sp > 0, part.tp, 1.0)
     sublayers = (attention != NONE) + (mlp != NONE)
     # Residual stream: each sublayer reads it and the branch, writes the sum and its norm; eager code takes more passes.
-    passes = 4.0 if recipe.fused else 8.0
+    passes = 4.0 if recipe.fused else EAGER_PASSES
     width = 4.0 if recipe.autocast else HALF
     work.vector_f += width * passes * sublayers * model.hidden * part.tokens / norm_split
     work.vector_b += width * 1.5 * passes * sublayers * model.hidden * part.tokens / norm_split
@@ -108,8 +131,11 @@ def layer_work(model: Model, attention: str, mlp: str, part: Slice, gpu: Gpu, re
         _dense_mlp(work, model, model.intermediate, part, gpu, recipe)
     elif mlp == MOE:
         _experts(work, model, part, gpu, recipe)
-    if recipe.precision not in ("fp8", "mxfp8", "nvfp4"):
+    if not recipe.eight_bit:
         work.quant_f, work.quant_b = zero, zero.copy()
+    else:
+        work.kernels_f += 2.0 * sublayers * 2
+    work.kernels_f += KERNELS_MESSAGE * sublayers * (part.tp > 1) * np.where(part.sp > 0, 2.0, 1.0)
     work.kernels_b = 2.0 * work.kernels_f
     # Without sequence parallelism an all-reduce carries each sublayer's output, with it a gather and a scatter.
     work.tp_bytes = HALF * model.hidden * part.tokens * (part.tp > 1)
@@ -120,10 +146,11 @@ def layer_work(model: Model, attention: str, mlp: str, part: Slice, gpu: Gpu, re
 def _linears(work: LayerWork, shapes: list[tuple[Any, Any]], part: Slice, gpu: Gpu, recipe: Recipe) -> None:
     for n, k in shapes:
         forward, backward = _product(part.tokens, n, k, gpu, recipe.precision, wgrad=not recipe.lora_rank)
-        work.gemm_f += forward
-        work.gemm_b += backward
-        work.quant_f += QUANTISE_BYTES * part.tokens * k
-        work.quant_b += QUANTISE_BYTES * part.tokens * n
+        ratio = SCALED_PRODUCT_RATIO[recipe.scales] if recipe.eight_bit else 1.0
+        work.gemm_f += forward * ratio
+        work.gemm_b += backward * ratio
+        work.quant_f += QUANTISE_BYTES[recipe.scales] * part.tokens * k
+        work.quant_b += QUANTISE_BYTES[recipe.scales] * part.tokens * n
 
 
 def _attention(work: LayerWork, model: Model, kind: str, part: Slice, gpu: Gpu, recipe: Recipe) -> None:
@@ -141,17 +168,22 @@ def _attention(work: LayerWork, model: Model, kind: str, part: Slice, gpu: Gpu, 
         shapes = [(q_width + 2 * kv_width, h)]
     _linears(work, [*shapes, (h, out_width)], part, gpu, recipe)
     # Rotary embedding, splitting and laying out heads.
-    moved = (2.0 if recipe.fused else 4.0) * (q_width + 2 * kv_width)
+    moved = (2.0 if recipe.fused else EAGER_ROTARY) * (q_width + 2 * kv_width)
     work.vector_f += HALF * moved * part.tokens
     work.vector_b += HALF * moved * part.tokens
-    # Ring or gathered context parallelism: each rank works on its share of the square.
-    if recipe.flash_attention:
-        forward, backward = fused_s(model, kind, part.tokens, part.seq, tp, gpu, first=recipe.first_flash)
-    else:
-        passes = UNFUSED_PASSES_FUSED_SOFTMAX if recipe.fused else UNFUSED_PASSES_EAGER
-        forward, backward = unfused_s(model, part.tokens, part.seq, tp, gpu, passes=passes)
+    # A ring of context-parallel ranks: each works on its share of the square, two balanced halves of its tokens against
+    # one rank's keys at a time, and adds every step's part to its output.
+    passes = UNFUSED_PASSES_FUSED_SOFTMAX if recipe.fused or recipe.fused_softmax else UNFUSED_PASSES_EAGER
+    pieces = np.where(part.cp > 1, 2.0 * part.cp, 1.0)
+    forward, backward = attention_s(
+        model, kind, part.tokens, part.seq, tp, gpu, attention_kernel(recipe, gpu), pieces=pieces, passes=passes
+    )
     work.attn_f += forward
     work.attn_b += backward
+    steps = part.cp - 1.0
+    work.vector_f += MERGE_BYTES * out_width * part.tokens * steps
+    work.vector_b += MERGE_BYTES * (out_width + 2 * kv_width) * part.tokens * steps
+    work.kernels_f += 4.0 * KERNELS_MESSAGE * steps
     work.cp_bytes += HALF * 2 * kv_width * part.tokens * (part.cp > 1)
 
 
@@ -179,17 +211,18 @@ def _experts(work: LayerWork, model: Model, part: Slice, gpu: Gpu, recipe: Recip
     inner = model.expert_intermediate / part.etp
     width = model.expert_width
     for n, k in ((model.up_width * inner, width), (width, inner)):
-        forward, backward = _product(each, n, k, gpu, recipe.precision, groups=local, wgrad=not recipe.lora_rank)
+        forward, backward = _grouped(each, local, n, k, gpu, recipe.precision, wgrad=not recipe.lora_rank)
         work.expert_f += forward
         work.expert_b += backward
-        work.quant_f += QUANTISE_BYTES * rows * k
-        work.quant_b += QUANTISE_BYTES * rows * n
+        work.quant_f += QUANTISE_BYTES[recipe.scales] * rows * k
+        work.quant_b += QUANTISE_BYTES[recipe.scales] * rows * n
     _activation(work, model, inner * rows, recipe)
     # Sorting rows by expert and back: out and in, once before the exchange and once after it.
     sorts = 4.0 + 4.0 * (part.ep > 1)
     work.vector_f += HALF * sorts * width * rows
     work.vector_b += HALF * sorts * width * rows
     work.ep_bytes += HALF * width * rows * (part.ep > 1)
+    work.routed += EXPERT_LAYER_S
     if model.shared_intermediate:
         _dense_mlp(work, model, model.shared_intermediate, part, gpu, recipe)
     if model.expert_hidden:

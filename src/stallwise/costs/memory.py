@@ -9,10 +9,11 @@ import numpy as np
 
 from stallwise.costs.activations import SINGLE, kept_tensors, layer_tensors, residual_bytes, tensor_bytes
 from stallwise.costs.gemm import Array
-from stallwise.costs.grid import RECOMPUTE_CODE, Grid, Recipe, distinct
+from stallwise.costs.grid import RECOMPUTE_CODE, Grid, distinct
 from stallwise.costs.shards import layer_params_on_gpu, mean_layer
 from stallwise.specs.layout import OPTIMIZERS
 from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 WORKSPACE_BYTES = 34e6  # cuBLAS on Hopper keeps 32 MiB and a little

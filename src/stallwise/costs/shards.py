@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stallwise.costs.gemm import Array
-from stallwise.costs.grid import Grid, Recipe
+from stallwise.costs.grid import Grid
 from stallwise.specs.model import LINEAR, MOE, NONE, Model
+from stallwise.specs.recipe import Recipe
 
 
 @dataclass(frozen=True)

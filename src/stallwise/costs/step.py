@@ -12,7 +12,9 @@ from stallwise.costs.work import Work
 
 CHEAP_SHARE = 0.8  # of the memory-bound forward that selective recompute repeats when attention is fused
 HIDING_SHARE = 0.5  # of a layer's products that run beside a tensor-parallel message when both are cut in pieces
-CHECKPOINT_KERNELS = 100.0  # what re-running a layer costs the host beyond its kernels, in kernels (our H200 runs)
+STAGE_EXPOSED = 0.7  # of stage-to-stage messages: a stage seldom has other work ready while one arrives
+CONTENTION = 0.30  # what a hidden collective still costs: it takes multiprocessors and bandwidth
+CHECKPOINT_KERNELS = 90.0  # what re-running a layer costs the host beyond its kernels, in kernels (our H200 runs)
 SPLIT_IDLE_RATIO = {2: 0.05, 3: 0.5}  # idle time left of 1F1B's: ZB-2p and ZB-V nearly none, V-Half and V-Min half
 
 
@@ -36,6 +38,10 @@ class Step:
     imbalance: Array  # fullest stage against the mean
     jitter: Array
 
+    def scaled(self, factor: float) -> Step:
+        """All of it so many times as long."""
+        return Step(**{f.name: getattr(self, f.name) * factor for f in fields(self)})
+
     def parts(self) -> dict[str, Array]:
         """All but the total."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "total"}
@@ -54,7 +60,8 @@ class Micro:
     tp_f: Array
     tp_b: Array
     ep: Array  # each way
-    cp: Array
+    cp_f: Array
+    cp_b: Array
     again: Array  # what recomputation repeats
     head_products: Array
     head_vector: Array
@@ -64,12 +71,12 @@ class Micro:
     @property
     def forward(self) -> Array:
         """One pass forward."""
-        return self.products_f + self.attention_f + self.vector_f + self.tp_f + self.ep + self.cp
+        return self.products_f + self.attention_f + self.vector_f + self.tp_f + self.ep + self.cp_f
 
     @property
     def backward(self) -> Array:
         """One pass backward, recomputation apart."""
-        return self.products_b + self.attention_b + self.vector_b + self.tp_b + self.ep + 2 * self.cp
+        return self.products_b + self.attention_b + self.vector_b + self.tp_b + self.ep + self.cp_b
 
     @property
     def busy(self) -> Array:
@@ -97,10 +104,10 @@ def time_step(work: Work, constants: Array) -> Step:
     )
     mean = micro.total + head / work.pp
     fill = (work.pp - 1) / work.vp * micro.total * _idle_ratio(work, micro)
-    p2p = np.where(work.pp > 1, 2 * work.p2p * work.vp * (m + work.pp - 1) * k[INDEX["pp"]], 0.0)
+    p2p = np.where(work.pp > 1, 2 * work.p2p * work.vp * (m + work.pp - 1) * STAGE_EXPOSED * k[INDEX["messages"]], 0.0)
     once = _once(work, micro, k)
-    whole = m * heaviest + fill + p2p + once + work.optimizer
-    jitter = whole * k[INDEX["jitter"]] * np.log2(np.maximum(work.nodes, 1.0)) * 0.5
+    whole = m * heaviest + fill + p2p + once + work.optimizer + work.fixed_s
+    jitter = whole * k[INDEX["jitter"]] * np.log2(np.maximum(work.nodes, 1.0))
     return Step(
         total=whole + jitter,
         products=m * (micro.products_f + micro.products_b + micro.head_products / work.pp),
@@ -109,11 +116,11 @@ def time_step(work: Work, constants: Array) -> Step:
         recompute=m * micro.again,
         tensor_parallel=m * (micro.tp_f + micro.tp_b),
         expert_parallel=m * 2 * micro.ep,
-        context_parallel=m * 3 * micro.cp,
+        context_parallel=m * (micro.cp_f + micro.cp_b),
         pipeline_messages=p2p,
         data_parallel=once + m * micro.sharding,
         optimizer=work.optimizer,
-        host=m * micro.host,
+        host=m * micro.host + work.fixed_s,
         bubble=fill,
         imbalance=m * (heaviest - mean),
         jitter=jitter,
@@ -122,85 +129,94 @@ def time_step(work: Work, constants: Array) -> Step:
 
 def one_microbatch(work: Work, k: Array) -> Micro:
     """A microbatch's passes at the constants' rates."""
-    gemm, attn = k[_index(work.gemm_name)], k[_index(work.attn_name)]
-    vector, tp = k[_index(work.vector_name)], k[_index(work.tp_name)]
-    quant, scan = k[INDEX["quantise"]], k[INDEX["scan"]]
-    # Expert layers carry most of a framework's immaturity: what is not a product shrinks from release to release.
-    age = np.where(work.moe_layers > 0, (1.0 - np.minimum(k[INDEX["drift"]], 0.9)) ** work.years, 1.0)
-    grouped = gemm * k[_index(work.expert_name)]
-    products_f = work.gemm_f * gemm + work.expert_f * grouped
-    products_b = work.gemm_b * gemm + work.expert_b * grouped
+    products, attention, memory = k[INDEX["products"]], k[INDEX["attention"]], k[INDEX["memory"]]
+    messages, experts = k[INDEX["messages"]], k[INDEX["experts"]]
+    experts_f = work.expert_f * products
+    products_f = work.gemm_f * products + experts_f
+    products_b = (work.gemm_b + work.expert_b) * products
+    attention_f = work.attn_f * attention + work.scan_f
+    attention_b = work.attn_b * attention + work.scan_b
+    routed = work.routed * experts / 3  # a third forward, two backward
+    ring = work.cp_f * messages
     micro = Micro(
         products_f=products_f,
         products_b=products_b,
-        attention_f=work.attn_f * attn + work.scan_f * scan,
-        attention_b=work.attn_b * attn + work.scan_b * scan,
-        vector_f=(work.vector_f * vector + work.quant_f * quant) * age,
-        vector_b=(work.vector_b * vector + work.quant_b * quant) * age,
+        attention_f=attention_f,
+        attention_b=attention_b,
+        vector_f=(work.vector_f + work.quant_f) * memory + routed,
+        vector_b=(work.vector_b + work.quant_b) * memory + 2 * routed,
         # A message hides behind the products it feeds at most: over the network it outlasts them.
-        tp_f=np.maximum(work.tp_f * tp, work.tp_f - HIDING_SHARE * products_f),
-        tp_b=np.maximum(work.tp_b * tp, work.tp_b - HIDING_SHARE * products_b),
-        ep=work.ep_f * k[INDEX["ep"]] * work.imbalance * age,
-        cp=work.cp_f * k[INDEX["cp"]],
-        again=np.zeros(len(gemm)),
-        head_products=(work.head_f + work.head_b) * k[_sixteen_bit(work)],
-        head_vector=(work.head_vector_f + work.head_vector_b) * vector,
+        tp_f=_message(work.tp_f * messages, work.tp_exposed_f, products_f),
+        tp_b=_message(work.tp_b * messages, work.tp_exposed_b, products_b),
+        ep=work.ep_f * messages * work.imbalance,
+        # Keys and values travel while the step before is worked on; the first step has nothing before it.
+        cp_f=_ring(ring, attention_f, work.cp),
+        cp_b=_ring(2 * ring, attention_b, work.cp),
+        again=np.zeros(len(products_f)),
+        head_products=(work.head_f + work.head_b) * products,
+        head_vector=(work.head_vector_f + work.head_vector_b) * memory,
     )
-    micro.again = _again(work, micro, work.expert_f * grouped)
-    micro.host = _host(work, micro, k, age)
+    micro.again = _again(work, micro, experts_f)
+    micro.host = _host(work, micro, k)
     micro.sharding = _sharding(work, micro, k)
     return micro
 
 
+def _message(message: Array, exposed: Array, products: Array) -> Array:
+    return np.asarray(np.maximum(message * exposed, message - HIDING_SHARE * products))
+
+
+def _ring(message: Array, attention: Array, cp: Array) -> Array:
+    return np.asarray(np.where(cp > 1, np.maximum(message - attention * (1 - 1 / cp), message / cp), 0.0))
+
+
 def _again(work: Work, micro: Micro, experts_f: Array) -> Array:
     """What each recompute choice repeats."""
-    unfused = work.attn_name == INDEX["attention.unfused"]
-    cheap = CHEAP_SHARE * micro.vector_f + work.repeated * micro.products_f
-    light = np.where(unfused, micro.attention_f, cheap)
-    choices = [work.recompute == 2, work.recompute == 1, work.recompute == 3]
-    return np.asarray(np.select(choices, [micro.forward, light, light + experts_f + micro.ep], 0.0))
+    cheap = CHEAP_SHARE * micro.vector_f
+    light = np.where(work.unfused > 0, np.maximum(micro.attention_f, cheap), cheap)
+    # By operator: attention and every second product are kept, all else is re-run; experts keep theirs.
+    operator = np.where(work.unfused > 0, micro.attention_f, 0.0) + micro.vector_f + (micro.products_f - experts_f) / 2
+    choices = [work.recompute == code for code in (2, 1, 3, 4)]
+    whole = micro.forward * work.full_share
+    return np.asarray(np.select(choices, [whole, light, light + experts_f + micro.ep, operator + micro.tp_f / 2], 0.0))
 
 
-def _host(work: Work, micro: Micro, k: Array, age: Array) -> Array:
+def _host(work: Work, micro: Micro, k: Array) -> Array:
     """A GPU that outruns its host waits for launches."""
-    kernels = work.kernels_f + work.kernels_b + np.where(work.recompute == 2, work.kernels_f, 0.0)
-    kernels = kernels + CHECKPOINT_KERNELS * work.checkpoints
-    calls = kernels * k[_index(work.launch_name)] + work.moe_layers * k[_index(work.moe_launch_name)] * age
-    return np.asarray(np.maximum(calls - micro.busy, 0.0))
+    kernels = work.kernels_f + work.kernels_b + np.where(work.recompute == 2, work.kernels_f * work.full_share, 0.0)
+    kernels = kernels + CHECKPOINT_KERNELS * work.checkpoints * work.full_share
+    return np.asarray(np.maximum(kernels * k[INDEX["launch"]] - micro.busy, 0.0))
 
 
 def _sharding(work: Work, micro: Micro, k: Array) -> Array:
-    """FSDP: gathers hide behind the pass before them, scatters behind the backward; hidden ones still drag."""
-    hide = np.minimum(k[INDEX["dp.hidden"]], 1.0) * work.overlap
-    waits = _exposed(work.gather_f, (micro.forward + micro.host / 3) * hide, work.layers_per_stage)
-    sent = work.gather_b + work.scatter_b
-    window = (micro.backward + micro.again + micro.host * 2 / 3) * hide
-    waits = waits + _exposed(sent, window, work.layers_per_stage)
-    return waits + _drag(work, k) * np.maximum(work.gather_f + sent - waits, 0.0)
+    """FSDP: gathers and scatters hide behind the passes they run ahead of, and the host's idle time; hidden ones drag."""
+    sent = work.gather_f + work.gather_b + work.scatter_b
+    waits = _exposed(sent, _window(work, micro, k), work.layers_per_stage)
+    return waits + _drag(work, micro) * np.maximum(sent - waits, 0.0)
 
 
 def _once(work: Work, micro: Micro, k: Array) -> Array:
-    """Gradients and parameters that travel once a step."""
-    hide = np.minimum(k[INDEX["dp.hidden"]], 1.0) * work.overlap
-    waits = _exposed(work.reduce_once, micro.backward * hide, work.layers_per_stage)
-    waits = waits + _exposed(work.gather_once, micro.forward * hide, work.layers_per_stage)
-    return waits + _drag(work, k) * np.maximum(work.reduce_once + work.gather_once - waits, 0.0)
+    """Gradients and parameters that travel once a step, behind one microbatch's passes and what the host leaves idle."""
+    sent = work.reduce_once + work.gather_once
+    window = _window(work, micro, k)
+    each = work.gather_f + work.gather_b + work.scatter_b  # every microbatch's own traffic hides there first
+    left = window - (each - _exposed(each, window, work.layers_per_stage))
+    waits = _exposed(sent, np.maximum(left, 0.0), work.layers_per_stage)
+    return waits + _drag(work, micro) * np.maximum(sent - waits, 0.0)
 
 
-def _drag(work: Work, k: Array) -> Array:
-    return np.asarray(k[INDEX["dp.contention"]] * np.minimum(work.overlap, 1.0))
+def _window(work: Work, micro: Micro, k: Array) -> Array:
+    return np.asarray((micro.busy + micro.host) * np.minimum(k[INDEX["hidden"]], 1.0) * work.overlap)
+
+
+def _drag(work: Work, micro: Micro) -> Array:
+    """What a hidden collective still costs the work beside it; while the GPU waits for its host it costs nothing."""
+    busy = micro.busy / np.maximum(micro.busy + micro.host, 1e-12)
+    return np.asarray(CONTENTION * np.minimum(work.overlap, 1.0) * busy)
 
 
 def _index(names: Array) -> NDArray[np.int64]:
     return names.astype(np.int64)
-
-
-def _sixteen_bit(work: Work) -> NDArray[np.int64]:
-    """The head stays in 16 bit whatever the layers use."""
-    table = np.arange(len(INDEX))
-    table[INDEX["gemm8.hopper"]] = INDEX["gemm.hopper"]
-    table[[INDEX["gemm8.blackwell"], INDEX["gemm4.blackwell"]]] = INDEX["gemm.blackwell"]
-    return np.asarray(table[_index(work.gemm_name)])
 
 
 def _exposed(message: Array, window: Array, layers: Array) -> Array:

@@ -71,6 +71,10 @@ class Fabric:
     nic_efficiency_share: float = 0.94  # 46-48 of 50 GB/s are seen on InfiniBand (NVIDIA/nccl-tests #212, #290)
     nic_hop_s: float = 7.0e-6  # one network step of the low-latency protocol, GPU memory to GPU memory
     levels: tuple[Level, ...] = ()
+    host_path: str = (
+        ""  # what cards without a switch share: "switch" nothing, "root" one path, "sockets" two processors
+    )
+    told: bool = True  # whether somebody said how cards without a switch are plugged in
 
     def __post_init__(self) -> None:
         if self.gpus_per_domain < 1:
@@ -108,25 +112,33 @@ REDUCING_LINKS = ("nvlink4", "nvlink5")  # the NVSwitches of Hopper and later ad
 CARDS_WITHOUT_SWITCH = ("pcie", "nvl", "a40", "a6000")  # sold as cards: a bridge joins two of them at most
 
 
+STAGED_SHARE = 0.5  # without peer access every byte stops in host memory and crosses the card's link twice
+
+
 def fabric_of(cluster: Cluster) -> Fabric:
     """What a cluster's description says about its network."""
     card = cluster.gpu
+    shared = STAGED_SHARE if cluster.peer_access is False else 1.0
     bridged = card.nvlink_byte_per_s > 0 and any(word in card.name for word in CARDS_WITHOUT_SWITCH)
     switched = card.nvlink_byte_per_s > 0 and not bridged
     levels: tuple[Level, ...] = ()
     if cluster.pod_gpus and cluster.oversubscription_ratio > 1:
         levels = (Level(cluster.pod_gpus, cluster.oversubscription_ratio),)
     link = link_like(card.nvlink_byte_per_s) if card.nvlink_byte_per_s else link_like(card.pcie_byte_per_s, host=True)
+    if not card.nvlink_byte_per_s:
+        link = replace(link, byte_per_s=link.byte_per_s * shared)
     if bridged:
         link = replace(link, efficiency_share=BRIDGE_EFFICIENCY_SHARE)
     return Fabric(
         link=link,
         gpus_per_domain=cluster.domain if switched else min(cluster.domain, cluster.gpus_per_node),
         wiring=Wiring.SWITCH if switched else Wiring.PAIRS if bridged else Wiring.HOST,
-        host_byte_per_s=card.pcie_byte_per_s,
+        host_byte_per_s=card.pcie_byte_per_s * shared,
+        host_path=cluster.host_wiring,
         in_switch_reduction=switched and card.vendor.lower() == "nvidia" and link.name in REDUCING_LINKS,
         nic_byte_per_s=cluster.nic_byte_per_s,
         levels=levels,
+        told=switched or cluster.told_wiring,
     )
 
 

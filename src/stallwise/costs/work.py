@@ -12,20 +12,31 @@ from typing import Any
 import numpy as np
 
 from stallwise.costs import exchange
-from stallwise.costs.activations import every_other_product, saved_bytes
+from stallwise.costs.activations import saved_bytes
 from stallwise.costs.collectives import Op
-from stallwise.costs.constants import INDEX, attention_name, products_name
+from stallwise.costs.constants import sustained_ratio
 from stallwise.costs.gemm import Array, ideal_s
-from stallwise.costs.grid import Grid, Recipe, distinct
+from stallwise.costs.grid import Grid, distinct
 from stallwise.costs.layer import HALF, LayerWork, Slice, layer_work
 from stallwise.costs.shards import Shards, shards_of
+from stallwise.costs.topology import fabric_of
 from stallwise.specs.cluster import Cluster
-from stallwise.specs.hardware import Gpu
 from stallwise.specs.layout import OPTIMIZERS
 from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe, attention_kernel
 from stallwise.specs.workload import Workload
 
 MIDDLE_YEAR = 2026.1  # software age is counted from here
+YEARLY_FALL = 0.25  # expert layers' overhead shrinks by this share a year as frameworks fuse routing and sorting
+OLDEST_YEARS, NEWEST_YEARS = -2.0, 1.0  # beyond these nobody knows the trend
+# Share of a tensor-parallel message that nothing hides: forward, backward. Asynchronous: the backward's message runs
+# beside the weight gradient. Ring: both are cut into pieces that take turns; the first piece and the slowdown stay.
+TP_EXPOSED = {"none": (1.0, 1.0), "async": (1.0, 0.6), "ring": (0.5, 0.5)}
+# Once a step: the loss comes back to the host, the norm of the gradients, the optimizer's launches per layer.
+FIXED_STEP_S, FIXED_LAYER_S = 0.5e-3, 3.2e-5
+FIXED_RANKS_S = 5.0e-3  # and among ranks: norms and losses are added up, each a small message the host waits for
+# Parameters sent at once: Megatron-Core takes the larger of 40 M and 1 M a rank, others stay with the first.
+BUCKET_PARAMS, BUCKET_PARAMS_PER_RANK = 4.0e7, 1.0e6
 HOST_BYTE_PER_S = 40e9  # a GPU's share of its host's memory bandwidth while all of them update: 300 GB/s over eight
 PCIE_SHARE = 0.85  # of the link that pinned copies reach (55 of 64 GB/s on our H200)
 LOSS_PASSES = 12.0  # bytes per logit, forward: bf16 out, fp32 copy, maximum, sum, probability
@@ -77,17 +88,14 @@ class Work:
     overlap: Array
     layers_per_stage: Array
     imbalance: Array
-    moe_layers: Array
+    routed: Array  # expert layers beside products and messages, forward and backward
     checkpoints: Array  # layers re-run under PyTorch's checkpoint function, which is itself Python
-    launch_name: Array
-    moe_launch_name: Array
-    expert_name: Array
-    repeated: Array  # share of the forward products that selective recompute repeats
-    years: Array  # of software since the middle of the shipped runs
-    gemm_name: Array
-    attn_name: Array
-    vector_name: Array
-    tp_name: Array
+    unfused: Array  # 1 where attention writes its scores out
+    full_share: Array  # of the layers that full recomputation covers
+    tp_exposed_f: Array  # share of a tensor-parallel message that nothing hides
+    tp_exposed_b: Array
+    cp: Array
+    fixed_s: Array  # host work once a step that nothing overlaps
 
     def take(self, which: Any) -> Work:
         """A part of the layouts."""
@@ -140,9 +148,10 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
     once = _once_a_step(model, cluster, grid, recipe, shards_of(model, grid, recipe))
     if recipe.offload == "activations":
         # What a pass saves leaves for the host behind it and comes back behind the backward.
-        saved = saved_bytes(model, keys, workload, recipe)[back] * per_stage / (gpu.pcie_byte_per_s * PCIE_SHARE)
+        saved = saved_bytes(model, keys, workload, recipe)[back] * per_stage * recipe.offload_share
+        saved = saved / (gpu.pcie_byte_per_s * PCIE_SHARE)
         once["gather_f"], once["gather_b"] = once["gather_f"] + saved, once["gather_b"] + saved
-    fabric = exchange.fabric_of(cluster)
+    fabric = fabric_of(cluster)
     span = grid.tp * grid.cp * grid.dp
     boundary = HALF * model.hidden * workload.seq * grid.mb / grid.cp / np.where(grid.sp, grid.tp, 1)
     p2p = exchange.seconds(
@@ -164,33 +173,20 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
         micro_batches=grid.micro_batches.astype(float), pp=grid.pp.astype(float), vp=grid.vp.astype(float),
         recompute=grid.recompute.astype(float), schedule=full(size, float(SCHEDULES.get(recipe.schedule, 0))),
         nodes=np.maximum(grid.gpus / cluster.gpus_per_node, 1.0), overlap=full(size, float(recipe.overlap)),
-        layers_per_stage=per_stage, moe_layers=per_stage * (model.moe_layers / model.layers),
+        layers_per_stage=per_stage, routed=layer.routed * per_stage * _maturity(recipe),
         checkpoints=np.where((grid.recompute == 2) & (not recipe.fused), per_stage, 0.0),
-        repeated=full(size, 0.5 if every_other_product(recipe) and not model.experts else 0.0),
-        years=full(size, recipe.software_year - MIDDLE_YEAR if recipe.software_year else 0.0),
-        imbalance=full(size, workload.moe_imbalance_ratio), **_names(cluster, recipe, size),
+        unfused=full(size, float(attention_kernel(recipe, gpu) == "unfused")),
+        full_share=full(size, recipe.recompute_layer_share),
+        tp_exposed_f=full(size, TP_EXPOSED[recipe.tp_overlap][0]), tp_exposed_b=full(size, TP_EXPOSED[recipe.tp_overlap][1]),
+        cp=grid.cp.astype(float), imbalance=full(size, workload.moe_imbalance_ratio),
+        fixed_s=FIXED_STEP_S + FIXED_LAYER_S * per_stage + FIXED_RANKS_S * (grid.gpus > 1),
     )  # fmt: skip
 
 
-def _names(cluster: Cluster, recipe: Recipe, size: int) -> dict[str, Array]:
-    """Which constant scales which part, as indices."""
-    kind = cluster.gpu.architecture
-    overlapped = recipe.overlap and recipe.fused and _splits_products(cluster.gpu)
-    chosen = {
-        "gemm_name": products_name(kind, recipe.precision),
-        "attn_name": attention_name(kind, recipe.attention),
-        "vector_name": "vector.fused" if recipe.fused else "vector.eager",
-        "tp_name": "tp.overlapped" if overlapped else "tp.plain",
-        "launch_name": "launch.fused" if recipe.fused else "launch.eager",
-        "moe_launch_name": "launch.moe.grace" if cluster.domain > 8 else "launch.moe",
-        "expert_name": "experts.blackwell" if kind == "blackwell" else "experts.hopper",
-    }
-    return {column: np.full(size, float(INDEX[name])) for column, name in chosen.items()}
-
-
-def _splits_products(gpu: Gpu) -> bool:
-    """Interleaving a gather with the product that needs it came with Hopper (Transformer Engine's user buffers)."""
-    return gpu.architecture not in ("volta", "ampere", "turing")
+def _maturity(recipe: Recipe) -> float:
+    """What is left of an expert layer's overhead in this release, against the middle of the published ones."""
+    years = recipe.software_year - MIDDLE_YEAR if recipe.software_year else 0.0
+    return float((1.0 - YEARLY_FALL) ** min(max(years, OLDEST_YEARS), NEWEST_YEARS))
 
 
 def stage_shape(model: Model, grid: Grid, recipe: Recipe) -> tuple[Array, Array]:
@@ -212,7 +208,7 @@ def stage_shape(model: Model, grid: Grid, recipe: Recipe) -> tuple[Array, Array]
 
 def _messages(layer: LayerWork, keys: Grid, cluster: Cluster, model: Model) -> tuple[Array, Array, Array, Array]:
     """Seconds of tensor-, expert- and context-parallel traffic in one mean layer."""
-    fabric = exchange.fabric_of(cluster)
+    fabric = fabric_of(cluster)
     near_tp = np.minimum(keys.tp, cluster.domain)
     gather = exchange.seconds(fabric, Op.ALL_GATHER, layer.tp_bytes, keys.tp, near_tp)
     scatter = exchange.seconds(fabric, Op.REDUCE_SCATTER, layer.tp_bytes, keys.tp, near_tp)
@@ -220,19 +216,31 @@ def _messages(layer: LayerWork, keys: Grid, cluster: Cluster, model: Model) -> t
     each = np.where(keys.sp, gather + scatter, reduce) * layer.tp_messages
     near_ep = np.maximum(np.minimum(keys.ep, cluster.domain // keys.etp), 1)
     moe = max(model.moe_layers / model.layers, 1e-9)
-    a2a = exchange.seconds(fabric, Op.ALL_TO_ALL, layer.ep_bytes / moe, keys.ep, near_ep) * moe
+    rows = layer.ep_bytes / moe * _sent_once(model, keys.ep, keys.ep / near_ep)
+    a2a = exchange.seconds(fabric, Op.ALL_TO_ALL, rows, keys.ep, near_ep) * moe
     near_cp = np.maximum(np.minimum(keys.cp, cluster.domain // keys.tp), 1)
     ring = exchange.seconds(fabric, Op.ALL_GATHER, layer.cp_bytes * keys.cp, keys.cp, near_cp)
     return each, each, 2.0 * a2a, ring
 
 
+def _sent_once(model: Model, ranks: Any, domains: Any) -> Any:
+    """Share of a token's copies that travel: one per rank it is meant for, and over the network one per domain."""
+    chosen = max(model.experts_per_token, 1)
+    places = np.where(domains > 1, domains, np.maximum(ranks, 1)).astype(np.float64)
+    met = places * (1.0 - (1.0 - 1.0 / places) ** chosen)
+    return np.asarray(np.minimum(met / chosen, 1.0))
+
+
 def _head(model: Model, part: Slice, cluster: Cluster, recipe: Recipe) -> tuple[Array, Array, Array, Array]:
     """The head's products (always 16-bit) and the loss over the vocabulary."""
     columns = model.vocab / part.tp
-    forward = ideal_s(part.tokens, columns, model.hidden, cluster.gpu, "bf16")
-    backward = ideal_s(part.tokens, model.hidden, columns, cluster.gpu, "bf16") + ideal_s(
-        columns, model.hidden, part.tokens, cluster.gpu, "bf16"
+    dtype = "fp16" if recipe.precision == "fp16" else "bf16"
+    forward = ideal_s(part.tokens, columns, model.hidden, cluster.gpu, dtype)
+    backward = ideal_s(part.tokens, model.hidden, columns, cluster.gpu, dtype) + ideal_s(
+        columns, model.hidden, part.tokens, cluster.gpu, dtype
     )
+    ratio = sustained_ratio(cluster.gpu.architecture, dtype)
+    forward, backward = forward * ratio, backward * ratio
     loss = LOSS_PASSES * part.tokens * columns
     times = 1 + model.mtp_layers
     return forward * times, backward * times, loss * times, loss * times
@@ -240,25 +248,36 @@ def _head(model: Model, part: Slice, cluster: Cluster, recipe: Recipe) -> tuple[
 
 def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own: Shards) -> dict[str, Array]:
     """Gradient and parameter traffic over data-parallel ranks, and the optimizer."""
-    fabric = exchange.fabric_of(cluster)
+    fabric = fabric_of(cluster)
     ranks = grid.dp * grid.cp
     near = np.maximum(np.minimum(cluster.domain // grid.tp, ranks), 1)
     zero = np.zeros(len(grid))
     fsdp = grid.zero >= 3
-    weights, grads = own.params * HALF, own.params * recipe.grad_bytes
+    weights, grads = own.params * HALF, own.params * (recipe.reduce_bytes or recipe.grad_bytes)
     if recipe.lora_rank:
         grads = grads * own.trainable_share
-    group = np.where(fsdp, grid.shards, ranks)
-    near = np.minimum(1 if recipe.flat_gather else near, group)
-    gather = exchange.seconds(fabric, Op.ALL_GATHER, weights, group, near)
-    scatter = exchange.seconds(fabric, Op.REDUCE_SCATTER, grads, group, near)
-    reduce = exchange.seconds(fabric, Op.ALL_REDUCE, grads, ranks, np.minimum(near, ranks))
+    group = np.where(grid.zero >= 1, np.minimum(grid.shards, ranks), ranks)
+    near_all = np.minimum(near, ranks)
+    near = np.minimum(near_all, group)
+    # Traffic goes in buckets, each with its own latency: a layer under FSDP; Megatron's grow with the ranks.
+    layers = np.maximum(model.layers / grid.pp, 1.0)
+    bucket = np.maximum(BUCKET_PARAMS, BUCKET_PARAMS_PER_RANK * ranks if recipe.framework == "megatron" else 0.0)
+    count = np.where(fsdp, layers, np.maximum(np.ceil(own.params / bucket), 1.0))
+    gather = count * exchange.seconds(fabric, Op.ALL_GATHER, weights / count, group, near)
+    scatter = count * exchange.seconds(fabric, Op.REDUCE_SCATTER, grads / count, group, near)
+    if recipe.flat_gather:
+        flat = count * exchange.seconds(fabric, Op.ALL_GATHER, weights / count, group, np.minimum(group, 1))
+        gather, scatter = np.maximum(gather, flat), np.maximum(scatter, flat * grads / weights)
+    reduce = count * exchange.seconds(fabric, Op.ALL_REDUCE, grads / count, ranks, near_all)
     # A replica group beyond the shard group adds up what each scattered (HSDP).
     copies = np.maximum(ranks // np.maximum(group, 1), 1)
-    between = exchange.seconds(
-        fabric, Op.ALL_REDUCE, grads / np.maximum(group, 1), copies, np.maximum(near // group, 1)
+    between = count * exchange.seconds(
+        fabric,
+        Op.ALL_REDUCE,
+        grads / count / np.maximum(group, 1),
+        copies,
+        np.maximum(near_all // np.maximum(group, 1), 1),
     )
-    regather = np.where(grid.zero >= 3, gather, 0.0)
     state = OPTIMIZERS.get(recipe.optimizer, 8.0)
     touched = recipe.grad_bytes + 2 * state + recipe.weight_bytes + (8.0 if recipe.master else recipe.weight_bytes)
     update = own.optimizer_params * touched * own.trainable_share / cluster.gpu.achieved_byte_per_s
@@ -267,13 +286,16 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
         link = cluster.gpu.pcie_byte_per_s * PCIE_SHARE
         sent = own.optimizer_params * own.trainable_share * (recipe.grad_bytes + HALF)
         update = sent / link + own.optimizer_params * own.trainable_share * touched / HOST_BYTE_PER_S
-    # Sharded gradients cannot wait for the last microbatch: ZeRO-2 and 3 scatter them after every one.
-    often = grid.zero >= 2
+    # Sharded gradients cannot wait for the last microbatch, unless they are kept whole until then: ZeRO-2 and 3 scatter
+    # them after every one.
+    often = (grid.zero >= 2) & (not recipe.scatter_once)
+    always = fsdp & (recipe.gather != "step")
+    added = scatter + between
     return {
-        "gather_f": np.where(fsdp, gather, zero),
-        "gather_b": np.where(fsdp, regather, zero),
-        "scatter_b": np.where(often, scatter + np.where(fsdp, between, zero), zero),
-        "reduce_once": np.where(often, zero, np.where(grid.zero == 1, scatter, reduce)),
-        "gather_once": np.where(fsdp | (grid.zero == 0), zero, gather),
+        "gather_f": np.where(always, gather, zero),
+        "gather_b": np.where(always & (recipe.gather == "layer"), gather, zero),
+        "scatter_b": np.where(often, added, zero),
+        "reduce_once": np.where(often, zero, np.where(grid.zero >= 1, added, reduce)),
+        "gather_once": np.where(always | (grid.zero == 0), zero, gather),
         "optimizer": update,
     }

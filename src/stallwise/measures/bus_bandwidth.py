@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.costs.collectives import bus_factor, collective_time, op_named
-from stallwise.costs.topology import fabric_for
+from stallwise.costs.topology import fabric_of
 from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.measures.clocks import TABLE as MATCHED
 from stallwise.measures.collectives import TABLE as COLLECTIVES
+from stallwise.specs.cluster import cluster_of
 from stallwise.specs.hardware import find_gpu
 
 ORDER = 55
@@ -78,7 +79,7 @@ def _against_links(best: tuple[float, str, float, int, int], gpu: str, source: S
     card = find_gpu(gpu) if gpu else None
     if card is None or card.nvlink_byte_per_s <= 0:
         return
-    should = collective_time(kind, size, ranks, fabric_for(card.nvlink_byte_per_s))
+    should = collective_time(kind, size, ranks, fabric_of(cluster_of(card, ranks)))
     low, high = (size * bus_factor(kind, ranks) / t for t in (should.high_s, should.low_s))
     yield Fact(
         q.BUS_EXPECTED, should.bus_byte_per_s, source, Scope(group=group), low=low, high=high,

@@ -29,6 +29,8 @@ def to_text(answer: dict[str, Any]) -> str:
     lines.append("by ranks   " + ", ".join(f"{row['ranks']}: {_s(row['seconds'])}" for row in answer["by_ranks"]))
     lines += _cliffs(answer["cliffs"])
     lines += _measured(answer)
+    if "wiring" in answer:
+        lines.append(f"wiring     {answer['wiring']}")
     lines.append(f"basis      {answer['basis']}")
     return "\n".join(lines)
 

@@ -30,6 +30,13 @@ def to_dict(plan: Plan, explained: list[str] | None = None) -> dict[str, Any]:
         "sizes": [{"gpus": gpus, **_candidate(c)} for gpus, c in plan.sizes],
         "pipeline": asdict(plan.pipeline) if plan.pipeline else None,
         "sensitivity": [_change(c, plan.best[0]) for c in plan.sensitivity],
+        "equal": plan.equal,
+        "picked_ratio": plan.picked_ratio,
+        "tight": plan.tight,
+        "interval_half_widths": plan.spreads,
+        "anchor": {**asdict(plan.anchor), "scale": plan.anchor.scale} if plan.anchor else None,
+        "would_change": plan.would_change,
+        "mfu_against": plan.recipe.precision,
     }
     return found | ({"explain": explained} if explained else {})
 
@@ -55,7 +62,8 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
         "",
         f"{best.layout.label}",
         f"  {show(best.seconds, Unit.SECOND)} a step ({show(best.low_s, Unit.SECOND)} to {show(best.high_s, Unit.SECOND)}, "
-        f"90% sure), {best.tokens_per_s:,.0f} tokens/s, MFU {best.mfu_share:.1%} of the bf16 peak (HFU {best.hfu_share:.1%})",
+        f"90% sure), {best.tokens_per_s:,.0f} tokens/s, MFU {best.mfu_share:.1%} of the "
+        f"{plan.recipe.precision} peak (HFU {best.hfu_share:.1%})",
         f"  {best.memory_bytes / GIB:.1f} of {card.memory_bytes / GIB:.0f} GiB on the fullest GPU ({best.peak_stage} stage, "
         f"{best.peak_moment})"
         + (f"; {show(best.dollar_per_step, Unit.DOLLAR)} a step" if best.dollar_per_step else ""),
@@ -66,6 +74,7 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
         *_pipeline(plan),
         "",
         f"of {plan.considered:,} layouts {plan.feasible:,} fit; searched in {show(plan.search_s, Unit.SECOND)}",
+        *_standing(plan, best),
     ]
     lines += [
         f"  {i + 2}. {c.layout.label:52} {why}" for i, (c, why) in enumerate(zip(plan.best[1:], plan.lost, strict=True))
@@ -80,6 +89,37 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
     if explained:
         lines += ["", "on the board", *(f"  {line}" for line in explained)]
     return "\n".join(line for line in lines if line is not None)
+
+
+def _standing(plan: Plan, best: Candidate) -> list[str]:
+    """How the first stands: its equals, what picking it may flatter, the published run beside it, what would change it."""
+    lines = []
+    if plan.tight:
+        lines.append(
+            "  nothing fits by the numbers; runs predicted so large have fitted where everything unneeded was freed early"
+        )
+    if plan.equal > 1:
+        ahead = best.seconds / plan.fastest_s - 1
+        lines.append(
+            f"  {plan.equal:,} of them are equal within what predictions err; the simplest stands first"
+            + (f", {ahead:.1%} behind the fastest" if ahead > 0.001 else "")
+        )
+    if plan.spreads:
+        lines.append("  intervals: " + ", ".join(f"x{ratio:.2f} {name}" for name, ratio in plan.spreads.items()))
+    if plan.picked_ratio > 1.005:
+        lines.append(f"  the upper end is {plan.picked_ratio - 1:.0%} higher for having been picked among many")
+    if plan.anchor is not None:
+        a = plan.anchor
+        own = best.tokens_per_s / plan.cluster.gpus
+        lines.append(
+            f"  {a.source} published {a.tokens_per_s_per_gpu:,.0f} tokens/s/GPU on {a.gpus} GPUs at {a.seq:,} tokens ({a.label}); "
+            f"this plan {own:,.0f}: {own / a.tokens_per_s_per_gpu - 1:+.0%}. Times start from that run"
+        )
+    if plan.cluster.gpus > 1 and not plan.cluster.wiring_known:
+        lines.append(
+            "  how these cards are plugged in decides: the interval is three times as wide until you say --wiring and --peer-access"
+        )
+    return lines + [f"  {text}" for text in plan.would_change]
 
 
 def _sizes_lines(plan: Plan) -> list[str]:

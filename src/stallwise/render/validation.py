@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+MOST_SHOWN = 12  # rows not predicted, each with what it lacks
+
 
 def to_text(figures: dict[str, Any], *, rows: bool = False) -> str:
     """A line over all, a line per source, and on request a line per row."""
@@ -12,9 +14,29 @@ def to_text(figures: dict[str, Any], *, rows: bool = False) -> str:
         f"  {'':38} {'rows':>5} {'median':>8} {'mean':>8} {'bias':>8} {'inside 90%':>11}",
         _line("all", figures),
     ]
+    by = figures.get("by_publisher", {})
+    if by.get("publishers", 0) > 1:
+        inside = by["inside_interval_share"]
+        lines.append(
+            f"  every publisher once: {by['publishers']} publishers, mean {_pct(by['mean_abs_pct'])}"
+            + (f", inside {inside:.0%}" if inside is not None else "")
+        )
+        lines += [_line(name, part) for name, part in by["each"].items()]
+        lines.append("")
     lines += [_line(name, part) for name, part in figures["by_source"].items()]
     for column in ("family", "metric", "model", "gpu", "engine"):
         lines += _parts(figures.get(f"by_{column}", {}))
+    if (pairs := figures.get("pairs")) and pairs["pairs"]:
+        lines += [
+            "",
+            f"  of {pairs['pairs']:,} pairs of one job's layouts, {pairs['right_order_share']:.0%} in the right order",
+        ]
+    if left := figures.get("not_predicted"):
+        lines += [
+            "",
+            f"  {len(left)} rows not predicted:",
+            *(f"    {row}: {why}" for row, why in list(left.items())[:MOST_SHOWN]),
+        ]
     if rows:
         lines += ["", *(_row(row) for row in figures["per_row"])]
     return "\n".join(lines)

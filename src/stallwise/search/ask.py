@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,13 @@ import numpy as np
 
 from stallwise.costs.constants import INDEX, NAMES, Array
 from stallwise.costs.fitted import constants
-from stallwise.costs.grid import Recipe
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.search.search import Plan, search, smaller_clusters
 from stallwise.search.space import Fixed, divisors
 from stallwise.specs.cluster import find_cluster
 from stallwise.specs.layout import OFFLOADS, OPTIMIZERS, SCHEDULES
 from stallwise.specs.model import Model, find_model
+from stallwise.specs.recipe import ATTENTION, FRAMEWORKS, GATHERS, KERNELS, SCALINGS, TP_OVERLAP, Recipe
 from stallwise.specs.workload import Workload
 from stallwise.units import Unit, parse
 
@@ -58,6 +59,16 @@ def ask_plan(
     pod: int | None = None,
     oversubscription: float = 1.0,
     imbalance: float = 1.0,
+    framework: str = "megatron",
+    release: float = 0.0,
+    attention: str = "",
+    kernels: str = "",
+    tp_overlap: str = "",
+    scaling: str = "",
+    gather: str = "layer",
+    grad_dtype: str = "fp32",
+    wiring: str = "",
+    peer_access: bool | None = None,
     constants: str | None = None,
     top: int = 5,
     smaller: bool = False,
@@ -72,15 +83,23 @@ def ask_plan(
         pod_gpus=pod,
         oversubscription_ratio=oversubscription,
     )
+    cluster = replace(cluster, host_wiring=wiring, peer_access=peer_access)
     workload = Workload(seq=seq, global_batch=global_batch, tokens=tokens, moe_imbalance_ratio=imbalance)
     for what, value, known in (
         ("precision", precision, PRECISIONS),
         ("optimizer", optimizer, tuple(OPTIMIZERS)),
         ("schedule", schedule, SCHEDULES),
         ("offload", offload, OFFLOADS),
+        ("framework", framework, FRAMEWORKS),
+        ("attention", attention, ("", *ATTENTION)),
+        ("kernels", kernels, ("", *KERNELS)),
+        ("tensor-parallel overlap", tp_overlap, ("", *TP_OVERLAP)),
+        ("scaling", scaling, ("", *SCALINGS)),
+        ("gather", gather, GATHERS),
+        ("gradient type", grad_dtype, ("fp32", "bf16")),
     ):
         if value not in known:
-            raise BadRequest(f"{what} '{value}' is not known", hint=f"one of {', '.join(known)}")
+            raise BadRequest(f"{what} '{value}' is not known", hint=f"one of {', '.join(k for k in known if k)}")
     fixed = Fixed(tp, pp, cp, ep, dp, micro_batch, zero, recompute, vp)
     check_axes(model, fixed, cluster.gpus)
     recipe = Recipe(
@@ -89,6 +108,15 @@ def ask_plan(
         lora_rank=lora,
         schedule=schedule,
         offload=offload,
+        framework=framework,
+        software_year=release,
+        attention=attention,
+        # PyTorch code runs one kernel per operation unless it is compiled; the others come with fused kernels.
+        fused=kernels != "eager" and (bool(kernels) or framework not in ("pytorch", "deepspeed")),
+        tp_overlap=tp_overlap or ("ring" if framework == "megatron" else "none"),
+        scaling=scaling,
+        gather=gather,
+        grad_bytes=2.0 if grad_dtype == "bf16" else 4.0,
         weight_bytes=4.0 if precision == "fp32" else 2.0,
         master=precision != "fp32",
     )
@@ -131,11 +159,11 @@ def read_constants(path: str) -> Array:
         found: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))["constants"]
         values = constants().copy()
         for name, value in found.items():
-            if name in INDEX:
-                values[INDEX[name]] = float(value)
+            values[INDEX[name]] = float(value)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnreadableInput(
-            f"{path} holds no constants", hint="write them with: stallwise plan calibrate RUN -o constants.json"
+            f"{path} holds no constants of this release",
+            hint="write them with: stallwise plan calibrate RUN -o constants.json",
         ) from error
     return np.asarray(values)
 

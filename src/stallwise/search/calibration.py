@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from stallwise.costs.constants import NAMES, PRIORS
-from stallwise.costs.fitted import SPREAD, constants
+from stallwise.costs.fitted import constants
 from stallwise.costs.grid import grid_of, recipe_of
+from stallwise.costs.spread import doubt_of
 from stallwise.costs.step import time_step
 from stallwise.costs.work import step_work
 from stallwise.search.ask import constants_as_dict
 from stallwise.search.predict import calibrate
-from stallwise.search.search import family_of
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout, check
 from stallwise.specs.model import Model
@@ -28,7 +28,7 @@ def calibration(model: Model, cluster: Cluster, workload: Workload, layout: Layo
     old = constants()
     new = calibrate([work], [seconds])
     before, after = (float(time_step(work, c).total[0]) for c in (old, new))
-    spread = SPREAD[family_of(model, recipe)]
+    spread = doubt_of(model, cluster, recipe).factor
     if seconds > before * spread:
         verdict = (
             f"this run is {seconds / before:.2f} times slower than published runs of its kind: look for a stall first "

@@ -6,7 +6,7 @@ from typing import Any
 
 from stallwise.costs.cliffs import expected_cliffs, explain_jump, group_sizes
 from stallwise.costs.collectives import Estimate, Op, collective_time, compare_algorithms, op_named
-from stallwise.costs.topology import Level, fabric_of
+from stallwise.costs.topology import Level, Wiring, fabric_of
 from stallwise.costs.volumes import sent_bytes
 from stallwise.errors import BadRequest
 from stallwise.specs.cluster import Cluster
@@ -54,6 +54,11 @@ def answer_collective(
         "cliffs": [asdict(c) for c in expected_cliffs(op, size_bytes, ranks, fabric)],
         "basis": "alpha-beta model per algorithm and protocol, fitted on published NCCL tables (A100, H100, B200)",
     }
+    if fabric.wiring is not Wiring.SWITCH and not fabric.told:
+        answer["wiring"] = (
+            "these cards meet over the host: slots, sockets and peer access decide, and nobody said which; "
+            "--wiring and --peer-access narrow the interval"
+        )
     if measured_s is not None:
         answer["measured"] = _verdict(measured_s, best, op, size_bytes, ranks)
     if series:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from stallwise.costs.flops import CONVENTIONS, forward_flops, step_flops
-from stallwise.costs.grid import Recipe, grid_of
+from stallwise.costs.grid import grid_of
 from stallwise.costs.memory import activation_bytes, in_flight, stage_layers
 from stallwise.costs.shards import mean_layer
-from stallwise.search.search import Candidate
+from stallwise.search.search import PEAKS, Candidate
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import OPTIMIZERS
 from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 GIB = 2.0**30
@@ -87,6 +88,7 @@ def _time_lines(model: Model, cluster: Cluster, workload: Workload, chosen: Cand
             f"bubble: (PP {layout.pp} - 1) / ({layout.virtual_stages} virtual x {many}) = {share:.1%} of useful time "
             f"= {share / (1 + share):.1%} of the step"
         )
+    kind = PEAKS.get(layout.precision, layout.precision)
     useful = sorted(chosen.parts.items(), key=lambda p: -p[1])
     lines.append(
         "seconds: " + " + ".join(f"{n.replace('_', ' ')} {v:.3g}" for n, v in useful if v > 0.003 * chosen.seconds)
@@ -94,7 +96,7 @@ def _time_lines(model: Model, cluster: Cluster, workload: Workload, chosen: Cand
     lines += [
         f"step = {chosen.seconds:.3g} s, 90% sure of {chosen.low_s:.3g} to {chosen.high_s:.3g} s",
         f"MFU = {step_flops(model, workload) / 1e15:,.0f} PFLOP / ({layout.gpus} x "
-        f"{cluster.gpu.peak('bf16') / 1e12:.0f} TFLOP/s bf16 x {chosen.seconds:.3g} s) = {chosen.mfu_share:.1%}; "
+        f"{cluster.gpu.peak(kind) / 1e12:.0f} TFLOP/s {kind} x {chosen.seconds:.3g} s) = {chosen.mfu_share:.1%}; "
         f"HFU, recomputation counted, {chosen.hfu_share:.1%}",
     ]
     return lines

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from stallwise.costs.activations import kept_tensors, tensor_bytes
-from stallwise.costs.grid import Recipe, grid_of, recipe_of
+from stallwise.costs.grid import grid_of, recipe_of
 from stallwise.costs.memory import MOMENTS, memory, stage_memories
+from stallwise.search.search import TIGHT_SHARE, USABLE_SHARE
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout, check
 from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 LOW_SHARE, HIGH_SHARE = 0.94, 1.08  # 90% of published peaks lie between these multiples of the prediction
@@ -60,6 +62,11 @@ class MemoryAnswer:
         """Whether the fullest stage leaves room."""
         return self.worst.device_bytes <= self.room_bytes
 
+    @property
+    def may_fit(self) -> bool:
+        """Whether tuned runs predicted this large have fitted."""
+        return self.worst.device_bytes * TIGHT_SHARE <= self.cluster.gpu.memory_bytes
+
 
 def memory_answer(
     model: Model, cluster: Cluster, workload: Workload, layout: Layout, recipe: Recipe | None = None
@@ -84,7 +91,7 @@ def memory_answer(
         for tensor in kept_tensors(model, attention, mlp, workload.seq, recipe, layout.recompute):
             size = float(tensor_bytes(tensor, grid, tokens)[0]) * layers / layout.pp
             tensors[tensor.name] = tensors.get(tensor.name, 0.0) + size
-    room = 0.94 * cluster.gpu.memory_bytes
+    room = USABLE_SHARE * cluster.gpu.memory_bytes
     now = max(s.device_bytes for s in stages)
     return MemoryAnswer(
         model, cluster, workload, layout, room, stages, tensors, _knobs(model, workload, layout, recipe, now, room)

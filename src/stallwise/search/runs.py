@@ -6,42 +6,46 @@ Only what describes the run is read here; the columns that hold results are neve
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stallwise.costs.grid import Recipe
 from stallwise.errors import StallwiseError
 from stallwise.specs.cluster import Cluster, cluster_of
 from stallwise.specs.hardware import Gpu, find_gpu
 from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model, find_model
+from stallwise.specs.recipe import ATTENTION, EIGHT_BIT, Recipe
+from stallwise.specs.recipe_text import Said, habit, read_recipe
 from stallwise.specs.workload import Workload
 
 MOST = 1e9  # no count or rate in these tables is larger
+GB = 1e9
 HOPPER_HBM2E = 2.4e12  # bytes a second of the Hopper variants with five older stacks
 USUAL_VOCAB = 51_200  # GPT-2's 50,257 padded, where a paper does not say
 PRECISIONS = (
     ("nvfp4", "nvfp4"), ("fp4", "nvfp4"), ("mxfp8", "mxfp8"), ("fp8-mx", "mxfp8"), ("fp8", "fp8"), ("float8", "fp8"),
-    ("fp16", "fp16"),
+    ("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16"), ("half", "fp16"), ("fp32", "fp32"),
 )  # fmt: skip
-
-
 SCHEDULE_MARKS = (
     ("zb-2p", "zb-h2"), ("zb-h2", "zb-h2"), ("zb-1p", "zb-h1"), ("zb-h1", "zb-h1"), ("zb-v", "zb-v"),
     ("v-half", "v-half"), ("v-min", "v-min"), ("dualpipe", "dualpipe"), ("gpipe", "gpipe"),
 )  # fmt: skip
+STAGES = {"none": 0, "optimizer": 1, "gradients": 2, "weights": 3}  # what is sharded, as a ZeRO stage
+DIES = {"mi250x": "mi250x-die"}  # cards that software counts as two GPUs
+NVLINK_GATHERS = 2022.5  # before, ZeRO-3 moved every parameter over the network card of every rank
 
 
 @dataclass(frozen=True)
 class Run:
-    """One published run; `open_knobs` names what its author did not say."""
+    """One published run; `open_knobs` holds the weighed choices of everything its author did not say."""
 
     model: Model
     cluster: Cluster
     workload: Workload
     layout: Layout
     recipe: Recipe
-    open_knobs: tuple[str, ...]
+    open_knobs: Mapping[str, Mapping[str, float]]
     family: str  # dense-bf16, dense-fp8 or moe
 
 
@@ -76,23 +80,35 @@ def counted(row: dict[str, Any], key: str, default: int = 1) -> int:
 def run_of(row: dict[str, Any]) -> Run:
     """What a row asks; raises StallwiseError when it leaves out too much."""
     model = model_of(row)
-    gpus = counted(row, "num_gpus", 0)
     card = find_gpu(str(row.get("gpu") or ""))
     if card is None:
         raise StallwiseError(f"the GPU '{row.get('gpu')}' is not in the catalogue")
-    if number(row, "tp") is None or number(row, "pp") is None:
-        raise StallwiseError("the row does not say how the job was cut (tp, pp)")
-    cluster = cluster_of(as_described(card, f"{row.get('gpu')} {row.get('notes')}"), gpus)
-    workload = Workload(seq=whole(row, "seq", 0), global_batch=whole(row, "global_batch", 0))
-    layout, open_knobs = layout_of(row, model, gpus)
-    recipe = recipe_for(row, layout, card.architecture)
-    eight_bit = recipe.precision in ("fp8", "mxfp8", "nvfp4")
-    family = "moe" if model.experts else "dense-fp8" if eight_bit else "dense-bf16"
-    return Run(model, cluster, workload, layout, recipe, open_knobs, family)
+    missing = [key for key in ("num_gpus", "seq", "tp", "pp") if number(row, key) is None]
+    if missing:
+        raise StallwiseError(
+            f"{', '.join(missing)} missing: the row does not say how large the job was and how it was cut"
+        )
+    gpus = counted(row, "num_gpus")
+    said = read_recipe(row)
+    card = as_described(card, f"{row.get('gpu')} {row.get('notes')}")
+    cluster = cluster_of(card, gpus, nic_byte_per_s=said.network_byte_per_s)
+    if said.node_gpus and said.node_gpus < cluster.gpus_per_node:
+        cluster = replace(cluster, gpus_per_node=said.node_gpus, domain=min(cluster.domain, said.node_gpus))
+    layout, unsaid = layout_of(row, gpus, said)
+    batch = whole(row, "global_batch", 0) or layout.dp * layout.micro_batch * (4 * layout.pp if layout.pp > 1 else 1)
+    workload = Workload(seq=whole(row, "seq", 0), global_batch=batch)
+    recipe, weighed = recipe_for(row, layout, said, card.architecture, model)
+    family = "moe" if model.experts else "dense-fp8" if recipe.eight_bit else "dense-bf16"
+    return Run(model, cluster, workload, layout, recipe, {**unsaid, **weighed}, family)
 
 
 def as_described(card: Gpu, text: str) -> Gpu:
-    """A variant of a card that a row describes in words: its power limit, and older memory."""
+    """A variant of a card that a row describes in words: its power limit, older memory, one die of two."""
+    if card.name in DIES and not re.search(r"both dies|whole card|per card", text.lower()):
+        card = find_gpu(DIES[card.name]) or card
+    told = re.search(r"\b(\d{2,3}) ?GB?\b", text.split(" ")[0].replace("-", " "))
+    if told and 0.7 < float(told[1]) * GB / card.memory_bytes < 1.8:
+        card = replace(card, memory_bytes=max(card.memory_bytes, float(told[1]) * GB))
     watts = re.search(r"\b(\d{3,4})\s?W\b", text)
     if watts and 0.4 < float(watts[1]) / card.power_w < 1.6:
         card = replace(card, power_w=float(watts[1]))
@@ -148,31 +164,41 @@ def model_of_size(name: str, parameters: float) -> Model:
     return Model(name.lower(), layers, hidden, heads, heads, 128, hidden * 8 // 3, 32_000)
 
 
-def layout_of(row: dict[str, Any], model: Model, gpus: int) -> tuple[Layout, tuple[str, ...]]:
-    """The stated axes; what is left open is named."""
-    sharding = str(row.get("sharding") or "").lower()
+def framework_of(said: Said, tp: int, pp: int) -> str:
+    """As said; a cut over tensors or stages is Megatron's, sharded weights alone PyTorch's."""
+    return said.framework or ("pytorch" if said.sharding == "weights" and tp == pp == 1 else "megatron")
+
+
+def layout_of(row: dict[str, Any], gpus: int, said: Said) -> tuple[Layout, dict[str, dict[str, float]]]:
+    """The stated axes; what is left open is weighed."""
     tp, pp, cp = counted(row, "tp"), counted(row, "pp"), counted(row, "cp")
     # Some tables print axes that do not multiply to their GPUs; the GPU count is the better known number.
     dp = max(gpus // (tp * pp * cp), 1)
     sequences = counted(row, "global_batch", dp)
     if dp > sequences and dp % sequences == 0:
         cp, dp = cp * dp // sequences, sequences  # more ranks than sequences: the rest must share sequences
-    said_schedule = str(row.get("schedule") or "")
-    interleaved = "interleaved" in said_schedule or (not said_schedule and pp > 1)
-    open_knobs = tuple(
-        knob
-        for knob, said in (
-            ("micro_batch", number(row, "micro_batch") is not None),
-            ("recompute", str(row.get("recompute") or "") in ("none", "selective", "full", "experts")),
-            ("vp", number(row, "vp") is not None or not interleaved),
-        )
-        if not said
-    )
-    schedule = str(row.get("schedule") or "1f1b").lower()
-    zero, group = sharding_of(sharding, pp)
+    schedule = str(row.get("schedule") or "").lower()
+    framework = framework_of(said, tp, pp)
+    unsaid: dict[str, dict[str, float]] = {}
+    if number(row, "micro_batch") is None:
+        unsaid["micro_batch"] = {}
+    if number(row, "vp") is None and pp > 1 and (not schedule or "interleaved" in schedule or "1f1b-i" in schedule):
+        unsaid["vp"] = {}
+    recompute = said.recompute
+    if recompute is None:
+        unsaid["recompute"] = habit("recompute", year=said.year, framework=framework)
+    elif recompute == "selective" and framework == "pytorch":
+        recompute = "operator"  # PyTorch's selective checkpointing goes by operator
+    sharding = said.sharding
+    if sharding is None and dp * cp > 1:
+        weights = habit("sharding", year=said.year, framework=framework)
+        unsaid["zero"] = {str(STAGES[k]): w for k, w in weights.items()}
+    if said.shard_group == 1:
+        sharding = "none"
     virtual = whole(row, "vp")
     if "interleaved" not in schedule and "1f1b-i" not in schedule and "zb" in schedule:
         virtual = 1
+    zero = STAGES[sharding or "none"]
     layout = Layout(
         tp=tp,
         pp=pp,
@@ -182,82 +208,78 @@ def layout_of(row: dict[str, Any], model: Model, gpus: int) -> tuple[Layout, tup
         virtual_stages=max(virtual, 1) if pp > 1 else 1,
         sequence_parallel=bool(whole(row, "sp", 1 if tp > 1 else 0)),
         zero=zero,
-        shard_group=min(group, dp * cp) if group else 0,
+        shard_group=said.shard_group if 1 < said.shard_group < dp * cp else 0,
         micro_batch=counted(row, "micro_batch"),
-        recompute="none" if "recompute" in open_knobs else str(row["recompute"]),
-        style="fsdp" if zero >= 2 else "megatron",
-        schedule=_schedule(schedule),
+        recompute=recompute or "none",
+        recompute_modules=said.recompute_modules,
+        style="fsdp" if zero == 3 else "megatron",
+        schedule=next((name for mark, name in SCHEDULE_MARKS if mark in schedule), "1f1b"),
         lora_rank=16 if "lora" in f"{row.get('notes')} {row.get('source')} {row.get('tflops_kind')}".lower() else 0,
+        attention=said.attention if said.attention in ATTENTION else "",
     )
-    return layout, open_knobs
+    return layout, unsaid
 
 
-def sharding_of(text: str, pp: int) -> tuple[int, int]:
-    """The ZeRO stage that a row's words mean, and the ranks that share one copy (0: all of them)."""
-    stage = re.search(r"zero[-_ ]?([0-3])", text)
-    if stage:
-        zero = int(stage[1])
-    elif "shard_grad_op" in text:
-        zero = 2
-    else:
-        zero = 3 if "fsdp" in text else 0 if text == "none" else 1
-    group = re.search(r"shard (\d+)", text)
-    if group:
-        return (3 if int(group[1]) > 1 else 0), int(group[1])
-    # With a pipeline, gradients wait for the last microbatch whatever the stage is called.
-    return (1 if zero == 2 and pp > 1 else zero), 0
-
-
-def _schedule(text: str) -> str:
-    for mark, name in (
-        ("zb-2p", "zb-h2"),
-        ("zb-h2", "zb-h2"),
-        ("zb-1p", "zb-h1"),
-        ("zb-h1", "zb-h1"),
-        ("dualpipe", "dualpipe"),
-        ("zb-v", "zb-v"),
-    ):
-        if mark in text:
-            return name
-    return "1f1b"
-
-
-def recipe_for(row: dict[str, Any], layout: Layout, architecture: str) -> Recipe:
-    """Precision and software habits that the row's words imply."""
+def recipe_for(
+    row: dict[str, Any], layout: Layout, said: Said, architecture: str, model: Model
+) -> tuple[Recipe, dict[str, dict[str, float]]]:
+    """How the run's words say it was run, and the weighed choices of what they do not say."""
     text = str(row.get("precision") or "").lower()
     precision = next((name for mark, name in PRECISIONS if mark in text), "bf16")
-    fsdp = layout.style == "fsdp"
-    sharding = str(row.get("sharding") or "").lower()
-    # fp16 on Ampere without a sharded optimizer is Megatron of 2021-22: no fused attention, no overlap.
-    old = architecture in ("ampere", "volta")
-    early = old and (sharding in ("none", "") or sharding.startswith("zero")) and "bf16" not in text
-    pure = "pure" in text
+    framework = framework_of(said, layout.tp, layout.pp)
+    known: dict[str, Any] = {
+        "year": said.year, "framework": framework, "architecture": architecture, "precision": precision,
+        "sharding": next(k for k, v in STAGES.items() if v == layout.zero),
+    }  # fmt: skip
+    weighed: dict[str, dict[str, float]] = {}
+
+    def settled(name: str, value: str | None, habits: str = "", needed: bool = True) -> str:
+        if value is not None or not needed:
+            return value or ""
+        weights = habit(habits or name, **known)
+        if len(weights) > 1:
+            weighed[name] = weights
+        return max(weights, key=lambda k: weights[k])
+
+    attention = said.attention
+    if attention == "fused":
+        attention = settled("attention", None, "fused_attention")
+    attention = settled("attention", attention)
+    kernels = settled("kernels", said.kernels)
+    eight_bit = precision in EIGHT_BIT
+    tp_overlap = settled("tp_overlap", said.tp_overlap, needed=layout.tp > 1) or "none"
+    overlap = settled("overlap", said.overlap, needed=layout.dp * layout.cp > 1) or "yes"
+    scaling = "mx" if precision == "mxfp8" else settled("scaling", said.scaling, needed=precision == "fp8")
+    pure, fsdp = "pure" in text, layout.style == "fsdp" and framework == "pytorch"
+    half_sent = framework in ("deepspeed", "paddle", "jax", "other") or pure or precision == "fp16"
     notes = str(row.get("notes") or "").lower()
-    return Recipe(
+    recipe = Recipe(
         precision=precision,
+        scaling=scaling if eight_bit else "",
         style=layout.style,
-        flash_attention=not early,
-        # Megatron hides data-parallel traffic since 2024, FSDP always has.
-        overlap=(fsdp and not early) or not old or "overlap" in sharding,
-        flat_gather=early and layout.zero >= 3,
-        fused=not fsdp or sharding == "fsdp" or "compile" in f"{text} {notes} {sharding}",
-        first_flash=sharding.startswith("fsdp-"),
-        grad_bytes=2.0 if pure or (early and layout.zero >= 3) else 4.0,
+        framework=framework,
+        attention=attention,
+        tp_overlap=tp_overlap,
+        overlap=overlap == "yes",
+        gather=said.gather or "layer",
+        # With a pipeline gradients wait for the last microbatch whatever the stage is called.
+        scatter_once=layout.pp > 1 or said.gather == "step",
+        flat_gather=layout.zero >= 3 and 0 < said.year < NVLINK_GATHERS,
+        fused=kernels == "fused",
+        fused_softmax=said.softmax == "fused" or framework == "megatron",
+        grad_bytes=2.0 if pure or (framework == "deepspeed" and layout.zero >= 2) else 4.0,
+        reduce_bytes=2.0 if half_sent else 4.0,
         # FSDP shards fp32 weights and casts what it gathers; others keep 16-bit weights beside an fp32 master copy.
         weight_bytes=4.0 if "amp" in text or (fsdp and not pure) else 2.0,
         master=not (pure or fsdp or "amp" in text),
         schedule=layout.schedule,
         lora_rank=layout.lora_rank,
         end_stage_layers=1 if "one layer fewer" in notes else 0,
-        dropout=early,
-        software_year=software_year(str(row.get("source") or "")),
+        recompute_modules=layout.recompute_modules,
+        recompute_layer_share=said.recompute_layer_share,
+        offload=said.offload or "none",
+        offload_share=said.offload_share,
+        dropout=attention == "unfused" and not model.gated,
+        software_year=said.year,
     )
-
-
-RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?:\.\d+)?(?![\d])")
-
-
-def software_year(text: str) -> float:
-    """A calendar release such as 26.04 as a year; 0 where none is named."""
-    found = RELEASE.search(text)
-    return 2000 + int(found[1]) + (int(found[2]) - 0.5) / 12 if found else 0.0
+    return recipe, weighed

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from stallwise.costs.fitted import publisher_of
 from stallwise.errors import UnreadableInput
 
 Row = dict[str, str]
@@ -33,6 +34,13 @@ class Scored:
         if self.predicted is None or not self.measured:
             return None
         return 100 * (self.predicted / self.measured - 1)
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the measured value lies in the interval; None where there is none."""
+        if self.measured is None or self.low is None or self.high is None:
+            return None
+        return self.low <= self.measured <= self.high
 
     @property
     def error_points(self) -> float | None:
@@ -73,6 +81,8 @@ def summary(kind: str, rows: int, scored: Sequence[Scored]) -> dict[str, Any]:
         "kind": kind,
         "rows": rows,
         **_figures(scored),
+        "by_publisher": by_publisher(scored),
+        "not_predicted": {s.row_id: s.note for s in scored if s.predicted is None},
         "by_source": {name: _figures([s for s in scored if s.source == name]) for name in sources},
         "per_row": [
             {**asdict(s), "error_pct": s.error_pct}
@@ -82,11 +92,25 @@ def summary(kind: str, rows: int, scored: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
+def by_publisher(scored: Sequence[Scored]) -> dict[str, Any]:
+    """Figures in which every publisher counts once, all its releases and tables together."""
+    names = sorted({publisher_of(s.source) for s in scored})
+    each = {name: _figures([s for s in scored if publisher_of(s.source) == name]) for name in names}
+    each = {name: figures for name, figures in each.items() if figures["mean_abs_pct"] is not None}
+    inside = [f["inside_interval_share"] for f in each.values() if f["inside_interval_share"] is not None]
+    return {
+        "publishers": len(each),
+        "mean_abs_pct": fmean(f["mean_abs_pct"] for f in each.values()) if each else None,
+        "inside_interval_share": fmean(inside) if inside else None,
+        "each": each,
+    }
+
+
 def _figures(scored: Sequence[Scored]) -> dict[str, Any]:
     found = [s for s in scored if s.predicted is not None and s.measured is not None]
     errors = [e for s in found if (e := s.error_pct) is not None]
     points = [e for s in found if (e := s.error_points) is not None]
-    inside = [s.low <= s.measured <= s.high for s in found if s.low is not None and s.high is not None and s.measured]
+    inside = [s.inside for s in found if s.inside is not None]
     figures: dict[str, Any] = {
         "predicted": len(found),
         "mean_abs_pct": fmean(map(abs, errors)) if errors else None,

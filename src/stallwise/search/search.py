@@ -9,24 +9,32 @@ from typing import Any
 import numpy as np
 
 from stallwise.costs.constants import Array
-from stallwise.costs.fitted import CALIBRATED_SPREAD, SPREAD, constants
+from stallwise.costs.fitted import constants
 from stallwise.costs.flops import step_flops
-from stallwise.costs.grid import RECOMPUTE_CODE, Grid, Recipe
+from stallwise.costs.grid import RECOMPUTE_CODE, Grid
 from stallwise.costs.memory import MOMENTS, Memory, device_bytes, memory
+from stallwise.costs.spread import Doubt, doubt_of
 from stallwise.costs.step import Step, time_step
 from stallwise.costs.work import step_work
 from stallwise.errors import BadRequest
 from stallwise.evidence.shown import Shown
+from stallwise.search.anchors import Anchor, anchor_for
+from stallwise.search.ranking import EQUAL_SHARE, equals, order, picked_ratio, tiers
 from stallwise.search.simulated import SimulatedPipeline, simulate_pipeline
 from stallwise.search.space import Fixed, enumerate_layouts
+from stallwise.search.what_changes import what_would_change
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
+TIGHT_SHARE = 0.8  # of its prediction that a tuned run has needed at the least (405B on 16,384 H100, nothing re-run)
 USABLE_SHARE = 0.94  # of a GPU's memory that a plan may fill; above it fragmentation decides
 CHUNK = 65_536  # layouts timed at once: larger arrays leave the processor's cache
 STAGES = ("first", "last", "second")
+LEADERS = 64  # layouts asked again in other worlds
+PEAKS = {"mxfp8": "fp8", "nvfp4": "fp4"}  # an MFU is against the peak of the type that multiplies
 
 
 @dataclass(frozen=True)
@@ -77,13 +85,15 @@ class Plan(Shown):
     sensitivity: list[Change] = field(default_factory=list)
     pipeline: SimulatedPipeline | None = None  # the best one's schedule, simulated
     sizes: list[tuple[int, Candidate]] = field(default_factory=list)  # fewer GPUs: slower, and often cheaper
-
-
-def family_of(model: Model, recipe: Recipe) -> str:
-    """The kind of run whose published errors apply."""
-    if model.experts:
-        return "moe"
-    return "dense-fp8" if recipe.precision in ("fp8", "mxfp8", "nvfp4") else "dense-bf16"
+    fastest_s: float = 0.0  # of those that fit and are taken unforced; the first is simpler where it is not this one
+    equal: int = 1  # layouts whose predictions cannot be told from the first's
+    tight: bool = False  # nothing fits by the numbers; these may with care
+    picked_ratio: float = 1.0  # what being picked among many may flatter
+    would_change: list[str] = field(default_factory=list)
+    spreads: dict[str, float] = field(
+        default_factory=dict
+    )  # half-widths: unknown cluster, beside a published run, measured
+    anchor: Anchor | None = None  # the newest published run of this model on this card
 
 
 def evaluate(
@@ -115,16 +125,23 @@ def search(
     began = time.perf_counter()
     grid = enumerate_layouts(model, cluster, workload, fixed)
     seconds, needed = evaluate(model, cluster, workload, grid, recipe, values)
+    anchor = anchor_for(model, cluster, workload, recipe) if values is None else None
+    seconds = seconds * (anchor.shrunk_scale if anchor else 1.0)
     room = USABLE_SHARE * cluster.gpu.memory_bytes
     fits = needed <= room
+    tight = not np.any(fits)
+    if tight:  # layouts predicted a little above the card have run: frameworks free what stages no longer need
+        fits = needed * TIGHT_SHARE <= cluster.gpu.memory_bytes
     if not np.any(fits):
         raise BadRequest(
             _does_not_fit(model, cluster, grid, needed, recipe, room), hint=_what_would(model, cluster, needed, room)
         )
-    order = np.argsort(np.where(fits, seconds, np.inf), kind="stable")
-    picked = order[: min(keep, int(fits.sum()))]
+    ranked = order(model, seconds, needed, fits, grid, cluster, workload)
+    tier = tiers(model, grid, cluster, workload)
+    picked = ranked[: min(keep, int(fits.sum()))]
     front = _frontier(seconds, needed, fits)
-    best = candidates(model, cluster, workload, grid.take(picked), recipe, values)
+    flattery = picked_ratio(seconds, fits, grid)
+    best = candidates(model, cluster, workload, grid.take(picked), recipe, values, picked=flattery)
     plan = Plan(
         model=model,
         cluster=cluster,
@@ -136,7 +153,21 @@ def search(
         best=best,
         frontier=candidates(model, cluster, workload, grid.take(front), recipe, values),
         lost=[why_slower(best[0], other) for other in best[1:]],
-    )
+        fastest_s=float(seconds[fits & (tier == tier[ranked[0]])].min()),
+        equal=int(np.sum(equals(seconds[fits], best[0].seconds))),
+        picked_ratio=flattery,
+        tight=tight,
+        spreads={
+            "unknown cluster": doubt_of(model, cluster, recipe).factor,
+            "beside a published run of this model and card": doubt_of(model, cluster, recipe, anchored=True).factor,
+            "after one measured step": doubt_of(model, cluster, recipe, calibrated=True).factor,
+        },
+        anchor=anchor,
+        would_change=what_would_change(
+            model, cluster, workload, recipe, grid.take(ranked[:LEADERS]), needed[ranked[:LEADERS]],
+            constants() if values is None else values, room,
+        ),
+    )  # fmt: skip
     first = best[0].layout
     return replace(
         plan,
@@ -166,29 +197,33 @@ def smaller_clusters(plan: Plan, *, fixed: Fixed | None = None, values: Array | 
 
 
 def candidates(
-    model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe, values: Array | None = None
-) -> list[Candidate]:
-    """The full picture of a few layouts."""
+    model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe, values: Array | None = None,
+    *, picked: float = 1.0,
+) -> list[Candidate]:  # fmt: skip
+    """The full picture of a few layouts; `picked` raises the upper end where they were picked for looking fast."""
     step = time_step(step_work(model, cluster, workload, grid, recipe), constants() if values is None else values)
     used = memory(model, grid, workload, recipe)
-    spread = (SPREAD if values is None else CALIBRATED_SPREAD)[family_of(model, recipe)]
-    return [_candidate(model, cluster, workload, grid, recipe, step, used, i, spread) for i in range(len(grid))]
+    anchor = anchor_for(model, cluster, workload, recipe) if values is None else None
+    step = step.scaled(anchor.shrunk_scale if anchor else 1.0)
+    doubt = doubt_of(model, cluster, recipe, calibrated=values is not None, anchored=anchor is not None)
+    return [_candidate(model, cluster, workload, grid, recipe, step, used, i, doubt, picked) for i in range(len(grid))]
 
 
 def _candidate(
-    model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe, step: Step, used: Memory, i: int, spread: float
+    model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe, step: Step, used: Memory,
+    i: int, doubt: Doubt, picked: float,
 ) -> Candidate:  # fmt: skip
     layout = grid.layout(i, recipe)
     seconds = float(step.total[i])
     gpus = int(grid.gpus[i])
-    peak = cluster.gpu.peak("bf16") * gpus * seconds
+    peak = cluster.gpu.peak(PEAKS.get(recipe.precision, recipe.precision)) * gpus * seconds
     price = cluster.price_per_gpu_hour
     device = float(used.device[i])
     return Candidate(
         layout=layout,
         seconds=seconds,
-        low_s=seconds / spread,
-        high_s=seconds * spread,
+        low_s=seconds / doubt.factor,
+        high_s=seconds * doubt.factor * picked,
         memory_bytes=device,
         fits=device <= USABLE_SHARE * cluster.gpu.memory_bytes,
         mfu_share=step_flops(model, workload) / peak,
@@ -217,6 +252,11 @@ def why_slower(best: Candidate, other: Candidate) -> str:
     deltas = sorted(((other.parts[n] - best.parts[n], n) for n in best.parts), reverse=True)
     worse = [f"{n.replace('_', ' ')} +{d:.3g} s" for d, n in deltas[:2] if d > 0.05 * max(gap, 1e-9)]
     better = [f"{n.replace('_', ' ')} {d:.3g} s" for d, n in deltas[-1:] if d < -0.2 * max(gap, 1e-9)]
+    if abs(gap) <= EQUAL_SHARE * best.seconds:
+        simpler = other.seconds < best.seconds
+        return f"equal ({gap / best.seconds:+.1%}, less than predictions err)" + (
+            "; the first is simpler" if simpler else ""
+        )
     text = f"{gap / best.seconds:+.1%}: " + (", ".join(worse) or "the same within rounding")
     return text + (f"; wins {better[0]}" if better else "")
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from stallwise.costs.constants import INDEX, Array
 from stallwise.costs.fitted import constants
-from stallwise.costs.grid import Recipe, grid_of
-from stallwise.costs.step import one_microbatch
+from stallwise.costs.grid import grid_of
+from stallwise.costs.step import STAGE_EXPOSED, one_microbatch
 from stallwise.costs.work import step_work
 from stallwise.errors import StallwiseError
 from stallwise.sim.pipeline import PassTimes, run_program
@@ -15,6 +15,7 @@ from stallwise.sim.schedules import schedule_named
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 MOST_SLOTS = 60_000  # stages x chunks x microbatches beyond which a simulation takes longer than the whole search
@@ -52,7 +53,7 @@ def simulate_pipeline(
         forward_s=tuple(float(micro.forward[0]) * n / mean + head / 3 * x for n, x in zip(layers, last, strict=True)),
         input_grad_s=tuple(rest * n / mean + head / 3 * x for n, x in zip(layers, last, strict=True)),
         weight_grad_s=tuple(weight * n / mean + head / 3 * x for n, x in zip(layers, last, strict=True)),
-        p2p_s=float(work.p2p[0]) * float(k[INDEX["pp"]]),
+        p2p_s=float(work.p2p[0]) * STAGE_EXPOSED * float(k[INDEX["messages"]]),
     )
     name = "interleaved" if layout.virtual_stages > 1 and layout.schedule == "1f1b" else layout.schedule
     try:

@@ -24,6 +24,7 @@ NICS = {
 }
 FASTER_NICS = {"b300": 100e9, "gb300": 100e9, "gb200": 50e9}
 DEFAULT_NIC = 50e9
+HOST_WIRINGS = ("", "switch", "root", "sockets")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Cluster:
     pod_gpus: int = 0  # 0: one flat network
     oversubscription_ratio: float = 1.0  # between pods
     price_dollar_per_gpu_hour: float | None = None
+    host_wiring: str = ""  # cards without NVLink: "switch", "root" (one root complex) or "sockets"; empty: not told
+    peer_access: bool | None = None  # whether such cards reach each other without a stop in host memory
 
     def __post_init__(self) -> None:
         if self.gpus < 1:
@@ -48,6 +51,8 @@ class Cluster:
         for what in ("gpus_per_node", "domain", "nic_byte_per_s"):
             if getattr(self, what) <= 0:
                 raise BadRequest(f"{what} must be above zero", hint="8 GPUs a node, 400 Gb/s each, is usual")
+        if self.host_wiring not in HOST_WIRINGS:
+            raise BadRequest(f"wiring '{self.host_wiring}' is not known", hint="one of switch, root, sockets")
         if self.oversubscription_ratio < 1:
             raise BadRequest("oversubscription below 1 cannot be", hint="1 = full bisection, 4 = a quarter of it")
 
@@ -55,6 +60,16 @@ class Cluster:
     def nodes(self) -> int:
         """Hosts, the last one perhaps partly filled."""
         return -(-self.gpus // self.gpus_per_node)
+
+    @property
+    def told_wiring(self) -> bool:
+        """Somebody said how cards without a switch are plugged in."""
+        return bool(self.host_wiring) or self.peer_access is not None
+
+    @property
+    def wiring_known(self) -> bool:
+        """NVLink, or somebody said how the cards are plugged in."""
+        return self.gpu.nvlink_byte_per_s > 0 or self.told_wiring
 
     @property
     def name(self) -> str:

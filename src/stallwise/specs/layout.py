@@ -8,7 +8,8 @@ from stallwise.errors import BadRequest
 from stallwise.specs.model import Model
 from stallwise.specs.workload import Workload
 
-RECOMPUTE = ("none", "selective", "full", "experts")  # experts: selective, and the routed experts re-run
+# experts: selective, and the routed experts re-run; operator: attention and every second product kept, the rest re-run
+RECOMPUTE = ("none", "selective", "full", "experts", "operator")
 # What per-module recompute may name: the tensors each stops saving are in costs.activations.
 MODULES = ("core_attn", "attn_norm", "mlp_norm", "mlp_act", "mlp", "moe_act", "moe", "mla_up", "logits")
 PRECISIONS = ("bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4", "pure_bf16", "amp")
@@ -49,12 +50,13 @@ class Layout:
     offload: str = "none"
     precision: str = "bf16"
     grad_dtype: str = "fp32"
+    param_dtype: str = "bf16"  # fp8: Transformer Engine's 8-bit primary weights beside an fp32 master copy
     master: bool = True  # an fp32 copy of the weights in the optimizer
     optimizer: str = "adamw"
     schedule: str = "1f1b"
     lora_rank: int = 0
     style: str = "megatron"
-    flash_attention: bool = True
+    attention: str = ""  # kernel of the attention core; empty: the newest that the card runs
     end_stage_layers: int = 0  # layers fewer on the first and the last stage, to make room for the head
 
     @property

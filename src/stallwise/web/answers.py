@@ -78,11 +78,12 @@ def _cluster(gpu: str, gpus: int) -> Any:
 
 def layout(body: Body) -> dict[str, Any]:
     """One layout of a model on a cluster: seconds, interval, memory; quick enough for sliders."""
-    from stallwise.costs.grid import Recipe, grid_of
+    from stallwise.costs.grid import grid_of
     from stallwise.search.ask import PRECISIONS, check_axes
     from stallwise.search.search import USABLE_SHARE, candidates
     from stallwise.search.space import Fixed
     from stallwise.specs.layout import Layout
+    from stallwise.specs.recipe import Recipe
     from stallwise.specs.workload import Workload
 
     model = _model(word(body, "model", "llama-3-70b"))

@@ -18,6 +18,8 @@ import click
 @click.option("--domain", type=int, help="GPUs that share NVLink (8 in a DGX, 72 in an NVL72).")
 @click.option("--per-domain", type=int, help="Ranks of this group per domain; 1 for data parallelism over TP=8.")
 @click.option("--nic", help="Network per GPU, such as 400Gb/s.")
+@click.option("--wiring", default="", help="Cards without NVLink: switch, root (one root complex) or sockets.")
+@click.option("--peer-access/--no-peer-access", default=None, help="Whether such cards reach each other directly.")
 @click.option("--level", "levels", multiple=True, help="Where the network narrows: 256:4 = 4:1 beyond 256 GPUs.")
 @click.option("--measured", help="What you measured, such as 340ms: is it right?")
 @click.option("--seen", multiple=True, help="A measured series over group sizes: RANKS=TIME, several times.")
@@ -30,12 +32,16 @@ def command(
     domain: int | None,
     per_domain: int | None,
     nic: str | None,
+    wiring: str,
+    peer_access: bool | None,
     levels: tuple[str, ...],
     measured: str | None,
     seen: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Expected time and bus bandwidth of OP (allreduce, allgather, reducescatter, alltoall...) on SIZE bytes."""
+    from dataclasses import replace
+
     from stallwise.costs.topology import Level
     from stallwise.errors import BadRequest
     from stallwise.search.collective import answer_collective
@@ -51,6 +57,7 @@ def command(
     steps = [pair(text, ":", "256:4") for text in levels]
     series = [pair(text, "=", "512=340ms") for text in seen]
     cluster = cluster_of(gpu, gpus, domain=domain, nic_byte_per_s=parse(nic, Unit.BYTE_PER_S) if nic else None)
+    cluster = replace(cluster, host_wiring=wiring, peer_access=peer_access)
     answer = answer_collective(
         op,
         parse(size, Unit.BYTE),

@@ -24,7 +24,10 @@ import click
 @click.option("--zero", type=click.IntRange(0, 3), default=1, show_default=True, help="ZeRO stage.")
 @click.option("--micro-batch", default=1, show_default=True, help="Sequences per microbatch.")
 @click.option(
-    "--recompute", type=click.Choice(["none", "selective", "experts", "full"]), default="none", show_default=True
+    "--recompute",
+    type=click.Choice(["none", "selective", "operator", "experts", "full"]),
+    default="none",
+    show_default=True,
 )
 @click.option("--precision", default="bf16", show_default=True, help="bf16, fp8, pure_bf16, amp (fp32 weights)...")
 @click.option("--optimizer", default="adamw", show_default=True, help="adamw, adamw-8bit, lion, muon, sgd...")
@@ -32,12 +35,20 @@ import click
 @click.option("--style", default="megatron", show_default=True, help="megatron, fsdp or ddp (plain PyTorch).")
 @click.option("--recompute-module", "modules", multiple=True, help="Re-run one module: mlp_act, moe, mla_up, mlp...")
 @click.option("--lora", default=0, help="Rank of LoRA adapters.")
+@click.option(
+    "--grad-dtype", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True, help="Gradients kept in."
+)
+@click.option(
+    "--param-dtype", type=click.Choice(["bf16", "fp8"]), default="bf16", show_default=True, help="Weights kept in."
+)
+@click.option("--offload", default="none", show_default=True, help="none, optimizer, params or activations.")
 @click.option("--no-flash", is_flag=True, help="Attention keeps its scores.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(
     name: str, where: str, seq: int, global_batch: int | None, tp: int, pp: int, vp: int, cp: int, ep: int,
     dp: int | None, zero: int, micro_batch: int, recompute: str, precision: str, optimizer: str, schedule: str,
-    style: str, modules: tuple[str, ...], lora: int, no_flash: bool, as_json: bool,
+    style: str, modules: tuple[str, ...], lora: int, grad_dtype: str, param_dtype: str, offload: str, no_flash: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Does this layout fit, what fills it, what would free it."""
     from stallwise.render.memory import to_dict, to_text
@@ -52,7 +63,8 @@ def command(
     layout = Layout(
         tp=tp, pp=pp, dp=dp or rest, cp=cp, ep=ep, virtual_stages=vp, sequence_parallel=tp > 1, zero=zero,
         micro_batch=micro_batch, recompute=recompute, precision=precision, optimizer=optimizer, schedule=schedule,
-        style=style, lora_rank=lora, flash_attention=not no_flash, recompute_modules=modules,
+        style=style, lora_rank=lora, attention="unfused" if no_flash else "", recompute_modules=modules,
+        grad_dtype=grad_dtype, param_dtype=param_dtype, offload=offload,
     )  # fmt: skip
     batch = global_batch or 4 * max(pp, 1) * layout.dp * max(micro_batch, 1)
     answer = memory_answer(model, cluster, Workload(seq, batch), layout)

@@ -31,7 +31,27 @@ import click
 @click.option("--dp", type=int, help="Pin data parallelism.")
 @click.option("--zero", type=click.IntRange(0, 3), help="Pin the ZeRO stage.")
 @click.option("--micro-batch", type=int, help="Pin the microbatch.")
-@click.option("--recompute", type=click.Choice(["none", "selective", "experts", "full"]), help="Pin recomputation.")
+@click.option(
+    "--recompute", type=click.Choice(["none", "selective", "operator", "experts", "full"]), help="Pin recomputation."
+)
+@click.option(
+    "--framework", default="megatron", show_default=True, help="megatron, pytorch, deepspeed, jax, paddle, other."
+)
+@click.option(
+    "--release", default=0.0, help="Year of the software, such as 2025.5; expert layers grow faster by the year."
+)
+@click.option(
+    "--attention", default="", help="unfused, fa1, fa2 or fa3 (also cuDNN); by default the newest the card runs."
+)
+@click.option(
+    "--kernels", default="", help="fused (Transformer Engine, torch.compile) or eager; by default the framework's."
+)
+@click.option("--tp-overlap", default="", help="none, async or ring: how tensor-parallel messages hide.")
+@click.option("--scaling", default="", help="8-bit scales: tensorwise, rowwise, blockwise or mx.")
+@click.option("--gather", default="layer", show_default=True, help="Sharded weights gathered per layer, pass or step.")
+@click.option("--grad-dtype", default="fp32", show_default=True, help="Gradients kept and sent in fp32 or bf16.")
+@click.option("--wiring", default="", help="Cards without NVLink: switch, root (one root complex) or sockets.")
+@click.option("--peer-access/--no-peer-access", default=None, help="Whether such cards reach each other directly.")
 @click.option("--nic", help="Network per GPU, such as 400Gb/s.")
 @click.option("--pod", type=int, help="GPUs of one pod; beyond it the network narrows by --oversubscription.")
 @click.option("--oversubscription", default=1.0, show_default=True, help="Between pods: 4 leaves a quarter.")
@@ -45,10 +65,10 @@ def command(
     name: str, where: str, seq: int, global_batch: str, tokens: str | None, as_json: bool, **chosen: object
 ) -> None:
     """Search every layout of a model on a cluster: does it fit, how fast, which cut."""
-    from stallwise.costs.grid import Recipe
     from stallwise.render.plan import to_dict, to_text
     from stallwise.search.ask import ask_plan, count
     from stallwise.search.explain import explain
+    from stallwise.specs.recipe import Recipe
     from stallwise.units import Unit, parse
 
     plan = ask_plan(

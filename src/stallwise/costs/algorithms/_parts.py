@@ -41,9 +41,11 @@ class Group:
             return BETWEEN_PAIRS_SHARE * fabric.host_byte_per_s
         rate = fabric.link.byte_per_s * fabric.link.efficiency_share
         if fabric.wiring is Wiring.HOST and self.per_domain > 2:
+            if fabric.host_path == "switch":
+                return rate
             # One path through the host carries everybody's traffic, and from five cards on it crosses the sockets.
-            crossing = SOCKET_CROSSING_RATIO if self.per_domain > CARDS_PER_SOCKET else 1.0
-            return rate / self.per_domain / crossing
+            across = fabric.host_path == "sockets" or (not fabric.host_path and self.per_domain > CARDS_PER_SOCKET)
+            return rate / self.per_domain / (SOCKET_CROSSING_RATIO if across else 1.0)
         return rate
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stallwise.costs.grid import Grid, Recipe, grid_of
+from stallwise.costs.grid import Grid, grid_of
 from stallwise.costs.memory import Memory, activation_bytes, in_flight, memory, stage_layers, state_bytes
 from stallwise.errors import StallwiseError
 from stallwise.search.runs import counted, layout_of, model_of, recipe_for
@@ -19,6 +19,8 @@ from stallwise.search.scoring import Row, Scored, number
 from stallwise.specs.hardware import find_gpu
 from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe
+from stallwise.specs.recipe_text import read_recipe
 from stallwise.specs.workload import Workload
 
 KIND = "memory"
@@ -53,7 +55,7 @@ def _predict(row: Row, source: str) -> Scored:
     metric = "activations_pct_of_tp" if "%" in quantity else "memory_gib"
     row_id, measured = row.get("row_id", ""), _measured(row)
     missing = [c for c in NEEDED if number(row, c) is None and not (c == "layers" and row.get("model"))]
-    if row.get("recompute", "") not in ("none", "selective", "full"):
+    if read_recipe(row).recompute is None:
         missing.append("recompute")
     if missing:
         return Scored(row_id, source, metric, measured, note=f"not a full recipe: {', '.join(missing)} not stated")
@@ -70,8 +72,9 @@ def _value(row: Row, quantity: str) -> float:
     mark = next((m for m in MARKS if m.lower() in row.get("notes", "").lower()), "")
     told = {**row, "schedule": row.get("schedule") or mark}
     gpus = counted(row, "num_gpus")
-    layout, _ = layout_of(told, model, gpus)
-    recipe = recipe_for(told, layout, card.architecture if card else "ampere")
+    said = read_recipe(told)
+    layout, _ = layout_of(told, gpus, said)
+    recipe, _ = recipe_for(told, layout, said, card.architecture if card else "ampere", model)
     stated = re.search(r"microbatches=(\d+)", row.get("notes", ""))
     batch = number(row, "global_batch")
     many = int(stated[1]) if stated else int(batch // (layout.dp * layout.micro_batch)) if batch else 4 * layout.pp

@@ -1,26 +1,29 @@
-"""Step times of published runs (columns as in training.csv), each source predicted by constants fitted without it.
+"""Step times of published runs (columns as in training.csv), each publisher predicted by constants fitted without it.
 
-With `calibrate` the first N rows of a source move the constants for the rest of that source, as one's own steps would.
+With `calibrate` the first N rows of a source say how its cluster differs from the mean, as one's own steps would: one
+scale, shrunk by its doubt. Rows without a global batch are scored on what they print, their batch being assumed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
+from math import log
 from statistics import fmean, median
 from typing import Any
 
 from stallwise.costs.constants import Array
-from stallwise.costs.fitted import constants_without
-from stallwise.costs.work import Work
+from stallwise.costs.fitted import constants_without, publisher_of, table
 from stallwise.errors import StallwiseError
+from stallwise.search.knobs import Settings
 from stallwise.search.measured import measured_step_s
-from stallwise.search.predict import calibrate as move
-from stallwise.search.predict import predict, work_of
+from stallwise.search.predict import asked, mixed_log_s, own_scale, predict
 from stallwise.search.runs import Run, run_of
 from stallwise.search.scoring import Row, Scored
 
 KIND = "training"
 METRIC = "step_s"
+FAMILIES = ("dense-bf16", "dense-fp8", "moe")
 
 
 def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
@@ -33,39 +36,52 @@ def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
 
 def _source(rows: Sequence[Row], source: str, calibrate: int) -> list[Scored]:
     scored: list[Scored] = []
-    values = constants_without(source)
-    known: list[tuple[Work, float]] = []
-    seen: set[tuple[str, str]] = set()  # models and GPUs the calibration has met: only for these does it narrow
-    for i, row in enumerate(rows):
-        asked = _ask(row)
-        if isinstance(asked, str):
-            scored.append(Scored(row.get("row_id", ""), source, METRIC, None, note=asked))
+    values = constants_without(publisher_of(source))
+    said: list[tuple[Run, float]] = []
+    for row in rows:
+        question = _ask(row, values)
+        if isinstance(question, str):
+            scored.append(Scored(row.get("row_id", ""), source, METRIC, None, note=question))
             continue
-        run, work = asked
+        run, settings = question
         measured = measured_step_s(row, run)
-        if i < calibrate:
+        if len(said) < calibrate:
             if measured:
-                known.append((work, measured))
-                seen.add((run.model.name, run.cluster.gpu.name))
-                values = move([w for w, _ in known], [s for _, s in known], constants_without(source))
+                said.append((run, log(measured) - mixed_log_s(settings, values)[0]))
             continue
-        met = (run.model.name, run.cluster.gpu.name) in seen
-        scored.append(_score(row, source, run, work, measured, values, met))
+        spread = table()["spread"][run.family]
+        scale = None
+        if said:
+            apart = max(difference(run, other) for other, _ in said)
+            scale = own_scale([x for _, x in said], spread["between"], spread["within"] * apart)
+        scored.append(_score(row, source, run, settings, measured, values, scale))
     return scored
 
 
-def _ask(row: Row) -> tuple[Run, Work] | str:
+OTHER_MODEL, OTHER_KIND, OTHER_CARD = 1.5, 2.0, 3.0  # how much less a step says about another model, type or card
+
+
+def difference(run: Run, other: Run) -> float:
+    """How many times noisier a measured step of another run is as a witness for this one."""
+    return (
+        (1.0 if run.model.name == other.model.name else OTHER_MODEL)
+        * (1.0 if run.family == other.family else OTHER_KIND)
+        * (1.0 if run.cluster.gpu.name == other.cluster.gpu.name else OTHER_CARD)
+    )
+
+
+def _ask(row: Row, values: Array) -> tuple[Run, Settings] | str:
     try:
-        return work_of(run_of(row))
+        return asked(run_of(row), values)
     except StallwiseError as error:
         return error.problem
 
 
 def _score(
-    row: Row, source: str, run: Run, work: Work, measured: float | None, values: Array, calibrated: bool
-) -> Scored:
-    found = predict(run, work, values, calibrated=calibrated)
-    note = run.family + (f"; chosen: {', '.join(run.open_knobs)}" if run.open_knobs else "")
+    row: Row, source: str, run: Run, settings: Settings, measured: float | None, values: Array, scale: tuple[float, float] | None
+) -> Scored:  # fmt: skip
+    found = predict(run, settings, values, scale=scale)
+    note = run.family + (f"; open: {', '.join(run.open_knobs)}" if run.open_knobs else "")
     return Scored(
         row.get("row_id", ""),
         source,
@@ -81,20 +97,39 @@ def _score(
 def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
     """The same figures by kind of run, and the share of rows answered."""
     by_family: dict[str, Any] = {}
-    for family in ("dense-bf16", "dense-fp8", "moe"):
-        errors = [s.error_pct for s in scored if s.note.startswith(family) and s.error_pct is not None]
-        inside = [
-            s.low <= s.measured <= s.high
-            for s in scored
-            if s.note.startswith(family) and s.measured and s.low is not None and s.high is not None
-        ]
-        if errors:
+    for family in FAMILIES:
+        kind = [s for s in scored if s.note.startswith(family) and s.error_pct is not None]
+        if kind:
+            errors = [e for s in kind if (e := s.error_pct) is not None]
             by_family[family] = {
                 "predicted": len(errors),
                 "mean_abs_pct": fmean(map(abs, errors)),
                 "median_abs_pct": median(map(abs, errors)),
                 "bias_pct": fmean(errors),
-                "inside_interval_share": fmean(inside) if inside else None,
+                "inside_interval_share": fmean(bool(s.inside) for s in kind),
+                "half_width_ratio": median((s.high / s.low) ** 0.5 for s in kind if s.high and s.low),
             }
     answered = sum(s.predicted is not None for s in scored)
-    return {"by_family": by_family, "coverage_share": answered / len(scored) if scored else 0.0}
+    share = answered / len(scored) if scored else 0.0
+    return {"by_family": by_family, "coverage_share": share, "pairs": pairs(rows, scored)}
+
+
+SAME_JOB = ("source", "model", "layers", "hidden", "seq", "gpu", "num_gpus", "global_batch", "precision")
+APART = 1.05  # runs closer than this are equal
+
+
+def pairs(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
+    """Of two layouts of one job that differ by more than 5%, how often the faster is predicted to be the faster."""
+    jobs: dict[tuple[str, ...], list[Scored]] = {}
+    told = {row.get("row_id", ""): row for row in rows}
+    for s in scored:
+        if s.measured and s.predicted and s.row_id in told:
+            jobs.setdefault(tuple(told[s.row_id].get(c, "") for c in SAME_JOB), []).append(s)
+    right = total = 0
+    for job in jobs.values():
+        for one, other in combinations(job, 2):
+            assert one.measured and other.measured and one.predicted and other.predicted
+            if max(one.measured / other.measured, other.measured / one.measured) > APART:
+                total += 1
+                right += (one.measured > other.measured) == (one.predicted > other.predicted)
+    return {"pairs": total, "right_order_share": right / total if total else None}

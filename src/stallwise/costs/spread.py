@@ -1,0 +1,77 @@
+"""How sure a predicted step is: what differs between publishers, within one, between unsaid settings, and beyond rows.
+
+All parts are standard deviations of ln(measured / predicted), added as squares; the interval is 90%. Between and within
+come from published runs, each publisher predicted by constants that never saw it (`bench/fit_constants.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, sqrt
+
+from stallwise.costs.fitted import table
+from stallwise.specs.cluster import Cluster
+from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe
+
+NINETY = 1.645  # standard deviations that hold 90% of a normal
+NEW_CARD, NEW_FRAMEWORK, NEW_SCALE = 0.12, 0.08, 0.05  # no row of this generation, this framework, this many GPUs
+UNKNOWN_WIRING_RATIO = 3.0  # cards without a switch, slots and peer access not told: so many times as wide
+KNOWN_SHARE = 0.7  # of the doubt between publishers that is left beside a published run of this model on this card
+CALIBRATED_BETWEEN_SHARE = 0.35  # of it that is left after one measured step of the same cluster
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Parts of an interval, each a standard deviation of the logarithm."""
+
+    between: float
+    within: float
+    knobs: float
+    beyond: float  # card, framework or scale without rows
+    ratio: float = 1.0  # unknown wiring widens everything
+
+    @property
+    def sigma(self) -> float:
+        """All of it."""
+        return self.ratio * sqrt(self.between**2 + self.within**2 + self.knobs**2 + self.beyond**2)
+
+    @property
+    def factor(self) -> float:
+        """Half-width of the 90% interval as a factor."""
+        return exp(NINETY * self.sigma)
+
+
+def family_of(model: Model, recipe: Recipe) -> str:
+    """The kind of run whose published errors apply."""
+    if model.experts:
+        return "moe"
+    return "dense-fp8" if recipe.eight_bit else "dense-bf16"
+
+
+def doubt_of(
+    model: Model,
+    cluster: Cluster,
+    recipe: Recipe,
+    *,
+    knobs: float = 0.0,
+    calibrated: bool = False,
+    anchored: bool = False,
+) -> Doubt:
+    """What is known about runs like this one."""
+    spread = table()["spread"][family_of(model, recipe)]
+    known = table()["known"]
+    beyond = 0.0
+    if cluster.gpu.architecture not in known["architectures"]:
+        beyond += NEW_CARD**2
+    if recipe.framework not in known["frameworks"]:
+        beyond += NEW_FRAMEWORK**2
+    if cluster.gpus > known["most_gpus"]:
+        beyond += NEW_SCALE**2
+    between, within = float(spread["between"]), float(spread["within"])
+    if calibrated:
+        between, knobs, beyond = between * CALIBRATED_BETWEEN_SHARE, knobs * CALIBRATED_BETWEEN_SHARE, 0.0
+    elif anchored:
+        between, beyond = between * KNOWN_SHARE, 0.0
+    wiring = cluster.gpus > 1 and not cluster.wiring_known and not calibrated
+    return Doubt(between, within, knobs, sqrt(beyond), UNKNOWN_WIRING_RATIO if wiring else 1.0)
