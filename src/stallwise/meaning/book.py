@@ -42,6 +42,11 @@ class Signature:
     not_samples: tuple[str, ...] = ()
     every: bool = False  # all occurrences count, not the first and last ones
 
+    @property
+    def starts_line(self) -> bool:
+        """Asks for the start of the message, which a prefix may hide."""
+        return self.pattern.startswith("^")
+
     def fits(self, text: str) -> re.Match[str] | None:
         """Where the message stands in this line, with its slots."""
         found = compiled(self.pattern, self.cased).search(text)
