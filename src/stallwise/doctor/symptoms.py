@@ -12,6 +12,7 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.findings.finding import Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.meaning.complaint import symptom_in
+from stallwise.meaning.entries import entries
 from stallwise.units import Unit, show
 
 LOW_MFU = 0.3  # 215 of 220 published BF16 training runs with an MFU lie above
@@ -46,7 +47,22 @@ def complaints(evidence: Evidence) -> list[Complaint]:
         reason = detect(evidence)
         if reason is not None:
             found.setdefault(symptom, Complaint(symptom, reason))
+    if not found:
+        found = {c.symptom: c for c in _worse_than_before(evidence)}
     return list(found.values())
+
+
+def _worse_than_before(evidence: Evidence) -> Iterator[Complaint]:
+    """Any quantity that got worse complains of what its entry in the lexicon says; the one that got worst speaks."""
+    worst = max(evidence.all(change.WORSE_RATIO), key=lambda f: f.number, default=None)
+    if worst is None or worst.number < WORSE:
+        return
+    name = worst.scope.layer or ""
+    entry = entries().get(name)
+    if entry is not None and entry.symptom:
+        a, b = now(evidence, entry.quantity), before(evidence, entry.quantity)
+        text = f"{name.rpartition('.')[2].replace('_', ' ')} went from {b} to {a}"
+        yield Complaint(Symptom[entry.symptom], Reason.of(text, *(f for f in (a, b) if f is not None)))
 
 
 def _in_words(text: str) -> Iterator[Symptom]:

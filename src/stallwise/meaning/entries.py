@@ -33,6 +33,7 @@ class Entry:
     whole: str = ""  # the quantity of which this is a part
     tail: str = ""  # the quantity of its 99th percentile
     expected: str = ""  # the quantity of what was hoped for
+    symptom: str = ""  # what people complain of when it is worse than it was
 
 
 @cache
@@ -45,7 +46,7 @@ def entries() -> dict[str, Entry]:
             for name, row in _rows(tomllib.loads(path.read_text(encoding="utf-8"))):
                 found[name] = Entry(
                     known[name], _phrases(row["words"], row.get("exact", False)), row.get("better", ""),
-                    row.get("whole", ""), row.get("tail", ""), row.get("expected", ""),
+                    row.get("whole", ""), row.get("tail", ""), row.get("expected", ""), row.get("symptom", ""),
                 )  # fmt: skip
     for name, quantity in known.items():
         family, dot, rest = name.partition(".")

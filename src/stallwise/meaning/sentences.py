@@ -19,6 +19,7 @@ _NEGATION = re.compile(
     r"\b(?:no|not|without|never|none|zero|isn't|aren't|wasn't|don't|doesn't|neither|nor)\b[\w' -]{0,24}$"
 )
 _BREAK = re.compile(r"[;,:()|.]| and | while | but | where | with | at ")
+_JOINED = re.compile(r"(?:and|or|but|with|while|at|to)\b")
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
 _ANSWERED_NO = re.compile(r"^\s*[:=]?\s*(?:none|no|0|false)\b")
 _INDEXED = {
@@ -41,6 +42,8 @@ _ARROWS = {"to", "->", "→", "=>"}
 
 def clause_after(text: str) -> str:
     """The words behind a number that still belong to it."""
+    if _JOINED.match(text):
+        return ""  # "TP 8 and DP 64": what follows names the next number
     return " ".join(_WORD.findall(_BREAK.split(text)[0])[:4])
 
 

@@ -170,7 +170,7 @@ def _keyed_value(reading: Reading) -> _Named | None:
     if found is None and unit:
         found = name((*reading.path, unit), unit)
     if found is None and isinstance(reading.value, str):  # "Hoped for: 1.5x over PyTorch eager"
-        found = name((*reading.path, reading.value.lstrip("0123456789., ")), unit)
+        found = name((*reading.path, reading.value.lstrip("0123456789., ").removeprefix(unit)), unit)
     if found is None and unit == BILLION:
         found = Name(stated.PARAMETERS, 1e9, "", False, 1.0, True)
     if found is None or found.quantity.unit is Unit.TEXT:

@@ -44,7 +44,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
             yield from _step_times(series, series.values, evidence)
     if not timed:
         for quantity in (run.TOKENS_PER_S, run.SAMPLES_PER_S, run.MFU):
-            rates = [s for s in evidence.series(quantity) if len(s.x) >= MIN_POINTS and s.over == "step"]
+            rates = [s for s in evidence.series(quantity) if len(s.x) >= MIN_POINTS and s.over in ("step", "time_s")]
             for series in rates[:1]:
                 positive = np.where(series.values > 0, series.values, np.nan)
                 yield from _step_times(series, 1.0 / positive, evidence, relative=True)

@@ -35,3 +35,15 @@ OBJECT_GROWTH = Quantity(
 RETRIES_AT_DROP = Quantity("change.retries_gained", Unit.COUNT, "allocation retries gained over the log", _C)
 STALL_AT_SAVE = Quantity("change.stall_at_save", Unit.SHARE, "slow steps that come with a checkpoint save", _C)
 STALL_AT_EVAL = Quantity("change.stall_at_eval", Unit.SHARE, "slow steps that come with an evaluation", _C)
+
+# The generic comparisons; the name of the quantity they speak of is the layer of their scope.
+WORSE_RATIO = Quantity(
+    "change.worse_ratio", Unit.RATIO, "how much worse a quantity is than it was, whichever direction is worse", _C
+)
+PART_SHARE = Quantity("change.part_share", Unit.SHARE, "a part over the whole that it belongs to", _C)
+UNEXPLAINED_SHARE = Quantity("change.unexplained_share", Unit.SHARE, "of a whole that its named parts leave over", _C)
+ROOF_SHARE = Quantity("change.roof_share", Unit.SHARE, "a rate over the ceiling of the named card", _C)
+SPREAD_RATIO = Quantity(
+    "change.spread_ratio", Unit.RATIO, "the farthest of ranks, cards, nodes or experts over their median", _C
+)
+SETTING = Quantity("change.setting", Unit.TEXT, "a setting that differs between the good and the bad run", _C)

@@ -1,0 +1,69 @@
+"""Parts against their whole: what each part takes, what no part explains, and a ledger where the parts are a step's."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from stallwise.evidence.catalog import change, run, stages
+from stallwise.evidence.catalog import step as traced
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact, Scope
+from stallwise.evidence.ledger import Account, Ledger
+from stallwise.meaning.entries import entries
+
+ORDER = -4  # after what a trace or a record tells, before what builds on the facts of a step
+SLACK = 1.05  # parts that add up to more than the whole by rounding
+ACCOUNTS = {
+    run.DATA_TIME.name: Account.INPUT_WAIT, stages.BATCH_WAIT.name: Account.INPUT_WAIT, stages.H2D.name: Account.COPY,
+    stages.FORWARD.name: Account.COMPUTE, stages.BACKWARD.name: Account.COMPUTE, stages.OPTIMIZER.name: Account.COMPUTE,
+    stages.GRADIENT_SYNC.name: Account.COMMUNICATION, stages.CHECKPOINT.name: Account.CHECKPOINT,
+    run.SYNC_TIME.name: Account.HOST_WAIT,
+}  # fmt: skip
+TOLD = {
+    Account.INPUT_WAIT: traced.INPUT_WAIT, Account.COMMUNICATION: traced.EXPOSED_COMMUNICATION,
+    Account.CHECKPOINT: traced.CHECKPOINT_WAIT, Account.COPY: traced.EXPOSED_COPY, Account.HOST_WAIT: traced.SYNC_WAIT,
+    Account.COMPUTE: traced.COMPUTE_TIME,
+}  # fmt: skip
+
+
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """Shares of every part, and the ledger of a step whose stages were stated."""
+    parts: dict[str, list[Fact]] = defaultdict(list)
+    for name in list(evidence.facts):
+        entry = entries().get(name)
+        part = evidence.get(entry.quantity, run=None) if entry is not None and entry.whole else None
+        if entry is not None and part is not None and not isinstance(part.value, str):
+            parts[entry.whole].append(part)
+    for whole_name, found in parts.items():
+        whole = evidence.get(entries()[whole_name].quantity, run=None)
+        total = sum(p.number for p in found)
+        if whole is None or whole.number <= 0 or total > SLACK * whole.number:
+            continue
+        for part in found:
+            yield Fact(change.PART_SHARE, part.number / whole.number, part.source, Scope(layer=part.quantity.name))
+        yield Fact(
+            change.UNEXPLAINED_SHARE, max(0.0, 1.0 - total / whole.number), whole.source, Scope(layer=whole_name)
+        )
+    yield from _ledger(evidence, parts.get(run.STEP_TIME.name, []))
+
+
+def _ledger(evidence: Evidence, parts: list[Fact]) -> Iterator[Item]:
+    """A step whose stages somebody timed by hand."""
+    staged = [p for p in parts if p.quantity.name.startswith("stage.")]
+    if evidence.ledgers or evidence.all(stages.ON_DEVICE) or len(staged) < 2:
+        return
+    seconds: dict[Account, float] = defaultdict(float)
+    for part in parts:
+        if part.quantity.name in ACCOUNTS:
+            seconds[ACCOUNTS[part.quantity.name]] += part.number
+    whole = evidence.get(run.STEP_TIME, run=None)
+    total = sum(seconds.values())
+    step_s = max(whole.number if whole is not None else total, total)
+    seconds[Account.OTHER] = step_s - total
+    source, samples = staged[0].source, min(p.samples for p in parts)
+    yield Ledger(dict(seconds), source, samples=samples)
+    yield Fact(traced.STEP_TIME, step_s, source, samples=samples)
+    for account, quantity in TOLD.items():
+        if account in seconds:
+            yield Fact(quantity, seconds[account], source, samples=samples)

@@ -1,0 +1,26 @@
+"""The eight scenarios in ten forms each: most are right with their numbers, and none of them is called healthy twice."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+_spec = importlib.util.spec_from_file_location("retold_score", Path(__file__).parent / "score.py")
+assert _spec is not None and _spec.loader is not None
+score = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(score)
+
+LEAST_RIGHT = 76  # of 80
+MOST_HEALTHY = 0
+
+
+def test_most_forms_are_right_and_keep_their_numbers() -> None:
+    right, healthy = 0, []
+    for scenario, book in score.books():
+        for form, text in book["forms"].items():
+            first, _, evidence = score.asked(form, text)
+            right += first == book["cause"] and score.kept(evidence, book["numbers"]) == 1.0
+            if first == "none":
+                healthy.append((scenario, form))
+    assert right >= LEAST_RIGHT
+    assert len(healthy) <= MOST_HEALTHY, healthy
