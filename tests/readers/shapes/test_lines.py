@@ -74,15 +74,8 @@ def test_a_file_name_gives_the_rank() -> None:
 
 
 HOSTILE = (
-    "a" * 20_000,
-    " " * 20_000,
-    "[" * 20_000,
-    "a.b-" * 5_000,
-    "1:2:3 " * 3_333,
-    "[rank1" * 3_333,
-    "\x1b[" * 10_000,
-    "20" * 10_000,
-)
+    "a" * 20_000, " " * 20_000, "[" * 20_000, "a.b-" * 5_000, "1:2:3 " * 3_333, "[rank1" * 3_333, "\x1b[" * 10_000, "20" * 10_000,
+)  # fmt: skip
 QUICK_S = 0.25  # a pattern that is quadratic in 20,000 characters needs seconds
 
 

@@ -25,7 +25,7 @@ MOST_BYTES = 512 << 20
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # A tag of a job or host. One with a number of its own kind (rank 3, step 10, 17/64) tells something and stays.
 _TAG = re.compile(r"(\[[^\[\]\s]{1,60}\]|\([^()\s]{1,60}\)|<[^<>\s]{1,60}>)[ \t](?=\s*\S)")
-_HOST = re.compile(r"([A-Za-z][\w-]*(?:[-.]\w+)+)(?:: |:\t)(?=\s*\S)")
+_HOST = re.compile(r"([A-Za-z][\w.-]{2,80}):[ \t](?=\s*\S)")
 _TELLING = re.compile(
     r"(?i)rank|step|epoch|iter|batch|gpu|cuda|layer|stage|expert|node|worker|default|trainer|loss|epoch|^\W*[\d./:%,=-]+\W*$|"
     r"^\W*(?:trace|debug|info|notice|warn|warning|error|fatal|critical|[ivwef])\W*$|\d:\d\d|=|\.(?:py|cc|cpp|cu|rs|go)\b"
@@ -119,10 +119,15 @@ def _carriers(lines: list[str]) -> re.Pattern[str] | None:
                 continue  # the only clock there is: it stays
             return prefix.pattern
     for shape in (_TAG, _HOST):
-        tags = Counter(m[1] for line in filled if (m := shape.match(line)) and not _TELLING.search(m[1]))
+        tags = Counter(m[1] for line in filled if (m := shape.match(line)) and _is_tag(m[1]))
         if 0 < len(tags) <= MOST_TAGS and sum(tags.values()) >= need and _repeats(tags):
             return re.compile("(?:" + "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) + r"):?[ \t]")
     return None
+
+
+def _is_tag(word: str) -> bool:
+    """Brackets, or a name with a hyphen or a dot as hosts have; nothing that tells of the run itself."""
+    return not _TELLING.search(word) and (not word[0].isalpha() or "-" in word or "." in word)
 
 
 def _repeats(tags: Counter[str]) -> bool:
