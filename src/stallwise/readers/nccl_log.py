@@ -26,7 +26,7 @@ from stallwise.readers._log_lines import LONGEST
 FORMAT = "NCCL log"
 
 LINE = re.compile(
-    r"(?P<host>[\w.-]+):(?P<pid>\d+):(?P<tid>\d+) \[(?P<dev>-?\d+)\] (?P<place>\S+:\d+ )?(?:R?NCCL) "
+    r"(?<![\w.-])(?P<host>[\w.-]{1,200}):(?P<pid>\d+):(?P<tid>\d+) \[(?P<dev>-?\d+)\] (?P<place>\S+:\d+ )?(?:R?NCCL) "
     r"(?P<level>INFO|WARN|ERROR|TRACE|ABORT|VERSION) ?(?P<text>.*)"
 )
 VERSION = re.compile(r"\bR?NCCL version\s*:?\s*(\d+\.\d+[\w.+-]*)")

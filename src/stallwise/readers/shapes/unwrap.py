@@ -22,7 +22,7 @@ MOST_BYTES = 512 << 20
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # A tag of a job or host. One with a number of its own kind (rank 3, step 10, 17/64) tells something and stays.
 _TAG = re.compile(r"(\[[^\[\]\s]{1,60}\]|\([^()\s]{1,60}\)|<[^<>\s]{1,60}>)[ \t](?=\s*\S)")
-_HOST = re.compile(r"([A-Za-z][\w-]*(?:[-.]\w+)+)(?:: |:\t)(?=\s*\S)")
+_HOST = re.compile(r"([A-Za-z][\w.-]{1,120})(?:: |:\t)(?=\s*\S)")
 _TELLING = re.compile(
     r"(?i)rank|step|epoch|iter|batch|gpu|cuda|layer|stage|expert|node|worker|default|trainer|loss|epoch|^\W*[\d./:%,=-]+\W*$|"
     r"^\W*(?:trace|debug|info|notice|warn|warning|error|fatal|critical|[ivwef])\W*$|\d:\d\d|=|\.(?:py|cc|cpp|cu|rs|go)\b"
