@@ -36,7 +36,7 @@ HUNG = re.compile(
     r"did not (?:return|finish)|collective operation timeout", re.IGNORECASE
 )  # fmt: skip
 STEP = re.compile(
-    r"\b(?:iter\w*|step|epoch)\b.*\bloss\b|\bloss\b.*\b(?:step|iter\w*|epoch)\b|samples_per_second|\ds/it\b|\dit/s\b",
+    r"\b(?:iter\w*|step|epoch)\b.{0,200}?\bloss\b|\bloss\b.{0,200}?\b(?:step|iter\w*|epoch)\b|samples_per_second|\ds/it\b|\dit/s\b",
     re.IGNORECASE,
 )
 NCCL = re.compile(r"NCCL (?:INFO|WARN)")
