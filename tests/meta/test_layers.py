@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "readers": {"evidence", "specs", "units", "errors"},
     "meaning": {"evidence", "specs", "units", "errors"},
     "costs": {"specs", "units", "errors"},
-    "measures": {"evidence", "meaning", "meaning", "costs", "specs", "units", "errors"},
+    "measures": {"evidence", "meaning", "costs", "specs", "units", "errors"},
     "findings": {"evidence", "units", "errors"},
     "rules": {"findings", "evidence", "units", "errors"},
     "sim": {"evidence", "costs", "specs", "units", "errors"},

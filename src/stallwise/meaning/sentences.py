@@ -21,7 +21,7 @@ _NEGATION = re.compile(
 _BREAK = re.compile(r"[;,:()|.]| and | while | but | where | with | at ")
 _JOINED = re.compile(r"(?:and|or|but|with|while|at|to)\b")
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
-_ANSWERED_NO = re.compile(r"^\s*[:=]?\s*(?:none|no|0|false)\b")
+_ANSWERED_NO = re.compile(r"^\s{0,8}[:=]?\s{0,8}(?:none|no|0|false)\b")
 _INDEXED = {
     "gpu",
     "rank",
@@ -42,7 +42,7 @@ _ARROWS = {"to", "->", "→", "=>"}
 
 def clause_after(text: str) -> str:
     """The words behind a number that still belong to it."""
-    if _JOINED.match(text):
+    if _JOINED.match(text) or text.rstrip().endswith(("=", ":")):
         return ""  # "TP 8 and DP 64": what follows names the next number
     return " ".join(_WORD.findall(_BREAK.split(text)[0])[:4])
 

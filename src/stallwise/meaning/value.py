@@ -25,7 +25,7 @@ YES = {
     "1",
 }
 NO = {"no", "none", "false", "off", "n", "disabled", "never", "not", "0", "nil", "without"}
-_NUMBER = re.compile(r"^\s*[~≈<>]?\s*([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*$")
+_NUMBER = re.compile(r"^\s{0,8}[~≈<>]?\s{0,4}([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[ \t]{0,8}(.{0,60}?)$")
 SMALLEST_FLOP_RATE = 1e6  # FLOP/s: nobody measures a GPU below; a bare 180 is TFLOP/s
 LARGEST_SHARE = 1.5  # a bare share above is in percent
 SMALLEST_BYTES = 1e5  # a bare memory below is GiB or MiB
@@ -35,7 +35,7 @@ LONGEST_WORDS = 160
 
 def number_in(text: str) -> tuple[float, str] | None:
     """ "120 ms" -> (120, "ms"); None for words."""
-    match = _NUMBER.match(text)
+    match = _NUMBER.match(text.strip())
     if match is None or len(match[2]) > 40:
         return None
     unit = match[2]

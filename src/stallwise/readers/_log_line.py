@@ -11,7 +11,7 @@ from stallwise.readers._keys import Meaning, is_step, meaning_of
 _NUMBER = r"[-+]?(?:nan|inf|\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?)"
 # key: value and key = value, quoted or not, with up to five words and a unit in brackets.
 _PAIR = re.compile(
-    rf"['\"]?([A-Za-z][\w/.@-]*(?: [A-Za-z][\w/.-]*){{0,4}}(?: ?\([^()]{{1,24}}\))?)['\"]?\s*[:=]\s*\[?['\"]?"
+    rf"(?<![\w/.@-])['\"]?([A-Za-z][\w/.@-]*(?: [A-Za-z][\w/.-]*){{0,4}}(?: ?\([^()]{{1,24}}\))?)['\"]?\s*[:=]\s*\[?['\"]?"
     rf"({_NUMBER})(?!\d|:\d|\.\d)\s*(%|[A-Za-zµ]+(?:/[A-Za-z]+)?(?![\w]*\s*[:=\"']|[\w]+))?",
     re.IGNORECASE,
 )
@@ -26,11 +26,11 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _EPOCH_STEP = re.compile(r"[Ee]poch:?\s*\[(\d+)\]\s*\[\s*(\d+)/(\d+)\]|^e(\d+)-i(\d+)()")
-_BAR = re.compile(r"(\d+)/(\d+) \[(\d+(?::\d+)+)<")
+_BAR = re.compile(r"(?<!\d)(\d+)/(\d+) \[(\d+(?::\d+)+)<")
 _RATE = re.compile(
-    r"(?<![\w.])(\d+\.?\d*)\s?(s|ms|us|sec)\s?(?:/|per )\s?(it|iter|iteration|batch|step)\b|(\d+\.?\d*)\s?it/s"
+    r"(?<![\w.])(\d{1,12}(?:\.\d{0,12})?)\s?(s|ms|us|sec)\s?(?:/|per )\s?(it|iter|iteration|batch|step)\b|(?<![\d.])(\d{1,12}\.?\d{0,12})\s?it/s"  # noqa: E501
 )
-_TOTAL = re.compile(r"(\d+) (?:steps|iterations|batches|iters) in (\d+\.?\d*) ?(s|sec|seconds|ms|min)\b")
+_TOTAL = re.compile(r"(?<!\d)(\d+) (?:steps|iterations|batches|iters) in (\d+\.?\d*) ?(s|sec|seconds|ms|min)\b")
 _LIST = re.compile(
     r"(?:step|iteration|iter|batch)\w* (?:durations?|times?)\s*\(?(ms|s|us)?\)?\s*:\s*\[?((?:\d+\.?\d*[, ]+){2,}\d+\.?\d*)",
     re.I,
@@ -41,7 +41,7 @@ _EPOCH_TIME = re.compile(
     r"|\s(\d+\.?\d*)\s?(s)$",
     re.IGNORECASE,
 )
-_RETRIES = re.compile(r"(\d+) CUDA memory allocation retries")
+_RETRIES = re.compile(r"(?<!\d)(\d+) CUDA memory allocation retries")
 _CLOCK = re.compile(r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T])?\b(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?\b")
 _RANK = re.compile(r"\[?rank[ _]?(\d+)\]?", re.IGNORECASE)
 _STEP_TIME = "step_time"

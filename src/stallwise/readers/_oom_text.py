@@ -8,7 +8,7 @@ from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit, parse
 
-_SIZE = r"([\d.,]+\s*(?:[KMGTPE]i?B|bytes|B|[KMGT]\b))"
+_SIZE = r"(?<![\d.,])([\d.,]{1,40}\s{0,4}(?:[KMGTPE]i?B|bytes|B|[KMGT]\b))"
 WORDS = (
     b"out of memory", b"outofmemory", b"resource_exhausted", b"exceed allowed memory", b"oom when allocating",
     b"no available memory for the cache", b"max seq len", b"not enough memory", b"cublas_status_alloc_failed", b"oom-kill",

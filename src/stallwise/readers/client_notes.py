@@ -14,8 +14,8 @@ from stallwise.readers._log_line import clock_of
 
 FORMAT = "notes on a load"
 _SAME = re.compile(r"(?:identical|same|shared|common)\W+(?:\w+\W+){0,3}?([\d,]+)[- ]tokens?\b", re.IGNORECASE)
-_CONCURRENCY = re.compile(r"concurrency[= ](\d+)|(\d+) concurrent requests", re.IGNORECASE)
-_INPUT = re.compile(r"input_len[= ](\d+)|([\d,]+)-token prompts?", re.IGNORECASE)
+_CONCURRENCY = re.compile(r"concurrency[= ](\d+)|(?<!\d)(\d+) concurrent requests", re.IGNORECASE)
+_INPUT = re.compile(r"input_len[= ](\d+)|(?<![\d,])([\d,]+)-token prompts?", re.IGNORECASE)
 _TPOT = re.compile(r"(?:mean|median) TPOT \(ms\)\s*[:=]\s*([\d.]+)", re.IGNORECASE)
 _TTFT = re.compile(r"(?:mean|median) TTFT \(ms\)\s*[:=]\s*([\d.]+)", re.IGNORECASE)
 _PLATEAU_GROWTH = 1.05  # more load that raises the rate by less than this has hit something

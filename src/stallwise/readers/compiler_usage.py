@@ -12,7 +12,7 @@ from stallwise.evidence.fact import Fact, Scope, Source
 
 FORMAT = "compiler resource usage"
 _ENTRY = re.compile(r"(?:Compiling entry function|Function properties for) '?([\w$.]+)'?(?: for 'sm_(\d+)\w*')?")
-_SPILL = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_SPILL = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
 _ONE_LINE = re.compile(r"^(\S+?)(?:\[.*\])?(?: cc (\d+))?: (\d+) registers, (\d+) bytes spilled per thread")
 MAX_BYTES = 64 << 20

@@ -49,7 +49,7 @@ COLUMNS = {
 }
 LINK_ERRORS = re.compile(r"DCGM_FI_DEV_NVLINK_\w*(?:CRC|REPLAY|RECOVERY)\w*(?:COUNT|ERROR)\w*")
 SAMPLE = re.compile(r"^(DCGM_FI_\w+)\{([^}]*)\}\s+(\S+)(?:\s+(\d+))?")
-LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+LABEL = re.compile(r'(?<!\w)(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 def recognises(name: str, head: bytes) -> bool:

@@ -57,7 +57,7 @@ _MODEL = re.compile(r"(?:model(?:_path|_tag)?['\"]?\s*[:=]\s*['\"]|vllm serve |-
 _VERSION = re.compile(r"LLM engine \(v([\w.+-]+)\)|API server version v?([\w.+-]+)")
 _DTYPE = re.compile(r"(?:quantization|--quantization)['\"]?\s*[:= ]\s*['\"]?([a-z][\w-]*)")
 _TOOK = re.compile(
-    r"\]?\s*([A-Za-z][^:\]]{2,70}?)\s+(?:took|takes|finished in|time:)\s+(?:[\d.]+ ?[KMGT]i?B memory and\s+)?"
+    r"\]?\s{0,8}([A-Za-z][^:\]]{2,70}?)\s{1,8}(?:took|takes|finished in|time:)\s{1,8}(?:[\d.]+ ?[KMGT]i?B memory and\s+)?"
     r"([\d.]+)\s*(?:s|secs?|seconds)\b"
 )
 _READY = re.compile(

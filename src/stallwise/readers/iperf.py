@@ -15,10 +15,10 @@ from stallwise.evidence.fact import Source, Table
 
 FORMAT = "iperf3"
 _TO = re.compile(r"(?:iperf3?\s.*?-c\s*|Connecting to host\s+)([\w.:-]+?)(?:,|\s|$)")
-_RATE = re.compile(r"([\d.]+)\s*([KMGT]?)bits/sec")
+_RATE = re.compile(r"(?<![\d.])([\d.]+)\s*([KMGT]?)bits/sec")
 _SUM = re.compile(r"^\[SUM\].*(sender|receiver)|^\[\s*\d+\].*(sender|receiver)")
 _CLOCK = re.compile(r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T])?(\d\d):(\d\d):(\d\d)")
-_WHO = re.compile(r"#.*?\d\d:\d\d:\d\d\s+(\S+)(?:\s+on\s+(\S+))?")
+_WHO = re.compile(r"^#.{0,80}?\d\d:\d\d:\d\d\s+(\S+)(?:\s+on\s+(\S+))?")
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 

@@ -28,7 +28,9 @@ _KEYS: tuple[tuple[Quantity, re.Pattern[str]], ...] = (
     (stated.MICROBATCH, _key("micro_batch_size(?:_per_gpu)?|per_device_train_batch_size|batch_size|mbs|micro_batch")),
     (stated.PARAMETERS, _key("num params|num_params|n_params|total parameters|parameters|params")),
 )
-_PARAMETERS = re.compile(r"([\d,]{7,}|\d+(?:\.\d+)?\s?[BM])\s+(?:total |trainable )?param(?:eter)?s", re.I)
+_PARAMETERS = re.compile(
+    r"(?<![\d.,])([\d,]{7,20}|\d{1,20}(?:\.\d+)?\s?[BM])\s+(?:total |trainable )?param(?:eter)?s", re.I
+)
 _COUNT = re.compile(r"num(?:ber of)?[ _]params(?:eters)?[:= ]+(\d{6,})", re.I)
 _SCALE = {"b": 1e9, "m": 1e6, "k": 1e3}
 _HINT = re.compile(rb"vocab_size|hidden_size|num_hidden_layers|seq_len|batch_size|params|parameters|n_layers", re.I)

@@ -20,12 +20,12 @@ from stallwise.evidence.catalog import fabric
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.readers._collective_waits import Wait, waits_table
-from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "NCCL log"
+LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
 
 LINE = re.compile(
-    r"(?P<host>[\w.-]+):(?P<pid>\d+):(?P<tid>\d+) \[(?P<dev>-?\d+)\] (?P<place>\S+:\d+ )?(?:R?NCCL) "
+    r"(?<![\w.-])(?P<host>[\w.-]{1,200}):(?P<pid>\d+):(?P<tid>\d+) \[(?P<dev>-?\d+)\] (?P<place>\S+:\d+ )?(?:R?NCCL) "
     r"(?P<level>INFO|WARN|ERROR|TRACE|ABORT|VERSION) ?(?P<text>.*)"
 )
 VERSION = re.compile(r"\bR?NCCL version\s*:?\s*(\d+\.\d+[\w.+-]*)")

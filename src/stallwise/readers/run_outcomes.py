@@ -15,9 +15,9 @@ import numpy as np
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
-from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "run outcomes"
+LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
 
 COMMAND = re.compile(
     r"^(?:\$|#|\+|>)\s+(.*\b(?:CUDA_VISIBLE_DEVICES|NCCL_\w+)=.*|.*(?:torchrun|python|all_reduce|mpirun|_perf)\b.*)"
@@ -36,7 +36,7 @@ HUNG = re.compile(
     r"did not (?:return|finish)|collective operation timeout", re.IGNORECASE
 )  # fmt: skip
 STEP = re.compile(
-    r"\b(?:iter\w*|step|epoch)\b.*\bloss\b|\bloss\b.*\b(?:step|iter\w*|epoch)\b|samples_per_second|\ds/it\b|\dit/s\b",
+    r"\b(?:iter\w*|step|epoch)\b.{0,200}?\bloss\b|\bloss\b.{0,200}?\b(?:step|iter\w*|epoch)\b|samples_per_second|\ds/it\b|\dit/s\b",
     re.IGNORECASE,
 )
 NCCL = re.compile(r"NCCL (?:INFO|WARN)")

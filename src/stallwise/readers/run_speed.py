@@ -10,9 +10,9 @@ import numpy as np
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
-from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "run speed"
+LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
 
 GPUS = (
     re.compile(r"world[_ ]size\s*[=:]\s*(\d+)"),
@@ -21,7 +21,7 @@ GPUS = (
     re.compile(r"nranks (\d+)"),
 )
 VISIBLE = re.compile(r"CUDA_VISIBLE_DEVICES=([\d,]+)")
-PER_STEP = re.compile(r"(\d+(?:\.\d+)?)(s/it|it/s)\b")
+PER_STEP = re.compile(r"(?<![\d.])(\d{1,12}(?:\.\d+)?)(s/it|it/s)\b")
 RUNTIME = re.compile(r"train_runtime'?\"?\s*[:=]\s*(\d+(?:\.\d+)?)")
 P2P_OFF = re.compile(r"NCCL_P2P_DISABLE(?:=| set (?:by environment )?to )1")
 DATA_PARALLEL = re.compile(r"nn\.DataParallel\b")

@@ -19,7 +19,7 @@ _POLICY = re.compile(
     r"(?:capacity|scheduler)[ _]?\w*[ _]policy:?\s*=?\s*['\"]?(?:CapacitySchedulerPolicy\.)?([A-Z_]{6,})", re.I
 )
 _STAMP = re.compile(r"\[(\d\d)/(\d\d)/(\d{4})-(\d\d:\d\d:\d\d)\]")
-_PAIR = re.compile(r"['\"]?(\w+)['\"]?\s*[:=]\s*([\d.]+)(s|ms)?(?:/(\d+))?")
+_PAIR = re.compile(r"(?<!\w)['\"]?(\w{1,80})['\"]?\s*[:=]\s*([\d.]+)(s|ms)?(?:/(\d+))?")
 
 
 def recognises(name: str, head: bytes) -> bool:

@@ -17,7 +17,7 @@ _N = r"([\d,]+(?:\.\d+)?)"
 _PREEMPTION_TOTAL = re.compile(r"total_num_cumulative_preemption=(\d+)")
 _PREEMPTION_LATELY = re.compile(r"Preemptions[:=] ?(\d+)")  # v1, since the line before
 _PREEMPTION = re.compile(r"is preempted by PreemptionMode|[Pp]reempting request|has been preempted")
-_RESCHEDULED = re.compile(r"(\d+) request\(?s?\)? rescheduled")
+_RESCHEDULED = re.compile(r"(?<!\d)(\d+) request\(?s?\)? rescheduled")
 _ABORTED = re.compile(r"Abort(?:ed|ing) request")
 _ITERATION = re.compile(  # VLLM_LOG_ITERATION_DETAILS
     r"Iteration\(\d+\)[:=] ?(\d+) context requests, (\d+) context tokens, (\d+) generation requests, (\d+) generation tokens, "

@@ -11,10 +11,12 @@ NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?
 # A unit right after its number: letters, a sign, or a rate. Longer words follow in sentences and are no units.
 UNIT = r"%|°C|(?<=\d)[x×](?!\w)|(?!x\b)[A-Za-zµμ]{1,8}(?:/[A-Za-z]{1,10}){0,2}"
 _PAIR = re.compile(
-    rf"(?P<key>[A-Za-z#][\w#/.@%-]*(?: [A-Za-z0-9#(][\w#/.@%()-]*){{0,6}}?(?: ?[(\[][^()\[\]]{{1,24}}[)\]])?)"
-    rf"(?:\s*[:=]\s*|\s{{2,}}(?=[-+]?\.?\d))['\"]?(?P<value>{NUMBER})(?![\w.]*[-:/]\d)\s*(?P<unit>{UNIT})?",
+    rf"(?<![\w#/.@%])(?<![\w.]-)(?P<key>[A-Za-z#][\w#/.@%-]*(?: [A-Za-z0-9#(][\w#/.@%()-]*){{0,6}}?(?: ?[(\[][^()\[\]]{{1,24}}[)\]])?)"
+    rf"(?:\s{{0,4}}[:=]\s{{0,40}}|\s{{2,80}}(?=[-+]?\.?\d))['\"]?(?P<value>{NUMBER})(?![\w.]*[-:/]\d)\s*(?P<unit>{UNIT})?",
 )
-_WORD_PAIR = re.compile(r"^\s*[-*•]?\s*\**(?P<key>[A-Za-z][\w /().+-]{0,48}?)\**\s*[:=]\s*(?P<value>\S.{0,120}?)\s*$")
+_WORD_PAIR = re.compile(
+    r"^[ \t]{0,16}[-*•]?[ \t]{0,4}\**(?P<key>[A-Za-z][\w /().+-]{0,48}?)\**[ \t]{0,40}[:=][ \t]{0,40}(?P<value>\S.{0,120}?)$"
+)
 _TRIPLE = re.compile(
     rf"^\s*(?P<key>[A-Za-z][\w /().:%+-]*?)\s{{2,}}(?P<unit>%|[A-Za-zµ][\w/%.]{{0,20}})\s{{2,}}(?P<value>{NUMBER})\s*$"
 )

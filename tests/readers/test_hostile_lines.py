@@ -1,0 +1,56 @@
+"""No pattern may take longer than a line is worth: every compiled regex against long lines made to trip it."""
+
+from __future__ import annotations
+
+import re
+import time
+from importlib import import_module
+from pkgutil import walk_packages
+
+import pytest
+
+import stallwise.doctor
+import stallwise.meaning
+import stallwise.readers
+
+LENGTH = 20_000  # characters
+MOST_S = 0.5  # linear patterns take well under 10 ms; a quadratic one takes seconds
+HOSTILE = (
+    "a" * LENGTH, " " * LENGTH, "1" * LENGTH, "a " * (LENGTH // 2), "1," * (LENGTH // 2), "a_" * (LENGTH // 2),
+    "key: " * (LENGTH // 5), "a=1 " * (LENGTH // 4), "(" * LENGTH, "[" * LENGTH, "1:" * (LENGTH // 2), "-" * LENGTH, "|" * LENGTH,
+    "step " * (LENGTH // 5), "loss 1 " * (LENGTH // 7), "rank 1 " * (LENGTH // 7), "\t" * LENGTH, ". " * (LENGTH // 2),
+    "error " * (LENGTH // 6), "memory " * (LENGTH // 7), "checkpoint " * (LENGTH // 11), "tokens " * (LENGTH // 7),
+    "1.1 " * (LENGTH // 4), "a/b" * (LENGTH // 3), "# " * (LENGTH // 2), "a-" * (LENGTH // 2), "'a': " * (LENGTH // 5),
+)  # fmt: skip
+
+
+def _patterns() -> list[tuple[str, re.Pattern]]:
+    found = []
+    for package in (stallwise.readers, stallwise.meaning, stallwise.doctor):
+        for module in walk_packages(package.__path__, package.__name__ + "."):
+            if module.name.endswith(("ncu_rep", "engine_ray", "nsys_sqlite")):
+                continue  # need an extra
+            for name, value in vars(import_module(module.name)).items():
+                for pattern in _inside(value):
+                    found.append((f"{module.name.removeprefix('stallwise.')}.{name}", pattern))
+    return found
+
+
+def _inside(value: object, depth: int = 0) -> list[re.Pattern]:
+    if isinstance(value, re.Pattern):
+        return [value]
+    if isinstance(value, (tuple, list)) and depth < 3:
+        return [p for v in value for p in _inside(v, depth + 1)]
+    return [p for v in value.values() for p in _inside(v, depth + 1)] if isinstance(value, dict) and depth < 3 else []
+
+
+PATTERNS = _patterns()
+
+
+@pytest.mark.parametrize(("name", "pattern"), PATTERNS, ids=[n for n, _ in PATTERNS])
+def test_a_pattern_is_quick_on_hostile_lines(name: str, pattern: re.Pattern) -> None:
+    for line in HOSTILE:
+        text = line.encode() if isinstance(pattern.pattern, bytes) else line
+        began = time.process_time()
+        pattern.search(text)
+        assert time.process_time() - began < MOST_S, (name, line[:12])
