@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from stallwise.evidence.event import Event, Role
-from stallwise.evidence.fact import Fact, Note, Scope, Series, Table
+from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Timeline
@@ -76,6 +76,14 @@ class Evidence:
     def said(self, *kinds: str, roles: tuple[Role, ...] = (Role.ROOT, Role.CASCADE, Role.CONFIRMATION)) -> list[Event]:
         """Events of these kinds; advice and messages of no known weight only where asked for."""
         return [e for e in self.events if e.kind in kinds and e.role in roles]
+
+    def at(self, source: Source) -> Event | None:
+        """The event read off this line: what a fact of the same line is, beyond its words."""
+        return next((e for e in self.events if e.source == source), None)
+
+    def last_words(self) -> list[Event]:
+        """Errors that end a log. A run that ends so was not healthy, whatever came before."""
+        return [e for e in self.events if e.ends_log and e.role is Role.ROOT and e.level == "error"]
 
     def series(self, quantity: Quantity) -> list[Series]:
         """Every series of this quantity."""

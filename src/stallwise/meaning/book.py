@@ -42,6 +42,11 @@ class Signature:
     not_samples: tuple[str, ...] = ()
     every: bool = False  # all occurrences count, not the first and last ones
 
+    @property
+    def starts_line(self) -> bool:
+        """Asks for the start of the message, which a prefix may hide."""
+        return self.pattern.startswith("^")
+
     def fits(self, text: str) -> re.Match[str] | None:
         """Where the message stands in this line, with its slots."""
         found = compiled(self.pattern, self.cased).search(text)
@@ -64,11 +69,13 @@ def book() -> tuple[Signature, ...]:
     return tuple(
         signature
         for name in names
-        for signature in _judged(name, tomllib.loads(folder.joinpath(name).read_text(encoding="utf-8")))
+        for signature in signatures_in(name, folder.joinpath(name).read_text(encoding="utf-8"))
     )
 
 
-def _judged(name: str, document: dict[str, Any]) -> Iterator[Signature]:
+def signatures_in(name: str, text: str) -> Iterator[Signature]:
+    """The entries of one file; what its head says holds for all of them."""
+    document: dict[str, Any] = tomllib.loads(text)
     defaults = document.get("book", {})
     for row in document["signature"]:
         entry = {**defaults, **row}

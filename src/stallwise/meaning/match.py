@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -23,6 +22,7 @@ from stallwise.meaning.known import Known, known_message
 from stallwise.units import Unit, parse
 
 LONGEST = 4000  # characters of a line that a pattern sees: messages are shorter
+MARK = -1  # stands for the marks of loud lines, among the numbers of signatures
 MOST_KNOWN = 10_000  # events of one file that may be messages of no judged weight
 KEPT = 100  # events of one signature from the start of a file, and as many from its end
 LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank prints
@@ -47,9 +47,7 @@ class Matcher:
 
     signatures: tuple[Signature, ...]
     find: Finder
-    owners: tuple[
-        tuple[int, ...], ...
-    ]  # of each anchor: the signatures that it stands for; empty for marks of loudness
+    owners: tuple[tuple[int, ...], ...]  # of each anchor: the signatures that it stands for
 
     def hear(self, lines: Sequence[str], line_of: LineMaker, *, pasted: bool = False) -> Heard:
         """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
@@ -58,12 +56,13 @@ class Matcher:
         counts: dict[str, int] = {}
         late: dict[str, list[Event]] = {}
         for number in sorted(candidates):
-            owners = candidates[number]
             text = lines[number][:LONGEST]
+            found = candidates[number]
+            owners = [self.signatures[owner] for owner in sorted(found) if owner != MARK]
+            if MARK not in found and not any(s.starts_line or s.fits(text) for s in owners):
+                continue  # most lines with an anchor end here
             line = line_of(number)
-            fitting = [
-                (s, m) for o in sorted(owners) if (m := _fits(s := self.signatures[o], line.text, text)) is not None
-            ]
+            fitting = [(s, m) for s in owners if (m := _fits(s, line.text, text)) is not None]
             if pasted and not _is_loud(line) and len(line.text) == len(text):
                 fitting = [(s, m) for s, m in fitting if m.start() == 0]
             if _is_loud(line):
@@ -90,11 +89,11 @@ class Matcher:
 
     def _candidates(self, lines: Sequence[str]) -> dict[int, set[int]]:
         """Lines that hold an anchor, and whose anchors they hold."""
-        data = ("\n" + "\n".join(lines)).lower().encode("utf-8", "replace")
-        ends = _line_ends(data)
+        data = ("\n" + "\n".join(lines)).encode("utf-8", "replace").lower()
+        hits = list(self.find(data))
         found: dict[int, set[int]] = {}
-        for anchor, at in self.find(data):
-            found.setdefault(bisect_right(ends, at) - 1, set()).update(self.owners[anchor])
+        for (anchor, _), number in zip(hits, _lines_at(data, [at for _, at in hits]), strict=True):
+            found.setdefault(number, set()).update(self.owners[anchor])
         return found
 
 
@@ -103,10 +102,12 @@ def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | Non
     return signature.fits(message) or (signature.fits(whole) if len(whole) != len(message) else None)
 
 
-def _line_ends(data: bytes) -> list[int]:
+def _lines_at(data: bytes, places: list[int]) -> list[int]:
+    """The line of each place; every line of the data begins with its line feed."""
     import numpy as np
 
-    return list(map(int, np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)))
+    feeds = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
+    return list(map(int, np.searchsorted(feeds, np.array(places, dtype=np.int64), side="right") - 1))
 
 
 @cache
@@ -122,7 +123,7 @@ def matcher_of(signatures: tuple[Signature, ...], *, fast: bool = True) -> Match
         for anchor in signature.anchors:
             owners.setdefault(anchor, []).append(number)
     for mark in loudness()[0]:
-        owners.setdefault(mark, [])
+        owners.setdefault(mark, []).append(MARK)
     words = list(owners)
     return Matcher(signatures, finder([w.encode() for w in words], fast=fast), tuple(tuple(owners[w]) for w in words))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from stallwise.evidence.catalog import fabric, hang
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.measures._watchdog import waiting
 
 ORDER = -5
@@ -97,7 +97,10 @@ def _named_missing(evidence: Evidence) -> Iterator[Fact]:
     """Ranks that a library names as not having come."""
     for event in evidence.said("ranks-missing"):
         if ranks := event.word("ranks").strip(" ,"):
-            yield Fact(hang.HANG_MISSING, f"ranks {ranks}", event.source, note=event.component)
+            names = [int(r) for r in re.findall(r"\d+", ranks)]
+            yield Fact(
+                hang.HANG_MISSING, f"ranks {ranks}", event.source, _only(names), len(names), note=event.component
+            )
 
 
 def _calls(table: Any) -> Iterator[Call]:
@@ -195,7 +198,8 @@ def _different_places(stuck: list[Call]) -> Iterator[Fact]:
         numbers = {c.sequence for c in found}
         if len({c.rank for c in found}) > 1 and len(ops) > 1 and (len(numbers) > 1 or group == "stack"):
             text = "ranks wait in different collectives: " + "; ".join(_who(found))
-            note = "different collectives" + (" by traceback" if all(c.via == "traceback" for c in found) else "")
+            ended = all(c.via == "traceback" for c in found)
+            note = hang.PLACES_DIFFER_AT_THE_END if ended else hang.PLACES_DIFFER
             yield Fact(hang.HANG_MISMATCH, text, found[0].source, samples=len(found), note=note)
             return
 
@@ -243,10 +247,12 @@ def _missing(calls: list[Call], stuck: list[Call], dumped: set[int], world: int)
         here = {c.rank for c in calls if (c.group, c.sequence) == place}
         absent = sorted(dumped - here)
         if absent:
-            yield Fact(hang.HANG_MISSING, _ranks(absent), recorded[0].source, samples=len(absent), note="dumps lack it")
+            yield Fact(
+                hang.HANG_MISSING, _ranks(absent), recorded[0].source, _only(absent), len(absent), note="dumps lack it"
+            )
     silent = sorted(set(range(world)) - waited - dumped)
     if world and 0 < len(silent) <= world // 2 and all(c.rank >= 0 for c in stuck):
-        yield Fact(hang.HANG_MISSING, _ranks(silent), stuck[0].source, samples=len(silent), note="silent")
+        yield Fact(hang.HANG_MISSING, _ranks(silent), stuck[0].source, _only(silent), len(silent), note="silent")
 
 
 def _elsewhere(calls: list[Call]) -> Iterator[Fact]:
@@ -269,6 +275,11 @@ def _never(calls: list[Call], stuck: list[Call]) -> Iterator[Fact]:
         and not any(c.state == "completed" for c in calls)
     ):
         yield Fact(hang.HANG_NEVER_WORKED, 1.0, stuck[0].source, samples=len(stuck))
+
+
+def _only(ranks: list[int]) -> Scope:
+    """Whose fact it is, where one rank alone is meant."""
+    return Scope(rank=ranks[0]) if len(ranks) == 1 else WHOLE
 
 
 def _ranks(ranks: list[int]) -> str:

@@ -33,7 +33,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         names = ", ".join(r["devices"].replace(",", "-") for r in pairs[:8])
         text = f"GPU pairs {names} hang" + (f" ({' and '.join(kinds)} paths)" if kinds else "")
         text += f"; {len(other)} other pairs work" + (f" ({' and '.join(fine_kinds)})" if fine_kinds else "")
-        yield Fact(hang.P2P_BROKEN, text, pairs[0]["source"], samples=len(pairs), note=" ".join(kinds))
+        yield Fact(hang.P2P_BROKEN, text, pairs[0]["source"], samples=len(pairs), note=hang.OTHER_PAIRS_WORK)
     elif hung and off and any(r["p2p_used"] for r in hung):
         yield Fact(hang.P2P_BROKEN, "the run over peer-to-peer hangs", hung[0]["source"], samples=len(hung))
     if off:

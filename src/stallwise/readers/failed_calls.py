@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.readers._collective_waits import Wait, waits_table
-from stallwise.readers._log_lines import lines_of
 from stallwise.readers.python_stacks import C10D, COLLECTIVE
+from stallwise.readers.shapes.lines import lines_of
 
 FORMAT = "tracebacks of collectives"
 FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')

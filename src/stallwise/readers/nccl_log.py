@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog import fabric, hang
+from stallwise.evidence.catalog import fabric
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.evidence.quantity import Quantity
 from stallwise.readers._collective_waits import Wait, waits_table
-from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "NCCL log"
+LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
 
 LINE = re.compile(
     r"(?<![\w.-])(?P<host>[\w.-]{1,200}):(?P<pid>\d+):(?P<tid>\d+) \[(?P<dev>-?\d+)\] (?P<place>\S+:\d+ )?(?:R?NCCL) "
@@ -55,27 +54,6 @@ CALL = re.compile(
 )
 KEPT_CALLS = 5000  # of one file: the last ones, which is where it hangs
 
-# The first that fits names what failed. WARN lines only, except where a library prints the words bare.
-KINDS: tuple[tuple[Quantity, re.Pattern[str]], ...] = (
-    (hang.SHM_ERROR, re.compile(r"posix_fallocate failed|shared memory segment|shm_open|/dev/shm|shmem.*(?:fail|error)|"
-                                r"No space left on device", re.I)),
-    (hang.MEMLOCK_ERROR, re.compile(r"ibv_(?:reg_mr|create_qp|create_cq|alloc_pd|reg_dmabuf)\S* failed.*(?:Cannot allocate memory|"
-                                    r"error 12\b|ENOMEM|Resource temporarily)|RLIMIT_MEMLOCK|memlock|locked memory", re.I)),
-    (hang.TRUNCATED_MESSAGE, re.compile(r"Message truncated ?:? received|connecting to address\s+with family \d+ is neither|"
-                                        r"(?:wrong|invalid|unexpected) (?:magic|type)|Mismatched (?:NCCL )?versions?|"
-                                        r"NCCL version mismatch", re.I)),
-    (hang.MISMATCH_MESSAGE, re.compile(r"Mismatched collective|collective mismatch|Accessing peers? out of order|"
-                                       r"different (?:datatype|count|operation) .* rank", re.I)),
-    (hang.INTERFACE_ERROR, re.compile(r"No interface found|bind: Cannot assign|Call to (?:connect|bind|getaddrinfo)\S*.*(?:refused|"
-                                      r"timed? ?out|unreachable|No route|Cannot assign|failed)|No route to host|"
-                                      r"Network is unreachable|no socket interface found|Connect to \S+ (?:returned|failed)", re.I)),
-    (hang.PEER_LOST, re.compile(r"Connection closed by (?:remote )?peer|Connection reset by peer|socketProgress.*closed|"
-                                r"peer .* (?:has )?(?:exited|died)|Got completion .* (?:status=(?:12|5|13|10)|error)|"
-                                r"transport retry (?:counter )?exceeded|remote (?:process )?exit", re.I)),
-    (hang.RANK_ERROR, re.compile(r"Cuda failure|Failed to CUDA|hip failure|out of memory|segfault", re.I)),
-)  # fmt: skip
-HARMLESS = re.compile(r"Failed to open lib|NET/Plugin|No plugin|dlvsym|Could not|deprecated|unset|Missing", re.I)
-
 
 @dataclass(slots=True)
 class _State:
@@ -98,7 +76,6 @@ def recognises(name: str, head: bytes) -> bool:
 def read(artifact: Artifact) -> Iterator[Item]:
     """Facts line by line, tables at the end."""
     state = _State()
-    last_ranks: dict[str, int] = {}
     for number, whole in enumerate(artifact.lines(), 1):
         line = whole[:LONGEST]
         source = Source(artifact.name, f"line {number}")
@@ -114,12 +91,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if match is None:
             continue
         text = match["text"]
-        if match["level"] in ("WARN", "ERROR", "ABORT"):
-            yield from _warning(state, text, source, scope, match["dev"], last_ranks.get(f"{host}:{match['pid']}"))
-        elif comm := COMM.search(text):
+        if comm := COMM.search(text):
             _comm(state, comm, host or "", match["pid"], number)
             state.comms[f"{host}:{match['pid']}", comm[1]] = int(comm[2]), comm[6] or ""
-            last_ranks[f"{host}:{match['pid']}"] = int(comm[2])
         elif call := CALL.match(text):
             wait = Wait(
                 -1, sequence=int(call[2], 16), op=call[1], state="called", elements_in=int(call[3]), dtype=call[4],
@@ -152,22 +126,6 @@ def _new(state: _State, kind: str, who: str, what: str) -> bool:
         return False
     state.seen.add(key)
     return True
-
-
-def _warning(state: _State, text: str, source: Source, scope: Scope, device: str, rank: int | None) -> Iterator[Fact]:
-    if not text.strip() or (HARMLESS.search(text) and not RDMA_ABSENT.search(text)):
-        return
-    if RDMA_ABSENT.search(text):
-        if _new(state, "rdma", scope.node or "", ""):
-            yield Fact(fabric.NCCL_RDMA_ABSENT, text.strip()[:160], source, scope)
-        return
-    for quantity, pattern in KINDS:
-        if pattern.search(text):
-            where = Scope(node=scope.node, gpu=int(device), rank=rank)
-            yield Fact(quantity, text.strip()[:240], source, where)
-            return
-    if _new(state, "warn", scope.node or "", text[:80]):
-        yield Fact(fabric.NCCL_WARNING, text.strip()[:240], source, scope)
 
 
 def _comm(state: _State, comm: re.Match[str], host: str, pid: str, number: int) -> None:

@@ -14,9 +14,9 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.fabric import NCCL_TIME, NCCL_WRONG
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source, Table
-from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "nccl-tests"
+LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
 
 ROW = re.compile(
     r"^\s*(\d+)\s+(\d+)\s+(\w+)\s+(\w+)\s+(-?\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\S+)(?:\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\S+))?"

@@ -9,7 +9,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.fabric import NCCL_VERSION
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.readers._log_lines import node_of_file
+from stallwise.readers.shapes.lines import node_of_file
 
 FORMAT = "package list"
 HOST = re.compile(r"^(?:=+|#+|---+)\s*([\w.-]+)\s*(?:=*|#*|-*)$|^([\w.-]+):\s*$")

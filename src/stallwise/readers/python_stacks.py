@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.readers._collective_waits import Wait, waits_table
-from stallwise.readers._log_lines import rank_of_file
+from stallwise.readers.shapes.lines import rank_of_file
 
 FORMAT = "Python stacks"
 

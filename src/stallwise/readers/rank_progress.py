@@ -12,7 +12,7 @@ from stallwise.evidence.catalog.fabric import GPUS_PER_NODE, NODES, TP_SIZE
 from stallwise.evidence.catalog.hang import HANG_LAST_ACT, HANG_WORLD
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.readers._log_lines import lines_of
+from stallwise.readers.shapes.lines import lines_of
 
 FORMAT = "rank progress"
 

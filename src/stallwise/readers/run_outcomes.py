@@ -15,9 +15,9 @@ import numpy as np
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
-from stallwise.readers._log_lines import LONGEST
 
 FORMAT = "run outcomes"
+LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
 
 COMMAND = re.compile(
     r"^(?:\$|#|\+|>)\s+(.*\b(?:CUDA_VISIBLE_DEVICES|NCCL_\w+)=.*|.*(?:torchrun|python|all_reduce|mpirun|_perf)\b.*)"

@@ -24,7 +24,10 @@ STALLED_TENSORS = Quantity("hang.stalled_tensors", Unit.TEXT, "tensors that some
 IOMMU_FAULT = Quantity("hang.iommu_fault", Unit.TEXT, "the IOMMU refused a device's access", DMESG)
 ACS_ENABLED = Quantity("pcie.acs_enabled", Unit.COUNT, "PCIe bridges that redirect peer traffic (ACS)", DMESG)
 
-# What the measures make of them.
+# What the measures make of them. How a mismatch was seen, where only the calls' places tell:
+OTHER_PAIRS_WORK = "other pairs work"
+PLACES_DIFFER = "different collectives"
+PLACES_DIFFER_AT_THE_END = "different collectives by traceback"
 HANG_TIMEOUT = Quantity("hang.timeout", Unit.SECOND, "how long a collective waited before it was given up", TRAIN_LOG)
 HANG_RANKS = Quantity("hang.ranks", Unit.COUNT, "ranks that report a stuck collective", FLIGHT_RECORDER)
 HANG_WORLD = Quantity("hang.world", Unit.COUNT, "ranks of the job", TRAIN_LOG)

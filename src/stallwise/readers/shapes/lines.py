@@ -31,6 +31,8 @@ _LEVELS = {
     "v": "debug", "d": "debug", "trace": "debug", "call": "debug", "i": "info", "notice": "info", "version": "info",
     "w": "warning", "warn": "warning", "e": "error", "f": "error", "fatal": "error", "critical": "error", "abort": "error",
 }  # fmt: skip
+# A rank that the message itself names as its speaker.
+_SPEAKER = re.compile(r"\[(?:PG[^\]]{0,80} )?rank[ _=:]?(\d{1,6})\]|\brank[=:](\d{1,6})\b", re.IGNORECASE)
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
 _FILE_RANK = re.compile(
     r"(?:^|[^a-z])(?:global_?)?rank[-_.]?(\d+)(?:\D|$)|(?:^|[-_.])r(\d+)\.(?:log|txt|out|err)", re.IGNORECASE
@@ -123,6 +125,8 @@ def line_of(
 ) -> Line:
     """One line with its row; rank and node stand in where the line names none."""
     message, row = peeler.peel(text)
+    if "rank" not in row and "ank" in message[:200] and (speaker := _SPEAKER.search(message[:200])) is not None:
+        rank = int(speaker[1] or speaker[2])
     if not row:
         return Line(number, message, file, rank=rank, node=node)
     level = row.get("level", "").lower()

@@ -6,8 +6,11 @@ The result has the program's own lines, so that whatever reads them reads the sa
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.readers.shapes.lines import LONGEST, prefixes
@@ -22,7 +25,7 @@ MOST_BYTES = 512 << 20
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # A tag of a job or host. One with a number of its own kind (rank 3, step 10, 17/64) tells something and stays.
 _TAG = re.compile(r"(\[[^\[\]\s]{1,60}\]|\([^()\s]{1,60}\)|<[^<>\s]{1,60}>)[ \t](?=\s*\S)")
-_HOST = re.compile(r"([A-Za-z][\w.-]{1,120})(?:: |:\t)(?=\s*\S)")
+_HOST = re.compile(r"([A-Za-z][\w.-]{2,80}):[ \t](?=\s*\S)")
 _TELLING = re.compile(
     r"(?i)rank|step|epoch|iter|batch|gpu|cuda|layer|stage|expert|node|worker|default|trainer|loss|epoch|^\W*[\d./:%,=-]+\W*$|"
     r"^\W*(?:trace|debug|info|notice|warn|warning|error|fatal|critical|[ivwef])\W*$|\d:\d\d|=|\.(?:py|cc|cpp|cu|rs|go)\b"
@@ -41,8 +44,20 @@ _STARTS = (
     r"\[rank\d{1,6}\]:|\[default\d{1,6}\]:|\[\d{1,9},\d{1,6}\]<std(?:out|err)>:|"
     r"\[20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d |[EWIF]\d{4} \d\d:\d\d:\d\d\.\d"
 )
+_START = re.compile(_STARTS)
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 _LAYOUT = tuple(" \t|#+-%{[<=")  # how rows of tables, frames of stacks and trees start
+# The first letters of what starts a line: found in the middle of one, after a letter, they are where two lines meet.
+_MARKS = (
+    "[rank",
+    "[default",
+    "[20",
+    "INFO ",
+    "WARNING ",
+    "ERROR ",
+    *(f"{level}{month}" for level in "EWIF" for month in "01"),
+)
+_NO_JOINT = frozenset(" \t\n[](){}<>:|\"'=,")
 _AFTER = r"(?<=[^\s\[\](){}<>:|\"'=,])"  # glued: no space, and not inside another prefix
 
 
@@ -104,10 +119,15 @@ def _carriers(lines: list[str]) -> re.Pattern[str] | None:
                 continue  # the only clock there is: it stays
             return prefix.pattern
     for shape in (_TAG, _HOST):
-        tags = Counter(m[1] for line in filled if (m := shape.match(line)) and not _TELLING.search(m[1]))
+        tags = Counter(m[1] for line in filled if (m := shape.match(line)) and _is_tag(m[1]))
         if 0 < len(tags) <= MOST_TAGS and sum(tags.values()) >= need and _repeats(tags):
             return re.compile("(?:" + "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) + r"):?[ \t]")
     return None
+
+
+def _is_tag(word: str) -> bool:
+    """Brackets, or a name with a hyphen or a dot as hosts have; nothing that tells of the run itself."""
+    return not _TELLING.search(word) and (not word[0].isalpha() or "-" in word or "." in word)
 
 
 def _repeats(tags: Counter[str]) -> bool:
@@ -180,17 +200,43 @@ def _joint(lines: list[str]) -> re.Pattern[str]:
 
 def _glued(lines: list[str]) -> bool:
     joint = _joint(lines)
-    return any(joint.search(line) for line in lines if len(line) > 40)
+    return any(joint.search(lines[number]) for number in _suspects(lines))
+
+
+def _suspects(lines: list[str]) -> set[int]:
+    """Lines that may be two: a quick look, for the search for a joint is costly."""
+    text = "\n".join(lines)
+    places = [
+        at
+        for mark in _MARKS
+        for at in _places(text, mark)
+        if at and text[at - 1] not in _NO_JOINT and _START.match(text, at) is not None
+    ]
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0)) if places else []
+    found = {bisect_right(starts, at) - 1 for at in places}
+    if " NCCL " in text:
+        found |= {number for number, line in enumerate(lines) if line.count(" NCCL ") > 1}
+    return found
+
+
+def _places(text: str, mark: str) -> Iterator[int]:
+    at = text.find(mark)
+    while at >= 0:
+        yield at
+        at = text.find(mark, at + 1)
 
 
 def _repaired(lines: list[str]) -> list[str]:
     """Lines that several writers glued together, cut apart; the rest of a cut line is put back where it follows."""
+    suspects = _suspects(lines)
+    if not suspects:
+        return lines
     joint = _joint(lines)
     starts = re.compile(rf"{_STARTS}|[\w.-]+:\d+:\d+ \[")
     clean: list[str] = []
     owed = -1  # the cut line whose rest may follow
-    for line in lines:
-        cuts = [m.start() for m in joint.finditer(line) if m.start()] if len(line) > 40 else []
+    for number, line in enumerate(lines):
+        cuts = [m.start() for m in joint.finditer(line) if m.start()] if number in suspects else []
         if cuts:
             parts = [line[a:b] for a, b in zip([0, *cuts], [*cuts, len(line)], strict=True)]
             owed = len(clean) if starts.match(parts[0]) else -1

@@ -33,6 +33,8 @@ from stallwise.evidence.catalog.hang import (
     HANG_NEVER_WORKED,
     HANG_TIMEOUT,
     MISMATCH_MESSAGE,
+    PLACES_DIFFER,
+    PLACES_DIFFER_AT_THE_END,
     PROCESS_KILLED,
 )
 from stallwise.evidence.evidence import Evidence
@@ -61,8 +63,8 @@ def collective_mismatch(evidence: Evidence) -> Finding | None:
     acts = [f for f in evidence.all(HANG_LAST_ACT) if f.scope.rank is not None]
     because += [Reason.of(f"rank {f.scope.rank} was last seen {f.value}", f) for f in acts[:2]]
     missing = evidence.all(HANG_MISSING)
-    stack_only = bool(sides) and not words and all("different collectives" in f.note for f in sides)
-    ended = all("traceback" in f.note for f in sides)
+    stack_only = bool(sides) and not words and all(f.note in (PLACES_DIFFER, PLACES_DIFFER_AT_THE_END) for f in sides)
+    ended = all(f.note == PLACES_DIFFER_AT_THE_END for f in sides)
     # Where a rank ran into its timeout nobody had left: a peer that dies closes its connections at once.
     waited = bool(evidence.all(HANG_TIMEOUT)) and not evidence.all(PROCESS_KILLED) and not evidence.all(FIRST_FAILURE)
     return Finding(

@@ -23,7 +23,14 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import TOPOLOGY, Capture
 from stallwise.evidence.catalog.fabric import NCCL_WRONG
-from stallwise.evidence.catalog.hang import ACS_ENABLED, HANG_NEVER_WORKED, IOMMU_FAULT, P2P_BROKEN, P2P_OFF_WORKS
+from stallwise.evidence.catalog.hang import (
+    ACS_ENABLED,
+    HANG_NEVER_WORKED,
+    IOMMU_FAULT,
+    OTHER_PAIRS_WORK,
+    P2P_BROKEN,
+    P2P_OFF_WORKS,
+)
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
@@ -54,7 +61,7 @@ def p2p_acs_iommu(evidence: Evidence) -> Finding | None:
     because += [Reason.of(f"{f} values came out wrong in a collective test", f) for f in wrong[:1]]
     because += [Reason.of(f"{f} PCIe bridges redirect peer traffic (ACS)", f) for f in acs[:1]]
     because += [Reason.of(str(f.value), f) for f in faults[:1]]
-    single = bool(broken) and broken[0].samples == 1 and "other pairs work" in str(broken[0].value)
+    single = bool(broken) and broken[0].samples == 1 and broken[0].note == OTHER_PAIRS_WORK
     return Finding(
         headline="One GPU pair cannot talk peer-to-peer: a faulty link"
         if single

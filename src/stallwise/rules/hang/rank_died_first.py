@@ -21,8 +21,6 @@ Not in seconds of a step: the restart, and the wait until the timeout.
 
 from __future__ import annotations
 
-import re
-
 from stallwise.evidence.capture import DMESG, TRAIN_LOG
 from stallwise.evidence.catalog.fabric import FABRIC_RANKS
 from stallwise.evidence.catalog.hang import (
@@ -78,11 +76,11 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
     ]
     because += [Reason.of(f"a peer notices: {f.value}", f) for f in lost[:2]]
     echoes = evidence.all(HANG_TIMEOUT)
-    culprit = _culprit(first, killed, lost, evidence.all(HANG_MISSING))
+    culprit = _culprit(evidence, first, killed, lost)
     return Finding(
         headline=f"{culprit} died first; the other ranks only report it",
         summary=str((first or killed or lost)[0].value)[:200],
-        confidence=_confidence(first, lost, killed, bool(echoes)),
+        confidence=_confidence(evidence, first, lost, killed, bool(echoes)),
         because=tuple(because),
         scope=(first or killed)[0].scope if first or killed else WHOLE,  # who reports a loss is not who was lost
         fixes=(
@@ -105,14 +103,14 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
     )
 
 
-def _confidence(first: list[Fact], lost: list[Fact], killed: list[Fact], timed_out: bool) -> float:
-    if first and first[0].scope.gpu is None and "outofmemory" in str(first[0].value).lower().replace(" ", ""):
+def _confidence(evidence: Evidence, first: list[Fact], lost: list[Fact], killed: list[Fact], timed_out: bool) -> float:
+    if first and first[0].scope.gpu is None and _kind(evidence, first[0]) == "out-of-memory":
         return 0.6  # what filled the memory is the better answer
     if killed or (first and (lost or timed_out)):
         return 0.93
     if timed_out and lost:
         return 0.6  # the lost peer may just be the first whose timeout ran out
-    if lost and all("completion" in str(f.value) or "retry" in str(f.value) for f in lost):
+    if lost and all(_kind(evidence, f) == "verbs-completion-error" for f in lost):
         return 0.6  # a link that drops packets says the same as a peer that is gone
     return 0.85 if lost else 0.75
 
@@ -134,15 +132,22 @@ def _what(fact: Fact) -> str:
     return f"{where}{fact.value}{tail}"
 
 
-def _culprit(first: list[Fact], killed: list[Fact], lost: list[Fact], missing: list[Fact]) -> str:
+def _kind(evidence: Evidence, fact: Fact) -> str:
+    event = evidence.at(fact.source)
+    return event.kind if event is not None else ""
+
+
+def _culprit(evidence: Evidence, first: list[Fact], killed: list[Fact], lost: list[Fact]) -> str:
     for fact in [*first, *killed]:
         if fact.scope.rank is not None:
             return f"Rank {fact.scope.rank}"
         if fact.scope.gpu is not None:
             return f"The rank on GPU {fact.scope.gpu}"
-    for fact in missing:  # the others name who did not come
-        if (found := re.fullmatch(r"ranks? (\d+)", str(fact.value))) is not None:
-            return f"Rank {found[1]}"
-    if lost and lost[0].note:
-        return f"Peer {lost[0].note}"
+    for fact in evidence.all(HANG_MISSING):  # the others name who did not come
+        if fact.scope.rank is not None:
+            return f"Rank {fact.scope.rank}"
+    for fact in lost[:1]:
+        event = evidence.at(fact.source)
+        if peer := fact.note or (event.word("peer") if event is not None else ""):
+            return f"Peer {peer}"
     return "One rank"

@@ -99,7 +99,7 @@ def _headline(failed: list[Fact], pending: list[Fact], codes: list[Fact], uncorr
     if failed:
         return f"{_name(failed[0])} has memory rows that cannot be replaced: the card is worn out"
     if codes:
-        return f"GPU memory failed: {str(codes[0].value).split(':')[0]}"
+        return f"GPU memory failed: {str(codes[0].value).partition(': ')[0]}"
     if pending:
         return f"{_name(pending[0])} waits for a reset to replace a bad memory row"
     if uncorrected:

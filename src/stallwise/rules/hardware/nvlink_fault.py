@@ -57,7 +57,7 @@ def nvlink_fault(evidence: Evidence) -> Finding | None:
     noisy = [f for f in evidence.all(NVLINK_ERRORS) if f.number >= MANY_ERRORS]
     if not (codes or fabric or down or noisy):
         return None
-    codes = sorted(codes, key=lambda f: " fatal" not in f" {f.note.lower()}")
+    codes = sorted(codes, key=lambda f: not _fatal(evidence, f))
     because = [Reason.of(_with_words(f), f) for f in codes[:4]]
     because += [Reason.of(str(f.value), f) for f in fabric[:2]]
     because += [Reason.of(f"GPU {f.scope.gpu}: links are down while other GPUs' links are up", f) for f in down[:3]]
@@ -100,6 +100,11 @@ def _odd_links(evidence: Evidence) -> list[Fact]:
     return [f for f in evidence.all(NVLINK_INACTIVE) if f.number > 0] if up else []
 
 
+def _fatal(evidence: Evidence, fact: Fact) -> bool:
+    event = evidence.at(fact.source)
+    return event is not None and event.word("severity").lower() == "fatal"
+
+
 def _with_words(fact: Fact) -> str:
     words = fact.note.split("(")[0].strip()
     return f"{fact.value}" + (f" [{words}]" if words else "")
@@ -107,7 +112,7 @@ def _with_words(fact: Fact) -> str:
 
 def _headline(codes: list[Fact], fabric: list[Fact], down: list[Fact]) -> str:
     if codes:
-        return f"NVLink failed: {str(codes[0].value).split(':')[0]}:{str(codes[0].value).split(':')[1]}"
+        return f"NVLink failed: {str(codes[0].value).partition(': ')[0]}"
     if down:
         return f"NVLinks of GPU {down[0].scope.gpu} are down"
     if fabric:
