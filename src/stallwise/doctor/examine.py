@@ -10,12 +10,13 @@ from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE, differential
 from stallwise.doctor.gather import gather
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
+from stallwise.doctor.likeness import suspects as suspects_by_likeness
 from stallwise.doctor.next_step import next_steps, not_just_done
 from stallwise.doctor.rank import SURE_ENOUGH, rank
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
 from stallwise.doctor.suspects import rests_on_words, suspect
-from stallwise.doctor.symptoms import complaints
+from stallwise.doctor.symptoms import Complaint, complaints
 from stallwise.doctor.tree import narrate
 from stallwise.doctor.verdict import judge
 from stallwise.evidence.capture import Capture
@@ -65,6 +66,7 @@ def examine(evidence: Evidence) -> Diagnosis:
     spoke = {f.cause for f in found} | {u.cause for u in unknown}
     silent = frozenset(r.cause for r in rules if r.needs and r.per is None and r.cause not in spoke)
     hypotheses, heard = differential(evidence, rules, seen, silent, priced=ledger is not None)
+    hypotheses = _with_lookalikes(hypotheses, heard, evidence, ledger)
     seen = _as_sure_as_the_table(seen, hypotheses)
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
     # Kernels are ordered by their own seconds, which no probability may overturn.
@@ -106,6 +108,20 @@ def examine(evidence: Evidence) -> Diagnosis:
         not_understood=verdict.not_understood,
         why_unclear=verdict.why_unclear,
     )
+
+
+def _with_lookalikes(
+    hypotheses: tuple[Hypothesis, ...], heard: tuple[Complaint, ...], evidence: Evidence, ledger: Ledger | None
+) -> tuple[Hypothesis, ...]:
+    """Where no ledger decides: what is left to something else, shared among the causes whose pages say the same."""
+    if ledger is not None:
+        return hypotheses
+    known = {h.cause: h.probability for h in hypotheses if h.cause != SOMETHING_ELSE}
+    alike = suspects_by_likeness(evidence, [c.symptom for c in heard], known)
+    left = max(0.0, 1.0 - sum(known.values()) - sum(h.probability for h in alike))
+    kept = [h for h in hypotheses if h.cause != SOMETHING_ELSE]
+    found = [*kept, *alike, Hypothesis(SOMETHING_ELSE, left)]
+    return tuple(sorted(found, key=lambda h: (-h.probability, h.cause))) if kept or alike else hypotheses
 
 
 def _as_sure_as_the_table(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...]) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ from stallwise.doctor.messages import messages_in
 from stallwise.doctor.understanding import LOG_READERS, is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.bag import Bag, stems_of
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.event import Event
 from stallwise.evidence.evidence import Item
@@ -70,6 +71,7 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             rest = _read([r for r in readers if r not in first], told, keep_timelines)
             formats, items, problems = formats + rest[0], items + rest[1], problems + rest[2]
         items += more
+        items.append(Bag(stems_of(told.text()), Source(artifact.name)))
     if problems and not formats:
         raise problems[0]
     items += [Note(problem.problem, Source(artifact.name)) for problem in problems]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stallwise.errors import BadRequest
+from stallwise.evidence.bag import Bag, stems_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED
 from stallwise.evidence.vocabulary import stated_items
@@ -36,7 +37,7 @@ def state(evidence: Evidence, words: Sequence[str]) -> None:
     """Adds what was typed."""
     if not words:
         return
-    evidence.add(list(stated_items(pairs_of(words), STATED)))
+    evidence.add([*stated_items(pairs_of(words), STATED), Bag(stems_of(" ".join(words)), STATED)])
     evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:
         evidence.formats.append(INPUT)

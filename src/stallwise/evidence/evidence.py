@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from stallwise.evidence.bag import Bag
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.evidence.ledger import Ledger
@@ -13,7 +14,7 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Timeline
 from stallwise.evidence.unread import Unread
 
-Item = Fact | Series | Table | Ledger | Timeline | Note | Unread | Event
+Item = Fact | Series | Table | Ledger | Timeline | Note | Unread | Event | Bag
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +30,7 @@ class Evidence:
     timelines: list[Timeline] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)  # messages with a meaning, in the order of their files
+    stems: set[str] = field(default_factory=set)  # words of all texts, each once
     unread: list[Unread] = field(default_factory=list)  # what was read and not understood, file by file
 
     def add(self, items: Iterable[Item]) -> None:
@@ -51,6 +53,8 @@ class Evidence:
                     self.unread.append(item)
                 case Event():
                     self.events.append(item)
+                case Bag():
+                    self.stems |= item.stems
 
     def all(self, quantity: Quantity) -> list[Fact]:
         """Every fact of this quantity, whatever its scope."""
