@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from stallwise.evidence.catalog import distributed
+import numpy as np
+
+from stallwise.evidence.catalog import distributed, gains
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
@@ -17,6 +19,7 @@ from stallwise.units import Unit, show
 
 NOTICEABLE = 0.03  # of a step; smaller losses drown in run-to-run noise
 SHORTEST_S = 1e-5  # no step is as short as a few kernels; such windows are fragments of a trace
+HOST_KEEPS = 0.9  # of a saving on the device that reaches the step: below, the reader is told
 WORTH_FIXING = 0.05  # of a step; below, a gain is offered and nothing is called broken
 
 
@@ -96,6 +99,23 @@ class StepFacts:
             return self.gain(low_s, high_s, basis)
         late = f"{basis}; less {ms(self.slack_s)} that ranks wait for each other"
         return self.gain(low_s - self.slack_s, high_s - self.slack_s, late)
+
+    def replayed(self, change: Quantity, low_s: float, high_s: float, basis: str) -> Gain:
+        """The gain of a change as the replay found it; the account's range where the trace could not be replayed."""
+        low, high = self.range_of(change)
+        if high <= 0 or not self.knows(change):
+            return self.host_gain(low_s, high_s, basis)
+        return self.host_gain(low, high, f"replayed: {change.meaning.partition(', replayed ')[2]}")
+
+    def device_gain(self, low_s: float, high_s: float, basis: str) -> Gain:
+        """A saving of device time, less what the host keeps of it: a device that is done sooner may only wait longer."""
+        curves = self.evidence.series(gains.LESS_DEVICE_WORK)
+        if len(curves) != 1 or len(curves[0].x) < 2:
+            return self.gain(low_s, high_s, basis)
+        curve = curves[0]
+        low, high = (float(np.interp(s, curve.x, curve.values)) for s in (low_s, high_s))
+        kept = low_s > 0 and low < HOST_KEEPS * low_s
+        return self.gain(low, min(high, high_s), f"{basis}; replayed, the host keeps part of it" if kept else basis)
 
     def is_optional(self, gain: Gain) -> bool:
         """True when even the better end is below what is worth acting on."""

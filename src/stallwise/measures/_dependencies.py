@@ -18,15 +18,22 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 RETURN_S = 100e-6  # a call that waited returns this soon after the work; later, it waited for something else as well
-QUEUE_DEPTH = 900  # launches that fit between host and device: 1024 on CUDA, some taken by other records
-BLOCKED_S = 50e-6  # a launch that lasts longer stood before a full queue
-OUTSIDE_S = 300e-6  # handing a ready batch over takes less
+# A launch that lasts this long while this much work is queued stood before a full queue: 1024 launches fit, fewer of those
+# with many arguments or on several streams. Loading code takes as long, but nothing is queued far ahead then.
+QUEUE_DEPTH = 100
+BLOCKED_S = 50e-6
+OUTSIDE_S = 300e-6  # handing a ready batch over takes less,
+OUTSIDE_SHARE = 0.05  # or less than this part of the time from batch to batch
 
 
 def graph_of_view(view: TraceView) -> tuple[Graph, NDArray[np.intp]]:
     """The graph, and for each of its pieces of work the position in the view."""
     t = view.timeline
-    anchor = np.where(view.launched, view.launch_start, np.maximum.accumulate(view.start) if len(view) else view.start)
+    anchor = np.where(view.launched, view.launch_start, view.start)
+    if view.launched.any():
+        # Work whose launch is missing at the start of a trace was launched before recording began.
+        first = float(view.start[view.launched].min())
+        anchor = np.where(~view.launched & (view.start < first), -np.inf, anchor)
     # Work of one launch (a graph) keeps the device's order.
     order = np.lexsort((view.start, anchor)).astype(np.intp)
     start, duration = view.start[order], view.duration[order]
@@ -48,6 +55,7 @@ def _waits(
     calls = np.sort(np.concatenate((calls, _blocked_launches(view))))
     begin, finish = t.start_s[calls], t.end_s[calls]
     target = _ended_inside(end, begin, finish)
+    target = np.where(target >= 0, target, _stood_before_own(view, order, end, calls))
     # Only work that was handed over by then can be waited for; that of the call itself is.
     known = target >= 0
     known &= anchor[np.maximum(target, 0)] <= begin + CLOCK_GRAIN_S
@@ -83,6 +91,25 @@ def _ended_inside(end: Floats, begin: Floats, finish: Floats) -> Ints:
     return np.where(fits, found, NOTHING).astype(np.int64)
 
 
+def _stood_before_own(view: TraceView, order: NDArray[np.intp], end: Floats, calls: NDArray[np.intp]) -> Ints:
+    """A copy from pageable memory is made by the call itself, once the stream has come to it: what ended just before it."""
+    found = np.full(len(calls), NOTHING, np.int64)
+    t = view.timeline
+    launched_by = view.launch_row[order]
+    by_call = np.argsort(launched_by, kind="stable")
+    place = np.searchsorted(launched_by[by_call], calls)
+    own = by_call[np.minimum(place, len(by_call) - 1)] if len(by_call) else np.zeros(len(calls), np.int64)
+    if not len(by_call):
+        return found
+    start = view.start[order][own]
+    has = (launched_by[own] == calls) & (start > t.start_s[calls] + CLOCK_GRAIN_S) & (start < t.end_s[calls])
+    by_end = np.argsort(end, kind="stable")
+    last = by_end[np.maximum(np.searchsorted(end[by_end], start + CLOCK_GRAIN_S, side="right") - 1, 0)]
+    has &= (start - end[last] < RETURN_S) & (end[last] > t.start_s[calls])
+    found[has] = last[has]
+    return found
+
+
 def _blocked_launches(view: TraceView) -> NDArray[np.intp]:
     """Launches that stood before a full queue."""
     t = view.timeline
@@ -105,8 +132,9 @@ def _outside(view: TraceView) -> tuple[Floats, Floats, Floats]:
     rows = rows[hit & view.working_lanes[t.lane[rows]]]
     apart = np.array(["MultiProcess" in n for n in t.names], bool)
     rows = rows[apart[t.name[rows]]] if len(rows) else rows
-    # A batch that was ready is handed over at once and says nothing of the pace.
-    rows = rows[t.duration_s[rows] > OUTSIDE_S]
+    # A batch that was ready is handed over soon and says nothing of the pace.
+    usual = float(np.median(np.diff(t.end_s[rows]))) if len(rows) > 1 else 0.0
+    rows = rows[t.duration_s[rows] > max(OUTSIDE_S, OUTSIDE_SHARE * usual)]
     begin, length, finish = t.start_s[rows], t.duration_s[rows], t.end_s[rows]
     pace = np.full(len(rows), -np.inf)
     pace[1:] = np.diff(finish)

@@ -119,14 +119,14 @@ def _host_states(view: TraceView) -> list[tuple[Idle, Spans]]:
     """States that a name tells, strongest first."""
     t = view.timeline
     overhead = t.rows(Kind.OVERHEAD)
-    loading = np.array(["function loading" in n.lower() or "module" in n.lower() for n in t.names], bool)[
-        t.name[overhead]
-    ]
+    names = [n.lower() for n in t.names]
+    loading = np.array(["function loading" in n or "module" in n for n in names], bool)[t.name[overhead]]
+    full = np.array(["command buffer" in n for n in names], bool)[t.name[overhead]]
     return [
         (Idle.GC, view.ranges(Host.GC)),
         (Idle.COMPILE, view.ranges(Host.COMPILE)),
         (Idle.PLAN, view.call_spans(Host.LOADING_CODE) | _spans(view, overhead[loading])),
-        (Idle.PROFILER, _spans(view, overhead[~loading])),
+        (Idle.PROFILER, _spans(view, overhead[~loading & ~full])),
         (Idle.CHECKPOINT, view.ranges(Host.CHECKPOINT)),
         (Idle.INPUT, view.ranges(Host.LOADER)),
         (Idle.ALLOC, view.call_spans(Host.ALLOC)),

@@ -172,17 +172,10 @@ def device_borders(view: TraceView, marks: Floats) -> Floats:
     """When the work launched before each mark has drained, but never before the mark."""
     if not len(view) or not view.launched.any():
         return marks.copy()
-    return borders_of(view.start, view.end, view.launched, view.launch_start, marks)
-
-
-def borders_of(start: Floats, end: Floats, launched: NDArray[np.bool_], launch: Floats, marks: Floats) -> Floats:
-    """The same from columns."""
-    if not launched.any():
-        return marks.copy()
     # Work whose launch is missing at the start of a trace was launched before recording began.
-    first = float(start[launched].min())
-    since = np.where(~launched & (start < first), -np.inf, launch)
+    first = float(view.start[view.launched].min())
+    since = np.where(~view.launched & (view.start < first), -np.inf, view.launch_start)
     order = np.argsort(since, kind="stable")
-    drained = np.maximum.accumulate(end[order])
+    drained = np.maximum.accumulate(view.end[order])
     before = np.searchsorted(since[order], marks, side="left")
     return np.maximum(marks, np.where(before > 0, drained[np.maximum(before - 1, 0)], marks))

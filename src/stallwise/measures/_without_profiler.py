@@ -24,10 +24,10 @@ from stallwise.measures._purpose import purposes_of
 from stallwise.measures._spans import Spans
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._vocabulary import Host
-from stallwise.measures._windows import Windows, borders_of, find_windows
+from stallwise.measures._windows import Windows, find_windows
 from stallwise.sim.replay.graph import Graph
 from stallwise.sim.replay.host import clock_of
-from stallwise.sim.replay.retime import Retimed, retime
+from stallwise.sim.replay.retime import Retimed, borders, retime
 
 Floats = NDArray[np.float64]
 
@@ -99,9 +99,9 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     windows = find_windows(view)
     played = _played(view, graph, points, cost)
     clean = _moved(view, graph, order, played)
-    step = _mean_step(view, order, graph, played, windows)
+    step = _mean_step(graph, played, windows)
     others = [
-        _mean_step(view, order, graph, _played(view, graph, points, cost.times(doubt)), windows)
+        _mean_step(graph, _played(view, graph, points, cost.times(doubt)), windows)
         for doubt in (cost.doubt_low, cost.doubt_high)
     ]
     traced = float(np.diff(windows.device).mean())
@@ -124,7 +124,7 @@ def _played(view: TraceView, graph: Graph, points: HostPoints, cost: RecordingCo
         Kind.RUNTIME: cost.runtime_call_s,
     }
     stretches = points.cost_s(per_event) + _own_work(view, points)
-    clock = clock_of(points.at_s, stretches, graph.wait_s, graph.waited_s, LEAST_LEFT)
+    clock = clock_of(points.at_s, stretches, graph.wait_s, graph.waited_s, LEAST_LEFT, owing=True)
     handed_lag = np.maximum(graph.handed_lag_s - cost.runtime_call_s, np.minimum(graph.handed_lag_s, 2e-6))
     stream_lag = np.where(
         (graph.stream_lag_s > 0) & (graph.stream_lag_s < 4 * cost.device_record_s),
@@ -141,19 +141,18 @@ def _own_work(view: TraceView, points: HostPoints) -> Floats:
     if not len(rows):
         return np.zeros(max(len(points.at_s) - 1, 0))
     names = [n.lower() for n in t.names]
-    loading = np.array(["loading" in n or "module" in n for n in names], bool)
-    rows = rows[~loading[t.name[rows]] & view.working_lanes[t.lane[rows]]]
+    # Loading code and standing before a full queue are the program's own.
+    other = np.array(["loading" in n or "module" in n or "command buffer" in n for n in names], bool)
+    rows = rows[~other[t.name[rows]] & view.working_lanes[t.lane[rows]]]
     spans = Spans.of(t.start_s[rows], t.end_s[rows])
     return spans.within(points.at_s[:-1], points.at_s[1:])
 
 
-def _mean_step(view: TraceView, order: NDArray[np.intp], graph: Graph, played: Retimed, windows: Windows) -> float:
-    launched = view.launched[order]
-    launch = played.host(view.launch_start[order])
-    borders = borders_of(played.start_s, played.start_s + graph.duration_s, launched, launch, played.host(windows.host))
+def _mean_step(graph: Graph, played: Retimed, windows: Windows) -> float:
+    found = borders(graph, played, played.start_s + graph.duration_s, windows.host)
     if windows.unit == "iteration":
-        borders[0] = max(borders[0], float(played.start_s.min()))
-    return float(np.diff(borders).mean())
+        found[0] = max(found[0], float(played.start_s.min()))
+    return float(np.diff(found).mean())
 
 
 def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed) -> Timeline:

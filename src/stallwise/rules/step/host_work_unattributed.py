@@ -22,6 +22,7 @@ The idle time during such silence; the low end is 0.8 of it, since what is moved
 from __future__ import annotations
 
 from stallwise.evidence.capture import GC_LOG, PY_SPY, TORCH_TRACE
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -55,7 +56,7 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
     lost = silent + on_cpu
     if facts.share(lost) < NOTICEABLE or (facts.only_at_first(s.SILENT_WAIT) and facts.share(on_cpu) < NOTICEABLE):
         return _not_recorded(facts)
-    gain = facts.host_gain((1 - STAYS) * lost, lost, "idle time while the host was elsewhere")
+    gain = facts.replayed(gains.NO_HOST_WORK, (1 - STAYS) * lost, lost, "idle time while the host was elsewhere")
     place = facts.word(s.SILENT_PLACE)
     with_it, steps = facts.steps_with(s.SILENT_WAIT)
     because = [

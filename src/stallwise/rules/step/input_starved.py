@@ -20,9 +20,8 @@ prefetch, pin memory, and move costly transforms (decoding, tokenising) out of t
 CPU quota of the container.
 
 ## How the gain is found
-The measured idle time while the main thread was in the loader. The low end keeps 8% of it, for what worker processes
-cost in hand-over; the high end is all of it. The loader time hidden behind kernels is not counted, since hiding it
-better wins nothing.
+The steps are replayed with every batch ready when it is asked for. The loader time hidden behind kernels wins nothing
+there, and what the wait itself hid shows. The range is that of measured over replayed gains.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from __future__ import annotations
 from math import ceil
 
 from stallwise.evidence.capture import DATA_PROBE, PY_SPY
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -74,8 +74,11 @@ def input_starved(evidence: Evidence) -> Finding | None:
     compute, loader = facts.seconds(s.BUSY_TIME), facts.seconds(s.LOADER_TIME)
     name = facts.word(s.LOADER_NAME)
     alone = "SingleProcess" in name
-    gain = facts.host_gain(
-        (1 - HAND_OVER) * wait, wait, "the idle time under the loader; the low end leaves the hand-over"
+    gain = facts.replayed(
+        gains.NO_INPUT_WAIT,
+        (1 - HAND_OVER) * wait,
+        wait,
+        "the idle time under the loader; the low end leaves the hand-over",
     )
     workers = max(2, ceil(loader / max(facts.step_s - wait, 1e-9)) + 1)
     return Finding(

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import CLEAN_STEP as CLEAN_CAPTURE
 from stallwise.evidence.capture import NSYS
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -63,7 +64,8 @@ def launch_bound(evidence: Evidence) -> Finding | None:
     low_s, _ = facts.range_of(s.REPLAYED_STEP)
     doubt = max(facts.seconds(s.REPLAYED_STEP) - low_s, 0.0) if not known_clean else 0.0
     least = max(gap - doubt, 0.0)
-    gain = facts.host_gain(COVERED * least, gap, "replayed without the host's time for launching")
+    gain = facts.replayed(gains.GRAPHS, COVERED * least, gap, "idle time while the host launches")
+    gain = facts.gain(max(gain.low_s - doubt, 0.5 * gain.low_s), gain.high_s, gain.basis)
     # Idle time that survives the dearest profiler is sure; idle time that goes with it is a matter of odds.
     sure = facts.share(least) >= NOTICEABLE
     kernel, count = facts.seconds(s.KERNEL_MEDIAN), facts.number(s.LAUNCHES)

@@ -24,11 +24,14 @@ class HostClock:
         return time_s - np.interp(time_s, self.at_s, self.taken_s)
 
 
-def clock_of(points_s: Floats, cost_s: Floats, wait_s: Floats, waited_s: Floats, least_left: float) -> HostClock:
+def clock_of(
+    points_s: Floats, cost_s: Floats, wait_s: Floats, waited_s: Floats, least_left: float, owing: bool = False
+) -> HostClock:
     """Takes a cost out of each stretch between two points, and the waits out wholly.
 
     `points_s` rise, `cost_s` has one entry for each stretch. At least `least_left` of a stretch's working time stays, since a
-    cost is a mean and no stretch can be shorter than nothing; what a stretch cannot pay, the following ones do.
+    cost may be a mean and no stretch can be shorter than nothing; what a stretch cannot pay, the following ones do where
+    it is `owing`.
     """
     waits_at = np.empty(2 * len(wait_s))
     waits_at[0::2], waits_at[1::2] = wait_s, wait_s + waited_s
@@ -39,7 +42,8 @@ def clock_of(points_s: Floats, cost_s: Floats, wait_s: Floats, waited_s: Floats,
         return HostClock(waits_at, waits_sum)
     waited = np.interp(points_s, waits_at, waits_sum) if len(waits_at) else np.zeros(len(points_s))
     room = np.diff(points_s) - np.diff(waited)
-    owed, limit = np.cumsum(cost_s), np.cumsum((1.0 - least_left) * np.maximum(room, 0.0))
+    most = (1.0 - least_left) * np.maximum(room, 0.0)
+    owed, limit = np.cumsum(cost_s if owing else np.minimum(cost_s, most)), np.cumsum(most)
     taken = np.concatenate(([0.0], limit + np.minimum.accumulate(np.minimum(owed - limit, 0.0))))
     if not len(waits_at):
         return HostClock(points_s, taken)
