@@ -20,6 +20,7 @@ class Account(Enum):
     COPY = "copy"
     BUBBLE = "bubble"
     CHECKPOINT = "checkpoint"
+    ONE_OFF = "one-off"
     OTHER = "other"
     QUEUE = "queue"
     PREFILL = "prefill"

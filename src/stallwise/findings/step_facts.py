@@ -19,7 +19,9 @@ from stallwise.units import Unit, show
 
 NOTICEABLE = 0.03  # of a step; smaller losses drown in run-to-run noise
 SHORTEST_S = 1e-5  # no step is as short as a few kernels; such windows are fragments of a trace
+REPLAY_SPREAD = 1.12  # measured gains reach this far above replayed ones: the host's own limit is an estimate
 HOST_KEEPS = 0.9  # of a saving on the device that reaches the step: below, the reader is told
+CAPTURED = 0.4  # of the window
 WORTH_FIXING = 0.05  # of a step; below, a gain is offered and nothing is called broken
 
 
@@ -88,6 +90,11 @@ class StepFacts:
         return Gain(min(low, most), min(high, most), basis)
 
     @cached_property
+    def captured(self) -> bool:
+        """Much of the window is the capture of a graph: what the host does there says nothing of how the run performs."""
+        return self.share(self.seconds(traced.CAPTURE_WAIT)) >= CAPTURED
+
+    @cached_property
     def slack_s(self) -> float:
         """What a typical rank waits for its peers: host time that it saves turns into more of this first."""
         waited = self.evidence.value(distributed.WAIT_FOR_PEERS, 0.0)
@@ -115,7 +122,8 @@ class StepFacts:
         curve = curves[0]
         low, high = (float(np.interp(s, curve.x, curve.values)) for s in (low_s, high_s))
         kept = low_s > 0 and low < HOST_KEEPS * low_s
-        return self.gain(low, min(high, high_s), f"{basis}; replayed, the host keeps part of it" if kept else basis)
+        most = min(REPLAY_SPREAD * high, high_s)
+        return self.gain(low, most, f"{basis}; replayed, the host keeps part of it" if kept else basis)
 
     def is_optional(self, gain: Gain) -> bool:
         """True when even the better end is below what is worth acting on."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.evidence.timeline import Kind
+from stallwise.measures._one_off import captures, first_launches
 from stallwise.measures._spans import NOTHING, Spans
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._vocabulary import Host
@@ -34,6 +35,8 @@ class Idle(Enum):
     CHECKPOINT = "saving a checkpoint"
     COMPILE = "compiling"
     PLAN = "inside one operator, preparing its first use"
+    FIRST_LAUNCH = "loading code or setting a library up, once"
+    CAPTURE = "capturing a graph: kernels are recorded, not run"
     CPU_WORK = "computing an operator on the CPU"
     GC = "collecting garbage"
     ALLOC = "allocating or freeing device memory"
@@ -123,6 +126,8 @@ def _host_states(view: TraceView) -> list[tuple[Idle, Spans]]:
     loading = np.array(["function loading" in n or "module" in n for n in names], bool)[t.name[overhead]]
     full = np.array(["command buffer" in n for n in names], bool)[t.name[overhead]]
     return [
+        (Idle.CAPTURE, captures(view)),
+        (Idle.FIRST_LAUNCH, first_launches(view)),
         (Idle.GC, view.ranges(Host.GC)),
         (Idle.COMPILE, view.ranges(Host.COMPILE)),
         (Idle.PLAN, view.call_spans(Host.LOADING_CODE) | _spans(view, overhead[loading])),

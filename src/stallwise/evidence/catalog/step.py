@@ -47,6 +47,10 @@ INPUT_WAIT = _of_trace("step.input_wait", _S, "idle while the host waits for the
 CHECKPOINT_WAIT = _of_trace("step.checkpoint_wait", _S, "idle or only copying while a checkpoint is saved")
 COMPILE_WAIT = _of_trace("step.compile_wait", _S, "idle while the host compiles")
 PLAN_WAIT = _of_trace("step.plan_wait", _S, "idle while one operator prepares its first use of a shape")
+FIRST_LAUNCH_WAIT = _of_trace(
+    "step.first_launch_wait", _S, "idle while first launches load code or a library is set up"
+)
+CAPTURE_WAIT = _of_trace("step.capture_wait", _S, "idle while a graph is captured: kernels are recorded, not run")
 CPU_WORK_WAIT = _of_trace("step.cpu_work_wait", _S, "idle while the host computes an operator on the CPU")
 GC_WAIT = _of_trace("step.gc_wait", _S, "idle while the host collects garbage")
 ALLOC_WAIT = _of_trace("step.alloc_wait", _S, "idle while the host allocates or frees device memory")

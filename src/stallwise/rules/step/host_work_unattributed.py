@@ -52,6 +52,8 @@ CLUES = (
 def host_work_unattributed(evidence: Evidence) -> Finding | None:
     """Looks for idle time without any operator, or with one that runs on the CPU."""
     facts = StepFacts(evidence)
+    if facts.captured:
+        return None
     silent, on_cpu = facts.seconds(s.SILENT_WAIT), facts.seconds(s.CPU_WORK_WAIT)
     lost = silent + on_cpu
     if facts.share(lost) < NOTICEABLE or (facts.only_at_first(s.SILENT_WAIT) and facts.share(on_cpu) < NOTICEABLE):

@@ -57,6 +57,8 @@ CLUES = (
 def launch_bound(evidence: Evidence) -> Finding | None:
     """Looks for idle time while the host is launching, the profiler's cost taken off."""
     facts = StepFacts(evidence)
+    if facts.captured:
+        return None
     gap = facts.seconds(s.LAUNCH_WAIT)
     known_clean = facts.knows(s.CLEAN_STEP)
     if facts.share(gap) < NOTICEABLE:
