@@ -41,24 +41,13 @@ class Replays:
     @cached_property
     def _steps(self) -> int:
         """Steps that are played: a prefix of the trace."""
-        graph, _ = self._whole
-        ends = np.searchsorted(graph.turn_s, self.book.windows.host[1:])
-        return max(int(np.searchsorted(ends, MOST_WORK, side="right")), 1)
+        return self._whole[0].steps_within(self.book.windows.host, MOST_WORK)
 
     @cached_property
     def graph(self) -> Graph:
         """The graph of those steps."""
         graph, _ = self._whole
-        if self._steps >= len(self.book.windows):
-            return graph
-        until = self.book.windows.host[self._steps]
-        work, waits = int(np.searchsorted(graph.turn_s, until)), int(np.searchsorted(graph.wait_s, until))
-        return Graph(
-            graph.start_s[:work], graph.duration_s[:work], graph.turn_s[:work], graph.handed_s[:work],
-            graph.handed_lag_s[:work], graph.stream[:work], graph.stream_lag_s[:work], graph.after[:work],
-            graph.after_lag_s[:work], graph.wait_s[:waits], graph.waited_s[:waits], graph.wait_for[:waits],
-            graph.pace_s[:waits],
-        )  # fmt: skip
+        return graph if self._steps >= len(self.book.windows) else graph.until(self.book.windows.host[self._steps])
 
     @cached_property
     def order(self) -> NDArray[np.intp]:

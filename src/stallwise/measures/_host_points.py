@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stallwise.costs.profiler import RecordingCost
 from stallwise.evidence.timeline import Kind
 from stallwise.measures._trace_view import TraceView
 
@@ -22,37 +23,31 @@ BEFORE = 0.6  # of a recorded operator's cost lies before its start, the rest af
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostPoints:
-    """Moments in order, and of each kind how many costs fall into the stretch that follows each moment."""
+    """Moments in order, and what recording costs in the stretch that follows each but the last."""
 
     at_s: Floats
-    shares: dict[Kind, Floats]  # one entry for each stretch between two moments
-
-    def cost_s(self, per_event_s: dict[Kind, float]) -> Floats:
-        """What recording costs in each stretch."""
-        total = np.zeros(max(len(self.at_s) - 1, 0))
-        for kind, share in self.shares.items():
-            total += per_event_s.get(kind, 0.0) * share
-        return total
+    cost_s: Floats
 
 
-def points_of(view: TraceView) -> HostPoints:
+def points_of(view: TraceView, cost: RecordingCost) -> HostPoints:
     """All moments of the threads that launch."""
     t = view.timeline
     rows = t.rows(*RECORDED)
     rows = rows[view.working_lanes[t.lane[rows]]]
-    kind = t.kind[rows]
-    count = len(rows)
     at = np.concatenate((t.start_s[rows], t.start_s[rows] + t.duration_s[rows]))
     order = np.argsort(at, kind="stable")
-    shares: dict[Kind, Floats] = {}
-    for wanted in RECORDED:
-        mine = np.concatenate((kind, kind)) == wanted
-        if not mine.any():
-            continue
-        is_end = np.arange(2 * count) >= count
-        entering, leaving = (mine & ~is_end)[order], (mine & is_end)[order]
-        if wanted is Kind.RUNTIME:
-            shares[wanted] = entering[:-1].astype(np.float64)
-        else:
-            shares[wanted] = BEFORE * entering[1:] + (1.0 - BEFORE) * leaving[:-1]
-    return HostPoints(at[order], shares)
+    kind = np.tile(t.kind[rows], 2)[order]
+    leaving = order >= len(rows)
+    at = at[order]
+    del order
+    entry, inside, leave = (np.zeros(256) for _ in range(3))
+    for recorded, seconds in (
+        (Kind.CPU_OP, cost.operator_s),
+        (Kind.ANNOTATION, cost.operator_s),
+        (Kind.PYTHON, cost.python_frame_s),
+    ):
+        entry[recorded], leave[recorded] = BEFORE * seconds, (1.0 - BEFORE) * seconds
+    inside[Kind.RUNTIME] = cost.runtime_call_s
+    stretch = np.where(leaving[1:], 0.0, entry[kind[1:]])
+    stretch += np.where(leaving[:-1], leave[kind[:-1]], inside[kind[:-1]])
+    return HostPoints(at, stretch)

@@ -33,6 +33,8 @@ Floats = NDArray[np.float64]
 
 LEAST_LEFT = 0.4  # of the time between two recorded moments stays: recording is not all that a host does
 LAG_LEFT = 0.4  # of the time between queued work
+DISPATCH_S = 2e-6  # from a hand-over to a start at least
+MOST_WORK = 40_000  # pieces of work over which the doubt is found
 ENOUGH_LAUNCHES = 20  # for their median to be a yardstick
 PEERS_SHARE = 0.01  # of the device's work: less communication does not set the pace
 LONGEST_LAUNCH_S = 40e-6  # of launches that only launch; longer ones load code or wait
@@ -95,17 +97,33 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     if cost is None or _has_peers(view):
         return None
     graph, order = graph_of_view(view)
-    points = points_of(view)
+    points = points_of(view, cost)
+    points = HostPoints(points.at_s, points.cost_s + _own_work(view, points.at_s))
     windows = find_windows(view)
-    played = _played(view, graph, points, cost)
+    played = _played(graph, points, cost, 1.0)
+    step = _mean_step(graph, played, windows.host, windows.unit)
+    low, high = _doubt(graph, points, cost, windows)
+    del points
     clean = _moved(view, graph, order, played)
-    step = _mean_step(graph, played, windows)
-    others = [
-        _mean_step(graph, _played(view, graph, points, cost.times(doubt)), windows)
-        for doubt in (cost.doubt_low, cost.doubt_high)
-    ]
     traced = float(np.diff(windows.device).mean())
-    return Cleaned(clean, windows.where, len(windows), traced, step, min(step, *others), max(step, *others))
+    return Cleaned(clean, windows.where, len(windows), traced, step, low * step, high * step)
+
+
+def _doubt(graph: Graph, points: HostPoints, cost: RecordingCost, windows: Windows) -> tuple[float, float]:
+    """The step at the cheapest and the dearest recorder that fits what was measured, over the middle one."""
+    steps = min(graph.steps_within(windows.host, MOST_WORK), len(windows))
+    marks = windows.host[: steps + 1]
+    if steps < len(windows):
+        graph = graph.until(float(marks[-1]))
+        last = int(np.searchsorted(points.at_s, marks[-1])) + 1
+        points = HostPoints(points.at_s[:last], points.cost_s[: max(last - 1, 0)])
+    found = [
+        _mean_step(graph, _played(graph, points, cost, part), marks, windows.unit)
+        for part in (1.0, cost.doubt_low, cost.doubt_high)
+    ]
+    if not found[0] > 0:
+        return 1.0, 1.0
+    return min(found) / found[0], max(found) / found[0]
 
 
 def _has_peers(view: TraceView) -> bool:
@@ -116,41 +134,36 @@ def _has_peers(view: TraceView) -> bool:
     return float(view.duration[talks].sum()) > PEERS_SHARE * float(view.duration.sum())
 
 
-def _played(view: TraceView, graph: Graph, points: HostPoints, cost: RecordingCost) -> Retimed:
-    per_event = {
-        Kind.CPU_OP: cost.operator_s,
-        Kind.ANNOTATION: cost.operator_s,
-        Kind.PYTHON: cost.python_frame_s,
-        Kind.RUNTIME: cost.runtime_call_s,
-    }
-    stretches = points.cost_s(per_event) + _own_work(view, points)
-    clock = clock_of(points.at_s, stretches, graph.wait_s, graph.waited_s, LEAST_LEFT, owing=True)
-    handed_lag = np.maximum(graph.handed_lag_s - cost.runtime_call_s, np.minimum(graph.handed_lag_s, 2e-6))
+def _played(graph: Graph, points: HostPoints, cost: RecordingCost, part: float) -> Retimed:
+    """The run with this part of the recorder's cost taken off."""
+    clock = clock_of(points.at_s, part * points.cost_s, graph.wait_s, graph.waited_s, LEAST_LEFT, owing=True)
+    handed_lag = np.maximum(graph.handed_lag_s - part * cost.runtime_call_s, np.minimum(graph.handed_lag_s, DISPATCH_S))
+    record = part * cost.device_record_s
     stream_lag = np.where(
         (graph.stream_lag_s > 0) & (graph.stream_lag_s < 4 * cost.device_record_s),
-        np.maximum(graph.stream_lag_s - cost.device_record_s, LAG_LEFT * graph.stream_lag_s),
+        np.maximum(graph.stream_lag_s - record, LAG_LEFT * graph.stream_lag_s),
         graph.stream_lag_s,
     )
     return retime(replace(graph, handed_lag_s=handed_lag, stream_lag_s=stream_lag), clock)
 
 
-def _own_work(view: TraceView, points: HostPoints) -> Floats:
+def _own_work(view: TraceView, at_s: Floats) -> Floats:
     """Time in which the profiler says itself that it works: buffers handed over, records flushed."""
     t = view.timeline
     rows = t.rows(Kind.OVERHEAD)
     if not len(rows):
-        return np.zeros(max(len(points.at_s) - 1, 0))
+        return np.zeros(max(len(at_s) - 1, 0))
     names = [n.lower() for n in t.names]
     # Loading code and standing before a full queue are the program's own.
     other = np.array(["loading" in n or "module" in n or "command buffer" in n for n in names], bool)
     rows = rows[~other[t.name[rows]] & view.working_lanes[t.lane[rows]]]
     spans = Spans.of(t.start_s[rows], t.end_s[rows])
-    return spans.within(points.at_s[:-1], points.at_s[1:])
+    return spans.within(at_s[:-1], at_s[1:])
 
 
-def _mean_step(graph: Graph, played: Retimed, windows: Windows) -> float:
-    found = borders(graph, played, played.start_s + graph.duration_s, windows.host)
-    if windows.unit == "iteration":
+def _mean_step(graph: Graph, played: Retimed, marks_s: Floats, unit: str) -> float:
+    found = borders(graph, played, played.start_s + graph.duration_s, marks_s)
+    if unit == "iteration" and len(played.start_s):
         found[0] = max(found[0], float(played.start_s.min()))
     return float(np.diff(found).mean())
 

@@ -39,6 +39,21 @@ class Graph:
     def __len__(self) -> int:
         return len(self.start_s)
 
+    def until(self, time_s: float) -> Graph:
+        """What was handed over or waited for before this moment of the host: a prefix, so that positions stay."""
+        work, waits = int(np.searchsorted(self.turn_s, time_s)), int(np.searchsorted(self.wait_s, time_s))
+        return Graph(
+            self.start_s[:work], self.duration_s[:work], self.turn_s[:work], self.handed_s[:work],
+            self.handed_lag_s[:work], self.stream[:work], self.stream_lag_s[:work], self.after[:work],
+            self.after_lag_s[:work], self.wait_s[:waits], self.waited_s[:waits], self.wait_for[:waits],
+            self.pace_s[:waits],
+        )  # fmt: skip
+
+    def steps_within(self, marks_s: Floats, most: int) -> int:
+        """How many whole steps, of those between these marks of the host, hold at most this much work; at least one."""
+        ends = np.searchsorted(self.turn_s, marks_s[1:])
+        return max(int(np.searchsorted(ends, most, side="right")), 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Lags:
