@@ -110,7 +110,9 @@ class StepFacts:
     def replayed(self, change: Quantity, low_s: float, high_s: float, basis: str) -> Gain:
         """The gain of a change as the replay found it; the account's range where the trace could not be replayed."""
         low, high = self.range_of(change)
-        if high <= 0 or not self.knows(change):
+        # A clean step that is longer than the replayed one decides what waits in it.
+        decided = self.knows(traced.CLEAN_STEP) and low_s > high
+        if high <= 0 or decided or not self.knows(change):
             return self.host_gain(low_s, high_s, basis)
         return self.host_gain(low, high, f"replayed: {change.meaning.partition(', replayed ')[2]}")
 
