@@ -39,6 +39,7 @@ CLEAN_S = 0.5
 FIX_S = 0.7
 DEADLINE_S = 320.0
 TAR_BYTES = 15_000_000
+FLIPPED = int(os.environ.get("FLIPPED", "0"))  # 1: the other set of options is kept of each workload
 
 Step = Callable[[int], None]
 
@@ -825,7 +826,7 @@ def main() -> None:
             continue
         start = time.perf_counter()
         try:
-            made, truth = record(name, ("cpu+cuda", "shapes")[k % 2], traces)
+            made, truth = record(name, ("cpu+cuda", "shapes")[(k + FLIPPED) % 2], traces)
             rows += made
             truths[name] = truth
             fixed = {fix: round(ms, 2) for fix, ms in truth["fixed_step_ms"].items()}
