@@ -19,17 +19,6 @@ class RecordingCost:
     doubt_low: float
     doubt_high: float
 
-    def times(self, factor: float) -> RecordingCost:
-        """The same recorder, this many times dearer."""
-        return RecordingCost(
-            factor * self.operator_s,
-            factor * self.runtime_call_s,
-            factor * self.python_frame_s,
-            factor * self.device_record_s,
-            self.doubt_low,
-            self.doubt_high,
-        )
-
 
 @cache
 def _table() -> dict[str, float]:
@@ -41,11 +30,12 @@ def _table() -> dict[str, float]:
 def torch_recording(launch_s: float | None, shapes: bool) -> RecordingCost:
     """The cost of the PyTorch profiler on a host whose median recorded launch takes this long."""
     table = _table()
-    unit = launch_s if launch_s is not None else table["launch_s"]
+    launch = launch_s if launch_s is not None else table["launch_s"]
+    excess = max(launch - table["launch_alone_s"], table["least_excess_s"])
     return RecordingCost(
-        operator_s=unit * (table["operator"] + (table["shapes"] if shapes else 0.0)),
-        runtime_call_s=unit * table["runtime_call"],
-        python_frame_s=unit * table["python_frame"],
+        operator_s=table["operator"] * excess + (table["shapes_s"] if shapes else 0.0),
+        runtime_call_s=table["runtime_call"] * excess,
+        python_frame_s=table["python_frame"] * excess,
         device_record_s=table["device_record_s"],
         doubt_low=table["doubt_low"],
         doubt_high=table["doubt_high"],
