@@ -16,6 +16,7 @@ import click
 @click.option("--no-sync", is_flag=True, help="No synchronisation, no read of single values.")
 @click.option("--graphs", is_flag=True, help="Launches are replayed as CUDA graphs.")
 @click.option("--no-allocation", is_flag=True, help="No calls that allocate or free device memory.")
+@click.option("--fused-optimizer", is_flag=True, help="The optimizer updates all parameters in a few launches.")
 @click.option("--copies-ahead", is_flag=True, help="Batches cross from pinned memory, ahead of their use.")
 @click.option("--no-save", is_flag=True, help="Checkpoints are written by somebody else.")
 @click.option("--no-host-work", is_flag=True, help="The host does nothing between its operators.")

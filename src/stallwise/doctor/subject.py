@@ -45,5 +45,4 @@ def _how_long(evidence: Evidence) -> str:
     replayed = evidence.get(traced.REPLAYED_STEP)
     if replayed is None or replayed.number > (1 - NOTICED) * traced_s:
         return text
-    low, high = (show(s, Unit.SECOND) for s in (replayed.low or replayed.number, replayed.high or replayed.number))
-    return f"{text}, {show(replayed.number, Unit.SECOND)} without the profiler ({low} to {high})"
+    return f"{text}, about {show(replayed.number, Unit.SECOND)} clean"

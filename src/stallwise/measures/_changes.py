@@ -25,6 +25,7 @@ Bools = NDArray[np.bool_]
 
 MOST_WORK = 40_000  # pieces of work replayed for a change: whole steps of a long trace, as many as fit
 GRAPH_LAG_S = 1.0e-6  # between kernels of a replayed CUDA graph: 0.6 to 1.1 us on the H200
+MANY_UPDATES = 50  # launches of the optimizer a step: a fused one needs a handful
 STAGED = 0.1  # of a copy's time stays when it runs ahead of its use: the hand-over at the border
 
 
@@ -170,11 +171,22 @@ def no_host_work(r: Replays) -> Change | None:
     return _host(spans) if len(spans) else None
 
 
+def fused_optimizer(r: Replays) -> Change | None:
+    """The optimizer updates all parameters in a few launches."""
+    book, view = r.book, r.book.view
+    mine = book.purposes.in_optimizer & view.is_kernel
+    spans = view.ranges(Host.OPTIMIZER)
+    if not len(spans) or float(mine.sum()) / book.steps < MANY_UPDATES:
+        return None
+    return Change(spans.start, spans.end, r.waits_in(spans))
+
+
 CHANGES: dict[str, Callable[[Replays], Change | None]] = {
     "no-input-wait": no_input_wait,
     "no-sync": no_sync,
     "graphs": graphs,
     "no-allocation": no_allocation,
+    "fused-optimizer": fused_optimizer,
     "copies-ahead": copies_ahead,
     "no-save": no_save,
     "no-host-work": no_host_work,

@@ -92,10 +92,10 @@ def _longer(evidence: Evidence, ledger: Ledger, extra: float, clean: Fact) -> It
     seconds = dict(ledger.seconds)
     gap = seconds.get(Account.LAUNCH_GAP, 0.0)
     taken_off = max((ledger.traced_step_s or ledger.whole_s) - ledger.whole_s, 0.0)
-    returned = min(extra, taken_off) if gap > NOISE * ledger.whole_s else 0.0
+    hidden = max(evidence.value(catalog.LOADER_TIME, 0.0) - evidence.value(catalog.INPUT_WAIT, 0.0), 0.0)
+    returned = min(extra, taken_off) if gap > NOISE * ledger.whole_s or not hidden else 0.0
     seconds[Account.LAUNCH_GAP] = gap + returned
     extra -= returned
-    hidden = max(evidence.value(catalog.LOADER_TIME, 0.0) - evidence.value(catalog.INPUT_WAIT, 0.0), 0.0)
     shown = min(extra, hidden)
     seconds[Account.INPUT_WAIT] = seconds.get(Account.INPUT_WAIT, 0.0) + shown
     seconds[Account.OTHER] = seconds.get(Account.OTHER, 0.0) + extra - shown

@@ -20,7 +20,7 @@ from stallwise.measures._step_book import book_of
 from stallwise.sim.replay.change import Change
 
 ORDER = 3
-LOW, HIGH = 0.85, 1.12
+LOW, HIGH = 0.85, 1.2
 LOW_OF = {"graphs": 0.67}
 WORTH_SAYING = 0.005  # of the step
 PARTS = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the device's computing time

@@ -17,6 +17,7 @@ NO_INPUT_WAIT = _won("no-input-wait", "with every batch ready when it is asked f
 NO_SYNC = _won("no-sync", "without synchronisations and reads of single values")
 GRAPHS = _won("graphs", "with the launches as CUDA graphs")
 NO_ALLOCATION = _won("no-allocation", "without calls that allocate or free device memory")
+FUSED_OPTIMIZER = _won("fused-optimizer", "with an optimizer of a few launches")
 COPIES_AHEAD = _won("copies-ahead", "with batches copied from pinned memory ahead of their use")
 NO_SAVE = _won("no-save", "with checkpoints written elsewhere")
 NO_HOST_WORK = _won("no-host-work", "without the host's own work between operators")
@@ -32,6 +33,7 @@ OF_CHANGE = {
     "no-sync": NO_SYNC,
     "graphs": GRAPHS,
     "no-allocation": NO_ALLOCATION,
+    "fused-optimizer": FUSED_OPTIMIZER,
     "copies-ahead": COPIES_AHEAD,
     "no-save": NO_SAVE,
     "no-host-work": NO_HOST_WORK,
