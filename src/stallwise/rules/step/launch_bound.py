@@ -34,10 +34,11 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
+from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
 from stallwise.findings.symptom import Symptom
 
-BOUND_SHARE = 0.15  # of the step; with less, the device works so much of the time that something else is the limit
+# Of the step. With less, and no clean step to say so, the doubt in the profiler's cost is as large as the gap.
+BOUND_SHARE = 0.15
 SLOW_DISPATCH = 0.15  # of the step: dispatch costs a microsecond a kernel, a few percent in healthy steps
 COVERED = 0.67  # of the gap goes when launches are batched: graphs leave their own launch and what cannot be captured
 
@@ -115,7 +116,7 @@ def launch_bound(evidence: Evidence) -> Finding | None:
         avoid="Do not tune kernels: the device is waiting for the host.",
         next=() if known_clean else (CLEAN_CAPTURE,),
         summary=f"The device works {percent(facts.share(facts.seconds(s.BUSY_TIME)))} of the time; the rest it waits for the next launch.",
-        optional=facts.share(gap) < BOUND_SHARE,
+        optional=facts.share(gap) < (WORTH_FIXING if known_clean else BOUND_SHARE),
     )
 
 
