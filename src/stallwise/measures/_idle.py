@@ -151,7 +151,8 @@ def _quiet_stretches(view: TraceView, left: Spans) -> list[tuple[Idle, Spans]]:
     rows = t.rows(Kind.CPU_OP, Kind.RUNTIME)
     rows = rows[view.working_lanes[t.lane[rows]]]
     if not len(rows) or not len(left):
-        return []
+        # Nobody can be launching for so long without a single recorded call.
+        return [(Idle.UNKNOWN, left.longer_than(QUIET_S))] if len(left) else []
     edges = np.unique(np.concatenate((t.start_s[rows], t.end_s[rows], [left.start[0]], [left.end[-1]])))
     long = np.diff(edges) >= QUIET_S
     lo, hi = edges[:-1][long], edges[1:][long]

@@ -32,6 +32,7 @@ from stallwise.sim.replay.retime import Retimed, borders, retime
 Floats = NDArray[np.float64]
 
 LEAST_LEFT = 0.4  # of the time between two recorded moments stays: recording is not all that a host does
+DRIVERS = ("cuda", "cu", "hip")  # recorders of other devices were not measured
 LAG_LEFT = 0.4  # of the time between queued work
 DISPATCH_S = 2e-6  # from a hand-over to a start at least
 MOST_WORK = 40_000  # pieces of work over which the doubt is found
@@ -78,6 +79,9 @@ def recording_cost(view: TraceView) -> RecordingCost | None:
     """What recording cost in this trace; None where the recorder is not one that was measured."""
     t = view.timeline
     if not any(name.startswith(("aten::", "autograd::", "ProfilerStep")) for name in t.names[:20000]):
+        return None
+    drivers = {t.names[code] for code in np.unique(t.name[view.runtime_rows]).tolist()}
+    if drivers and not any(name.startswith(DRIVERS) for name in drivers):
         return None
     calls = view.calls(Host.LAUNCH)
     lengths = t.duration_s[calls]
