@@ -1,7 +1,7 @@
 """What each change wins, by replaying the steps with it; and what less work on the device wins.
 
-The range: measured over replayed gains of fixes on an H200 (bench/gpu/record_clean_and_traced.py and its like) lie between these
-parts of the replayed one. Launches as graphs keep more: what cannot be captured stays.
+The range was chosen on measured fixes on an H200 (bench/gpu/record_clean_and_traced.py and its like), of which it holds two in three.
+Launches as graphs keep more: what cannot be captured stays.
 """
 
 from __future__ import annotations
