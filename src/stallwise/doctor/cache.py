@@ -24,15 +24,7 @@ if TYPE_CHECKING:
 WORTH_KEEPING_BYTES = 200_000  # smaller artifacts are read faster than a cache is asked
 MAX_CACHE_BYTES = 256 << 20
 MAX_ENTRY_BYTES = 16 << 20
-_STAGES = (
-    "readers",
-    "meaning",
-    "measures",
-    "costs",
-    "specs",
-    "evidence",
-    "doctor",
-)  # code and tables that shape a reading
+_STAGES = ("readers", "meaning", "measures", "sim", "costs", "specs", "evidence", "doctor")  # what shapes a reading
 _PLAIN = {
     ("builtins", n) for n in ("set", "frozenset", "complex", "slice", "range", "bytearray")
 } | {("collections", "OrderedDict"), ("collections", "defaultdict")}  # fmt: skip

@@ -7,6 +7,8 @@ from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Evidence
 from stallwise.units import Unit, show
 
+NOTICED = 0.03  # of the step: less than runs differ by
+
 
 def subject_of(evidence: Evidence) -> str:
     """ "4 steps of rank 0 on NVIDIA H200 · PyTorch trace + nvidia-smi CSV · 120 ms a step while traced"."""
@@ -38,4 +40,9 @@ def _how_long(evidence: Evidence) -> str:
     unit = evidence.text(traced.STEP_UNIT, "step")
     text = f"{show(traced_s, Unit.SECOND)} {_an(unit)} while traced"
     clean = evidence.get(traced.CLEAN_STEP)
-    return f"{text}, {clean} clean" if clean is not None else text
+    if clean is not None:
+        return f"{text}, {clean} clean"
+    replayed = evidence.get(traced.REPLAYED_STEP)
+    if replayed is None or replayed.number > (1 - NOTICED) * traced_s:
+        return text
+    return f"{text}, about {show(replayed.number, Unit.SECOND)} clean"

@@ -20,6 +20,7 @@ class Account(Enum):
     COPY = "copy"
     BUBBLE = "bubble"
     CHECKPOINT = "checkpoint"
+    ONE_OFF = "one-off"
     OTHER = "other"
     QUEUE = "queue"
     PREFILL = "prefill"
@@ -37,6 +38,9 @@ class Ledger:
     scope: Scope = WHOLE
     samples: int = 1
     unit: str = "step"  # or "request", "iteration", "window"
+    # Of a traced run: the step as recorded, and without the profiler, which is what the accounts speak of.
+    traced_step_s: float | None = None
+    clean_step_s: float | None = None
 
     @property
     def whole_s(self) -> float:

@@ -18,6 +18,11 @@ class Gain:
     basis: str
 
     @property
+    def replayed(self) -> bool:
+        """Found by replaying the steps without the cause, not by the account it shows in."""
+        return self.basis.startswith("replayed")
+
+    @property
     def middle_s(self) -> float:
         """Half-way between the ends, for ordering."""
         return (self.low_s + self.high_s) / 2

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from stallwise.evidence.catalog import distributed
+import numpy as np
+
+from stallwise.evidence.catalog import distributed, gains
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
@@ -17,6 +19,9 @@ from stallwise.units import Unit, show
 
 NOTICEABLE = 0.03  # of a step; smaller losses drown in run-to-run noise
 SHORTEST_S = 1e-5  # no step is as short as a few kernels; such windows are fragments of a trace
+REPLAY_SPREAD = 1.12  # measured gains reach this far above replayed ones: the host's own limit is an estimate
+HOST_KEEPS = 0.9  # of a saving on the device that reaches the step: below, the reader is told
+CAPTURED = 0.4  # of the window
 WORTH_FIXING = 0.05  # of a step; below, a gain is offered and nothing is called broken
 
 
@@ -85,6 +90,11 @@ class StepFacts:
         return Gain(min(low, most), min(high, most), basis)
 
     @cached_property
+    def captured(self) -> bool:
+        """Much of the window is the capture of a graph: what the host does there says nothing of how the run performs."""
+        return self.share(self.seconds(traced.CAPTURE_WAIT)) >= CAPTURED
+
+    @cached_property
     def slack_s(self) -> float:
         """What a typical rank waits for its peers: host time that it saves turns into more of this first."""
         waited = self.evidence.value(distributed.WAIT_FOR_PEERS, 0.0)
@@ -96,6 +106,26 @@ class StepFacts:
             return self.gain(low_s, high_s, basis)
         late = f"{basis}; less {ms(self.slack_s)} that ranks wait for each other"
         return self.gain(low_s - self.slack_s, high_s - self.slack_s, late)
+
+    def replayed(self, change: Quantity, low_s: float, high_s: float, basis: str) -> Gain:
+        """The gain of a change as the replay found it; the account's range where the trace could not be replayed."""
+        low, high = self.range_of(change)
+        # A clean step that is longer than the replayed one decides what waits in it.
+        decided = self.knows(traced.CLEAN_STEP) and low_s > high
+        if high <= 0 or decided or not self.knows(change):
+            return self.host_gain(low_s, high_s, basis)
+        return self.host_gain(low, high, f"replayed: {change.meaning.partition(', replayed ')[2]}")
+
+    def device_gain(self, low_s: float, high_s: float, basis: str) -> Gain:
+        """A saving of device time, less what the host keeps of it: a device that is done sooner may only wait longer."""
+        curves = self.evidence.series(gains.LESS_DEVICE_WORK)
+        if len(curves) != 1 or len(curves[0].x) < 2:
+            return self.gain(low_s, high_s, basis)
+        curve = curves[0]
+        low, high = (float(np.interp(s, curve.x, curve.values)) for s in (low_s, high_s))
+        kept = low_s > 0 and low < HOST_KEEPS * low_s
+        most = min(REPLAY_SPREAD * high, high_s)
+        return self.gain(low, most, f"{basis}; replayed, the host keeps part of it" if kept else basis)
 
     def is_optional(self, gain: Gain) -> bool:
         """True when even the better end is below what is worth acting on."""

@@ -14,6 +14,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.timeline import Timeline
 
 
@@ -29,10 +30,17 @@ def all_measures() -> tuple[ModuleType, ...]:
 
 
 def measure_timeline(timeline: Timeline) -> Iterator[Item]:
-    """All that can be said of one rank by itself."""
+    """All that can be said of one rank by itself, its profiler taken off first."""
+    from stallwise.measures._without_profiler import clean_steps, without_profiler
+
+    cleaned = without_profiler(timeline)
+    if cleaned is not None:
+        timeline = cleaned.timeline
+        yield from clean_steps(cleaned)
     for module in all_measures():
         if hasattr(module, "from_timeline"):
-            yield from module.from_timeline(timeline)
+            for item in module.from_timeline(timeline):
+                yield cleaned.told(item) if cleaned is not None and isinstance(item, Ledger) else item
 
 
 def measure_evidence(evidence: Evidence) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.evidence.timeline import Kind
+from stallwise.measures._one_off import captures, first_launches
 from stallwise.measures._spans import NOTHING, Spans
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._vocabulary import Host
@@ -34,6 +35,8 @@ class Idle(Enum):
     CHECKPOINT = "saving a checkpoint"
     COMPILE = "compiling"
     PLAN = "inside one operator, preparing its first use"
+    FIRST_LAUNCH = "loading code or setting a library up, once"
+    CAPTURE = "capturing a graph: kernels are recorded, not run"
     CPU_WORK = "computing an operator on the CPU"
     GC = "collecting garbage"
     ALLOC = "allocating or freeing device memory"
@@ -119,14 +122,16 @@ def _host_states(view: TraceView) -> list[tuple[Idle, Spans]]:
     """States that a name tells, strongest first."""
     t = view.timeline
     overhead = t.rows(Kind.OVERHEAD)
-    loading = np.array(["function loading" in n.lower() or "module" in n.lower() for n in t.names], bool)[
-        t.name[overhead]
-    ]
+    names = [n.lower() for n in t.names]
+    loading = np.array(["function loading" in n or "module" in n for n in names], bool)[t.name[overhead]]
+    full = np.array(["command buffer" in n for n in names], bool)[t.name[overhead]]
     return [
+        (Idle.CAPTURE, captures(view)),
+        (Idle.FIRST_LAUNCH, first_launches(view)),
         (Idle.GC, view.ranges(Host.GC)),
         (Idle.COMPILE, view.ranges(Host.COMPILE)),
         (Idle.PLAN, view.call_spans(Host.LOADING_CODE) | _spans(view, overhead[loading])),
-        (Idle.PROFILER, _spans(view, overhead[~loading])),
+        (Idle.PROFILER, _spans(view, overhead[~loading & ~full])),
         (Idle.CHECKPOINT, view.ranges(Host.CHECKPOINT)),
         (Idle.INPUT, view.ranges(Host.LOADER)),
         (Idle.ALLOC, view.call_spans(Host.ALLOC)),
@@ -146,7 +151,8 @@ def _quiet_stretches(view: TraceView, left: Spans) -> list[tuple[Idle, Spans]]:
     rows = t.rows(Kind.CPU_OP, Kind.RUNTIME)
     rows = rows[view.working_lanes[t.lane[rows]]]
     if not len(rows) or not len(left):
-        return []
+        # Nobody can be launching for so long without a single recorded call.
+        return [(Idle.UNKNOWN, left.longer_than(QUIET_S))] if len(left) else []
     edges = np.unique(np.concatenate((t.start_s[rows], t.end_s[rows], [left.start[0]], [left.end[-1]])))
     long = np.diff(edges) >= QUIET_S
     lo, hi = edges[:-1][long], edges[1:][long]

@@ -74,6 +74,8 @@ class Purposes:
             has = view.operator >= 0
             operator = np.where(has, self._operator_work[np.maximum(view.operator, 0)], _SAYS_NOTHING)
             trusted = (operator != _SAYS_NOTHING) & (kernel != Work.COMMUNICATION) & (kernel != Work.FUSED)
+            # A library that rearranges its input for a product of its own does not compute with that.
+            trusted &= ~((kernel == Work.LAYOUT) & ((operator == Work.CONV) | (operator == Work.GEMM)))
             result = np.where(trusted, operator, kernel)
         result = np.where(view.is_kernel, result, int(Work.COPY)).astype(np.uint8)
         result[view.is_kernel & self.in_optimizer & (result != Work.COMMUNICATION)] = Work.OPTIMIZER

@@ -23,6 +23,8 @@ ACCOUNT_OF_IDLE = {
     Idle.CHECKPOINT: Account.CHECKPOINT,
     Idle.COMPILE: Account.HOST_WAIT,
     Idle.PLAN: Account.HOST_WAIT,
+    Idle.FIRST_LAUNCH: Account.ONE_OFF,
+    Idle.CAPTURE: Account.ONE_OFF,
     Idle.CPU_WORK: Account.HOST_WAIT,
     Idle.GC: Account.HOST_WAIT,
     Idle.ALLOC: Account.HOST_WAIT,

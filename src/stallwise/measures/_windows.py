@@ -174,8 +174,8 @@ def device_borders(view: TraceView, marks: Floats) -> Floats:
         return marks.copy()
     # Work whose launch is missing at the start of a trace was launched before recording began.
     first = float(view.start[view.launched].min())
-    launch = np.where(~view.launched & (view.start < first), -np.inf, view.launch_start)
-    order = np.argsort(launch, kind="stable")
+    since = np.where(~view.launched & (view.start < first), -np.inf, view.launch_start)
+    order = np.argsort(since, kind="stable")
     drained = np.maximum.accumulate(view.end[order])
-    before = np.searchsorted(launch[order], marks, side="left")
+    before = np.searchsorted(since[order], marks, side="left")
     return np.maximum(marks, np.where(before > 0, drained[np.maximum(before - 1, 0)], marks))

@@ -29,11 +29,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     book = book_of(timeline)
     if not len(book.view):
         return
-    kernels = np.flatnonzero(book.inside & book.view.is_kernel)
-    order = kernels[np.argsort(book.view.launch_start[kernels], kind="stable")]
-    scores = score_traffic(book)
-    work = book.purposes.work[order]
-    fusible = np.isin(work, FUSIBLE) & ~scores[order] & ~book.purposes.in_optimizer[order]
+    order, fusible = fusible_in_order(book)
     saving, length, alone = chain_saving(fusible, book.view.duration[order])
     # A lone pointwise kernel between two products can still go into one of them, at best for half of its traffic.
     high = saving + 0.5 * alone
@@ -42,6 +38,14 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     )
     yield said(book, catalog.CHAIN_LENGTH, length)
     yield said(book, catalog.CHAIN_OPERATORS, _operators(book, order[fusible]))
+
+
+def fusible_in_order(book: StepBook) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Kernels in order of launch, and which of them a compiler could put into one with their neighbours."""
+    kernels = np.flatnonzero(book.inside & book.view.is_kernel)
+    order = kernels[np.argsort(book.view.launch_start[kernels], kind="stable")]
+    work = book.purposes.work[order]
+    return order, np.isin(work, FUSIBLE) & ~score_traffic(book)[order] & ~book.purposes.in_optimizer[order]
 
 
 def chain_saving(fusible: NDArray[np.bool_], duration: NDArray[np.float64]) -> tuple[float, float, float]:

@@ -1,9 +1,16 @@
-"""The profiler's own cost: with a clean step time known, the host's part of the traced step is scaled back to it."""
+"""The clean step where somebody measured it: stated, or seen in the log or the record beside the trace.
+
+A replay estimates the step without its profiler; untraced steps of the same run know it. The ledger of the replay is brought to
+that length: what recording cost more or less than the estimate lies where the host launches, then in its other waits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from stallwise.evidence.catalog import run
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Note, Source
@@ -11,57 +18,92 @@ from stallwise.evidence.ledger import Account, Ledger
 
 ORDER = 6
 NOISE = 0.03  # of the step
+ENOUGH_STEPS = 8  # untraced ones, for their median to be the run's
+DEVICE_NOISE = 0.05  # of the device's busy time: clocks move it by less
+SLOWER_THAN_TRACED = 0.05  # a clean step is not longer than the traced one by more; if it is, it counts something else
 # What the profiler inflates, in the order in which its cost is taken back: launching first, then its own pauses, then
 # other host time. Device time is not touched.
 INFLATED = (Account.LAUNCH_GAP, Account.OTHER, Account.HOST_WAIT)
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
-    """A corrected ledger and step time, next to the traced ones."""
-    clean, traced = evidence.get(catalog.CLEAN_STEP), evidence.get(catalog.STEP_TIME)
+    """A corrected ledger and step time, next to the replayed ones."""
     ledger = min(reversed(evidence.ledgers), key=lambda x: len(x.scope.to_dict()), default=None)
-    if traced is None or ledger is None:
+    step = evidence.get(catalog.STEP_TIME)
+    if step is None or ledger is None:
         return
-    yield Fact(catalog.TRACED_STEP, traced.number, traced.source, traced.scope, traced.samples)
+    if not evidence.all(catalog.TRACED_STEP):
+        yield Fact(catalog.TRACED_STEP, step.number, step.source, step.scope, step.samples)
+    clean = evidence.get(catalog.CLEAN_STEP) or untraced_step(evidence, ledger)
     if clean is None or clean.number <= 0:
         return
+    if not evidence.all(catalog.CLEAN_STEP):
+        yield clean
     excess = ledger.whole_s - clean.number
-    if excess <= 0:
-        yield from _less_overlap(evidence, ledger, -excess, clean)
+    if excess < 0:
+        yield from _longer(evidence, ledger, -excess, clean)
         return
     seconds = dict(ledger.seconds)
     for account in INFLATED:
         taken = min(excess, seconds.get(account, 0.0))
         seconds[account] = seconds.get(account, 0.0) - taken
         excess -= taken
-    source = Source(ledger.source.file, f"{ledger.source.where}, corrected to the clean step")
-    corrected = Ledger(seconds, source, ledger.scope, ledger.samples, ledger.unit)
-    yield corrected
-    yield Fact(catalog.STEP_TIME, corrected.whole_s, source, ledger.scope, ledger.samples)
-    gap = seconds.get(Account.LAUNCH_GAP, 0.0)
-    yield Fact(catalog.LAUNCH_WAIT, gap, source, ledger.scope, ledger.samples)
-    yield Fact(catalog.LAUNCH_WAIT_UNTRACED, gap, source, ledger.scope, ledger.samples, gap, gap)
-    if excess > 0:
+    yield from _told(ledger, seconds, "corrected to the clean step")
+    if excess > NOISE * clean.number:
         yield Note(
             "the clean step is shorter than the device's own time in the trace: other shapes or clocks?", clean.source
         )
 
 
-def _less_overlap(evidence: Evidence, ledger: Ledger, extra: float, clean: Fact) -> Iterator[Item]:
-    """The clean loop hides less than the traced one: what the loader hid behind kernels is the first to show."""
+def untraced_step(evidence: Evidence, ledger: Ledger) -> Fact | None:
+    """The median step of the log or the record of the same run, where most of its steps ran without a profiler.
+
+    It must be possible: not below the device's own work, not above the traced step. Else it counts something else (micro-batches,
+    a whole logging interval, validation).
+    """
+    traced, busy = evidence.value(catalog.TRACED_STEP), evidence.value(catalog.BUSY_TIME, 0.0)
+    if ledger.unit != "step" or traced != traced:
+        return None
+    for series in sorted(evidence.series(run.STEP_TIME), key=lambda s: len(s.values)):
+        values = series.values[np.isfinite(series.values)]
+        if len(values) < ENOUGH_STEPS + 2 * ledger.samples:
+            continue
+        usual = float(np.median(values))
+        if (1 - DEVICE_NOISE) * busy <= usual <= (1 + SLOWER_THAN_TRACED) * traced:
+            return Fact(
+                catalog.CLEAN_STEP, usual, series.source, samples=len(values), note="untraced steps of this run"
+            )
+    return None
+
+
+def _told(ledger: Ledger, seconds: dict[Account, float], how: str) -> Iterator[Item]:
+    source = Source(ledger.source.file, f"{ledger.source.where}, {how}")
+    whole = sum(seconds.values())
+    yield Ledger(seconds, source, ledger.scope, ledger.samples, ledger.unit, ledger.traced_step_s, whole)
+    yield Fact(catalog.STEP_TIME, whole, source, ledger.scope, ledger.samples)
+    gap = seconds.get(Account.LAUNCH_GAP, 0.0)
+    yield Fact(catalog.LAUNCH_WAIT, gap, source, ledger.scope, ledger.samples)
+
+
+def _longer(evidence: Evidence, ledger: Ledger, extra: float, clean: Fact) -> Iterator[Item]:
+    """Longer than the replay: first what recording was thought to cost and did not, then what the loop hides less."""
     if extra < NOISE * ledger.whole_s:
         return
-    hidden = max(evidence.value(catalog.LOADER_TIME, 0.0) - evidence.value(catalog.INPUT_WAIT, 0.0), 0.0)
-    shown = min(extra, hidden)
     seconds = dict(ledger.seconds)
+    gap = seconds.get(Account.LAUNCH_GAP, 0.0)
+    taken_off = max((ledger.traced_step_s or ledger.whole_s) - ledger.whole_s, 0.0)
+    hidden = max(evidence.value(catalog.LOADER_TIME, 0.0) - evidence.value(catalog.INPUT_WAIT, 0.0), 0.0)
+    returned = min(extra, taken_off) if gap > NOISE * ledger.whole_s or not hidden else 0.0
+    seconds[Account.LAUNCH_GAP] = gap + returned
+    extra -= returned
+    shown = min(extra, hidden)
     seconds[Account.INPUT_WAIT] = seconds.get(Account.INPUT_WAIT, 0.0) + shown
     seconds[Account.OTHER] = seconds.get(Account.OTHER, 0.0) + extra - shown
-    source = Source(ledger.source.file, f"{ledger.source.where}, stretched to the clean step")
-    yield Ledger(seconds, source, ledger.scope, ledger.samples, ledger.unit)
-    yield Fact(catalog.STEP_TIME, clean.number, source, ledger.scope, ledger.samples)
+    yield from _told(ledger, seconds, "stretched to the clean step")
     if shown:
-        wait = seconds[Account.INPUT_WAIT]
-        yield Fact(catalog.INPUT_WAIT, wait, source, ledger.scope, ledger.samples)
-    yield Note(
-        "the clean step is longer than the traced one: the clean loop waits for the device more often", clean.source
-    )
+        source = Source(ledger.source.file, f"{ledger.source.where}, stretched to the clean step")
+        yield Fact(catalog.INPUT_WAIT, seconds[Account.INPUT_WAIT], source, ledger.scope, ledger.samples)
+    if extra > NOISE * ledger.whole_s:
+        yield Note(
+            "the clean step is longer than the traced one: the clean loop waits for the device more often", clean.source
+        )

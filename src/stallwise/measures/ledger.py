@@ -17,6 +17,8 @@ IDLE_QUANTITIES = {
     Idle.CHECKPOINT: catalog.CHECKPOINT_WAIT,
     Idle.COMPILE: catalog.COMPILE_WAIT,
     Idle.PLAN: catalog.PLAN_WAIT,
+    Idle.FIRST_LAUNCH: catalog.FIRST_LAUNCH_WAIT,
+    Idle.CAPTURE: catalog.CAPTURE_WAIT,
     Idle.CPU_WORK: catalog.CPU_WORK_WAIT,
     Idle.GC: catalog.GC_WAIT,
     Idle.ALLOC: catalog.ALLOC_WAIT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,6 +19,8 @@ from stallwise.measures._step_book import StepBook, book_of
 from stallwise.measures._vocabulary import Host, names_a_step, range_meaning
 
 LONGEST = 20  # the longest silences tell enough
+SAMPLES = 200  # moments of silence that are looked at
+MOST_OF = 0.6  # of the silence that any one frame holds
 SUSPECTS = {
     Host.GC: "garbage collection",
     Host.LOADER: "the loader",
@@ -65,22 +68,52 @@ def _silences(book: StepBook) -> Iterator[Item]:
     step = np.array([names_a_step(n) for n in t.names])
     rows = rows[view.working_lanes[t.lane[rows]] & ~step[t.name[rows]]]
     tree = OperatorTree.of(t, rows)
-    top = np.argsort(-silent.length_s)[:LONGEST]
-    middle = (silent.start[top] + silent.end[top]) / 2
-    weight: dict[str, float] = {}
-    for lane in np.flatnonzero(view.working_lanes).tolist():
-        found = tree.at(np.full(len(middle), lane, np.int32), middle)
-        for at, seconds in zip(found.tolist(), silent.length_s[top].tolist(), strict=True):
-            if at >= 0:
-                name = t.names[t.name[tree.row[at]]]
-                weight[name] = weight.get(name, 0.0) + seconds
+    weight = _around(book, tree, silent)
     if not weight:
         return
     place = max(weight, key=weight.__getitem__)
-    yield said(book, catalog.SILENT_PLACE, place)
+    yield said(book, catalog.SILENT_PLACE, readable(place))
     meaning = range_meaning(place)
     if meaning in SUSPECTS:
         yield said(book, catalog.SILENT_SUSPECT, SUSPECTS[meaning])
+
+
+def _around(book: StepBook, tree: OperatorTree, silent: Spans) -> dict[str, float]:
+    """Seconds of silence by the deepest range or frame that holds most of them.
+
+    A function that works in many small calls is the answer, not the call that happened to run at one moment; the program's
+    outermost frames hold everything and say nothing.
+    """
+    t, view = book.timeline, book.view
+    before = np.concatenate(([0.0], np.cumsum(silent.length_s)))
+    at = (np.arange(SAMPLES) + 0.5) / SAMPLES * before[-1]
+    piece = np.searchsorted(before, at, side="right") - 1
+    moments = silent.start[piece] + at - before[piece]
+    each = before[-1] / SAMPLES
+    held: dict[str, float] = {}
+    depth: dict[str, int] = {}
+    for lane in np.flatnonzero(view.working_lanes).tolist():
+        for place in tree.at(np.full(len(moments), lane, np.int32), moments).tolist():
+            chain: list[str] = []
+            while place >= 0:
+                chain.append(t.names[t.name[tree.row[place]]])
+                place = int(tree.parent[place])
+            for level, name in enumerate(dict.fromkeys(reversed(chain))):
+                held[name] = held.get(name, 0.0) + each
+                depth[name] = max(depth.get(name, 0), level)
+    named = {n: s for n, s in held.items() if not n.startswith("<built-in")} or held
+    most = max(named.values(), default=0.0)
+    deep = {n: depth[n] for n, s in named.items() if s >= MOST_OF * most}
+    return {n: named[n] for n in deep if deep[n] == max(deep.values())}
+
+
+_FRAME = re.compile(r"^(?:.*[/\\])?([^/\\]+\.py)\((\d+)\): (.+)$")
+
+
+def readable(frame: str) -> str:
+    """A frame as file, line and function; other names as they are."""
+    found = _FRAME.match(frame)
+    return f"{found[1]}:{found[2]} {found[3]}" if found else frame
 
 
 def _operators(book: StepBook, reason: Idle, quantity: Quantity) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""`nsys export --type sqlite`: time, launch shape and registers by kernel."""
+"""`nsys export --type sqlite`: the recording in time, and time, launch shape and registers by kernel."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
+from stallwise.readers._nsys_timeline import timeline_of
 
 FORMAT = "nsys sqlite export"
 EXCLUSIVE = True
@@ -32,7 +33,7 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
-    """Total and mean time, grid, block and registers of every kernel."""
+    """One timeline; total and mean time, grid, block and registers of every kernel."""
     source = Source(artifact.name, "CUPTI_ACTIVITY_KIND_KERNEL")
     with tempfile.TemporaryDirectory() as folder:
         path = artifact.path
@@ -43,8 +44,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
         try:
             with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
                 rows = database.execute(_QUERY).fetchall()
+                timeline = timeline_of(database, Source(artifact.name))
         except sqlite3.Error as error:
             raise UnreadableInput(f"{artifact.name}: {error}", hint="nsys export --type sqlite run.nsys-rep") from error
+    if timeline is not None:
+        yield timeline
     if not rows:
         yield Note("no kernel ran while nsys recorded", source)
     whole = sum(row[2] for row in rows)

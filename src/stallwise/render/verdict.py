@@ -21,6 +21,7 @@ ACCOUNT_MEANING = {
     Account.HOST_WAIT: "the device is idle while the host works, compiles, collects or synchronises",
     Account.COPY: "a copy over the bus with nothing else to do",
     Account.BUBBLE: "a pipeline stage waits for its neighbours",
+    Account.ONE_OFF: "first launches, code that is loaded, a graph that is captured: once a run",
     Account.CHECKPOINT: "the loop stands while state is written",
     Account.OTHER: "idle time without a known reason, the profiler's own work included",
     Account.QUEUE: "a request waits for its first iteration",

@@ -15,14 +15,19 @@ def _of_trace(name: str, unit: Unit, meaning: str) -> Quantity:
 
 
 # Steps
-STEP_TIME = _of_trace("step.time", _S, "wall time of a mean step while traced, on the device's clock")
-STEP_MEDIAN = _of_trace("step.median_time", _S, "wall time of the median step while traced")
+STEP_TIME = _of_trace(
+    "step.time",
+    _S,
+    "wall time of a mean step, on the device's clock; the profiler's cost is taken off where it is known",
+)
+STEP_MEDIAN = _of_trace("step.median_time", _S, "wall time of the median step")
 STEP_COUNT = _of_trace("step.count", _N, "steps in the trace")
 STEP_UNIT = _of_trace("step.unit", _T, "what the borders mark: step, iteration or window")
 STEP_MARKS = _of_trace("step.marks", _T, "where the borders come from")
 STEP_PATTERN = _of_trace("step.pattern", _T, "stable, bursty, periodic, warming up or varying")
 STEP_PERIOD = _of_trace("step.period", _N, "steps from one slow step to the next")
 TRACED_STEP = _of_trace("step.traced_time", _S, "wall time of a mean step while traced, before any correction")
+REPLAYED_STEP = _of_trace("step.replayed_time", _S, "wall time of a mean step, replayed without what recording costs")
 CLEAN_STEP = Quantity(
     "step.clean_time",
     _S,
@@ -42,6 +47,10 @@ INPUT_WAIT = _of_trace("step.input_wait", _S, "idle while the host waits for the
 CHECKPOINT_WAIT = _of_trace("step.checkpoint_wait", _S, "idle or only copying while a checkpoint is saved")
 COMPILE_WAIT = _of_trace("step.compile_wait", _S, "idle while the host compiles")
 PLAN_WAIT = _of_trace("step.plan_wait", _S, "idle while one operator prepares its first use of a shape")
+FIRST_LAUNCH_WAIT = _of_trace(
+    "step.first_launch_wait", _S, "idle while first launches load code or a library is set up"
+)
+CAPTURE_WAIT = _of_trace("step.capture_wait", _S, "idle while a graph is captured: kernels are recorded, not run")
 CPU_WORK_WAIT = _of_trace("step.cpu_work_wait", _S, "idle while the host computes an operator on the CPU")
 GC_WAIT = _of_trace("step.gc_wait", _S, "idle while the host collects garbage")
 ALLOC_WAIT = _of_trace("step.alloc_wait", _S, "idle while the host allocates or frees device memory")
@@ -70,9 +79,6 @@ LAUNCHES = _of_trace("step.launches", _N, "pieces of device work a step")
 KERNEL_MEDIAN = _of_trace("step.kernel_median", _S, "median duration of a kernel")
 LAUNCH_INTERVAL = _of_trace(
     "step.launch_interval", _S, "host time from one launch to the next where the host is the limit"
-)
-LAUNCH_WAIT_UNTRACED = _of_trace(
-    "step.launch_wait_untraced", _S, "launching idle time if the profiler slows launches as it usually does"
 )
 LAUNCH_DELAY = _of_trace("step.launch_delay", _S, "median time from launch to start")
 QUEUE_DEPTH = _of_trace("step.queue_depth", _N, "mean number of launched pieces of work that wait")

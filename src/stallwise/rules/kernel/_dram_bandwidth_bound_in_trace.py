@@ -21,7 +21,7 @@ def in_trace(evidence: Evidence) -> Finding | None:
     moving, busy = facts.seconds(s.MEMORY_BOUND_TIME), facts.seconds(s.BUSY_TIME)
     if facts.share(busy) < BUSY or moving < MOST * busy:
         return None
-    gain = facts.gain(0.0, 0.3 * moving, "fewer bits or fewer passes; nothing at the roof itself")
+    gain = facts.device_gain(0.0, 0.3 * moving, "fewer bits or fewer passes; nothing at the roof itself")
     return Finding(
         headline=f"The {facts.unit} is limited by memory: {percent(moving / busy)} of the busy time only moves data.",
         confidence=0.6,

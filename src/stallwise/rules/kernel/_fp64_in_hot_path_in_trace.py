@@ -22,7 +22,7 @@ def in_trace(evidence: Evidence) -> Finding | None:
     if facts.share(double) < NOTABLE:
         return None
     low, high = (double * (1 - 1 / ratio) for ratio in SLOWER)
-    gain = facts.gain(low, high, "the same products in single precision or less")
+    gain = facts.device_gain(low, high, "the same products in single precision or less")
     return Finding(
         headline=f"Matrix work runs in double precision: {ms(double)} of every {ms(facts.step_s)}.",
         confidence=0.88,

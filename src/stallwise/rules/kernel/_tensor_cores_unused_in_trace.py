@@ -23,7 +23,7 @@ def in_trace(evidence: Evidence) -> Finding | None:
     if facts.share(slow) < NOTICEABLE:
         return None
     low, high = facts.range_of(s.SIMT_SAVING)
-    gain = facts.gain(
+    gain = facts.device_gain(
         low, high, "the same work at the card's tensor rate: TF32 at half its peak to 16 bits at its peak"
     )
     matrix = facts.seconds(s.GEMM_TIME) + facts.seconds(s.CONV_TIME)

@@ -22,6 +22,7 @@ Idle time inside allocation calls and after the waits they force.
 from __future__ import annotations
 
 from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -53,7 +54,7 @@ def allocator_churn(evidence: Evidence) -> Finding | None:
     calls, lost = facts.number(s.ALLOC_CALLS), facts.seconds(s.ALLOC_WAIT)
     retries = facts.number(logged.ALLOC_RETRIES)
     if calls >= MIN_CALLS and facts.share(lost) >= NOTICEABLE:
-        gain = facts.gain(0.7 * lost, lost, "idle time inside allocation calls")
+        gain = facts.replayed(gains.NO_ALLOCATION, 0.7 * lost, lost, "idle time inside allocation calls")
         return Finding(
             headline=f"Device memory is allocated inside the loop: the GPU idles {ms(lost)} of every {ms(facts.step_s)}.",
             confidence=0.88,

@@ -47,7 +47,7 @@ def attention_materialized(evidence: Evidence) -> Finding | None:
     scores, products = facts.seconds(s.SCORES_TIME), facts.seconds(s.SCORES_PRODUCT_TIME)
     if facts.share(scores) < NOTICEABLE:
         return None
-    gain = facts.gain(
+    gain = facts.device_gain(
         0.8 * scores, scores + 0.5 * products, "the traffic of the scores, plus half of their products at best"
     )
     fused = facts.seconds(s.ATTENTION_TIME)

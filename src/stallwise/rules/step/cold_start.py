@@ -33,6 +33,7 @@ from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._server_start import slow_server_start
 
 FIRST = 3  # steps that may be warm-up
+MOSTLY = 0.4  # of the window: what a long run does in the rest of it is not seen well enough to be judged
 TIMES_SLOWER = 2.0  # a first step this much slower than the median of the rest is no noise
 
 EXPLAINS = {Symptom.SLOW_START: 0.5, Symptom.HIGH_TTFT: 0.06}
@@ -43,6 +44,8 @@ def cold_start(evidence: Evidence) -> Finding | None:
     """Looks for a slow beginning in the trace's steps, else in the logged ones, else in a server's start."""
     facts = StepFacts(evidence)
     series = facts.series(s.STEP_TIME) or facts.series(logged.STEP_TIME)
+    if facts.knows(s.STEP_TIME) and (found := _mostly_once(facts)):
+        return found
     if series is None or len(series.values) < FIRST + 1:
         return slow_server_start(evidence)
     values = series.values
@@ -77,4 +80,36 @@ def cold_start(evidence: Evidence) -> Finding | None:
         avoid="Do not tune what later steps no longer do.",
         next=(COMPILE_LOG,),
         optional=len(values) > 50,
+    )
+
+
+def _mostly_once(facts: StepFacts) -> Finding | None:
+    """Of the recorded window a good part is spent on what a run does once."""
+    first, captured = facts.seconds(s.FIRST_LAUNCH_WAIT), facts.seconds(s.CAPTURE_WAIT)
+    once = first + captured + facts.seconds(s.PLAN_WAIT)
+    if facts.share(once) < MOSTLY or facts.share(first + captured) < NOTICEABLE:
+        return None
+    seen = captured > first
+    return Finding(
+        headline=f"A graph is captured here: kernels are recorded, not run, for {ms(captured)} of {ms(facts.step_s)}."
+        if seen
+        else f"This is a start: {ms(once)} of every {ms(facts.step_s)} recorded load code and set libraries up, once.",
+        # A capture says nothing of how the run performs; a start at least says that it is one.
+        confidence=0.45 if seen else 0.85,
+        account=Account.ONE_OFF,
+        gain=None if seen else facts.gain(0.0, once, "time spent once; nothing in a long run"),
+        because=(
+            facts.because(
+                "what is launched between begin and end of a capture runs later"
+                if seen
+                else f"single launches stand for {ms(first)}, hundreds of times the usual launch",
+                s.CAPTURE_WAIT if seen else s.FIRST_LAUNCH_WAIT,
+            ),
+        ),
+        fixes=(
+            Fix("record steps after the start: schedule(wait=10, warmup=3, active=5)", worth="steps that recur"),
+            Fix("CUDA_MODULE_LOADING=LAZY, and caches kept between starts", worth=f"up to {ms(once)} a start"),
+        ),
+        avoid="Do not tune launches or operators by this recording: it shows what happens once.",
+        explains=("launch-bound", "host-work-unattributed", "host-sync", "allocator-churn", "elementwise-unfused"),
     )

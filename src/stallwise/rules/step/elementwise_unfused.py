@@ -47,7 +47,7 @@ def elementwise_unfused(evidence: Evidence) -> Finding | None:
     saving = facts.seconds(s.FUSION_SAVING)
     if facts.share(saving) < NOTICEABLE:
         return None
-    gain = facts.gain(
+    gain = facts.device_gain(
         low, high, "chains of pointwise kernels cost their longest member when fused; half of that is certain"
     )
     pointwise = facts.seconds(s.POINTWISE_TIME)

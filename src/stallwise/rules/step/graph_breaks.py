@@ -63,10 +63,10 @@ def graph_breaks(evidence: Evidence) -> Finding | None:
     breaks = facts.number(logged.GRAPH_BREAKS)
     if breaks >= SOME_BREAKS:
         return _in_log(facts, breaks)
-    pieces, gap = facts.number(s.COMPILED_REGIONS), facts.seconds(s.LAUNCH_WAIT_UNTRACED)
+    pieces, gap = facts.number(s.COMPILED_REGIONS), facts.seconds(s.LAUNCH_WAIT)
     if pieces < MANY_PIECES or facts.share(gap) < NOTICEABLE or facts.number(s.COMPILED_SHARE) > 0.95:
         return None
-    gain = facts.gain(0.3 * gap, gap, "launching idle time between the pieces, without the profiler's usual share")
+    gain = facts.gain(0.3 * gap, gap, "launching idle time between the pieces")
     return Finding(
         headline=f"The compiled model runs in {pieces:.0f} pieces a {facts.unit}; the GPU idles {ms(gap)} between launches.",
         confidence=0.55,

@@ -22,6 +22,7 @@ forces. The low end keeps a tenth for copies that a prefetch cannot hide.
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
@@ -48,7 +49,9 @@ def h2d_copy_exposed(evidence: Evidence) -> Finding | None:
         return None
     pageable = facts.number(s.PAGEABLE_SHARE)
     rate = sent / copying if copying > 0 else 0.0
-    gain = facts.gain((1 - KEPT) * stall, stall, "exposed copies and the waits they force; a tenth may stay")
+    gain = facts.replayed(
+        gains.COPIES_AHEAD, (1 - KEPT) * stall, stall, "exposed copies and the waits they force; a tenth may stay"
+    )
     kind = "pageable" if pageable > 0.5 else "pinned"
     return Finding(
         headline=f"Copies to the GPU hold up the {facts.unit}: {ms(stall)} of every {ms(facts.step_s)}.",

@@ -25,6 +25,7 @@ since some of it returns as launch time.
 from __future__ import annotations
 
 from stallwise.evidence.capture import NSYS, PY_SPY
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -38,6 +39,7 @@ from stallwise.findings.symptom import Symptom
 LONG_STANDSTILL = 0.1  # of the step; less may be the end of a recording
 FETCHED = 2.0  # times the bytes sent to the device: results, not a shuttle
 FREES_DOMINATE = 50.0  # times the time of allocations: mapping memory costs both alike, waiting costs only the free
+HALF = 0.5
 CERTAIN = 0.6  # of the gain: part of the idle time comes back as launch time
 PLAIN = {
     "aten::_local_scalar_dense": ".item() (a tensor's value read on the host)",
@@ -75,7 +77,12 @@ def host_sync(evidence: Evidence) -> Finding | None:
     cost = facts.seconds(s.SYNC_WAIT) + frees
     if facts.share(cost) < NOTICEABLE:
         return _results_fetched(facts) or _without_record(facts)
-    gain = facts.host_gain(CERTAIN * cost, cost, "idle time after each wait, up to the lead that the wait took")
+    gain = facts.replayed(
+        gains.NO_ALLOCATION if frees > HALF * cost else gains.NO_SYNC,
+        CERTAIN * cost,
+        cost,
+        "idle time after each wait, up to the lead that the wait took",
+    )
     caller = facts.word(s.SYNC_CALLER)
     plain = PLAIN.get(caller, caller or "a synchronising call")
     count = facts.number(s.SYNC_COUNT)
@@ -88,7 +95,7 @@ def host_sync(evidence: Evidence) -> Finding | None:
         Fix("copy the value with non_blocking=True and read it one step later", gain, cost="values arrive a step late"),
         Fix("replace data-dependent shapes by padded ones", gain, cost="model changes"),
     ]
-    if frees > 0.5 * cost:
+    if frees > HALF * cost:
         calls = facts.number(s.ALLOC_CALLS)
         because = [
             facts.because(

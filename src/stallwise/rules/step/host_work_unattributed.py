@@ -22,12 +22,13 @@ The idle time during such silence; the low end is 0.8 of it, since what is moved
 from __future__ import annotations
 
 from stallwise.evidence.capture import GC_LOG, PY_SPY, TORCH_TRACE
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.findings.symptom import Symptom
@@ -51,11 +52,13 @@ CLUES = (
 def host_work_unattributed(evidence: Evidence) -> Finding | None:
     """Looks for idle time without any operator, or with one that runs on the CPU."""
     facts = StepFacts(evidence)
+    if facts.captured:
+        return None
     silent, on_cpu = facts.seconds(s.SILENT_WAIT), facts.seconds(s.CPU_WORK_WAIT)
     lost = silent + on_cpu
     if facts.share(lost) < NOTICEABLE or (facts.only_at_first(s.SILENT_WAIT) and facts.share(on_cpu) < NOTICEABLE):
         return _not_recorded(facts)
-    gain = facts.host_gain((1 - STAYS) * lost, lost, "idle time while the host was elsewhere")
+    gain = facts.replayed(gains.NO_HOST_WORK, (1 - STAYS) * lost, lost, "idle time while the host was elsewhere")
     place = facts.word(s.SILENT_PLACE)
     with_it, steps = facts.steps_with(s.SILENT_WAIT)
     because = [
@@ -71,6 +74,11 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
                 f"{facts.word(s.CPU_OPERATOR) or 'an operator'} computes {ms(on_cpu)} on the CPU", s.CPU_WORK_WAIT
             )
         )
+    culprit = place if ".py:" in place else ""
+    if on_cpu > silent and facts.word(s.CPU_OPERATOR):
+        culprit = f"{facts.word(s.CPU_OPERATOR)} on the CPU"
+    if culprit:
+        return _named(facts, culprit, lost, gain, tuple(because))
     return Finding(
         headline=f"The host is busy outside any recorded operator: the GPU idles {ms(lost)} of every {ms(facts.step_s)}.",
         confidence=0.85 if facts.share(lost) > 0.1 else 0.6,
@@ -95,6 +103,24 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
         avoid="Do not look for it on the device: there is nothing running.",
         next=(PY_SPY, GC_LOG),
         summary="Suspects, most common first: logging or metrics in Python, garbage collection, unmarked data loading, file or network access.",
+    )
+
+
+def _named(facts: StepFacts, culprit: str, lost: float, gain: Gain, because: tuple[Reason, ...]) -> Finding:
+    """The trace holds the line or the operator."""
+    return Finding(
+        headline=f"{culprit} holds the main thread: the GPU idles {ms(lost)} of every {ms(facts.step_s)}.",
+        confidence=0.9 if facts.share(lost) > 0.1 else 0.65,
+        account=Account.HOST_WAIT,
+        gain=gain,
+        because=because,
+        fixes=(
+            Fix(f"move {culprit} off the main thread: loader workers, or ahead of time", gain, cost="CPU cores"),
+            Fix("do it less often, or on the device", gain, cost="a few lines"),
+        ),
+        avoid="Do not look for it on the device: there is nothing running.",
+        next=(PY_SPY,),
+        summary=f"It takes {ms(lost)} a {facts.unit} that nothing hides.",
     )
 
 

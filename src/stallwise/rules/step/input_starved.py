@@ -20,16 +20,18 @@ prefetch, pin memory, and move costly transforms (decoding, tokenising) out of t
 CPU quota of the container.
 
 ## How the gain is found
-The measured idle time while the main thread was in the loader. The low end keeps 8% of it, for what worker processes
-cost in hand-over; the high end is all of it. The loader time hidden behind kernels is not counted, since hiding it
-better wins nothing.
+The steps are replayed with every batch ready when it is asked for. The loader time hidden behind kernels wins nothing
+there, and what the wait itself hid shows. The range is that of measured over replayed gains.
 """
 
 from __future__ import annotations
 
 from math import ceil
 
+import numpy as np
+
 from stallwise.evidence.capture import DATA_PROBE, PY_SPY
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -44,6 +46,7 @@ MOST_STEPS = 0.6  # of the steps must wait for the mean rate to be the trouble
 # Workers deliver together, so a starved loop with two of them waits in every second step. Two waits that take more than half
 # of the time are no single late read: the loader made as many batches as it could, and they were too few.
 TOO_FEW_BATCHES = 0.5
+FEW_WAITS = 2
 HAND_OVER = 0.08  # of the wait stays: queues and pinning between worker and main process
 
 # Six of the forty-odd slow-training cases on record; the commonest single reason of an idle device.
@@ -74,8 +77,11 @@ def input_starved(evidence: Evidence) -> Finding | None:
     compute, loader = facts.seconds(s.BUSY_TIME), facts.seconds(s.LOADER_TIME)
     name = facts.word(s.LOADER_NAME)
     alone = "SingleProcess" in name
-    gain = facts.host_gain(
-        (1 - HAND_OVER) * wait, wait, "the idle time under the loader; the low end leaves the hand-over"
+    gain = facts.replayed(
+        gains.NO_INPUT_WAIT,
+        (1 - HAND_OVER) * wait,
+        wait,
+        "the idle time under the loader; the low end leaves the hand-over",
     )
     workers = max(2, ceil(loader / max(facts.step_s - wait, 1e-9)) + 1)
     return Finding(
@@ -132,7 +138,20 @@ def rate_too_low(facts: StepFacts) -> bool:
     waiting, steps = facts.steps_with(s.INPUT_WAIT)
     if waiting >= MOST_STEPS * steps:
         return True
-    return waiting >= 2 and facts.share(facts.seconds(s.INPUT_WAIT)) > TOO_FEW_BATCHES
+    often, share = _once_it_waits(facts)
+    return (waiting > FEW_WAITS and often >= MOST_STEPS) or (waiting >= FEW_WAITS and share > TOO_FEW_BATCHES)
+
+
+def _once_it_waits(facts: StepFacts) -> tuple[float, float]:
+    """From the first wait on, the part of the steps that wait and of the time they do: before it the loop lived on batches
+    made ahead, and its length says nothing of the loader's rate."""
+    waits, steps = facts.series(s.INPUT_WAIT), facts.series(s.STEP_TIME)
+    if waits is None or steps is None or len(waits.values) != len(steps.values):
+        return 0.0, facts.share(facts.seconds(s.INPUT_WAIT))
+    late = waits.values > NOTICEABLE * float(np.median(steps.values))
+    first = int(np.argmax(late))
+    spent = max(float(steps.values[first:].sum()), 1e-12)
+    return float(late[first:].mean()), float(waits.values[first:].sum()) / spent
 
 
 def _plain(name: str) -> str:

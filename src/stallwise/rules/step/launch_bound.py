@@ -9,24 +9,24 @@ Kernel speed no longer matters: the device waits at every launch. The idle share
 way of launching wins.
 
 ## What else looks so
-The profiler slows launches by 1.3 to 2 times, so a run that the device limits can look launch-bound when traced:
-compare with a clean step time. Waits for input or synchronisation also leave gaps, but the host is not launching in
-them.
+The profiler slows launches by 1.3 to 2 times, so a run that the device limits can look launch-bound when traced. What
+recording costs is taken off first; a clean step time beside the trace decides. Waits for input or synchronisation also
+leave gaps, but the host is not launching in them.
 
 ## Fix
 Launch less often: compile the model, replay CUDA graphs, fuse the optimizer, use larger batches. Then cut Python
 between operators.
 
 ## How the gain is found
-The idle time in which the host was launching. The high end is all of it as traced; the low end first takes the
-profiler's usual factor of 2 off the host's time and then keeps a third for what graphs cannot cover. With `--clean-
-step` the factor is known and the range narrows.
+The trace is replayed without its profiler and without the host's time for launching: what is left is the device's own
+work. The low end keeps a third of the gap for what graphs cannot cover, and allows for the doubt in the profiler's cost.
 """
 
 from __future__ import annotations
 
 from stallwise.evidence.capture import CLEAN_STEP as CLEAN_CAPTURE
 from stallwise.evidence.capture import NSYS
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -34,10 +34,11 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
+from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
 from stallwise.findings.symptom import Symptom
 
-SURE_SHARE = 0.15  # of the step idle after the profiler's middle factor: too much for its upper end to take all
+# Of the step. With less, and no clean step to say so, the doubt in the profiler's cost is as large as the gap.
+BOUND_SHARE = 0.15
 SLOW_DISPATCH = 0.15  # of the step: dispatch costs a microsecond a kernel, a few percent in healthy steps
 COVERED = 0.67  # of the gap goes when launches are batched: graphs leave their own launch and what cannot be captured
 
@@ -53,29 +54,29 @@ CLUES = (
 )
 
 
-@rule(s.LAUNCH_WAIT, s.LAUNCH_WAIT_UNTRACED, s.STEP_TIME)
+@rule(s.LAUNCH_WAIT, s.STEP_TIME)
 def launch_bound(evidence: Evidence) -> Finding | None:
-    """Looks for idle time while the host is launching, after the profiler's own slow-down."""
+    """Looks for idle time while the host is launching, the profiler's cost taken off."""
     facts = StepFacts(evidence)
+    if facts.captured:
+        return None
     gap = facts.seconds(s.LAUNCH_WAIT)
-    clean_low, _ = facts.range_of(s.LAUNCH_WAIT_UNTRACED)
     known_clean = facts.knows(s.CLEAN_STEP)
-    likely = gap if known_clean else facts.seconds(s.LAUNCH_WAIT_UNTRACED)
-    if facts.share(gap) < NOTICEABLE or facts.share(likely) < NOTICEABLE:
+    if facts.share(gap) < NOTICEABLE:
         return _between_queued(facts)
-    basis = "launching idle time" + ("" if known_clean else "; the low end without the profiler's usual slow-down")
-    gain = facts.host_gain(COVERED * (gap if known_clean else clean_low), gap, basis)
-    # The profiler's factor is known only within 1.3 to 2: idle time that survives all of it is sure, idle time that
-    # goes at its upper end is a matter of odds.
-    survives = known_clean or facts.share(clean_low) >= NOTICEABLE
-    sure = survives and facts.share(likely) >= NOTICEABLE
-    doubtful = not survives and facts.share(likely) < SURE_SHARE
+    low_s, _ = facts.range_of(s.REPLAYED_STEP)
+    doubt = max(facts.seconds(s.REPLAYED_STEP) - low_s, 0.0) if not known_clean else 0.0
+    least = max(gap - doubt, 0.0)
+    gain = facts.replayed(gains.GRAPHS, COVERED * least, gap, "idle time while the host launches")
+    gain = facts.gain(max(gain.low_s - doubt, 0.5 * gain.low_s), gain.high_s, gain.basis)
+    # Idle time that survives the dearest profiler is sure; idle time that goes with it is a matter of odds.
+    sure = facts.share(least) >= NOTICEABLE
     kernel, count = facts.seconds(s.KERNEL_MEDIAN), facts.number(s.LAUNCHES)
     interval = facts.seconds(s.LAUNCH_INTERVAL)
     compiled = facts.number(s.COMPILED_SHARE) > 0.5
     return Finding(
         headline=f"The host cannot launch fast enough: the GPU idles {ms(gap)} of every {ms(facts.step_s)} between kernels.",
-        confidence=0.92 if sure else 0.48 if doubtful else 0.65,
+        confidence=0.92 if sure else 0.55,
         account=Account.LAUNCH_GAP,
         gain=gain,
         because=(
@@ -115,6 +116,7 @@ def launch_bound(evidence: Evidence) -> Finding | None:
         avoid="Do not tune kernels: the device is waiting for the host.",
         next=() if known_clean else (CLEAN_CAPTURE,),
         summary=f"The device works {percent(facts.share(facts.seconds(s.BUSY_TIME)))} of the time; the rest it waits for the next launch.",
+        optional=facts.share(gap) < (WORTH_FIXING if known_clean else BOUND_SHARE),
     )
 
 

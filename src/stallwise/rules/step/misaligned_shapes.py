@@ -42,7 +42,7 @@ def misaligned_shapes(evidence: Evidence) -> Finding | None:
     if facts.share(slow) < NOTICEABLE:
         return None
     low, high = facts.range_of(s.NARROW_SAVING)
-    gain = facts.gain(low, high, "kernels with narrow loads at 2 to 4.5 times their rate")
+    gain = facts.device_gain(low, high, "kernels with narrow loads at 2 to 4.5 times their rate")
     what = facts.word(s.NARROW_SHAPE)
     matrix = facts.seconds(s.GEMM_TIME) + facts.seconds(s.CONV_TIME)
     return Finding(

@@ -22,6 +22,7 @@ The low end takes only half of the idle time inside it.
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
@@ -45,8 +46,11 @@ def optimizer_unfused(evidence: Evidence) -> Finding | None:
     if kernels < MANY or facts.number(s.OPTIMIZER_FUSED_SHARE) >= FUSED or facts.share(span) < NOTICEABLE:
         return None
     idle, busy = facts.seconds(s.OPTIMIZER_IDLE), facts.seconds(s.OPTIMIZER_TIME)
-    gain = facts.gain(
-        0.5 * idle + 0.3 * busy, idle + (1 - REMAINS) * busy, "the optimizer's span less what a fused step needs"
+    gain = facts.replayed(
+        gains.FUSED_OPTIMIZER,
+        0.5 * idle + 0.3 * busy,
+        idle + (1 - REMAINS) * busy,
+        "the optimizer's span less what a fused step needs",
     )
     account = Account.LAUNCH_GAP if idle > busy else Account.COMPUTE
     return Finding(

@@ -47,7 +47,7 @@ def recompute_unneeded(evidence: Evidence) -> Finding | None:
         return None
     low, high = facts.range_of(s.RECOMPUTE_TIME)
     known = used == used
-    gain = facts.gain(low, high, "device time of forward work inside the backward pass")
+    gain = facts.device_gain(low, high, "device time of forward work inside the backward pass")
     ample = known and used <= ROOM
     because = [
         facts.because(f"forward operators run again under the autograd engine for {ms(repeated)}", s.RECOMPUTE_TIME)

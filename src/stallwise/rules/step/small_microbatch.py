@@ -39,12 +39,12 @@ ROOM = 0.5  # of memory in use at most: room to double the micro-batch
 EXPLAINS = {Symptom.SLOW_STEP: 0.04, Symptom.LOW_GPU_UTILISATION: 0.08}
 
 
-@rule(s.MICROBATCHES, s.LAUNCH_WAIT_UNTRACED, s.STEP_TIME)
+@rule(s.MICROBATCHES, s.LAUNCH_WAIT, s.STEP_TIME)
 def small_microbatch(evidence: Evidence) -> Finding | None:
     """Looks for several passes a step that leave the device idle, with room for larger ones."""
     facts = StepFacts(evidence)
     passes = facts.number(s.MICROBATCHES)
-    gap, traced = facts.seconds(s.LAUNCH_WAIT_UNTRACED), facts.seconds(s.LAUNCH_WAIT)
+    gap = facts.seconds(s.LAUNCH_WAIT)
     used = facts.memory_share
     if passes < PASSES or facts.share(gap) < IDLE_SHARE or used > ROOM:
         return None
@@ -52,11 +52,11 @@ def small_microbatch(evidence: Evidence) -> Finding | None:
     merged = 1 - 1 / min(passes, 4.0)
     gain = facts.gain(
         merged * gap,
-        traced + 0.3 * facts.seconds(s.COMPUTE_TIME),
+        gap + 0.3 * facts.seconds(s.COMPUTE_TIME),
         "idle time between launches, shared by fewer passes; at best the weights are read less often too",
     )
     return Finding(
-        headline=f"{passes:.0f} tiny micro-batches a {facts.unit}: the GPU idles {percent(facts.share(traced))} of the time between short kernels.",
+        headline=f"{passes:.0f} tiny micro-batches a {facts.unit}: the GPU idles {percent(facts.share(gap))} of the time between short kernels.",
         confidence=0.85 if known else 0.7,
         account=Account.LAUNCH_GAP,
         gain=gain,

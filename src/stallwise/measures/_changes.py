@@ -1,0 +1,193 @@
+"""The changes that can be tried on a trace: which host time, waits and device time each of them takes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.evidence.timeline import Kind
+from stallwise.measures._dependencies import graph_of_view
+from stallwise.measures._idle import QUIET_S
+from stallwise.measures._spans import NOTHING, Spans
+from stallwise.measures._step_book import StepBook
+from stallwise.measures._vocabulary import Host
+from stallwise.sim.replay.change import Change, play
+from stallwise.sim.replay.graph import NOTHING as NOBODY
+from stallwise.sim.replay.graph import Graph
+from stallwise.sim.replay.retime import borders
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+MOST_WORK = 40_000  # pieces of work replayed for a change: whole steps of a long trace, as many as fit
+GRAPH_LAG_S = 1.0e-6  # between kernels of a replayed CUDA graph: 0.6 to 1.1 us on the H200
+MANY_UPDATES = 50  # launches of the optimizer a step: a fused one needs a handful
+STAGED = 0.1  # of a copy's time stays when it runs ahead of its use: the hand-over at the border
+
+
+@dataclass(eq=False)
+class Replays:
+    """The steps of one timeline, ready to be played with changes."""
+
+    book: StepBook
+
+    @cached_property
+    def _whole(self) -> tuple[Graph, NDArray[np.intp]]:
+        return graph_of_view(self.book.view)
+
+    @cached_property
+    def _steps(self) -> int:
+        """Steps that are played: a prefix of the trace."""
+        return self._whole[0].steps_within(self.book.windows.host, MOST_WORK)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph of those steps."""
+        graph, _ = self._whole
+        return graph if self._steps >= len(self.book.windows) else graph.until(self.book.windows.host[self._steps])
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """For each piece of work of the graph its position in the view."""
+        return self._whole[1][: len(self.graph)]
+
+    @cached_property
+    def unchanged_s(self) -> float:
+        """The mean step of what is played, with no change."""
+        return self.step_s(Change())
+
+    def step_s(self, change: Change, share: float = 1.0) -> float:
+        """The mean step after a change."""
+        played = play(self.graph, change, share)
+        lasts = self.graph.duration_s
+        if change.work is not None:
+            lasts = lasts * (1.0 - share * (1.0 - change.work))
+        marks = self.book.windows.host[: self._steps + 1]
+        return float(np.diff(borders(self.graph, played, played.start_s + lasts, marks)).mean())
+
+    def gain_s(self, change: Change, share: float = 1.0) -> float:
+        """What the change wins in a mean step."""
+        return self.unchanged_s - self.step_s(change, share)
+
+    def waits_in(self, spans: Spans) -> Bools:
+        """Waits of the graph that begin inside."""
+        return spans.contains(self.graph.wait_s + 1e-9) | spans.contains(self.graph.wait_s)
+
+
+def _host(spans: Spans, waits: Bools | None = None, work: Floats | None = None) -> Change:
+    return Change(spans.start, spans.end, waits, work)
+
+
+def no_input_wait(r: Replays) -> Change | None:
+    """The batch is there when it is asked for."""
+    spans = r.book.view.ranges(Host.LOADER)
+    if not len(spans):
+        return None
+    return _host(spans, r.waits_in(spans) | (r.graph.wait_for == NOBODY))
+
+
+def no_sync(r: Replays) -> Change | None:
+    """Nobody reads a value of the device, or stops for it."""
+    view, t = r.book.view, r.book.timeline
+    rows = view.calls(Host.SYNC)
+    if not len(rows):
+        return None
+    calls = Spans.of(t.start_s[rows], t.end_s[rows])
+    readers = np.array([n in READERS for n in t.names], bool)
+    asked = t.rows(Kind.CPU_OP)
+    asked = asked[readers[t.name[asked]]]
+    spans = calls | Spans.of(t.start_s[asked], t.end_s[asked])
+    return _host(spans, r.waits_in(spans))
+
+
+READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
+
+
+def graphs(r: Replays) -> Change | None:
+    """Launches are replayed as CUDA graphs: the host's time for them goes."""
+    book, view = r.book, r.book.view
+    if not view.launched.any():
+        return None
+    kept = NOTHING
+    for meaning in (Host.LOADER, Host.CHECKPOINT, Host.GC, Host.COMPILE):
+        kept = kept | view.ranges(meaning)
+    for call in (Host.SYNC, Host.ALLOC, Host.COPY_CALL):
+        kept = kept | view.call_spans(call)
+    t = book.timeline
+    rows = t.rows(Kind.CPU_OP, Kind.RUNTIME)
+    rows = rows[view.working_lanes[t.lane[rows]]]
+    edges = np.unique(np.concatenate((t.start_s[rows], t.end_s[rows])))
+    quiet = np.diff(edges) >= QUIET_S
+    kept = kept | Spans(edges[:-1][quiet], edges[1:][quiet])
+    launching = Spans.of(edges[:1], edges[-1:]) - kept
+    change = _host(launching)
+    return Change(change.host_start_s, change.host_end_s, longest_lag_s=GRAPH_LAG_S)
+
+
+def no_allocation(r: Replays) -> Change | None:
+    """Memory is kept: no calls that map, free or wait."""
+    spans = r.book.view.call_spans(Host.ALLOC)
+    return _host(spans, r.waits_in(spans)) if len(spans) else None
+
+
+def copies_ahead(r: Replays) -> Change | None:
+    """Batches cross the bus from pinned memory, ahead of their use."""
+    book, view = r.book, r.book.view
+    sent = book.purposes.crosses_bus & ~book.purposes.to_host
+    if not sent.any():
+        return None
+    spans = view.call_spans(Host.COPY_CALL) | view.ranges(Host.TRANSFER, Kind.ANNOTATION)
+    spans = spans | Spans.of(*_operators_around(r, sent))
+    left = np.where(sent[r.order], STAGED, 1.0)
+    return _host(spans, r.waits_in(spans), left)
+
+
+def _operators_around(r: Replays, which: Bools) -> tuple[Floats, Floats]:
+    """The calls that handed this work over, whole."""
+    view, t = r.book.view, r.book.timeline
+    rows = view.launch_row[which & view.launched]
+    return t.start_s[rows], t.end_s[rows]
+
+
+def no_save(r: Replays) -> Change | None:
+    """Checkpoints are written by somebody else."""
+    spans = r.book.saves | r.book.view.ranges(Host.CHECKPOINT)
+    if not len(spans):
+        return None
+    view = r.book.view
+    out = r.book.purposes.to_host[r.order] & spans.contains(view.start[r.order])
+    return _host(spans, r.waits_in(spans), np.where(out, STAGED, 1.0))
+
+
+def no_host_work(r: Replays) -> Change | None:
+    """The host does nothing between its operators."""
+    from stallwise.measures._idle import Idle
+
+    spans = r.book.idle.get(Idle.SILENT)
+    return _host(spans) if len(spans) else None
+
+
+def fused_optimizer(r: Replays) -> Change | None:
+    """The optimizer updates all parameters in a few launches."""
+    book, view = r.book, r.book.view
+    mine = book.purposes.in_optimizer & view.is_kernel
+    spans = view.ranges(Host.OPTIMIZER)
+    if not len(spans) or float(mine.sum()) / book.steps < MANY_UPDATES:
+        return None
+    return Change(spans.start, spans.end, r.waits_in(spans))
+
+
+CHANGES: dict[str, Callable[[Replays], Change | None]] = {
+    "no-input-wait": no_input_wait,
+    "no-sync": no_sync,
+    "graphs": graphs,
+    "no-allocation": no_allocation,
+    "fused-optimizer": fused_optimizer,
+    "copies-ahead": copies_ahead,
+    "no-save": no_save,
+    "no-host-work": no_host_work,
+}

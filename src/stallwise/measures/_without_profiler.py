@@ -1,0 +1,205 @@
+"""The step without its profiler: what recording costs is taken off every recorded event, and the trace is replayed.
+
+The result is a timeline like the one that was read, on which every other measure works unchanged. Device work keeps its length;
+the host works faster, so that work whose launch came late starts earlier and work that waited for its stream does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.costs.profiler import RecordingCost, torch_recording
+from stallwise.evidence.catalog import step as catalog
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.timeline import Kind, Timeline
+from stallwise.measures._dependencies import graph_of_view
+from stallwise.measures._host_points import HostPoints, points_of
+from stallwise.measures._purpose import purposes_of
+from stallwise.measures._spans import Spans
+from stallwise.measures._trace_view import TraceView
+from stallwise.measures._vocabulary import Host
+from stallwise.measures._windows import Windows, find_windows
+from stallwise.sim.replay.graph import Graph
+from stallwise.sim.replay.host import clock_of
+from stallwise.sim.replay.retime import Retimed, borders, retime
+
+Floats = NDArray[np.float64]
+
+LEAST_LEFT = 0.4  # of the time between two recorded moments stays: recording is not all that a host does
+DRIVERS = ("cuda", "cu", "hip")  # recorders of other devices were not measured
+LAG_LEFT = 0.4  # of the time between queued work
+DISPATCH_S = 2e-6  # from a hand-over to a start at least
+MOST_WORK = 40_000  # pieces of work over which the doubt is found
+ENOUGH_LAUNCHES = 20  # for their median to be a yardstick
+PEERS_SHARE = 0.01  # of the device's work: less communication does not set the pace
+LONGEST_LAUNCH_S = 40e-6  # of launches that only launch; longer ones load code or wait
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cleaned:
+    """A timeline without its profiler, and the mean step before and after, with its range."""
+
+    timeline: Timeline
+    where: str  # the steps as a place in the file
+    steps: int
+    traced_step_s: float
+    clean_step_s: float
+    low_s: float
+    high_s: float
+
+    def told(self, ledger: Ledger) -> Ledger:
+        """The ledger with both steps."""
+        return replace(ledger, traced_step_s=self.traced_step_s, clean_step_s=ledger.whole_s)
+
+
+def clean_steps(cleaned: Cleaned) -> Iterator[Item]:
+    """The step as traced, and as it is without the profiler."""
+    t = cleaned.timeline
+    source = Source(t.source.file, cleaned.where)
+    yield Fact(catalog.TRACED_STEP, cleaned.traced_step_s, source, t.scope, cleaned.steps)
+    yield Fact(
+        catalog.REPLAYED_STEP,
+        cleaned.clean_step_s,
+        source,
+        t.scope,
+        cleaned.steps,
+        cleaned.low_s,
+        cleaned.high_s,
+        "replayed without what recording costs",
+    )
+
+
+def recording_cost(view: TraceView) -> RecordingCost | None:
+    """What recording cost in this trace; None where the recorder is not one that was measured."""
+    t = view.timeline
+    if not any(name.startswith(("aten::", "autograd::", "ProfilerStep")) for name in t.names[:20000]):
+        return None
+    drivers = {t.names[code] for code in np.unique(t.name[view.runtime_rows]).tolist()}
+    if drivers and not any(name.startswith(DRIVERS) for name in drivers):
+        return None
+    calls = view.calls(Host.LAUNCH)
+    lengths = t.duration_s[calls]
+    lengths = lengths[lengths < LONGEST_LAUNCH_S]
+    launch = float(np.median(lengths)) if len(lengths) >= ENOUGH_LAUNCHES else None
+    return torch_recording(launch, shapes=bool(t.properties.get("record_shapes")))
+
+
+def without_profiler(timeline: Timeline) -> Cleaned | None:
+    """None where nothing can be taken off: no device work, a recorder whose cost nobody measured, or other ranks.
+
+    With other ranks the pace is set by whoever is last at a collective. A host that works faster there waits longer, and one
+    rank's trace does not tell how much faster the others would be.
+    """
+    view = TraceView(timeline)
+    cost = recording_cost(view) if len(view) else None
+    if cost is None or _has_peers(view):
+        return None
+    graph, order = graph_of_view(view)
+    points = points_of(view, cost)
+    points = HostPoints(points.at_s, points.cost_s + _own_work(view, points.at_s))
+    windows = find_windows(view)
+    played = _played(graph, points, cost, 1.0)
+    step = _mean_step(graph, played, windows.host, windows.unit)
+    low, high = _doubt(graph, points, cost, windows)
+    del points
+    clean = _moved(view, graph, order, played)
+    traced = float(np.diff(windows.device).mean())
+    return Cleaned(clean, windows.where, len(windows), traced, step, low * step, high * step)
+
+
+def _doubt(graph: Graph, points: HostPoints, cost: RecordingCost, windows: Windows) -> tuple[float, float]:
+    """The step at the cheapest and the dearest recorder that fits what was measured, over the middle one."""
+    steps = min(graph.steps_within(windows.host, MOST_WORK), len(windows))
+    marks = windows.host[: steps + 1]
+    if steps < len(windows):
+        graph = graph.until(float(marks[-1]))
+        last = int(np.searchsorted(points.at_s, marks[-1])) + 1
+        points = HostPoints(points.at_s[:last], points.cost_s[: max(last - 1, 0)])
+    found = [
+        _mean_step(graph, _played(graph, points, cost, part), marks, windows.unit)
+        for part in (1.0, cost.doubt_low, cost.doubt_high)
+    ]
+    if not found[0] > 0:
+        return 1.0, 1.0
+    return min(found) / found[0], max(found) / found[0]
+
+
+def _has_peers(view: TraceView) -> bool:
+    world = view.timeline.distributed.get("world_size")
+    if isinstance(world, (int, float)) and world > 1:
+        return True
+    talks = purposes_of(view).communication
+    return float(view.duration[talks].sum()) > PEERS_SHARE * float(view.duration.sum())
+
+
+def _played(graph: Graph, points: HostPoints, cost: RecordingCost, part: float) -> Retimed:
+    """The run with this part of the recorder's cost taken off."""
+    clock = clock_of(points.at_s, part * points.cost_s, graph.wait_s, graph.waited_s, LEAST_LEFT, owing=True)
+    handed_lag = np.maximum(graph.handed_lag_s - part * cost.runtime_call_s, np.minimum(graph.handed_lag_s, DISPATCH_S))
+    record = part * cost.device_record_s
+    stream_lag = np.where(
+        (graph.stream_lag_s > 0) & (graph.stream_lag_s < 4 * cost.device_record_s),
+        np.maximum(graph.stream_lag_s - record, LAG_LEFT * graph.stream_lag_s),
+        graph.stream_lag_s,
+    )
+    return retime(replace(graph, handed_lag_s=handed_lag, stream_lag_s=stream_lag), clock)
+
+
+def _own_work(view: TraceView, at_s: Floats) -> Floats:
+    """Time in which the profiler says itself that it works: buffers handed over, records flushed."""
+    t = view.timeline
+    rows = t.rows(Kind.OVERHEAD)
+    if not len(rows):
+        return np.zeros(max(len(at_s) - 1, 0))
+    names = [n.lower() for n in t.names]
+    # Loading code and standing before a full queue are the program's own.
+    other = np.array(["loading" in n or "module" in n or "command buffer" in n for n in names], bool)
+    rows = rows[~other[t.name[rows]] & view.working_lanes[t.lane[rows]]]
+    spans = Spans.of(t.start_s[rows], t.end_s[rows])
+    return spans.within(at_s[:-1], at_s[1:])
+
+
+def _mean_step(graph: Graph, played: Retimed, marks_s: Floats, unit: str) -> float:
+    found = borders(graph, played, played.start_s + graph.duration_s, marks_s)
+    if unit == "iteration" and len(played.start_s):
+        found[0] = max(found[0], float(played.start_s.min()))
+    return float(np.diff(found).mean())
+
+
+def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed) -> Timeline:
+    """The timeline with new times, sorted again."""
+    t = view.timeline
+    start, end = t.start_s.copy(), t.end_s
+    on_device = np.array([lane.on_device for lane in t.lanes], bool)[t.lane]
+    host = np.flatnonzero(~on_device)
+    start[host], end[host] = played.host(t.start_s[host]), played.host(end[host])
+    # What the device's rows hold beside the work itself (ranges, waits, other GPUs) moves along with the work around it.
+    by_old = np.argsort(graph.start_s, kind="stable")
+    old, new = graph.start_s[by_old], np.maximum.accumulate(played.start_s[by_old])
+    other = np.flatnonzero(on_device)
+    shift = np.interp(start[other], old, new - old)
+    shift_end = np.interp(end[other], old, new - old)
+    end[other] += shift_end
+    start[other] += shift
+    work = view.work[order]
+    start[work] = played.start_s
+    end[work] = played.start_s + graph.duration_s
+    turn = np.argsort(start, kind="stable")
+    return replace(
+        t,
+        start_s=start[turn],
+        duration_s=np.maximum(end[turn] - start[turn], 0.0),
+        kind=t.kind[turn],
+        name=t.name[turn],
+        lane=t.lane[turn],
+        correlation=t.correlation[turn],
+        external=t.external[turn],
+        size_bytes=t.size_bytes[turn],
+        detail=t.detail[turn],
+    )
