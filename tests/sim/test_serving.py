@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.costs.inference import Engine
+from stallwise.costs.speculation import Speculation
 from stallwise.doctor.examine import examine
 from stallwise.errors import BadRequest
 from stallwise.sim.kv_pool import KvPool
@@ -27,13 +28,13 @@ from stallwise.sim.requests import (
     uniform,
 )
 from stallwise.sim.service import Settings, simulate, simulate_disaggregated
-from stallwise.sim.serving import Server, Speculation
+from stallwise.sim.serving import Server
 from stallwise.specs.deployment import Deployment
 from stallwise.specs.hardware import gpu
 from stallwise.specs.model import find_model
 
 SMALL = Deployment(find_model("llama-3-8b"), gpu("h100-sxm"))
-LARGE = Deployment(find_model("llama-3.1-70b"), gpu("h100-sxm"), tp=8, weights="fp8")
+LARGE = Deployment(find_model("llama-3.1-70b"), gpu("h100-sxm"), tp=8, weights="fp8", engine_version="0.17.0")
 CHAT = Traffic(lognormal(800), lognormal(200))
 
 

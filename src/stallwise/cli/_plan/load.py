@@ -20,6 +20,7 @@ import click
 @click.option("--weights", default="bf16", show_default=True)
 @click.option("--kv", default="", help="Format of the KV cache; default: as the weights.")
 @click.option("--engine", default="vllm", show_default=True)
+@click.option("--engine-version", help="Its release, for example 0.11.0; unset: not known, and the interval is wider.")
 @click.option("--rate", default="1/s", show_default=True, help="Requests a second.")
 @click.option("--burst", default=1.0, show_default=True, help="Variation of the gaps: 1 Poisson, 3 bursts.")
 @click.option("--users", type=int, help="Instead of a rate: users who wait for each answer.")
@@ -93,9 +94,9 @@ def command(model_name: str, gpu_name: str, as_json: bool, **given: object) -> N
 
 
 def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type: ignore[no-untyped-def]
+    from stallwise.costs.speculation import Speculation
     from stallwise.sim.requests import ClosedLoop, Traffic, bursty, fixed, lognormal
     from stallwise.sim.service import Settings, simulate
-    from stallwise.sim.serving import Speculation
     from stallwise.specs.deployment import Deployment
     from stallwise.specs.dtype import dtype
     from stallwise.specs.hardware import gpu
@@ -106,8 +107,9 @@ def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type
     axes = {k: int(str(g[k])) for k in ("tp", "pp", "dp", "ep")}
     kv = dtype(str(g["kv"])) if g["kv"] else ""
     deployment = Deployment(
-        find_model(model_name), gpu(gpu_name), weights=dtype(str(g["weights"])), kv=kv, engine=str(g["engine"]), **axes
-    )
+        find_model(model_name), gpu(gpu_name), weights=dtype(str(g["weights"])), kv=kv, engine=str(g["engine"]),
+        engine_version=str(g["engine_version"] or ""), tp=axes["tp"], pp=axes["pp"], dp=axes["dp"], ep=axes["ep"],
+    )  # fmt: skip
     spread, isl, osl, shared = (float(str(g[k])) for k in ("spread", "isl", "osl", "shared"))
     prompt, output = (lognormal(x, spread) if spread else fixed(round(x)) for x in (isl, osl))
     traffic = Traffic(prompt, output, prefixes=4 if shared else 0, shared=int(shared))
