@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "specs": {"units", "errors"},
     "readers": {"evidence", "specs", "units", "errors"},
     "costs": {"specs", "units", "errors"},
-    "measures": {"evidence", "costs", "specs", "units", "errors"},
+    "measures": {"evidence", "costs", "sim", "specs", "units", "errors"},
     "findings": {"evidence", "units", "errors"},
     "rules": {"findings", "evidence", "units", "errors"},
     "sim": {"evidence", "costs", "specs", "units", "errors"},

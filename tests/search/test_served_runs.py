@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from stallwise.errors import BadRequest
 from stallwise.search.scoring import read_rows, summary
 from stallwise.search.served_runs import served_run
 from stallwise.search.validation import inference, layers

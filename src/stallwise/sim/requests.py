@@ -17,6 +17,7 @@ class Request:
 
     __slots__ = (
         "arrival_s",
+        "asked_s",
         "cached",
         "epoch",
         "first_token_s",
@@ -43,6 +44,7 @@ class Request:
         self, number: int, arrival_s: float, prompt: int, output: int, prefix: int = -1, shared: int = 0
     ) -> None:
         self.number, self.arrival_s, self.prompt, self.output = number, arrival_s, max(1, prompt), max(1, output)
+        self.asked_s = arrival_s  # of the user; arrival is at this worker
         self.prefix, self.shared = prefix, min(shared, self.prompt - 1)
         self.remaining = self.output
         self.to_prefill, self.prefilled, self.cached = self.prompt, 0, 0

@@ -125,8 +125,13 @@ class Server:
         spec = self.speculation
         if not spec.tokens or not decodes:
             return float(self.engine.parts(decodes, mean, prefill, pairs).total_s)
-        verified = float(self.engine.parts(decodes, mean, prefill + decodes * spec.tokens, pairs).total_s)
-        return spec.token_s(float(self.engine.parts(decodes, mean).total_s), verified)
+        checking = decodes * spec.tokens
+        verified = float(self.engine.parts(decodes, mean, checking).total_s)
+        token = spec.token_s(float(self.engine.parts(decodes, mean).total_s), verified)
+        if not prefill:
+            return token
+        # A draft yields tokens, not prompts: what the prompts add is paid in full.
+        return token + float(self.engine.parts(decodes, mean, checking + prefill, pairs).total_s) - verified
 
     def _mixed(self, prefill: tuple[tuple[Request, int], ...], decode: bool) -> None:
         tokens = sum(t for _, t in prefill)

@@ -156,3 +156,21 @@ LOAD_GROWTH = Quantity("serve.load_growth", Unit.RATIO, "the highest load of a s
 RATE_GROWTH = Quantity(
     "serve.rate_growth", Unit.RATIO, "requests a second at the highest load over the lowest", SERVE_BENCH
 )
+
+# Simulated at the operating point that was seen
+TARGET_TTFT = Quantity("serve.target_ttft", Unit.SECOND, "first-token time that is asked for", SERVE_BENCH)
+TARGET_TPOT = Quantity("serve.target_tpot", Unit.SECOND, "time per token that is asked for", SERVE_BENCH)
+TRIAL_TTFT = Quantity(
+    "serve.trial_ttft", Unit.SECOND, "first-token time in a simulation; its name is the layer", SERVE_BENCH
+)
+TRIAL_TPOT = Quantity("serve.trial_tpot", Unit.SECOND, "time per token in the same simulation", SERVE_BENCH)
+TRIAL_RATE = Quantity("serve.trial_rate", Unit.TOKEN_PER_S, "tokens a second of the whole service there", SERVE_BENCH)
+STORY_PART = Quantity(
+    "serve.story_part", Unit.SECOND, "one part of the observed token time; its name is the layer", SERVE_BENCH
+)
+WAIT_PART = Quantity("serve.wait_part", Unit.SECOND, "one part of the observed first-token time", SERVE_BENCH)
+ASSUMED = Quantity("serve.assumed", _T, "what the simulation assumes because nobody said it", SERVE_BENCH)
+GPUS_NOW = Quantity("serve.gpus_now", _N, "GPUs of the service", SERVE_BENCH)
+GPUS_NEEDED = Quantity(
+    "serve.gpus_needed", _N, "GPUs that hold the target after every change that needs none", SERVE_BENCH
+)

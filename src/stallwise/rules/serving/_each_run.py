@@ -10,6 +10,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.finding import Finding
+from stallwise.rules.serving._story import with_story
 
 
 def runs(evidence: Evidence) -> Iterator[Evidence]:
@@ -28,7 +29,7 @@ def surest(evidence: Evidence, judge: Callable[[Evidence], Finding | None]) -> F
         return None
     view, finding = max(found, key=lambda x: x[1].confidence)
     fact = view.get(serving.SAMPLES)
-    return replace(finding, scope=fact.scope if fact else finding.scope)
+    return with_story(replace(finding, scope=fact.scope if fact else finding.scope), evidence)
 
 
 def facts(evidence: Evidence, *quantities: Quantity) -> tuple[Fact, ...]:

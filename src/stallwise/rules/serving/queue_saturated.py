@@ -28,6 +28,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
+from stallwise.rules.serving._story import with_story
 
 EXPLAINS = {Symptom.HIGH_TTFT: 0.25, Symptom.SERVING_COLLAPSE: 0.15}
 CLUES = (
@@ -52,7 +53,10 @@ SHORT = 1.1  # offered over achieved: below this the generator's own ramp explai
 @rule()
 def queue_saturated(evidence: Evidence) -> Finding | None:
     """A queue that grows with nothing else in the way; in benchmarks alone, load that no longer raises the rate."""
-    return surest(evidence, _judge) if evidence.all(serving.SAMPLES) else _benchmarked(evidence)
+    if evidence.all(serving.SAMPLES):
+        return surest(evidence, _judge)
+    found = _benchmarked(evidence)
+    return with_story(found, evidence) if found else None
 
 
 def _benchmarked(evidence: Evidence) -> Finding | None:
