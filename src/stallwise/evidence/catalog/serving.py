@@ -83,6 +83,8 @@ CPU_USED = Quantity("serve.cpu_used", _N, "cores the container uses", PY_SPY)
 
 # Measured from the samples
 SAMPLES = Quantity("serve.samples", _N, "samples of the engine's state", SERVE_LOG)
+PHASE = Quantity("serve.phase", _T, "the phase of load that is judged, with its clock time", SERVE_LOG)
+PHASE_SHARE = Quantity("serve.phase_share", _S, "share of the samples that this phase takes", SERVE_LOG)
 RUNNING = Quantity("serve.running", _N, "running requests while any ran, median", SERVE_LOG)
 RUNNING_MAX = Quantity("serve.running_max", _N, "most running requests", SERVE_LOG)
 WAITING = Quantity("serve.waiting", _N, "waiting requests at the end, median of the last quarter", SERVE_LOG)
