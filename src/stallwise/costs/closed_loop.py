@@ -78,12 +78,12 @@ def steady_times(
     `decode_s` replaces the decode iteration (speculation).
     """
     context = isl + cached + osl / 2
-    alone = running / w.dp
+    alone = running / w.dp / w.pp  # pipeline stages work on as many parts of the batch
     zero = 0.0 * isl
 
     def iteration(decodes: Any, prompts: Any, sampled: Any) -> Any:
         parts = iteration_parts(
-            w, k, tokens=decodes * running + prompts * isl * w.dp, sampled=sampled,
+            w, k, tokens=decodes * running / w.pp + prompts * isl * w.dp, sampled=sampled,
             kv_bytes=decodes * alone * kv_read_bytes + (1 - decodes) + zero, decode_context=decodes * alone * context,
             prefill_pairs=prompts * isl * (cached + isl / 2),
         )  # fmt: skip
