@@ -10,6 +10,7 @@ from stallwise.costs.inference import Engine
 from stallwise.sim.requests import Traffic, lognormal, poisson
 from stallwise.sim.service import Settings
 from stallwise.sim.what_if import (
+    MOST_REQUESTS,
     SECONDS,
     SPREAD_OF_LENGTHS,
     Point,
