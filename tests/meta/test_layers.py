@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "evidence": {"units", "errors"},
     "specs": {"units", "errors"},
     "readers": {"evidence", "specs", "units", "errors"},
+    "meaning": {"evidence", "specs", "units", "errors"},
     "costs": {"specs", "units", "errors"},
     "measures": {"evidence", "costs", "sim", "specs", "units", "errors"},
     "findings": {"evidence", "units", "errors"},
@@ -25,6 +26,7 @@ MAY_IMPORT = {
     "doctor": {
         "rules",
         "measures",
+        "meaning",
         "readers",
         "findings",
         "evidence",

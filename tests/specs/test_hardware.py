@@ -60,3 +60,14 @@ def test_rates_are_consistent(card: Gpu) -> None:
 
 def test_the_h100_cuda_core_ceiling_is_near_134_tflops() -> None:
     assert gpu("h100-sxm").peak("fp16_vector") == pytest.approx(134e12, rel=0.01)
+
+
+@pytest.mark.parametrize("driver", ["A100X", "NVIDIA RTX A1000", "A100-SXM-64GB", "NVIDIA GeForce RTX 2080 Ti", "Quadro RTX 6000"])
+def test_a_card_that_is_not_in_the_catalogue_is_no_other_card(driver: str) -> None:
+    assert find_gpu(driver) is None
+
+
+@pytest.mark.parametrize(("driver", "family"), [("A100-PG509-200", "a100"), ("8xH100", "h100"), ("H100 94GB", "h100-nvl")])
+def test_family_memory_and_form_factor_decide(driver: str, family: str) -> None:
+    found = find_gpu(driver)
+    assert found is not None and found.name.startswith(family)

@@ -32,11 +32,9 @@ METRICS: tuple[tuple[str, str, bool], ...] = (
     ("serve.output_rate", "output tokens a second", True),
     ("serve.generation_rate", "output tokens a second", True),
     ("serve.tpot", "time a token", False),
-    ("tpot", "time a token", False),
-    ("user_rate", "tokens a second and user", True),
+    ("serve.per_request_rate", "tokens a second and user", True),
     ("serve.ttft", "time to first token", False),
     ("serve.ready_time", "time to ready", False),
-    ("ttft", "time to first token", False),
 )
 HIGHER_IS_BETTER = {
     "serve.output_rate",
@@ -48,11 +46,11 @@ HIGHER_IS_BETTER = {
     "run.mfu",
     "run.hfu",
     "run.flop_rate",
-    "user_rate",
+    "serve.per_request_rate",
     "accuracy",
 }
 SLOWER_WHEN_LARGER = {
-    "run.step_time", "change.steady_step", "step.time", "ttft", "tpot", "serve.ttft", "serve.tpot", "serve.ttft_tail",
+    "run.step_time", "change.steady_step", "step.time", "serve.ttft", "serve.tpot", "serve.ttft_tail",
     "serve.tpot_tail", "serve.queue_time", "serve.ready_time", "serve.request_time", "run.epoch_time",
 }  # fmt: skip
 LOWER_IS_BETTER_UNITS = {Unit.SECOND}
@@ -263,8 +261,8 @@ def _numbers(good: Diagnosis, bad: Diagnosis) -> Iterator[Change]:
             "run.step_time",
             "change.steady_step",
             "step.time",
-            "ttft",
-            "tpot",
+            "serve.ttft",
+            "serve.tpot",
         ):
             worse = relative > 0
         delta = b.number - a.number if name in ("run.step_time",) and not (good.ledger and bad.ledger) else None

@@ -6,12 +6,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stallwise.doctor.engine_lines import engine_samples, worth_reading
+from stallwise.doctor.understanding import LOG_READERS, is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Note, Series, Source, Table
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures import measure_timeline
-from stallwise.readers import readers_for
+from stallwise.readers import Reader, readers_for
+from stallwise.readers.shapes._plainly import plainly
+from stallwise.readers.shapes.unwrap import plain
+
+STATED_FORMAT = "stated facts"
+IN_WORDS = "words and numbers"
 
 
 @dataclass(slots=True, eq=False)
@@ -42,15 +51,49 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
     formats: list[str] = []
     items: list[Item] = []
-    for reader in readers_for(artifact):
-        formats.append(reader.FORMAT)
-        for item in reader.read(artifact):
-            if isinstance(item, Timeline):
-                items += measure_timeline(item)
-                if not keep_timelines:
-                    continue
-            items.append(item)
+    problems: list[StallwiseError] = []
+    told, readers = _told(plain(artifact))
+    written = is_written(told)
+    if written:
+        readers = [r for r in readers if r.FORMAT not in LOG_READERS and not _mentioned(r, told)]
+    for reader in readers:
+        try:
+            for item in reader.read(told):
+                if isinstance(item, Timeline):
+                    items += measure_timeline(item)
+                    if not keep_timelines:
+                        continue
+                items.append(item)
+            formats.append(reader.FORMAT)
+        except StallwiseError as error:
+            problems.append(error)
+    if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
+        items += engine_samples(told)
+    if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
+        more = understood(told, items, formats, written=written)
+        items += more
+        if not formats and any(isinstance(item, (Fact, Series, Table)) for item in more):
+            formats.append(IN_WORDS)
+    if problems and not formats:
+        raise problems[0]
+    items += [Note(problem.problem, Source(artifact.name)) for problem in problems]
     return formats, items
+
+
+def _mentioned(reader: Reader, page: Artifact) -> bool:
+    """An error that a person speaks of is no error message: it has no numbers of its own."""
+    return reader.FORMAT == "out-of-memory error" and b"allocate" not in page.head
+
+
+def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
+    """The artifact in the clothes that readers know best, and those readers."""
+    known = readers_for(artifact)
+    if any(getattr(r, "EXCLUSIVE", False) for r in known):
+        return artifact, known
+    table = plainly(artifact)
+    if table is not None and (readers := readers_for(table)):
+        return table, readers
+    return artifact, known
 
 
 def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:

@@ -9,6 +9,7 @@ from stallwise.doctor.reading import Reading
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Scope
 from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.unread import Unread
 
 
 def told_apart(readings: list[Reading]) -> list[Reading]:
@@ -29,7 +30,7 @@ def _place(reading: Reading) -> Scope | None:
 
 
 def _labelled(item: Item, name: str) -> Item:
-    if isinstance(item, Note) or item.scope.run is not None:
+    if isinstance(item, (Note, Unread)) or item.scope.run is not None:
         return item
     scope = replace(item.scope, run=name)
     if hasattr(item, "names"):  # a Timeline is not frozen

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import STATED
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import Rule
@@ -35,7 +34,7 @@ def suspect(rule: Rule, hypothesis: Hypothesis, evidence: Evidence) -> Finding:
 def rests_on_words(finding: Finding) -> bool:
     """True when every source of the finding is the user's own statement."""
     sources = [source for reason in finding.because for source in reason.sources]
-    return bool(sources) and all(source.file == STATED.file for source in sources)
+    return bool(sources) and all(source.stated for source in sources)
 
 
 def _from_page(rule: Rule) -> Finding:

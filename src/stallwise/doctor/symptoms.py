@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from stallwise.evidence.catalog import change, memory, run, stated
+from stallwise.evidence.catalog import change, memory, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.finding import Reason
 from stallwise.findings.symptom import Symptom
+from stallwise.meaning.complaint import symptom_in
 from stallwise.units import Unit, show
 
 LOW_MFU = 0.3  # 215 of 220 published BF16 training runs with an MFU lie above
@@ -49,48 +49,13 @@ def complaints(evidence: Evidence) -> list[Complaint]:
     return list(found.values())
 
 
-_WORDS: tuple[tuple[str, Symptom], ...] = (
-    (
-        r"(server|engine|vllm|sglang|service).*(not start|never start|won.?t start|fails to start)|does ?n.?t start",
-        Symptom.SERVER_WONT_START,
-    ),
-    (r"hang|stuck|deadlock|time[ds]? ?out|frozen", Symptom.HANG),
-    (r"out of memory|\boom\b", Symptom.OUT_OF_MEMORY),
-    (r"memory (leak|grow)|leak", Symptom.MEMORY_GROWTH),
-    (r"\bnan\b|diverge|loss spike|loss explode", Symptom.BAD_LOSS),
-    (r"accuracy|quality|perplexity|eval.*(worse|drop)", Symptom.ACCURACY_DROP),
-    (r"every .*(steps|iterations|batches)|periodic|step time.*spik|spiky|stutter", Symptom.PERIODIC_STALL),
-    (r"ttft|first token", Symptom.HIGH_TTFT),
-    (r"(latency|throughput).*(under load|qps|concurren)|collapse", Symptom.SERVING_COLLAPSE),
-    (
-        r"(slow|low).*(tok|token|serving|inference|decode)|(tok|token|decode|inference|generation).*slow",
-        Symptom.SERVING_SLOW,
-    ),
-    (r"bubble|pipeline.*(idle|wait)", Symptom.PIPELINE_IDLE),
-    (r"all.?reduce|collective|nccl.*slow", Symptom.SLOW_COLLECTIVE),
-    (r"scal(e|ing)", Symptom.SLOW_SCALING),
-    (r"(triton|custom|fused).*(slow|lose)|slower than (pytorch|cublas|library|eager)", Symptom.CUSTOM_KERNEL_SLOWER),
-    (r"kernel.*slow|slow.*(kernel|gemm|matmul)", Symptom.SLOW_KERNEL),
-    (r"(mfu|throughput|speed|tokens).*(drop|fell|fall|collapse)|suddenly slow", Symptom.SUDDEN_SLOWDOWN),
-    (r"slower (and slower|over time)|gradual", Symptom.GRADUAL_SLOWDOWN),
-    (r"(gpu|utili[sz]ation).*(idle|low)|low util", Symptom.LOW_GPU_UTILISATION),
-    (r"(first|start).*(slow|long)|slow start|cold start", Symptom.SLOW_START),
-    (r"xid|ecc|fell off|fallen off", Symptom.GPU_ERROR),
-    (r"crash|killed|dies|segfault|sigkill", Symptom.CRASH),
-    (r"slow", Symptom.SLOW_STEP),
-)
-
-
 def _in_words(text: str) -> Iterator[Symptom]:
     lowered = text.lower().replace("_", " ").replace("-", " ")
     exact = [s for s in Symptom if s.name.lower().replace("_", " ") == lowered or s.value == text.lower()]
     if exact:
         yield from exact
-        return
-    for pattern, symptom in _WORDS:
-        if re.search(pattern, lowered):
-            yield symptom
-            return
+    elif name := symptom_in(text):
+        yield Symptom[name]
 
 
 def before(evidence: Evidence, quantity: Quantity) -> Fact | None:
@@ -185,6 +150,12 @@ def _collapse(evidence: Evidence) -> Reason | None:
     if load and load > 1 and ((ttft or 0) > COLLAPSED or (rate or 1) < 1 / COLLAPSED):
         facts = [f for q in (stated.QPS, stated.TTFT, stated.USER_RATE) if (f := now(evidence, q))]
         return Reason.of(f"{load:.0f}x the load, {ttft or 0:.0f}x the time to first token", *facts)
+    swept, slower = (
+        evidence.get(serving.LOAD_GROWTH),
+        evidence.get(serving.TTFT_GROWTH) or evidence.get(serving.TPOT_GROWTH),
+    )
+    if swept and slower and swept.number > 1 and slower.number > COLLAPSED * swept.number**0.5:
+        return Reason.of(f"{swept} the load, {slower} the latency", swept, slower)
     return None
 
 

@@ -100,7 +100,11 @@ class Artifact:
 
     def lines(self) -> list[str]:
         """Lines without their ends; line n is at index n-1."""
-        return self.text().splitlines()
+        return self._lines
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text().splitlines()  # decoded once for all who read lines
 
 
 def _open_url(url: str) -> IO[bytes]:

@@ -10,8 +10,9 @@ from stallwise.evidence.fact import Fact, Note, Scope, Series, Table
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Timeline
+from stallwise.evidence.unread import Unread
 
-Item = Fact | Series | Table | Ledger | Timeline | Note
+Item = Fact | Series | Table | Ledger | Timeline | Note | Unread
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +27,7 @@ class Evidence:
     ledgers: list[Ledger] = field(default_factory=list)
     timelines: list[Timeline] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)  # what was read and not understood, file by file
 
     def add(self, items: Iterable[Item]) -> None:
         """Takes whatever a reader or a measure yields."""
@@ -43,6 +45,8 @@ class Evidence:
                     self.timelines.append(item)
                 case Note():
                     self.notes.append(item)
+                case Unread():
+                    self.unread.append(item)
 
     def all(self, quantity: Quantity) -> list[Fact]:
         """Every fact of this quantity, whatever its scope."""

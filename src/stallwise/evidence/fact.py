@@ -18,12 +18,13 @@ class Source:
 
     file: str
     where: str = ""  # "line 12", "event 3881", "ProfilerStep#8-11", "row 4"
+    stated: bool = False  # a person wrote it down; no program measured it
 
     def __str__(self) -> str:
         return f"{self.file} {self.where}".strip()
 
 
-STATED = Source("stated")
+STATED = Source("stated", stated=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Fact:
     @property
     def stated(self) -> bool:
         """True when the user said it and no artifact showed it."""
-        return self.source.file == STATED.file
+        return self.source.stated
 
     def __str__(self) -> str:
         if isinstance(self.value, str) or self.quantity.unit is Unit.TEXT:

@@ -119,10 +119,19 @@ def stated_items(pairs: Mapping[str, Any], source: Source = STATED, scope: Scope
         elif place is not None:
             points.setdefault((quantity, own), []).append((place, float(value_of(quantity, value))))
         else:
-            yield Fact(quantity, value_of(quantity, value), Source(source.file, source.where or key), own)
+            yield Fact(
+                quantity, value_of(quantity, value), Source(source.file, source.where or key, source.stated), own
+            )
     for (quantity, own), pairs_of in points.items():
         xs, values = zip(*sorted(pairs_of), strict=True)
-        yield Series(quantity, np.array(xs), np.array(values), Source(source.file, quantity.name), own, over="place")
+        yield Series(
+            quantity,
+            np.array(xs),
+            np.array(values),
+            Source(source.file, quantity.name, source.stated),
+            own,
+            over="place",
+        )
 
 
 def _is_float(text: str) -> bool:

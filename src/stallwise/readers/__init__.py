@@ -35,7 +35,7 @@ def all_readers() -> tuple[Reader, ...]:
     return tuple(
         cast(Reader, import_module(f"{__name__}.{module.name}"))
         for module in iter_modules(__path__)
-        if not module.name.startswith("_")
+        if not module.name.startswith("_") and not module.ispkg
     )
 
 

@@ -178,6 +178,6 @@ _TIMES: list[tuple[Quantity, _Test]] = [
     (run.SAVE_TIME, lambda b, j: bool(b & {"checkpoint", "ckpt", "save", "saving"}) and bool(b & _TIME_WORDS)),
     (run.DATA_TIME, lambda b, j: bool(b & _LOADING) and bool(b & _TIME_WORDS) and not b & {"throughput", "per"}),
     (run.STEP_TIME, lambda b, j: (bool(b & _STEPPING) and bool(b & _TIME_WORDS) and not b & _PARTS and not j.endswith("time_batch"))
-     or j in ("seconds", "dt", "duration", "elapsed", "elapsed_ms", "time_ms", "step_time", "iteration_s")
+     or j in ("seconds", "dt", "duration", "elapsed", "elapsed_ms", "elapsed_s", "time_ms", "step_time", "iteration_s")
      or (j.startswith("elapsed_time") and "iteration" in b)),
 ]  # fmt: skip

@@ -16,8 +16,8 @@ FORMAT = "notes on a load"
 _SAME = re.compile(r"(?:identical|same|shared|common)\W+(?:\w+\W+){0,3}?([\d,]+)[- ]tokens?\b", re.IGNORECASE)
 _CONCURRENCY = re.compile(r"concurrency[= ](\d+)|(\d+) concurrent requests", re.IGNORECASE)
 _INPUT = re.compile(r"input_len[= ](\d+)|([\d,]+)-token prompts?", re.IGNORECASE)
-_TPOT = re.compile(r"(?:mean|median) TPOT \(ms\):\s*([\d.]+)", re.IGNORECASE)
-_TTFT = re.compile(r"(?:mean|median) TTFT \(ms\):\s*([\d.]+)", re.IGNORECASE)
+_TPOT = re.compile(r"(?:mean|median) TPOT \(ms\)\s*[:=]\s*([\d.]+)", re.IGNORECASE)
+_TTFT = re.compile(r"(?:mean|median) TTFT \(ms\)\s*[:=]\s*([\d.]+)", re.IGNORECASE)
 _PLATEAU_GROWTH = 1.05  # more load that raises the rate by less than this has hit something
 _OFFERED = ("offered_rps", "offered_qps", "request_rate", "offered_rate", "target_rps", "qps_offered")
 _ACHIEVED = ("achieved_rps", "achieved_qps", "request_throughput", "achieved_rate", "rps", "throughput_rps")
@@ -33,7 +33,7 @@ def recognises(name: str, head: bytes) -> bool:
     if "prompt_tokens" in columns or any(c.startswith("shared") and c.endswith("tokens") for c in columns):
         return True
     return bool(
-        re.search(r"^(?:client|bench|load)\b.*:", text, re.MULTILINE | re.IGNORECASE)
+        re.search(r"^(?:client|bench|load)\b.*[:=]", text, re.MULTILINE | re.IGNORECASE)
         and (_CONCURRENCY.search(text) or _SAME.search(text))
     )
 

@@ -24,8 +24,8 @@ _REASON = re.compile(r"(?:last reason|reasons?): *(?:\d+/\d+: )?(.+)|- \d+/\d+: 
 _BREAK = re.compile(r"Graph [Bb]reak (?:in user code )?(?:at|from|in) |Graph break:|Graph Break Reason:?")
 _BREAK_AT = re.compile(r"Graph [Bb]reak (?:in user code )?(?:at|from) (\S+)")
 _BREAK_REASON = re.compile(r"(?:Graph Break Reason:|Reason:|Graph break:|[Gg]raph break: reason) *(.+)")
-_BREAK_COUNT = re.compile(r"Graph Break Count: *(\d+)")
-_GRAPH_COUNT = re.compile(r"Graph Count: *(\d+)")
+_BREAK_COUNT = re.compile(r"Graph Break Count[:=] *(\d+)")
+_GRAPH_COUNT = re.compile(r"Graph Count[:=] *(\d+)")
 _VARIANT_TIME = re.compile(
     r"(?:^|\b)(eager|compiled?|inductor)\b[^\d\n]*?(\d+\.?\d*) ?(ms|s|us)(?:/(?:step|it|iter|iteration))?",
     re.IGNORECASE,

@@ -42,17 +42,17 @@ _FLAGS: tuple[tuple[re.Pattern[str], Quantity, bool], ...] = (
 )  # fmt: skip
 _N = r"([\d,]+(?:\.\d+)?)"
 _LINES: tuple[tuple[re.Pattern[str], Quantity], ...] = (
-    (re.compile(rf"(?:GPU )?KV cache size: {_N} tokens"), serving.KV_TOKENS),
-    (re.compile(rf"Maximum concurrency for [\d,]+ tokens per request: {_N}x"), serving.MAX_CONCURRENCY),
+    (re.compile(rf"(?:GPU )?KV cache size[:=] ?{_N} tokens"), serving.KV_TOKENS),
+    (re.compile(rf"Maximum concurrency for [\d,]+ tokens per request[:=] ?{_N}x"), serving.MAX_CONCURRENCY),
     (re.compile(rf"max(?:imum)? model len(?:gth)? (?:of )?{_N}"), serving.MAX_LENGTH),
     (re.compile(rf"attention block size to {_N} tokens"), serving.BLOCK_TOKENS),
     (re.compile(rf"scheduler block size:? {_N}"), serving.BLOCK_TOKENS),
 )
 _MEMORY: tuple[tuple[re.Pattern[str], Quantity], ...] = (
-    (re.compile(r"Available KV cache memory: ([\d.]+ ?[KMGT]i?B)"), serving.KV_MEMORY),
+    (re.compile(r"Available KV cache memory[:=] ?([\d.]+ ?[KMGT]i?B)"), serving.KV_MEMORY),
     (re.compile(r"(?:Loading model weights|Model loading) took ([\d.]+ ?[KMGT]i?B)"), serving.WEIGHT_MEMORY),
 )
-_BLOCKS = re.compile(rf"# (?:GPU|cuda|CUDA) blocks: {_N}")
+_BLOCKS = re.compile(rf"# (?:GPU|cuda|CUDA) blocks[:=] ?{_N}")
 _MODEL = re.compile(r"(?:model(?:_path|_tag)?['\"]?\s*[:=]\s*['\"]|vllm serve |--model(?:-path)?[ =])([\w./-]+)")
 _VERSION = re.compile(r"LLM engine \(v([\w.+-]+)\)|API server version v?([\w.+-]+)")
 _DTYPE = re.compile(r"(?:quantization|--quantization)['\"]?\s*[:= ]\s*['\"]?([a-z][\w-]*)")

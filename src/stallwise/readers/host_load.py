@@ -24,7 +24,7 @@ _TOTAL = re.compile(r"total:?\s+([\d.]+ ?[KMGT]i?B?)", re.IGNORECASE)
 
 def recognises(name: str, head: bytes) -> bool:
     """The header of top, or the memory line of free."""
-    return (b"load average:" in head and b"PID" in head) or (b"Mem:" in head[:65536] and b"used" in head[:65536])
+    return (b"load average" in head and b"PID" in head) or (b"Mem:" in head[:65536] and b"used" in head[:65536])
 
 
 def read(artifact: Artifact) -> Iterator[Item]:

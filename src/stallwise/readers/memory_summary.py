@@ -13,7 +13,7 @@ from stallwise.units import Unit, parse
 
 FORMAT = "PyTorch memory summary"
 _TITLE = "memory summary, device ID"
-_COUNTS = re.compile(r"OOMs:\s*(\d+)\s*\|\s*cudaMalloc retries:\s*(\d+)")
+_COUNTS = re.compile(r"OOMs\s*[:=]\s*(\d+)\s*\|\s*cudaMalloc retries\s*[:=]\s*(\d+)")
 _ROW = re.compile(r"\|\s*(Allocated memory|GPU reserved memory|Non-releasable memory|Active memory)\s*\|"
                   r"\s*([\d.]+ \w+)\s*\|\s*([\d.]+ \w+)\s*\|")  # fmt: skip
 

@@ -25,7 +25,7 @@ _UNITS = re.compile(
 )
 _KNOWN = {name for name, _ in DISPLAY}  # names that end in a word which is also a unit: "Waves Per SM"
 _RULE = re.compile(r"^    (INF|OPT|WRN|ERR|OK)\s{2,}(.*)$")
-_SPEEDUP = re.compile(r"Est\. (Local )?Speedup: ([\d.e+-]+)%\s*")
+_SPEEDUP = re.compile(r"Est\. (Local )?Speedup[:=] ?([\d.e+-]+)%\s*")
 _RULER = re.compile(r"^\s+-{5,}")
 
 

@@ -15,7 +15,7 @@ FORMAT = "PyTorch profiler table"
 _SYNCS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize")
 _CALLERS = ("aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero", "aten::to", "aten::copy_")
 _LOADER = re.compile(r"DataLoader.*__next__|_next_data")
-_TOTAL = re.compile(r"Self (CPU|CUDA|device) time total:\s*([\d.]+\s*\w+)", re.IGNORECASE)
+_TOTAL = re.compile(r"Self (CPU|CUDA|device) time total\s*[:=]\s*([\d.]+\s*\w+)", re.IGNORECASE)
 
 
 def recognises(name: str, head: bytes) -> bool:

@@ -60,7 +60,7 @@ MISSING = re.compile(r"missing ranks?:? ?\[?([\d, ]+)", re.IGNORECASE)
 STALLED_OPS = re.compile(r"Stalled ops:\s*(.+)")
 ROOT_CAUSE = re.compile(r"Root Cause \(first observed failure\)")
 ROOT_RANK = re.compile(r"^\s*(?:\S+:\s*)?rank\s*:\s*(\d+)")
-NAMED_RANK = re.compile(r"process rank (\d+)|task (\d+): |local_rank: (\d+)|\bon rank (\d+)|on node (\S+) exited")
+NAMED_RANK = re.compile(r"process rank (\d+)|task (\d+): |local_rank[:=] ?(\d+)|\bon rank (\d+)|on node (\S+) exited")
 EVENT_KINDS = {
     hang.PROCESS_KILLED.name,
     hang.RANK_ERROR.name,

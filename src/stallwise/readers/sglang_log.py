@@ -1,4 +1,4 @@
-"""SGLang's prefill and decode lines, its retractions and its memory lines."""
+"""SGLang's prefill lines, its retractions and its memory lines."""
 
 from __future__ import annotations
 
@@ -9,36 +9,25 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.readers._engine_samples import EngineSamples
-from stallwise.readers._log_line import clock_of
 
 FORMAT = "SGLang log"
-_RUNNING = re.compile(r"#running-req: (\d+)")
-_QUEUE = re.compile(r"#queue-req: (\d+)")
-_USAGE = re.compile(r"(?<!swa )(?<!mamba )(?:full )?token usage: ([\d.]+)")
-_RATE = re.compile(r"(?<!input )gen throughput \(token/s\): ([\d.]+)")
-_INPUT_RATE = re.compile(r"input throughput \(token/s\): ([\d.]+)")
-_NEW = re.compile(r"#new-token: (\d+)")
-_CACHED = re.compile(r"#cached-token: (\d+)")
-_RETRACTED = re.compile(r"#retracted[_-]reqs?: (\d+)")
-_KV = re.compile(r"KV Cache is allocated\..*?#tokens: (\d+)|max_total_num_tokens=(\d+)")
-_ACCEPT = re.compile(r"accept rate: ([\d.]+)")
+_NEW = re.compile(r"#new-token[:=] ?(\d+)")
+_CACHED = re.compile(r"#cached-token[:=] ?(\d+)")
+_RETRACTED = re.compile(r"#retracted[_-]reqs?[:=] ?(\d+)")
+_KV = re.compile(r"KV Cache is allocated\..*?#tokens[:=] ?(\d+)|max_total_num_tokens=(\d+)")
+_ACCEPT = re.compile(r"accept rate[:=] ?([\d.]+)")
 _LENGTH = re.compile(r"context_len=(\d+)")
 
 
 def recognises(name: str, head: bytes) -> bool:
     """A batch line, a retraction or the ready line."""
     return (
-        b"#running-req:" in head
-        or b"#queue-req:" in head
-        or b"#retracted_reqs" in head
-        or b"fired up and ready" in head
+        b"#running-req" in head or b"#queue-req" in head or b"#retracted_reqs" in head or b"fired up and ready" in head
     )
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
-    """A table of samples; tokens cached and computed; retractions."""
-    samples = EngineSamples(artifact.name, "sglang")
+    """Tokens cached and computed; retractions; limits."""
     retracted = computed = cached = 0
     place = prefill_place = 0
     for number, text in enumerate(artifact.lines(), 1):
@@ -54,24 +43,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
             computed += int(m[1]) if (m := _NEW.search(text)) else 0
             cached += int(m[1]) if (m := _CACHED.search(text)) else 0
             prefill_place = number
-        if _RUNNING.search(text):
-            samples.put(
-                clock_of(text), number, running=_find(_RUNNING, text), waiting=_find(_QUEUE, text),
-                kv_share=_find(_USAGE, text), generation_token_per_s=_find(_RATE, text),
-                prompt_token_per_s=_find(_INPUT_RATE, text),
-            )  # fmt: skip
     if retracted:
         yield Fact(serving.PREEMPTED, float(retracted), Source(artifact.name, f"line {place}"))
     if computed + cached:
         source = Source(artifact.name, f"line {prefill_place}")
         yield Fact(serving.PREFIX_QUERIES, float(computed + cached), source)
         yield Fact(serving.PREFIX_HITS, float(cached), source)
-    table = samples.table()
-    if table is not None:
-        yield Fact(serving.ENGINE, "sglang", table.source)
-        yield table
-
-
-def _find(pattern: re.Pattern[str], text: str) -> float | None:
-    match = pattern.search(text)
-    return None if match is None else float(match[1])
+    yield Fact(serving.ENGINE, "sglang", Source(artifact.name))

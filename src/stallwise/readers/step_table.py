@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import WHOLE, Scope
+from stallwise.evidence.fact import WHOLE, Scope, Series
 from stallwise.readers._keys import Meaning, clock_scale, has_unit, is_step, meaning_of, sibling_unit, words_of
 from stallwise.readers._steps import StepValues
 from stallwise.units import Unit
 
 FORMAT = "table of steps"
 MIN_ROWS = 2
+MIN_CLOCK_ROWS = 6  # a few steps may rise by chance
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -53,7 +55,15 @@ def read(artifact: Artifact) -> Iterator[Item]:
             value = _float(row[column]) if column < len(row) else None
             if value is not None:
                 values.put(meaning, x, value, number, scope)
-    yield from values.items()
+    elapsed = any("elapsed" in words_of(columns[i]) for i, (m, _) in meanings.items() if m.quantity is run.STEP_TIME)
+    yield from (item for item in values.items() if not (elapsed and _is_clock(item)))
+
+
+def _is_clock(item: Item) -> bool:
+    """A column of elapsed seconds that only rises is the clock, not what one step took."""
+    if not isinstance(item, Series) or item.quantity is not run.STEP_TIME or len(item.values) < MIN_CLOCK_ROWS:
+        return False
+    return bool((item.values[1:] > item.values[:-1]).all())
 
 
 def _split(line: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""vLLM's periodic engine lines of every year (v0 and v1), and its warnings of preemption and lost KV."""
+"""vLLM's lines of single iterations, and its warnings of preemption and lost KV."""
 
 from __future__ import annotations
 
@@ -14,27 +14,20 @@ from stallwise.readers._log_line import clock_of
 
 FORMAT = "vLLM engine log"
 _N = r"([\d,]+(?:\.\d+)?)"
-_PROMPT = re.compile(rf"Avg prompt throughput: {_N}")
-_GENERATION = re.compile(rf"[Aa]vg generation throughput: {_N}")
-_RUNNING = re.compile(rf"Running: {_N}")
-_WAITING = re.compile(rf"(?:Waiting|Pending): {_N}")
-_SWAPPED = re.compile(rf"Swapped: {_N}")
-_DEFERRED = re.compile(rf"Deferred: {_N}")
-_KV = re.compile(rf"(?:GPU )?KV cache usage: {_N}%")
-_HIT = re.compile(rf"(?<!External )(?<!MM )[Pp]refix cache hit rate: (?:GPU: )?{_N}%")
 _PREEMPTION_TOTAL = re.compile(r"total_num_cumulative_preemption=(\d+)")
-_PREEMPTION_LATELY = re.compile(r"Preemptions: (\d+)")  # v1, since the line before
+_PREEMPTION_LATELY = re.compile(r"Preemptions[:=] ?(\d+)")  # v1, since the line before
 _PREEMPTION = re.compile(r"is preempted by PreemptionMode|[Pp]reempting request|has been preempted")
 _RESCHEDULED = re.compile(r"(\d+) request\(?s?\)? rescheduled")
 _ABORTED = re.compile(r"Abort(?:ed|ing) request")
 _ITERATION = re.compile(  # VLLM_LOG_ITERATION_DETAILS
-    r"Iteration\(\d+\): (\d+) context requests, (\d+) context tokens, (\d+) generation requests, (\d+) generation tokens, "
-    r"iteration elapsed time: ([\d.]+) ms(?:, kv cache: ([\d.]+)%)?"
+    r"Iteration\(\d+\)[:=] ?(\d+) context requests, (\d+) context tokens, (\d+) generation requests, (\d+) generation tokens, "
+    r"iteration elapsed time[:=] ?([\d.]+) ms(?:, kv cache[:=] ?([\d.]+)%)?"
 )
 _ACCEPTANCE = re.compile(rf"[Dd]raft acceptance rate:? {_N}(%?)")
+_ENGINE = b"Avg prompt throughput"
 _MARKS = (
-    b"Avg prompt throughput:",
-    b"iteration elapsed time:",
+    _ENGINE,
+    b"iteration elapsed time",
     b"is preempted by PreemptionMode",
     b"request(s) rescheduled",
 )
@@ -66,31 +59,15 @@ def read(artifact: Artifact) -> Iterator[Item]:
         aborted += 1 if _ABORTED.search(text) else 0
         if match := _ITERATION.search(text):
             samples.put(clock_of(text), number, **_iteration(match))
-        elif "throughput:" in text and (_RUNNING.search(text) or _GENERATION.search(text)):
-            samples.put(clock_of(text), number, **_sample(text))
     if told or warned:
         yield Fact(serving.PREEMPTED, float(max(told, warned)), Source(artifact.name, f"line {place}"))
     if aborted:
         yield Fact(serving.ABORTED, float(aborted), Source(artifact.name))
     table = samples.table()
     if table is not None:
-        yield Fact(serving.ENGINE, "vllm", table.source)
         yield table
-
-
-def _sample(text: str) -> dict[str, float | None]:
-    kv, hit = _find(_KV, text), _find(_HIT, text)
-    waiting, swapped = _find(_WAITING, text), _find(_SWAPPED, text)
-    deferred = _find(_DEFERRED, text)
-    return {
-        "running": _find(_RUNNING, text),
-        "waiting": waiting if deferred is None or waiting is None else waiting + deferred,
-        "paused": swapped,
-        "kv_share": None if kv is None else kv / 100,
-        "hit_share": None if hit is None else hit / 100,
-        "prompt_token_per_s": _find(_PROMPT, text),
-        "generation_token_per_s": _find(_GENERATION, text),
-    }
+    if table is not None or _ENGINE in artifact.head:
+        yield Fact(serving.ENGINE, "vllm", Source(artifact.name))
 
 
 def _iteration(match: re.Match[str]) -> dict[str, float | None]:
@@ -103,11 +80,6 @@ def _iteration(match: re.Match[str]) -> dict[str, float | None]:
         "generation_token_per_s": generated / seconds,
         "kv_share": None if match[6] is None else float(match[6]) / 100,
     }
-
-
-def _find(pattern: re.Pattern[str], text: str) -> float | None:
-    match = pattern.search(text)
-    return None if match is None else _number(match[1])
 
 
 def _number(text: str) -> float:

@@ -112,13 +112,49 @@ def find_gpu(name: str, *, memory_bytes: float | None = None) -> Gpu | None:
     if not wanted:
         return None
     exact = [g for g in all_gpus() if wanted in {_plain(n) for n in _names(g)}]
-    # Driver strings carry more words than slugs ("NVIDIA H100 80GB HBM3"): the longest known name inside them wins.
-    inside = [(len(_plain(n)), g) for g in all_gpus() for n in (g.name, *g.aliases) if _plain(n) in wanted]
-    longest = max((size for size, _ in inside), default=0)
-    found = exact or [g for size, g in inside if size == longest and longest >= 2] or _containing(wanted)
+    found = exact or _by_parts(_parts(name)) or _containing(wanted)
     if not found:
         return None
     return measured(_twin(found[0], memory_bytes) if memory_bytes else found[0])
+
+
+def _by_parts(wanted: frozenset[str]) -> list[Gpu]:
+    """Cards all of whose words stand in a driver string; the one that explains most, and that contradicts nothing.
+
+    Whole words decide: an A100X, an A10G or an RTX A1000 is no A100 and no A10. Memory and form factor must agree.
+    """
+    memory = {float(m[1]) for part in wanted if (m := _GIGABYTES.match(part))}
+    forms = {form for form in _FORMS if any(part.startswith(form) for part in wanted)}
+    best: list[tuple[int, Gpu]] = []
+    for card in all_gpus():
+        for known in _names(card):
+            parts = _parts(known)
+            core = frozenset(p for p in parts if not _GIGABYTES.match(p) and not p.startswith(_FORMS))
+            if core and core <= wanted and _agrees(card, memory, forms):
+                best.append((len(parts & wanted), card))
+    most = max((size for size, _ in best), default=0)
+    return [card for size, card in best if size == most]
+
+
+def _agrees(card: Gpu, memory: set[float], forms: set[str]) -> bool:
+    stated = [g for g in memory if g < MOST_HBM_GB]
+    if stated and all(abs(card.memory_bytes / (g * 2**30) - 1) > MEMORY_TWIN_SHARE for g in stated):
+        return False
+    own = {form for form in _FORMS if any(form in _plain(n) for n in _names(card))}
+    return not forms or not own or bool(forms & own)
+
+
+_VENDOR_WORDS = frozenset("nvidia amd tesla geforce instinct ati graphics device gpu radeon quadro".split())
+_FORMS = ("sxm", "pcie", "nvl", "oam", "fhhl")
+_GIGABYTES = re.compile(r"^(\d{2,3})gb$")
+MOST_HBM_GB = 400  # beyond it a number is the host's memory ("GH200 480GB")
+
+
+def _parts(name: str) -> frozenset[str]:
+    """The words of a card's name, vendors left out; "80 GB" is one word."""
+    counted = re.sub(r"^\s*\d+\s*[x×]\s*", "", name.lower())  # "8xH100"
+    joined = re.sub(r"(\d+)\s*gi?b\b", r" \1gb ", counted)
+    return frozenset(w for w in re.split(r"[^a-z0-9]+", joined) if w and w not in _VENDOR_WORDS)
 
 
 def profile_path() -> Path:

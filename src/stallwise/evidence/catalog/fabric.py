@@ -27,9 +27,21 @@ CROSS_NODE_GDR_SHARE = Quantity(
 IN_NODE_VIA = Quantity("fabric.in_node_via", Unit.TEXT, "how GPUs of one node exchange data", NCCL_LOG)
 GPU_PATHS = Quantity("fabric.gpu_paths", Unit.TEXT, "kinds of path between GPU pairs", TOPOLOGY)
 NVLINK_PAIRS_SHARE = Quantity("fabric.nvlink_pairs_share", Unit.SHARE, "GPU pairs joined by NVLink", TOPOLOGY)
-TP_SIZE = Quantity("layout.tp", Unit.COUNT, "ranks of a tensor-parallel group", TRAIN_LOG, ("tensor parallel",))
+TP_SIZE = Quantity(
+    "layout.tp",
+    Unit.COUNT,
+    "ranks of a tensor-parallel group",
+    TRAIN_LOG,
+    (
+        "tp",
+        "tensor_parallel",
+        "tensor parallel",
+    ),
+)
 NODES = Quantity("layout.nodes", Unit.COUNT, "nodes of the job", TRAIN_LOG, ("nnodes",))
-GPUS_PER_NODE = Quantity("layout.gpus_per_node", Unit.COUNT, "GPUs of the job on each node", TRAIN_LOG)
+GPUS_PER_NODE = Quantity(
+    "layout.gpus_per_node", Unit.COUNT, "GPUs of the job on each node", TRAIN_LOG, ("gpus_per_node",)
+)
 
 SCALING_BORDER = Quantity("scaling.border", Unit.COUNT, "ranks from which the group crosses a slower link", TRAIN_LOG)
 SCALING_JUMP = Quantity("scaling.jump", Unit.RATIO, "measured over expected time at the border", TRAIN_LOG)

@@ -16,10 +16,17 @@ FAILED = Quantity("memory.failed", Unit.FLAG, "an allocation on the device faile
 HOST_KILLED = Quantity(
     "memory.host_killed", Unit.FLAG, "the kernel killed a process for lack of host memory", TRAIN_LOG
 )
-REQUEST = _bytes("request", "size of the allocation that failed", "request_bytes")
+REQUEST = _bytes("request", "size of the allocation that failed", "request_bytes", "oom_request", "tried_to_allocate")
 SHAPE = Quantity("memory.shape", Unit.TEXT, "shape of the tensor that could not be allocated", TRAIN_LOG)
 FREE = _bytes("free", "free on the device at that moment", "free_bytes")
-CAPACITY = _bytes("capacity", "memory of the device or the limit set for the process", "total_capacity")
+CAPACITY = _bytes(
+    "capacity",
+    "memory of the device or the limit set for the process",
+    "total_capacity",
+    "gpu_capacity",
+    "capacity",
+    "hbm",
+)
 ALLOCATED = _bytes("allocated", "held by live tensors")
 RESERVED = _bytes("reserved", "taken from the device by the allocator")
 UNUSED_RESERVED = _bytes("reserved_unallocated", "taken from the device but not held by a tensor")
@@ -47,7 +54,7 @@ MAX_LENGTH = Quantity("memory.max_length", Unit.TOKEN, "the longest request the 
 MEMORY_FRACTION = Quantity("memory.fraction", Unit.SHARE, "part of the device the engine may use", TRAIN_LOG)
 
 # From a snapshot or an accounting of the log
-PEAK = _bytes("peak", "largest total of live tensors in the record")
+PEAK = _bytes("peak", "largest total of live tensors in the record", "peak_memory", "peak_mem")
 WEIGHTS = _bytes("weights", "of the peak: weights")
 GRADIENTS = _bytes("gradients", "of the peak: gradients")
 OPTIMIZER = _bytes("optimizer", "of the peak: optimizer states")

@@ -7,6 +7,7 @@ facts below; measures turn the table into the facts of the second half. A fact s
 from __future__ import annotations
 
 from stallwise.evidence.capture import PY_SPY, SERVE_BENCH, SERVE_LOG, SERVE_METRICS
+from stallwise.evidence.catalog import fabric
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
@@ -19,19 +20,37 @@ LATENCIES = "latency_histogram"  # table: upper edge (s), count; meta: name
 
 _N, _S, _T, _F = Unit.COUNT, Unit.SHARE, Unit.TEXT, Unit.FLAG
 # The engine and its limits
-ENGINE = Quantity("serve.engine", _T, "vllm, sglang, trtllm or another", SERVE_LOG)
+ENGINE = Quantity(
+    "serve.engine",
+    _T,
+    "vllm, sglang, trtllm or another",
+    SERVE_LOG,
+    (
+        "engine",
+        "server",
+    ),
+)
 VERSION = Quantity("serve.version", _T, "version of the engine", SERVE_LOG)
-MODEL = Quantity("serve.model", _T, "the model as the engine was told", SERVE_LOG)
+MODEL = Quantity("serve.model", _T, "the model as the engine was told", SERVE_LOG, ("model",))
 WEIGHTS = Quantity("serve.weights", _T, "number format or quantisation of the weights", SERVE_LOG)
-TP = Quantity("serve.tp", _N, "tensor-parallel degree", SERVE_LOG)
-MAX_SEQS = Quantity("serve.max_seqs", _N, "cap on running requests that was set", SERVE_LOG)
+TP = fabric.TP_SIZE
+MAX_SEQS = Quantity(
+    "serve.max_seqs",
+    _N,
+    "cap on running requests that was set",
+    SERVE_LOG,
+    (
+        "max_seqs",
+        "max_num_seqs",
+    ),
+)
 MAX_BATCHED_TOKENS = Quantity("serve.max_batched_tokens", Unit.TOKEN, "tokens one iteration may hold", SERVE_LOG)
 MAX_LENGTH = Quantity("serve.max_length", Unit.TOKEN, "longest request the engine accepts", SERVE_LOG)
 BLOCK_TOKENS = Quantity(
     "serve.block_tokens", Unit.TOKEN, "tokens of one KV block, as prefix matching sees it", SERVE_LOG
 )
 PREFIX_CACHING = Quantity("serve.prefix_caching", _F, "prefix caching is on", SERVE_LOG)
-CHUNKED_PREFILL = Quantity("serve.chunked_prefill", _F, "prefill is cut into chunks", SERVE_LOG)
+CHUNKED_PREFILL = Quantity("serve.chunked_prefill", _F, "prefill is cut into chunks", SERVE_LOG, ("chunked_prefill",))
 EAGER = Quantity("serve.eager", _F, "CUDA graphs are off", SERVE_LOG)
 KV_TOKENS = Quantity("serve.kv_tokens", Unit.TOKEN, "tokens the KV cache holds", SERVE_LOG)
 KV_MEMORY = Quantity("serve.kv_memory", Unit.BYTE, "memory given to the KV cache", SERVE_LOG)
@@ -48,7 +67,9 @@ START_PHASE = Quantity("serve.start_phase", Unit.SECOND, "one phase of the start
 LATE_COMPILE = Quantity("serve.late_compile", _T, "a kernel that was compiled while requests waited", SERVE_LOG)
 
 # Events
-PREEMPTED = Quantity("serve.preempted", _N, "requests preempted, retracted or rescheduled, in all", SERVE_METRICS)
+PREEMPTED = Quantity(
+    "serve.preempted", _N, "requests preempted, retracted or rescheduled, in all", SERVE_METRICS, ("preemptions",)
+)
 RESCHEDULED = Quantity("serve.rescheduled", _N, "requests whose KV was lost and computed again", SERVE_LOG)
 ABORTED = Quantity("serve.aborted", _N, "requests given up, mostly by their client", SERVE_LOG)
 REQUESTS_DONE = Quantity("serve.requests_done", _N, "requests finished", SERVE_METRICS)
@@ -56,17 +77,65 @@ RESTARTED = Quantity("serve.restarted", _N, "counters that started again from no
 IMPOSSIBLE = Quantity("serve.impossible", _T, "a reading that cannot be", SERVE_METRICS)
 
 # What is asked and what users see
-OFFERED_RATE = Quantity("serve.offered_rate", Unit.PER_S, "requests a second offered", SERVE_BENCH)
+OFFERED_RATE = Quantity(
+    "serve.offered_rate",
+    Unit.PER_S,
+    "requests a second offered",
+    SERVE_BENCH,
+    (
+        "qps",
+        "request_rate",
+        "rps",
+    ),
+)
 ACHIEVED_RATE = Quantity("serve.achieved_rate", Unit.PER_S, "requests a second finished", SERVE_BENCH)
 PLATEAU_RATE = Quantity("serve.plateau_rate", Unit.PER_S, "the rate that more load no longer raises", SERVE_BENCH)
 PLATEAU_GPU_BUSY = Quantity("serve.plateau_gpu_busy", _S, "GPU utilisation at that plateau", SERVE_BENCH)
 CONCURRENCY = Quantity("serve.concurrency", _N, "requests the client keeps in flight", SERVE_BENCH)
-PROMPT_TOKENS = Quantity("serve.prompt_tokens", Unit.TOKEN, "tokens of a prompt, mean", SERVE_BENCH)
-OUTPUT_TOKENS = Quantity("serve.output_tokens", Unit.TOKEN, "tokens of an answer, mean", SERVE_BENCH)
+PROMPT_TOKENS = Quantity(
+    "serve.prompt_tokens",
+    Unit.TOKEN,
+    "tokens of a prompt, mean",
+    SERVE_BENCH,
+    (
+        "prompt_tokens",
+        "input_len",
+        "prompt_len",
+    ),
+)
+OUTPUT_TOKENS = Quantity(
+    "serve.output_tokens",
+    Unit.TOKEN,
+    "tokens of an answer, mean",
+    SERVE_BENCH,
+    (
+        "output_tokens",
+        "output_len",
+    ),
+)
 SHARED_PREFIX = Quantity("serve.shared_prefix", Unit.TOKEN, "tokens that prompts have in common", SERVE_BENCH)
-TTFT = Quantity("serve.ttft", Unit.SECOND, "time to the first token, median or mean", SERVE_BENCH)
+TTFT = Quantity(
+    "serve.ttft",
+    Unit.SECOND,
+    "time to the first token, median or mean",
+    SERVE_BENCH,
+    (
+        "ttft",
+        "p50_ttft",
+        "time_to_first_token",
+    ),
+)
 TTFT_TAIL = Quantity("serve.ttft_tail", Unit.SECOND, "time to the first token, 99th percentile", SERVE_BENCH)
-TPOT = Quantity("serve.tpot", Unit.SECOND, "time between tokens, median or mean", SERVE_BENCH)
+TPOT = Quantity(
+    "serve.tpot",
+    Unit.SECOND,
+    "time between tokens, median or mean",
+    SERVE_BENCH,
+    (
+        "tpot",
+        "itl",
+    ),
+)
 TPOT_TAIL = Quantity("serve.tpot_tail", Unit.SECOND, "time between tokens, 99th percentile", SERVE_BENCH)
 OUTPUT_RATE = Quantity("serve.output_rate", Unit.TOKEN_PER_S, "tokens a second of the whole service", SERVE_BENCH)
 REQUEST_TIME = Quantity("serve.request_time", Unit.SECOND, "a request from arrival to its end, mean", SERVE_METRICS)
@@ -85,19 +154,57 @@ CPU_USED = Quantity("serve.cpu_used", _N, "cores the container uses", PY_SPY)
 SAMPLES = Quantity("serve.samples", _N, "samples of the engine's state", SERVE_LOG)
 PHASE = Quantity("serve.phase", _T, "the phase of load that is judged, with its clock time", SERVE_LOG)
 PHASE_SHARE = Quantity("serve.phase_share", _S, "share of the samples that this phase takes", SERVE_LOG)
-RUNNING = Quantity("serve.running", _N, "running requests while any ran, median", SERVE_LOG)
+RUNNING = Quantity(
+    "serve.running",
+    _N,
+    "running requests while any ran, median",
+    SERVE_LOG,
+    (
+        "running",
+        "batch",
+        "running_requests",
+    ),
+)
 RUNNING_MAX = Quantity("serve.running_max", _N, "most running requests", SERVE_LOG)
-WAITING = Quantity("serve.waiting", _N, "waiting requests at the end, median of the last quarter", SERVE_LOG)
+WAITING = Quantity(
+    "serve.waiting",
+    _N,
+    "waiting requests at the end, median of the last quarter",
+    SERVE_LOG,
+    (
+        "waiting",
+        "waiting_requests",
+        "queue_length",
+    ),
+)
 WAITING_SHARE = Quantity("serve.waiting_share", _S, "samples with a queue", SERVE_LOG)
 WAITING_GROWTH = Quantity("serve.waiting_growth", Unit.PER_S, "requests a second by which the queue grows", SERVE_LOG)
-KV_MAX = Quantity("serve.kv_max", _S, "KV cache in use at its fullest", SERVE_LOG)
+KV_MAX = Quantity(
+    "serve.kv_max",
+    _S,
+    "KV cache in use at its fullest",
+    SERVE_LOG,
+    (
+        "kv_use",
+        "kv_usage",
+        "kv_cache_usage",
+    ),
+)
 KV_MEDIAN = Quantity("serve.kv_median", _S, "KV cache in use, median", SERVE_LOG)
 KV_QUEUED = Quantity("serve.kv_queued", _S, "KV cache in use while requests wait, median", SERVE_LOG)
 KV_FULL_SHARE = Quantity("serve.kv_full_share", _S, "samples in which the KV cache is full", SERVE_LOG)
 RUNNING_LOST = Quantity("serve.running_lost", _N, "running requests lost to the queue while KV was full", SERVE_LOG)
 PAUSED = Quantity("serve.paused", _N, "requests paused for lack of KV, mean", SERVE_LOG)
 PER_REQUEST_RATE = Quantity(
-    "serve.per_request_rate", Unit.TOKEN_PER_S, "tokens a second of one running request", SERVE_LOG
+    "serve.per_request_rate",
+    Unit.TOKEN_PER_S,
+    "tokens a second of one running request",
+    SERVE_LOG,
+    (
+        "user_rate",
+        "tokens_per_s_per_user",
+        "tok_s_user",
+    ),
 )
 FULL_RATE_RATIO = Quantity("serve.full_rate_ratio", Unit.RATIO, "generation rate with KV full over before", SERVE_LOG)
 PINNED_AT = Quantity("serve.pinned_at", _N, "running count that never moved while requests waited", SERVE_LOG)
@@ -138,9 +245,19 @@ PREFILL_LOAD = Quantity(
 TOKEN_PART = Quantity(
     "serve.token_part", Unit.SECOND, "one part of a decode iteration, computed; its name is the layer", SERVE_LOG
 )
-ITERATION_DECODE = Quantity("serve.iteration_decode", Unit.SECOND, "an iteration of decodes alone, median", SERVE_LOG)
+ITERATION_DECODE = Quantity(
+    "serve.iteration_decode",
+    Unit.SECOND,
+    "an iteration of decodes alone, median",
+    SERVE_LOG,
+    ("iteration_decode_only",),
+)
 ITERATION_PREFILL = Quantity(
-    "serve.iteration_prefill", Unit.SECOND, "an iteration that carries prompts, median", SERVE_LOG
+    "serve.iteration_prefill",
+    Unit.SECOND,
+    "an iteration that carries prompts, median",
+    SERVE_LOG,
+    ("iteration_with_prefill",),
 )
 ITERATION_PREFILL_SHARE = Quantity(
     "serve.iteration_prefill_share", _S, "share of the iterations' time in those that carry prompts", SERVE_LOG

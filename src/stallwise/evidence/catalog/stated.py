@@ -1,4 +1,7 @@
-"""What people say about a run when they ask for help: the setup, the complaint, what changed, what was ruled out."""
+"""What people say about a run when they ask for help: the setup, the complaint, what changed, what was ruled out.
+
+What engines, allocators and launchers show as well is the same quantity with another origin; it has its other name here.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,12 @@ from stallwise.evidence.capture import (
     NCU,
     NVIDIA_SMI,
     RANK_TRACES,
-    SERVE_BENCH,
-    SERVE_METRICS,
     STEP_SHAPE,
     TOPOLOGY,
     TORCH_TRACE,
     TRAIN_LOG,
 )
+from stallwise.evidence.catalog import fabric, memory, serving
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
@@ -55,9 +57,9 @@ LINK_DOWN = Quantity(
 # The setup
 GPU = Quantity("gpu", _T, "GPU model", STEP_SHAPE, ("hardware", "device", "accelerator"))
 GPUS = Quantity("gpus", _N, "GPUs in the job", STEP_SHAPE, ("num_gpus", "n_gpus", "world_size"))
-GPUS_PER_NODE = Quantity("gpus_per_node", _N, "GPUs in one node", TOPOLOGY)
+GPUS_PER_NODE = fabric.GPUS_PER_NODE
 POD_GPUS = Quantity("pod_gpus", _N, "GPUs under one leaf, rack or pod of full bandwidth", TOPOLOGY, ("gpus_per_pod",))
-MODEL = Quantity("model", _T, "model name", STEP_SHAPE)
+MODEL = serving.MODEL
 PARAMETERS = Quantity("parameters", _N, "parameters of the model", STEP_SHAPE, ("params", "model_size"))
 LAYERS = Quantity("layers", _N, "transformer layers", STEP_SHAPE, ("n_layers", "num_layers"))
 HIDDEN = Quantity("hidden", _N, "hidden size", STEP_SHAPE, ("d_model", "hidden_size", "dim"))
@@ -68,7 +70,7 @@ VOCAB = Quantity("vocab", _N, "vocabulary size", STEP_SHAPE, ("vocab_size",))
 SEQUENCE = Quantity("sequence", Unit.TOKEN, "sequence length", STEP_SHAPE, ("seq_len", "seq", "context"))
 MICROBATCH = Quantity("microbatch", _N, "samples in one micro-batch", STEP_SHAPE, ("micro_batch", "mbs"))
 GLOBAL_BATCH = Quantity("global_batch", _N, "samples in one step", STEP_SHAPE, ("gbs", "global_batch_size"))
-TP = Quantity("tp", _N, "tensor-parallel degree", STEP_SHAPE, ("tensor_parallel",))
+TP = fabric.TP_SIZE
 PP = Quantity("pp", _N, "pipeline-parallel degree", STEP_SHAPE, ("pipeline_parallel", "stages"))
 DP = Quantity("dp", _N, "data-parallel degree", STEP_SHAPE, ("data_parallel",))
 CP = Quantity("cp", _N, "context-parallel degree", STEP_SHAPE, ("context_parallel",))
@@ -82,15 +84,13 @@ FLASH_ATTENTION = Quantity("flash_attention", _F, "attention never writes its sc
 RECOMPUTE = Quantity(
     "recompute", _T, "activation checkpointing: none, selective, full", STEP_SHAPE, ("activation_checkpointing",)
 )
-GPU_CAPACITY = Quantity("gpu_capacity", Unit.BYTE, "memory of one GPU", NVIDIA_SMI, ("capacity", "hbm"))
-PEAK_MEMORY = Quantity("peak_memory", Unit.BYTE, "peak memory of the worst rank", MEMORY_SNAPSHOT, ("peak_mem",))
+GPU_CAPACITY = memory.CAPACITY
+PEAK_MEMORY = memory.PEAK
 OOM_IN_ATTENTION = Quantity(
     "oom_in_attention", _F, "the failing allocation is in attention or its recomputation", MEMORY_SNAPSHOT
 )
 OOM_IN_OPTIMIZER = Quantity("oom_in_optimizer", _F, "the failing allocation is in the optimizer step", MEMORY_SNAPSHOT)
-OOM_REQUEST = Quantity(
-    "oom_request", Unit.BYTE, "size of the allocation that failed", MEMORY_SNAPSHOT, ("tried_to_allocate",)
-)
+OOM_REQUEST = memory.REQUEST
 
 # One kernel
 GEMM_M = Quantity("m", _N, "rows of the matrix product", STEP_SHAPE)
@@ -160,33 +160,21 @@ P2P_SHARE = Quantity(
 )
 
 # Serving
-ENGINE = Quantity("engine", _T, "serving engine", STEP_SHAPE, ("server",))
-QPS = Quantity("qps", Unit.PER_S, "requests a second offered", SERVE_BENCH, ("request_rate", "rps"))
-TTFT = Quantity(
-    "ttft", Unit.SECOND, "time to the first token, median", SERVE_BENCH, ("p50_ttft", "time_to_first_token")
-)
-TPOT = Quantity("tpot", Unit.SECOND, "time between tokens of one user", SERVE_BENCH, ("itl",))
-USER_RATE = Quantity(
-    "user_rate",
-    Unit.TOKEN_PER_S,
-    "tokens a second that one user sees",
-    SERVE_BENCH,
-    ("tokens_per_s_per_user", "tok_s_user"),
-)
-CHUNKED_PREFILL = Quantity("chunked_prefill", _F, "prefill is cut into chunks between decodes", SERVE_METRICS)
-KV_USE = Quantity("kv_use", _S, "KV cache in use", SERVE_METRICS, ("kv_usage", "kv_cache_usage"))
-PREEMPTIONS = Quantity("preemptions", _N, "requests preempted", SERVE_METRICS)
-RUNNING = Quantity("running", _N, "requests in the decode batch", SERVE_METRICS, ("batch", "running_requests"))
-WAITING = Quantity("waiting", _N, "requests in the queue", SERVE_METRICS, ("waiting_requests", "queue_length"))
-MAX_SEQS = Quantity("max_seqs", _N, "cap on running requests", SERVE_METRICS, ("max_num_seqs",))
-PROMPT_TOKENS = Quantity("prompt_tokens", Unit.TOKEN, "tokens of a prompt", SERVE_BENCH, ("input_len", "prompt_len"))
-OUTPUT_TOKENS = Quantity("output_tokens", Unit.TOKEN, "tokens of an answer", SERVE_BENCH, ("output_len",))
-ITERATION_WITH_PREFILL = Quantity(
-    "iteration_with_prefill", Unit.SECOND, "engine iteration that also runs a prefill", SERVE_METRICS
-)
-ITERATION_DECODE_ONLY = Quantity(
-    "iteration_decode_only", Unit.SECOND, "engine iteration of decodes alone", SERVE_METRICS
-)
+ENGINE = serving.ENGINE
+QPS = serving.OFFERED_RATE
+TTFT = serving.TTFT
+TPOT = serving.TPOT
+USER_RATE = serving.PER_REQUEST_RATE
+CHUNKED_PREFILL = serving.CHUNKED_PREFILL
+KV_USE = serving.KV_MAX
+PREEMPTIONS = serving.PREEMPTED
+RUNNING = serving.RUNNING
+WAITING = serving.WAITING
+MAX_SEQS = serving.MAX_SEQS
+PROMPT_TOKENS = serving.PROMPT_TOKENS
+OUTPUT_TOKENS = serving.OUTPUT_TOKENS
+ITERATION_WITH_PREFILL = serving.ITERATION_PREFILL
+ITERATION_DECODE_ONLY = serving.ITERATION_DECODE
 
 # Numerics
 ACCURACY = Quantity("accuracy", _S, "accuracy on the task", LAYER_STATS, ("score",))

@@ -1,0 +1,46 @@
+"""The lines in which an engine prints its state, whatever engine it is: one table of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.meaning.samples import column_of, is_sample, is_wanted
+from stallwise.meaning.value import in_si
+from stallwise.readers._engine_samples import EngineSamples
+from stallwise.readers._log_line import clock_of
+from stallwise.readers.shapes.logged import records
+
+_HINTS = (b"throughput", b"running", b"Running", b"tok/s", b"tokens/s")
+
+
+def worth_reading(artifact: Artifact) -> bool:
+    """Text that speaks of requests or of a rate."""
+    head = artifact.head
+    return (
+        b"\x00" not in head[:4096]
+        and head.lstrip()[:2] not in (b'{"', b"[{", b"{\n", b"[\n")
+        and any(h in head for h in _HINTS)
+    )
+
+
+def engine_samples(artifact: Artifact) -> Iterator[Item]:
+    """A table of all lines that say how much runs or waits and how fast or how full it is."""
+    found: list[tuple[int, str, dict[str, float]]] = []
+    for template in records(artifact.lines(), is_wanted):
+        named = [column_of(*key) for key in template.keys]
+        if not is_sample({n[0] for n in named if n}):
+            continue
+        for place, line, numbers in zip(template.places, template.lines, template.values, strict=True):
+            values: dict[str, float] = {}
+            for one, number in zip(named, numbers, strict=True):
+                if one is not None:
+                    values.setdefault(one[0], in_si(one[1], number))
+            found.append((place, line, values))
+    samples = EngineSamples(artifact.name, "")
+    for place, line, values in sorted(found, key=lambda f: f[0]):
+        samples.put(clock_of(line), place, **values)
+    table = samples.table()
+    if table is not None:
+        yield table

@@ -1,0 +1,159 @@
+"""What the lexicon understands of a file, behind the readers of its format: their word stands where both have one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import stated
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Series, Source, Table
+from stallwise.evidence.reading import Rows
+from stallwise.meaning.complaint import order_of, symptom_in
+from stallwise.meaning.mentions import mentions
+from stallwise.meaning.rows import named_columns
+from stallwise.meaning.understand import understand
+from stallwise.readers import readers_for
+from stallwise.readers.shapes import prose, shapes_in
+from stallwise.readers.shapes._plainly import csv_of
+from stallwise.readers.shapes.tree import tree_of
+
+MAX_BYTES = 1 << 18  # larger files are logs, tables or dumps that have readers of their own
+REPEATING = 0.5  # share of lines that repeat another but for its digits: then a program wrote them
+SOME = 0.3  # the same share where the lines count steps
+_STEPPING = re.compile(r"\b(?:steps?|iter\w*|epoch)\b|it/s|s/it", re.IGNORECASE)
+FEW_LINES = 12
+FEW_FACTS = 2  # numbers by which a reader shows that a file is of its format
+LONGEST_PAGE = 1 << 14
+MOST_LINES = 120
+STAMPED_SHARE = 0.1  # a pasted line or two do not make a page a log
+_STAMPED = re.compile(
+    r"\d\d:\d\d:\d\d|^\W*(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL)\b|\bNCCL (?:INFO|WARN)|\[rank\d|^Traceback|"
+    r'^\s+File "|^\s*at \w|NVRM:|^\[\s*\d+\.\d+\]|\bpid\b|^[+|][-=+]{8}'
+)
+LEAST_WORDS = 4  # of a sentence
+_WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
+_DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # and the bars of progress
+
+
+# What they take of a page that a person wrote, the lexicon reads better.
+LOG_READERS = {
+    "run settings", "model settings", "rank progress", "training log", "run outcomes", "checkpoint lines", "evaluation lines",
+    "notes on a load", "run speed", "rank log", "tracebacks of collectives", "steps as JSON",
+}  # fmt: skip
+TABLE_READERS = {
+    "table of steps", "scaling series", "table of variants", "table of ranks, stages or experts", "launch probe",
+    "layer statistics", "nvidia-smi CSV",
+}  # fmt: skip
+# Readers that take a line here and there of any text: what they know does not make it their format.
+ANY_TEXT = {
+    "stated facts", "pasted kernel summary", "run settings", "model settings", "rank progress", "training log", "run outcomes",
+    "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
+    "out-of-memory error", "rank log", "tracebacks of collectives", "steps as JSON", "rows as JSON", "table of steps",
+    "scaling series", "table of variants",
+}  # fmt: skip
+
+
+def understood(artifact: Artifact, known: list[Item], formats: list[str], *, written: bool) -> list[Item]:
+    """Facts that no reader gave, tables inside documents, complaints, and what stayed without a name."""
+    told = sum(isinstance(i, Fact) and not isinstance(i.value, str) for i in known)
+    if any(f not in ANY_TEXT for f in formats) and (
+        told > FEW_FACTS or any(isinstance(i, (Series, Table)) for i in known)
+    ):
+        return []
+    start = artifact.head[:4096]
+    if artifact.size_bytes > MAX_BYTES or b"\x00" in start or b"traceEvents" in start or not start.strip():
+        return []
+    text = artifact.text(MAX_BYTES)
+    if not written and any(isinstance(item, (Fact, Series, Table)) for item in known):
+        return []  # a program's output that readers of its format have read
+    found = understand(shapes_in(artifact.name, text, prose=written), text, artifact.name, written=written)
+    items: list[Item] = [f for f in found.facts if not _given(f, known)]
+    items += _tables(artifact, found.rows, known)
+    if written:
+        items += [f for f in mentions(text, artifact.name) if not _given(f, [*known, *items])]
+        items += _complaint(text, artifact.name, known)
+    if found.unread is not None:
+        silent = not any(isinstance(i, (Fact, Series, Table)) for i in (*known, *items))
+        items.append(replace(found.unread, without_fact=silent))
+    return items
+
+
+def is_written(artifact: Artifact) -> bool:
+    """A page that a person wrote: no stamps before its lines, no stack traces, no lines that repeat but for digits."""
+    start = artifact.head[:4096]
+    if artifact.size_bytes > LONGEST_PAGE or b"\x00" in start or not start.strip():
+        return False
+    text = artifact.text(LONGEST_PAGE)
+    lines = [x for x in text.splitlines() if x.strip()]
+    if isinstance(tree_of(artifact.name, text), dict):
+        return True  # settings and results, as people keep them
+    stamped = sum(_STAMPED.search(x[:80]) is not None for x in lines)
+    if len(lines) > MOST_LINES or stamped > STAMPED_SHARE * len(lines):
+        return False
+    alike = 1.0 - len({x.translate(_DIGITS) for x in lines}) / max(len(lines), 1)
+    stepping = sum(_STEPPING.search(x) is not None for x in lines)
+    return not (alike >= REPEATING and len(lines) >= FEW_LINES) and not (alike >= SOME and stepping > SOME * len(lines))
+
+
+def _given(fact: Fact, known: list[Item]) -> bool:
+    """Somebody who knows the format said it already."""
+    before = fact.scope.run == "before"
+    return any(
+        isinstance(item, (Fact, Series))
+        and item.quantity.name == fact.quantity.name
+        and (not isinstance(item, Fact) or (item.scope.run == "before") == before)
+        for item in known
+    )
+
+
+def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterator[Item]:
+    """Tables inside documents, through the readers of tables."""
+    if any(isinstance(item, (Series, Table)) for item in known):
+        return  # the file itself was a table, or its log was read
+    for rows in tables:
+        if len(rows) < 2:
+            continue
+        told = csv_of(artifact, rows, dict(_titles(rows)))
+        for reader in (r for r in readers_for(told) if r.FORMAT in TABLE_READERS):
+            for item in reader.read(told):
+                if isinstance(item, (Series, Table)) or (isinstance(item, Fact) and not _given(item, known)):
+                    yield item
+
+
+def _titles(rows: Rows) -> Iterator[tuple[int, tuple[str, list[float | str | None]]]]:
+    """Columns in SI, with their unit in the title, where they have a name."""
+    by_label = {c.label: c for c in named_columns(rows)}
+    from stallwise.meaning.words import words_of
+
+    for at, title in enumerate(rows.columns):
+        column = by_label.get(" ".join(words_of(title)))
+        if column is not None and column.named.quantity is stated.GPUS:
+            yield at, ("gpus", column.values)
+        elif column is not None and any(isinstance(c, str) for c in rows.cells[at]):
+            yield (
+                at,
+                (f"{column.label.replace(' ', '_')}{_SUFFIX.get(column.named.quantity.unit.value, '')}", column.values),
+            )
+
+
+_SUFFIX = {"s": "_s", "share": "", "B": "_bytes"}
+
+
+def _is_sentence(text: str) -> bool:
+    """Words, one after the other; not a row of a report."""
+    return len(_WORD.findall(text)) >= LEAST_WORDS and "  " not in text and text.count(",") < len(text) / 8
+
+
+def _complaint(text: str, file: str, known: list[Item]) -> Iterator[Item]:
+    """The narrowest symptom that one of the sentences complains of."""
+    if any(isinstance(item, Fact) and item.quantity is stated.SYMPTOM for item in known):
+        return
+    heard = [
+        (order_of(s), at, x) for at, x in enumerate(prose.sentences(text)) if _is_sentence(x) and (s := symptom_in(x))
+    ]
+    if heard:
+        _, _, sentence = min(heard)
+        yield Fact(stated.SYMPTOM, sentence[:200], Source(file, sentence[:40], True))

@@ -1,0 +1,68 @@
+"""What a shape gives: values under their keys, and rows under their columns, before anybody says what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Cell = float | str | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One value as it was written, under the keys that stand above it, outermost first."""
+
+    path: tuple[str, ...]
+    value: float | str | bool
+    unit: str = ""  # as written beside the value
+    place: str = ""  # "line 12", "observed.ttft"
+    said: bool = False  # in a sentence, where the words around a number need not be its name
+    after: str = ""  # in a sentence: the words that follow
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Records of one shape: columns with their names, column by column, and the line or index of each record."""
+
+    columns: tuple[str, ...]
+    cells: tuple[list[Cell], ...]
+    places: list[int]
+    path: tuple[str, ...] = ()  # what stands above the table
+    noun: str = "line"
+    notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def column(self, name: str) -> list[Cell]:
+        """The cells under this name."""
+        return self.cells[self.columns.index(name)]
+
+
+Shape = Reading | Rows
+
+
+def rows_of(columns: list[str], records: list[list[Cell]], places: list[int], **more: object) -> Rows:
+    """Rows from records; short ones are filled with nothing."""
+    width = len(columns)
+    filled = [(*r[:width], *([None] * (width - len(r)))) for r in records]
+    cells = tuple(list(c) for c in zip(*filled, strict=True)) if filled else tuple([] for _ in columns)
+    return Rows(tuple(columns), cells, places, **more)  # type: ignore[arg-type]
+
+
+def cell_of(text: str) -> Cell:
+    """A written cell: a number where it is one, nothing where it is empty, else its words."""
+    plain = text.strip().strip('"')
+    if not plain or plain in ("-", "N/A", "n/a", "[N/A]", "None", "null"):
+        return None
+    try:
+        return float(plain)
+    except ValueError:
+        pass
+    if plain[0].isdigit() and "," in plain:
+        try:
+            return (
+                float(plain.replace(",", "")) if all(len(p) == 3 for p in plain.split(".")[0].split(",")[1:]) else plain
+            )
+        except ValueError:
+            return plain
+    return plain

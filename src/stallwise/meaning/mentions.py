@@ -1,0 +1,45 @@
+"""Cards and models that a text mentions by name, with how many of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from stallwise.evidence.catalog import stated
+from stallwise.evidence.fact import Fact, Source
+from stallwise.meaning.words import book
+from stallwise.specs.hardware import all_gpus
+
+_FAMILY = re.compile(r"^(?:[a-z]{1,3}\d{2,4}[a-z]{0,2})$")
+
+
+@cache
+def _cards() -> re.Pattern[str]:
+    """Family names of known cards, as words of their own."""
+    families = {part for gpu in all_gpus() for part in gpu.name.split("-") if _FAMILY.match(part)}
+    return re.compile(
+        r"(?:(?<![\w.])(?P<count>\d{1,6})\s?[x×]?\s?)?(?<![\w-])(?:NVIDIA\s|AMD\s|Instinct\s)?"
+        rf"(?P<card>(?:{'|'.join(sorted(families, key=len, reverse=True))})(?:[- ](?:SXM\d?|PCIe|NVL|\d{{2,3}} ?GB))*)(?![\w])",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _models() -> re.Pattern[str]:
+    families = "|".join(map(re.escape, book("said.toml")["models"]["families"]))
+    return re.compile(rf"(?<![\w/])((?:{families})[\w.]*(?:[- ]?[\w.]+)?[- ]\d+(?:\.\d+)?[bB])(?![\w])", re.IGNORECASE)
+
+
+def mentions(text: str, file: str) -> Iterator[Fact]:
+    """The first card, how many of them, and the first model."""
+    card = _cards().search(text)
+    if card is not None:
+        source = Source(file, card[0].strip(), True)
+        yield Fact(stated.GPU, card["card"], source)
+        counted = next((m for m in _cards().finditer(text) if m["count"]), None)
+        if counted is not None and int(counted["count"]) > 0:
+            yield Fact(stated.GPUS, float(counted["count"]), Source(file, counted[0].strip(), True))
+    model = _models().search(text)
+    if model is not None:
+        yield Fact(stated.MODEL, model[1], Source(file, model[1], True))

@@ -1,0 +1,161 @@
+"""Names a reading: which quantity a key speaks of, in which unit, of which run; or nothing, where it is not sure.
+
+The key is cut into words; words of unit, statistic and scope are taken off; the rest is held against the lexicon, rare
+words weighing more. The dimension must agree, keys above break ties, and what scores too low keeps no name.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from stallwise.evidence.quantity import Quantity
+from stallwise.meaning.entries import Entry, by_word, entries, weights
+from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of, scope_words
+from stallwise.meaning.words import classed, statistic_of, words_of
+from stallwise.units import Unit, readings_of
+
+SURE_ENOUGH = 0.62  # of the key's weight must be explained: one strange rare word in two spoils a name
+SAID_ENOUGH = 0.5  # in a sentence the words around a number are not all its name
+ABOVE = 0.75  # what a word of the keys above is worth against one of the key itself
+UNKNOWN_WEIGHT = 4.0  # of a word that no quantity has
+CONTEXT = 0.25  # what explaining the keys above adds
+TELLING_WORD = 3.2  # weight from which one word is a name of its own
+_NEED_UNIT = (Unit.FLOP_PER_S, Unit.SHARE, Unit.RATIO, Unit.PER_S, Unit.TOKEN_PER_S, Unit.BYTE)
+# One-letter and ambiguous unit words at the end of a key, which more often mean something else there.
+_NOT_IN_KEYS = {"min", "d", "x", "b", "m", "k", "c", "h", "t", "times", "day", "days", "gpu", "gpus", "req", "reqs", "request",
+                "requests", "tokens", "token", "tok", "steps", "step", "layers", "workers", "threads", "stages", "configs",
+                "nodes", "ranks", "cores", "block", "thread", "iterations", "its", "j"}  # fmt: skip
+_BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
+_TEXTS = (Unit.TEXT, Unit.FLAG)
+# What a unit says by itself: 45 ms is a time, 650 TFLOP/s a rate.
+_IMPLIED: dict[Unit | None, tuple[str, ...]] = {
+    Unit.SECOND: ("time",), Unit.FLOP_PER_S: ("flop", "rate"), Unit.TOKEN_PER_S: ("token", "rate"), Unit.PER_S: ("rate",),
+    Unit.SHARE: ("share",), Unit.BYTE_PER_S: ("bandwidth",), Unit.BYTE: ("memory",), Unit.WATT: ("power",),
+    Unit.CELSIUS: ("temperature",), Unit.HERTZ: ("clock",), None: ("step", "time"),
+}  # fmt: skip
+
+
+class Name(NamedTuple):
+    """What a key means."""
+
+    quantity: Quantity
+    scale: float
+    scope: str = ""  # before, now, expected or nothing
+    inverse: bool = False  # steps a second instead of seconds a step
+    score: float = 1.0
+    unit_known: bool = False
+
+
+@lru_cache(maxsize=1 << 15)
+def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool = False) -> Name | None:
+    """The quantity under this path; `text` where the value is a word. None when no quantity fits well enough."""
+    if not path:
+        return None
+    words, written = _without_unit(path[-1])
+    above = tuple(w for part in path[:-1] for w in words_of(part))
+    scope = scope_of(words) or scope_of(above)
+    statistic = statistic_of(words) or statistic_of(above)
+    if statistic == "spread":
+        return None
+    scoping = scope_words()
+    telling = tuple(w for w in words if w not in scoping)
+    around = classed(tuple(w for w in above if w not in scoping))
+    own = classed(telling) if telling else around or classed(words)
+    units = readings_of(unit) or readings_of(written) or ()
+    around |= {w for u, _ in units for w in _IMPLIED.get(u, ())}
+    best = _best(own, around - own, units, text, SAID_ENOUGH if said else SURE_ENOUGH)
+    if best is None:
+        return None
+    entry, score = best
+    quantity = entry.quantity
+    if statistic == "tail":
+        if not entry.tail:
+            return None
+        quantity = entries()[entry.tail].quantity
+    if scope == EXPECTED and entry.expected:
+        quantity = entries()[entry.expected].quantity if entry.expected in entries() else quantity
+    scale, inverse = _scale(quantity, units)
+    return Name(quantity, scale, scope, inverse, score, bool(units))
+
+
+def _without_unit(key: str) -> tuple[tuple[str, ...], str]:
+    """The words of a key and the unit it ends in."""
+    if bracket := _BRACKET.search(key):
+        if readings_of(bracket[1]):
+            inside = bracket[1]
+            return words_of(key[: bracket.start()] + (" " + inside if _is_rate(inside) else "")), inside
+    words = words_of(key)
+    for size in (3, 2):
+        tail = words[-size:]
+        if len(words) >= size and ("per" in tail or "/" in key):
+            joined = "/".join(w for w in tail if w != "per")
+            if readings_of(joined):
+                return words, joined
+    if words and words[-1] not in _NOT_IN_KEYS and readings_of(words[-1]) and (len(words) > 1 or _is_rate(words[-1])):
+        return (words if _is_rate(words[-1]) else words[:-1]), words[-1]
+    for word in words:  # "tflops_per_gpu", "mfu_pct_avg"
+        if len(word) > 2 and word not in _NOT_IN_KEYS and readings_of(word) and word not in ("sec", "second"):
+            return (words if _is_rate(word) else tuple(w for w in words if w != word)), word
+    return words, ""
+
+
+def _is_rate(unit: str) -> bool:
+    """Units whose own words say what is measured: tokens/s, TFLOP/s, req/s."""
+    return any(u in (Unit.FLOP_PER_S, Unit.TOKEN_PER_S, Unit.PER_S) for u, _ in readings_of(unit))
+
+
+def _best(
+    own: frozenset[str], around: frozenset[str], units: tuple[tuple[Unit | None, float], ...], text: bool, enough: float
+) -> tuple[Entry, float] | None:
+    weight = weights()
+    own_weight = sum(weight.get(w, UNKNOWN_WEIGHT) for w in own)
+    around_weight = sum(weight.get(w, UNKNOWN_WEIGHT) for w in around)
+    found: dict[str, tuple[float, Entry]] = {}
+    for word in own:
+        for entry, phrase in by_word().get(word, ()):
+            if not _agrees(entry.quantity.unit, units, text) or not phrase <= own | around:
+                continue
+            matched = sum(weight[w] for w in phrase & own) + ABOVE * sum(weight[w] for w in phrase - own)
+            if len(phrase) == 1 and not units and weight[word] < TELLING_WORD and entry.quantity.unit in _NEED_UNIT:
+                continue  # "rate", "achieved", "use" alone could be anything
+            score = matched / (own_weight + sum(weight[w] for w in phrase - own))
+            score += CONTEXT * sum(weight[w] for w in phrase & around) / (around_weight or 1.0)
+            if score > found.get(entry.quantity.name, (0.0, entry))[0]:
+                found[entry.quantity.name] = (score, entry)
+    ranked = sorted(found.values(), key=lambda x: (-x[0], _plainness(x[1].quantity)))
+    if not ranked or ranked[0][0] < enough:
+        return None
+    return ranked[0][1], ranked[0][0]
+
+
+def _plainness(quantity: Quantity) -> tuple[int, str]:
+    """Of equals what a person says of a run comes first, counters of a kernel or card last."""
+    family = quantity.name.partition(".")[0] if "." in quantity.name else ""
+    order = {"": 0, "run": 1, "serve": 2, "layout": 2, "kernel": 3}
+    return order.get(family, 4), quantity.name
+
+
+def _agrees(unit: Unit, units: tuple[tuple[Unit | None, float], ...], text: bool) -> bool:
+    if text:
+        return unit in _TEXTS
+    if not units:
+        return unit is not Unit.TEXT
+    kin = {Unit.COUNT: {Unit.COUNT, Unit.TOKEN}, Unit.TOKEN: {Unit.TOKEN, Unit.COUNT}, Unit.SHARE: {Unit.SHARE, Unit.RATIO},
+           Unit.RATIO: {Unit.RATIO, Unit.SHARE}, Unit.PER_S: {Unit.PER_S}}.get(unit, {unit})  # fmt: skip
+    return any(u in kin or (u is None and unit is Unit.SECOND) for u, _ in units)
+
+
+def _scale(quantity: Quantity, units: tuple[tuple[Unit | None, float], ...]) -> tuple[float, bool]:
+    for unit, factor in units:
+        if unit is None and quantity.unit is Unit.SECOND:
+            return 1.0, True
+        if unit is quantity.unit:
+            return factor, False
+    return (units[0][1] if units else 1.0), False
+
+
+def is_before(scope: str) -> bool:
+    """True where the number speaks of the time when all was well."""
+    return scope == BEFORE

@@ -1,0 +1,229 @@
+"""Rows into meaning: tables of pairs, columns of quantities, and which of two rows is the one in question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
+from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.reading import Cell, Reading, Rows
+from stallwise.meaning.entries import entries
+from stallwise.meaning.name import Name, name
+from stallwise.meaning.scopes import BEFORE, EXPECTED, axis_of, outcome_of, pair_words, scope_of
+from stallwise.meaning.value import flag_in, in_si, number_in, plausible
+from stallwise.meaning.words import words_of
+from stallwise.units import Unit
+
+MOST_VARIANTS = 12  # rows of a comparison; more are samples
+KEYS_NAMED = 0.5  # share of the first column that must name quantities to be a column of keys
+WORSE = 0.02  # relative difference below which two rows are alike
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One named column: a quantity, its values in SI by row, and the words that tell it from its twins."""
+
+    named: Name
+    values: list[float | str | None]
+    label: str
+
+
+def as_pairs(rows: Rows) -> list[Reading]:
+    """A table of pairs as single readings; empty where the table is none."""
+    heads = [" ".join(words_of(c)) for c in rows.columns]
+    words = pair_words()
+    keys = [i for i, h in enumerate(heads) if h in words["key"]]
+    values = [i for i, h in enumerate(heads) if h in words["value"]]
+    units = [i for i, h in enumerate(heads) if h in words["unit"]]
+    if keys and values and keys[0] != values[0]:
+        return [
+            Reading(
+                (str(key),), value, _text(rows.cells[units[0]][at]) if units else "", f"{rows.noun} {rows.places[at]}"
+            )
+            for at, (key, value) in enumerate(zip(rows.cells[keys[0]], rows.cells[values[0]], strict=True))
+            if key is not None and value is not None and len(rows.columns) - len(units) <= 3
+        ]
+    return _keys_first(rows)
+
+
+def _keys_first(rows: Rows) -> list[Reading]:
+    """A first column of names and columns of before, now or expected."""
+    first = [c for c in rows.cells[0] if isinstance(c, str)] if rows.cells else []
+    if len(first) < len(rows) or len(rows.columns) < 2:
+        return []
+    scoped = [i for i, c in enumerate(rows.columns) if i and scope_of(words_of(c))]
+    named = sum(name((c,), "", False) is not None for c in first)
+    if len(scoped) < len(rows.columns) - 1 or named < KEYS_NAMED * len(first):
+        return []
+    return [
+        Reading((rows.columns[i], str(rows.cells[0][at])), cell, "", f"{rows.noun} {rows.places[at]}")
+        for at in range(len(rows))
+        for i in scoped
+        if (cell := rows.cells[i][at]) is not None
+    ]
+
+
+def _text(cell: Cell) -> str:
+    return "" if cell is None else str(cell)
+
+
+def named_columns(rows: Rows) -> list[Column]:
+    """Columns that have a name, with their cells in SI."""
+    found: list[Column] = []
+    for title, cells in zip(rows.columns, rows.cells, strict=True):
+        texts = [c for c in cells if isinstance(c, str)]
+        parsed = [number_in(c) for c in texts]
+        worded = bool(texts) and len(texts) == sum(c is not None for c in cells) and not all(parsed)
+        units = {p[1] for p in parsed if p}
+        unit = next((u for u in units if u), "")
+        path = (*rows.path, title)
+        named = name(path, unit, worded) or (name((title,), unit, worded) if rows.path else None)
+        if named is None and unit and len(rows.columns) <= 3:
+            named = name((*rows.path, title, unit), unit)
+        if named is None:
+            continue
+        found.append(Column(named, [_si(path, named, c) for c in cells], " ".join(words_of(title))))
+    return found
+
+
+def _si(path: tuple[str, ...], named: Name, cell: Cell) -> float | str | None:
+    if cell is None:
+        return None
+    if isinstance(cell, str):
+        if named.quantity.unit is Unit.TEXT:
+            return cell
+        if named.quantity.unit is Unit.FLAG:
+            return flag_in(cell)
+        parsed = number_in(cell)
+        if parsed is None:
+            return None
+        own = name(path, parsed[1]) if parsed[1] else named
+        own = own if own is not None and own.quantity is named.quantity else named
+        number = in_si(own, parsed[0])
+    else:
+        number = float(cell) if named.quantity.unit is Unit.FLAG else in_si(named, float(cell))
+    return number if plausible(named.quantity, number) else None
+
+
+def contrast_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
+    """Facts of the row in question as they are, of its better twin as `before`; nothing where rows are samples."""
+    if not 2 <= len(rows) <= MOST_VARIANTS or _indexed(rows):
+        return
+    columns = named_columns(rows)
+    if not columns:
+        return
+    pair = _by_outcome(rows) or _by_worse(rows, columns) or _by_scope(rows)
+    if pair is None:
+        return
+    good, bad = pair
+    seen: set[tuple[str, int]] = set()
+    for column in columns:
+        for at, scope in ((good, Scope(run=BEFORE)), (bad, WHOLE)):
+            value = column.values[at]
+            if value is None or (column.named.quantity.name, at) in seen or column.named.scope == EXPECTED:
+                continue
+            if at == good and isinstance(value, str) and value == column.values[bad]:
+                continue
+            seen.add((column.named.quantity.name, at))
+            source = Source(file, f"{rows.noun} {rows.places[at]}", stated)
+            yield Fact(column.named.quantity, value, source, scope)
+
+
+def _indexed(rows: Rows) -> bool:
+    """Rows that number ranks, cards, stages or layers are samples, not variants."""
+    return any(
+        axis_of(title) in ("rank", "gpu", "stage", "expert", "layer") and all(isinstance(c, float) for c in cells)
+        for title, cells in zip(rows.columns, rows.cells, strict=True)
+    )
+
+
+def _by_outcome(rows: Rows) -> tuple[int, int] | None:
+    """One row went well and one did not."""
+    for cells in rows.cells:
+        kinds = [outcome_of(c) if isinstance(c, str) else "" for c in cells]
+        if "bad" in kinds and any(k != "bad" for k in kinds):
+            return max(i for i, k in enumerate(kinds) if k != "bad"), kinds.index("bad")
+    return None
+
+
+def _by_scope(rows: Rows) -> tuple[int, int] | None:
+    """Rows that call themselves before and now."""
+    for cells in rows.cells:
+        scopes = [scope_of(words_of(c)) if isinstance(c, str) else "" for c in cells]
+        if BEFORE in scopes and any(s != BEFORE for s in scopes):
+            return scopes.index(BEFORE), max(i for i, s in enumerate(scopes) if s != BEFORE)
+    return None
+
+
+def _by_worse(rows: Rows, columns: list[Column]) -> tuple[int, int] | None:
+    """The pair of rows, alike in their other words, between which an outcome falls most."""
+    judged = [(c, better) for c in columns if (better := entries()[c.named.quantity.name].better) and _moves(c)]
+    if not judged:
+        return None
+    groups = _groups(rows)
+    best: tuple[float, int, int] | None = None
+    for column, better in judged:
+        for group in groups:
+            numbers = [(v, at) for at in group if isinstance(v := column.values[at], float) and v > 0]
+            if len(numbers) < 2:
+                continue
+            low, high = min(numbers), max(numbers)
+            good, bad = (low, high) if better == "lower" else (high, low)
+            drop = high[0] / low[0]
+            if best is None or drop > best[0]:
+                best = drop, good[1], bad[1]
+    return (best[1], best[2]) if best is not None and best[0] > 1.0 + WORSE else None
+
+
+def _moves(column: Column) -> bool:
+    numbers = [v for v in column.values if isinstance(v, float)]
+    return len(numbers) >= 2 and any(abs(a - b) > WORSE * max(abs(a), abs(b)) for a, b in pairwise(numbers))
+
+
+def _groups(rows: Rows) -> list[list[int]]:
+    """Rows that differ in one text column at most: all, or by the column with most repeated words."""
+    texts = [cells for cells in rows.cells if cells and all(isinstance(c, str) for c in cells)]
+    repeated = [cells for cells in texts if 1 < len(set(map(str, cells))) < len(cells)]
+    if not repeated or len(texts) < 2:
+        return [list(range(len(rows)))]
+    first = repeated[0]
+    return [[i for i, c in enumerate(first) if c == label] for label in dict.fromkeys(first)]
+
+
+def twin_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
+    """Two columns of one quantity (bf16_accuracy, fp8_accuracy): the row where they lie farthest apart tells most."""
+    columns = named_columns(rows)
+    by_quantity: dict[str, list[Column]] = {}
+    for column in columns:
+        by_quantity.setdefault(column.named.quantity.name, []).append(column)
+    for name_, twins in by_quantity.items():
+        better = entries()[name_].better
+        if len(twins) != 2 or not better or len(rows) > MOST_VARIANTS:
+            continue
+        gaps = [
+            (max(a, b) / max(min(a, b), 1e-12), at)
+            for at, (a, b) in enumerate(zip(twins[0].values, twins[1].values, strict=True))
+            if isinstance(a, float) and isinstance(b, float)
+        ]
+        if not gaps or max(gaps)[0] < 1.0 + WORSE:
+            continue
+        at = max(gaps)[1]
+        pair = sorted(twins, key=lambda c: float(c.values[at] or 0), reverse=better == "higher")
+        for column, scope in zip(pair, (Scope(run=BEFORE), WHOLE), strict=True):
+            yield Fact(
+                column.named.quantity,
+                column.values[at] or 0.0,
+                Source(file, f"{rows.noun} {rows.places[at]}", stated),
+                scope,
+            )
+        for column in columns:
+            value = column.values[at]
+            if column not in twins and value is not None:
+                yield Fact(column.named.quantity, value, Source(file, f"{rows.noun} {rows.places[at]}", stated))
+
+
+def quantities_of(rows: Rows) -> set[Quantity]:
+    """What the columns measure."""
+    return {c.named.quantity for c in named_columns(rows)}

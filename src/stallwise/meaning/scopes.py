@@ -1,0 +1,62 @@
+"""Of which run or moment a number speaks: before, now or expected, from the words around it (scopes.toml)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from stallwise.meaning.words import book, words_of
+
+BEFORE, NOW, EXPECTED = "before", "now", "expected"
+
+
+@cache
+def _words() -> dict[str, str]:
+    data = book("scopes.toml")
+    return {" ".join(words_of(w)): kind for kind in (BEFORE, NOW, EXPECTED) for w in data[kind]}
+
+
+def scope_of(words: tuple[str, ...]) -> str:
+    """The scope that the last telling word gives; empty without one."""
+    known = _words()
+    for at in range(len(words) - 1, -1, -1):
+        pair = " ".join(words[at : at + 2])
+        if pair in known:
+            return known[pair]
+        if words[at] in known:
+            return known[words[at]]
+    return ""
+
+
+@cache
+def scope_words() -> frozenset[str]:
+    """Single words that only say of when a number speaks, or of which variant."""
+    return frozenset({w for w in _words() if " " not in w} | set(book("scopes.toml")["variant"]))
+
+
+@cache
+def axes() -> dict[str, str]:
+    """Names of columns that number or name their rows, by kind."""
+    return {name: kind for kind, names in book("scopes.toml")["axis"].items() for name in names}
+
+
+def axis_of(column: str) -> str:
+    """Which axis a column is; empty for a measured one."""
+    return axes().get(" ".join(words_of(column)), "")
+
+
+@cache
+def pair_words() -> dict[str, frozenset[str]]:
+    """Names of the columns of a table of pairs: key, value, unit."""
+    return {kind: frozenset(names) for kind, names in book("scopes.toml")["pairs"].items()}
+
+
+@cache
+def outcomes() -> dict[str, frozenset[str]]:
+    """Words of an outcome, good and bad."""
+    return {kind: frozenset(words) for kind, words in book("scopes.toml")["outcome"].items()}
+
+
+def outcome_of(text: str) -> str:
+    """good, bad or nothing."""
+    plain = f" {' '.join(words_of(text))} "
+    return next((kind for kind in ("bad", "good") if any(f" {w} " in plain for w in outcomes()[kind])), "")

@@ -1,0 +1,139 @@
+"""What sentences say: numbers by the words around them, and statements without a number (said.toml)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from stallwise.evidence.reading import Reading
+from stallwise.meaning.entries import by_word, entries, weights
+from stallwise.meaning.name import Name, _agrees, _scale, name
+from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, scope_of, scope_words
+from stallwise.meaning.words import book, classed, words_of
+from stallwise.units import Unit, readings_of
+
+TOPIC_WEIGHT = 3.0  # what the words of a topic must weigh together: "mfu" does, "gpu" alone does not
+_NEGATION = re.compile(
+    r"\b(?:no|not|without|never|none|zero|isn't|aren't|wasn't|don't|doesn't|neither|nor)\b[\w' -]{0,24}$"
+)
+_BREAK = re.compile(r"[;,:()|.]| and | while | but | where | with | at ")
+_WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
+_ANSWERED_NO = re.compile(r"^\s*[:=]?\s*(?:none|no|0|false)\b")
+_INDEXED = {
+    "gpu",
+    "rank",
+    "node",
+    "layer",
+    "step",
+    "iteration",
+    "epoch",
+    "line",
+    "device",
+    "port",
+    "version",
+    "cuda",
+    "expert",
+}
+_ARROWS = {"to", "->", "→", "=>"}
+
+
+def clause_after(text: str) -> str:
+    """The words behind a number that still belong to it."""
+    return " ".join(_WORD.findall(_BREAK.split(text)[0])[:4])
+
+
+class Said(NamedTuple):
+    """A statement without a number."""
+
+    quantity: str
+    value: str
+    text: str
+
+
+def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]]) -> Name | None:
+    """The quantity of a number in a sentence, from the words nearest to it; else the sentence's topic, once."""
+    clause, after = words_of(reading.path[-1]), words_of(clause_after(reading.after))
+    scope = _scope(reading, sentence)
+    candidates: list[tuple[float, Name]] = []
+    if clause and clause[-1] in _INDEXED and not reading.unit:
+        return None  # "GPU 3", "step 100": which one, not how many
+    for size in range(1, min(len(clause), 6) + 1):
+        if found := name((" ".join(clause[-size:]),), reading.unit, False, True):
+            candidates.append((found.score + 0.01 * size, found))
+    unit_words = reading.unit if readings_of(reading.unit) and len(reading.unit) > 2 else ""
+    for tail in {unit_words, *(" ".join((unit_words, *after[:size])).strip() for size in (1, 2, 3))} - {""}:
+        if found := name((tail,), reading.unit, False, True):
+            counted = not reading.unit and found.quantity.unit in (Unit.COUNT, Unit.TOKEN)
+            candidates.append((found.score + (0.1 if counted else -0.05), found))  # "32 microbatches"
+    best = max(candidates, key=lambda c: c[0], default=None)
+    found = best[1] if best else None
+    if found is None:
+        found = topic(tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p)), reading.unit)
+        if found is not None and (found.quantity.name, scope or NOW) in taken:
+            found = None
+    if found is None:
+        return None
+    taken.add((found.quantity.name, scope or found.scope or NOW))
+    hoped = entries()[found.quantity.name].expected if scope == EXPECTED and found.quantity.name in entries() else ""
+    quantity = entries()[hoped].quantity if hoped in entries() else found.quantity
+    return found._replace(scope=scope or found.scope, quantity=quantity)
+
+
+def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
+    before, after = words_of(reading.path[0]), words_of(clause_after(reading.after))
+    at = sentence.index(reading)
+    if reading.path[0].split()[-1:] and reading.path[0].split()[-1].lower() == "from":
+        return BEFORE
+    if reading.after.split()[:1] and reading.after.split()[0] in ("->", "→", "=>"):
+        return BEFORE
+    if (
+        at
+        and reading.path[0].split()
+        and set(reading.path[0].split()) <= _ARROWS
+        and sentence[at - 1].unit == reading.unit
+    ):
+        return NOW
+    last = at + 1 == len(sentence)  # before another number the words are that one's
+    if scope_of(before[-3:]) == EXPECTED or (last and scope_of(after[:3]) == EXPECTED):
+        return EXPECTED
+    return scope_of(words_of(reading.path[-1]))
+
+
+def topic(words: tuple[str, ...], unit: str) -> Name | None:
+    """The weightiest quantity of this unit whose words are all said somewhere in the text."""
+    said, units, weight = classed(tuple(w for w in words if w not in scope_words())), readings_of(unit), weights()
+    best: tuple[float, Name] | None = None
+    for word in said:
+        for entry, phrase in by_word().get(word, ()):
+            heavy = sum(weight[w] for w in phrase)
+            if phrase <= said and units and heavy >= TOPIC_WEIGHT and _agrees(entry.quantity.unit, units, False):
+                if entry.quantity.unit not in (Unit.COUNT, Unit.TOKEN) and (best is None or heavy > best[0]):
+                    scale, inverse = _scale(entry.quantity, units)
+                    best = heavy, Name(entry.quantity, scale, "", inverse, 0.5, True)
+    return best[1] if best else None
+
+
+@cache
+def _sayings() -> tuple[tuple[str, str, re.Pattern[str], bool], ...]:
+    found = []
+    for row in book("said.toml")["said"]:
+        phrases = sorted(row["phrases"], key=len, reverse=True)
+        pattern = re.compile(r"(?<![\w-])(?:" + "|".join(re.escape(p) for p in phrases) + r")(?![\w])")
+        found.append((row["quantity"], str(row["value"]), pattern, bool(row.get("negatable", False))))
+    return tuple(found)
+
+
+def said_in(text: str) -> Iterator[Said]:
+    """Statements, each quantity once; a negation before a negatable one turns it around."""
+    lowered = " ".join(text.lower().split())
+    seen: set[str] = set()
+    for quantity, value, pattern, negatable in _sayings():
+        match = pattern.search(lowered)
+        if match is None or quantity in seen:
+            continue
+        before, behind = lowered[max(0, match.start() - 32) : match.start()], lowered[match.end() : match.end() + 16]
+        negated = negatable and bool(_NEGATION.search(before) or _ANSWERED_NO.match(behind))
+        seen.add(quantity)
+        yield Said(quantity, "no" if negated else value, match[0])

@@ -1,0 +1,327 @@
+"""Shapes into evidence: names what can be named, keeps count of what cannot."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from stallwise.evidence.catalog import quantities, stated
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
+from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
+from stallwise.evidence.unread import Unread
+from stallwise.meaning.entries import entries
+from stallwise.meaning.name import Name, name
+from stallwise.meaning.rows import as_pairs, contrast_facts, named_columns, twin_facts
+from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
+from stallwise.meaning.sentences import named_in, said_in, topic
+from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
+from stallwise.meaning.words import words_of
+from stallwise.specs.hardware import find_gpu
+from stallwise.units import Unit, readings_of
+
+BILLION = "B"
+_SIZED = re.compile(r"^\s*(\d+)\s*[x×]\s*(\S.*)$")
+
+
+@dataclass
+class Understood:
+    """What a file says in the lexicon's words."""
+
+    facts: list[Fact] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)  # tables, for whoever reads tables
+    unread: Unread | None = None
+
+    def items(self) -> Iterator[Item]:
+        yield from self.facts
+        if self.unread is not None:
+            yield self.unread
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    reading: Reading
+    name: Name
+    value: float | str
+
+
+def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) -> Understood:
+    """Facts of single readings and of rows that contrast; `written` where a person wrote the file."""
+    singles: list[Reading] = []
+    tables: list[Rows] = []
+    for shape in shapes:
+        if isinstance(shape, Rows):
+            shape = _topical(shape, text)
+            pairs = as_pairs(shape)
+            singles += pairs
+            if not pairs:
+                tables.append(pivoted(shape))
+        else:
+            singles.append(shape)
+    named, unnamed = _named(singles)
+    named, repeated = _repeated(named, unnamed, singles, text)
+    found = Understood(rows=[*tables, *repeated])
+    for rows in found.rows:
+        found.facts += twin_facts(rows, file, written)
+        found.facts += contrast_facts(rows, file, written)
+    found.facts += _facts(named, file, written)
+    if written:
+        found.facts += _said(text, file, {f.quantity.name for f in found.facts})
+    found.unread = _unread(file, singles, named, found.rows, repeated)
+    return found
+
+
+def _topical(rows: Rows, text: str) -> Rows:
+    """A curve whose values have a unit and no name of their own is about the document's topic."""
+    if len(rows.columns) != 2 or rows.noun != "entry":
+        return rows
+    parsed = number_in(str(rows.cells[1][0]))
+    found = topic(words_of(text), parsed[1]) if parsed and name((rows.columns[1],), parsed[1]) is None else None
+    if found is None:
+        return rows
+    return Rows((rows.columns[0], found.quantity.name.replace(".", " ")), rows.cells, rows.places, (), rows.noun)
+
+
+def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
+    found: list[_Named] = []
+    unnamed: list[Reading] = []
+    by_place: dict[str, list[Reading]] = defaultdict(list)
+    for reading in singles:
+        if reading.said:
+            by_place[reading.place].append(reading)
+    taken: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for reading in singles:
+        one = (
+            _said_number(reading, tuple(by_place[reading.place]), taken[reading.place])
+            if reading.said
+            else _keyed_value(reading)
+        )
+        if one is None:
+            unnamed.append(reading)
+        else:
+            found.append(one)
+    for reading in list(unnamed):
+        one = _like_neighbour(reading, found, by_place[reading.place])
+        if one is not None:
+            unnamed.remove(reading)
+            found.append(one)
+    order = {id(r): at for at, r in enumerate(singles)}
+    return sorted(found, key=lambda one: order[id(one.reading)]), unnamed
+
+
+def _like_neighbour(reading: Reading, found: list[_Named], sentence: list[Reading]) -> _Named | None:
+    """Numbers without words of their own: "340 ms on 512 GPUs, 61 ms on 256", and "Hoped for: 1.5x" beside a named ratio."""
+    value = number_in(reading.value) if isinstance(reading.value, str) else (reading.value, reading.unit)
+    if value is None or isinstance(value[0], bool):
+        return None
+    words = words_of(reading.path[-1])
+    if reading.said and not reading.unit:
+        twins = [
+            o for o in found if o.reading in sentence and words and words_of(o.reading.path[-1])[-1:] == words[-1:]
+        ]
+        counted = [o for o in twins if o.name.quantity.unit in (Unit.COUNT, Unit.TOKEN)]
+        return _Named(reading, counted[-1].name, float(value[0])) if counted else None
+    if not scope_of(words) or readings_of(value[1]) == ():
+        return None
+    if scope_of(words) != EXPECTED:  # "Measured: 0.7x" beside what was hoped for
+        for one in found:
+            twin = next((e for e in entries().values() if e.expected == one.name.quantity.name), None)
+            if twin is not None and readings_of(one.reading.unit or _unit_of(one.reading)) == readings_of(value[1]):
+                name_ = one.name._replace(quantity=twin.quantity, scope="")
+                return _Named(reading, name_, in_si(name_, float(value[0])))
+        return None
+    for one in found:
+        hoped = entries()[one.name.quantity.name].expected if one.name.quantity.name in entries() else ""
+        if hoped and readings_of(one.reading.unit or _unit_of(one.reading)) == readings_of(value[1]):
+            name_ = one.name._replace(quantity=entries()[hoped].quantity, scope=EXPECTED)
+            return _Named(reading, name_, in_si(name_, float(value[0])))
+    return None
+
+
+def _unit_of(reading: Reading) -> str:
+    parsed = number_in(reading.value) if isinstance(reading.value, str) else None
+    return parsed[1] if parsed else ""
+
+
+def _said_number(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]]) -> _Named | None:
+    number = float(reading.value)
+    if reading.unit == BILLION:  # "a 405B model"
+        return _Named(reading, Name(stated.PARAMETERS, 1e9, "", False, 1.0, True), number * 1e9)
+    found = named_in(reading, sentence, taken)
+    if found is None:
+        return None
+    value = in_si(found, number)
+    return _Named(reading, found, value) if plausible(found.quantity, value) else None
+
+
+def _keyed_value(reading: Reading) -> _Named | None:
+    value, unit = reading.value, reading.unit
+    if isinstance(value, str):
+        parsed = number_in(value)
+        if parsed is None:
+            return _worded(reading, value)
+        value, unit = parsed
+    if isinstance(value, bool):
+        found = name(reading.path, "", True) or name(reading.path)
+        return _Named(reading, found, float(value)) if found and found.quantity.unit is Unit.FLAG else None
+    found = name(reading.path, unit)
+    if found is None and unit:
+        found = name((*reading.path, unit), unit)
+    if found is None and isinstance(reading.value, str):  # "Hoped for: 1.5x over PyTorch eager"
+        found = name((*reading.path, reading.value.lstrip("0123456789., ")), unit)
+    if found is None and unit == BILLION:
+        found = Name(stated.PARAMETERS, 1e9, "", False, 1.0, True)
+    if found is None or found.quantity.unit is Unit.TEXT:
+        return _worded(reading, reading.value) if isinstance(reading.value, str) else None
+    number = in_si(found, float(value))
+    return _Named(reading, found, number) if plausible(found.quantity, number) else None
+
+
+def _worded(reading: Reading, value: str) -> _Named | None:
+    found = name(reading.path, "", True)
+    if found is None or len(value) > LONGEST_WORDS:
+        return None
+    if found.quantity.unit is Unit.FLAG:
+        flag = flag_in(value)
+        return None if flag is None else _Named(reading, found, flag)
+    if found.quantity is stated.GPU and find_gpu(value) is None:
+        return None
+    return _Named(reading, found, value.strip())
+
+
+def _facts(named: list[_Named], file: str, written: bool) -> Iterator[Fact]:
+    """One fact a quantity and scope; of two values without a scope the first is what was, the second what is."""
+    groups: dict[str, list[_Named]] = defaultdict(list)
+    for one in named:
+        groups[one.name.quantity.name].append(one)
+    for name_, ones in groups.items():
+        scoped = {one.name.scope for one in ones}
+        values = list(dict.fromkeys(one.value for one in ones))
+        pair = len(values) == 2 and scoped <= {"", "now"} and bool(entries()[name_].better) and len(ones) == 2
+        seen: set[str] = set()
+        for at, one in enumerate(ones):
+            scope = BEFORE if one.name.scope == BEFORE or (pair and at == 0) else ""
+            if scope in seen or (
+                one.name.scope == EXPECTED and not entries()[name_].expected and "expected" not in name_
+            ):
+                continue
+            seen.add(scope)
+            source = Source(file, one.reading.place, written)
+            if one.name.quantity is stated.GPU and isinstance(one.value, str) and (sized := _SIZED.match(one.value)):
+                yield Fact(stated.GPUS, float(sized[1]), source)
+                yield Fact(stated.GPU, sized[2], source)
+                continue
+            yield Fact(one.name.quantity, one.value, source, Scope(run=BEFORE) if scope else WHOLE)
+
+
+def _repeated(
+    named: list[_Named], unnamed: list[Reading], singles: list[Reading], text: str
+) -> tuple[list[_Named], list[Rows]]:
+    """Sentences that say the same things again for another setting are rows of a table."""
+    spoken = [one for one in named if one.reading.said or one.reading.place.startswith("line")]
+    counts = Counter(one.name.quantity.name for one in spoken if one.name.scope != EXPECTED)
+    settings = [n for n, c in counts.items() if c >= 2 and not entries()[n].better and _numbers(spoken, n) >= 2]
+    if not settings:
+        return named, []
+    by_reading = {id(one.reading): one for one in named}
+    titles = {id(r): _title(r, by_reading.get(id(r)), text) for r in singles if isinstance(r.value, float)}
+    often = Counter(t for t in titles.values() if t)
+    lead = next(t for r in singles if (t := titles.get(id(r), "")) and often[t] >= 2)
+    last = {
+        id(r) for r, after in zip(singles, [*singles[1:], None], strict=True) if after is None or after.place != r.place
+    }
+    records: list[dict[str, Cell]] = []
+    used: set[int] = set()
+    for reading in singles:
+        one, title = by_reading.get(id(reading)), titles.get(id(reading), "")
+        if title == lead:
+            records.append({"outcome": reading.path[0] if reading.said else ""})
+        if not records:
+            continue
+        if id(reading) in last:
+            records[-1]["outcome"] = f"{records[-1]['outcome']} {reading.after}"
+        if title and title not in records[-1]:
+            records[-1][title] = (
+                float(one.value) if one is not None and isinstance(one.value, float) else _plain(reading)
+            )
+            used.add(id(reading))
+    columns = list(dict.fromkeys(k for r in records for k in r if sum(k in x for x in records) >= 2))
+    records = [r for r in records if sum(c in r for c in columns) > len(columns) / 2 and lead in r]
+    measured = [c for c in columns if c != "outcome"]
+    records = [r for r in records if all(c in r for c in measured)] if len(measured) == 2 else records
+    if len(columns) < 2 or len(records) < 2:
+        return named, []
+    cells: list[list[Cell]] = [[r.get(c) for c in columns] for r in records]
+    rows = rows_of(columns, cells, list(range(1, len(records) + 1)), noun="mention")
+    kept = [one for one in named if id(one.reading) not in used or _key(one) not in columns]
+    return kept, [rows]
+
+
+def _numbers(spoken: list[_Named], name_: str) -> int:
+    return len({one.value for one in spoken if one.name.quantity.name == name_ and isinstance(one.value, float)})
+
+
+def _key(one: _Named) -> str:
+    quantity = one.name.quantity
+    return f"{quantity.name}_s" if quantity.unit is Unit.SECOND else quantity.name
+
+
+def _title(reading: Reading, one: _Named | None, text: str) -> str:
+    if one is not None:
+        return _key(one)
+    found = topic(words_of(text), reading.unit) if reading.unit else None
+    return f"{found.quantity.name}_s" if found is not None and found.quantity.unit is Unit.SECOND else ""
+
+
+def _plain(reading: Reading) -> float:
+    factor = next((f for _, f in readings_of(reading.unit)), 1.0)
+    return float(reading.value) * factor
+
+
+def pivoted(rows: Rows) -> Rows:
+    """A long table (…, Metric, Value) of one metric, with the metric as the value's title."""
+    from stallwise.meaning.scopes import pair_words
+
+    heads = [" ".join(words_of(c)) for c in rows.columns]
+    words = pair_words()
+    value = next((i for i, h in enumerate(heads) if h in words["value"]), None)
+    keys = [i for i, h in enumerate(heads) if h in ("metric", "measure", "quantity", "counter")]
+    if value is None or not keys:
+        return rows
+    metrics = {str(c) for c in rows.cells[keys[0]] if c is not None}
+    if len(metrics) != 1:
+        return rows
+    titles = tuple(metrics.copy().pop() if i == value else c for i, c in enumerate(rows.columns))
+    return Rows(titles, rows.cells, rows.places, rows.path, rows.noun)
+
+
+def _said(text: str, file: str, known: set[str]) -> Iterator[Fact]:
+    catalogue = quantities()
+    for said in said_in(text):
+        if said.quantity in known:
+            continue
+        quantity = catalogue[said.quantity]
+        value = flag_in(said.value) if quantity.unit is Unit.FLAG else said.value
+        if value is not None:
+            yield Fact(quantity, value, Source(file, said.text, True))
+
+
+def _unread(file: str, singles: list[Reading], named: list[_Named], tables: list[Rows], repeated: list[Rows]) -> Unread:
+    numbers = [r for r in singles if isinstance(r.value, float)]
+    names = {id(one.reading) for one in named}
+    seen, known = len(numbers), sum(id(r) in names for r in numbers)
+    lost = Counter(r.path[-1] for r in numbers if id(r) not in names and r.path[-1])
+    for rows in tables:
+        if rows in repeated:
+            continue
+        labels = {c.label for c in named_columns(rows)}
+        for title, cells in zip(rows.columns, rows.cells, strict=True):
+            count = sum(isinstance(c, float) for c in cells)
+            seen += count
+            if " ".join(words_of(title)) in labels:
+                known += count
+            elif count:
+                lost[title] += count
+    return Unread(file, seen, known, tuple(k for k, _ in lost.most_common(12)))

@@ -1,0 +1,89 @@
+"""A written value into SI, and what a bare number can only mean."""
+
+from __future__ import annotations
+
+import re
+
+from stallwise.evidence.quantity import Quantity
+from stallwise.meaning.name import Name
+from stallwise.units import Unit, readings_of
+
+YES = {
+    "yes",
+    "true",
+    "on",
+    "y",
+    "enabled",
+    "active",
+    "healthy",
+    "ok",
+    "normal",
+    "fine",
+    "good",
+    "looks normal",
+    "looks fine",
+    "1",
+}
+NO = {"no", "none", "false", "off", "n", "disabled", "never", "not", "0", "nil", "without"}
+_NUMBER = re.compile(r"^\s*[~≈<>]?\s*([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*$")
+SMALLEST_FLOP_RATE = 1e6  # FLOP/s: nobody measures a GPU below; a bare 180 is TFLOP/s
+LARGEST_SHARE = 1.5  # a bare share above is in percent
+SMALLEST_BYTES = 1e5  # a bare memory below is GiB or MiB
+LARGEST_GIB = 1000.0
+LONGEST_WORDS = 160
+
+
+def number_in(text: str) -> tuple[float, str] | None:
+    """ "120 ms" -> (120, "ms"); None for words."""
+    match = _NUMBER.match(text)
+    if match is None or len(match[2]) > 40:
+        return None
+    unit = match[2]
+    if not readings_of(unit) and readings_of(unit.split(" ")[0]):
+        unit = unit.split(" ")[0]  # "405B parameters", "1.5x over eager"
+    try:
+        return float(match[1].replace(",", "").replace("_", "")), unit
+    except ValueError:
+        return None
+
+
+def in_si(named: Name, value: float) -> float:
+    """The number as the quantity's unit wants it."""
+    if named.inverse:
+        return 1.0 / value if value > 0 else float("nan")
+    number = value * named.scale
+    if named.unit_known:
+        return number
+    unit = named.quantity.unit
+    if unit is Unit.SHARE and number > LARGEST_SHARE:
+        return number / 100.0
+    if unit is Unit.FLOP_PER_S and 0 < number < SMALLEST_FLOP_RATE:
+        return number * 1e12
+    if unit is Unit.BYTE and 0 < number < SMALLEST_BYTES:
+        return number * (2.0**30 if number < LARGEST_GIB else 2.0**20)
+    return number
+
+
+def plausible(quantity: Quantity, number: float) -> bool:
+    """Whether a number can be this quantity at all."""
+    if number != number:
+        return False
+    if quantity.unit is Unit.SHARE:
+        return -0.01 <= number <= 1.2
+    if quantity.unit in (Unit.SECOND, Unit.BYTE, Unit.BYTE_PER_S, Unit.FLOP_PER_S, Unit.TOKEN_PER_S, Unit.PER_S):
+        return number >= 0
+    if quantity.unit in (Unit.COUNT, Unit.TOKEN):
+        return number >= 0 and number == round(number)
+    if quantity.unit is Unit.FLAG:
+        return number in (0.0, 1.0)
+    return True
+
+
+def flag_in(text: str) -> float | None:
+    """Yes and no in their many words; None for anything else."""
+    plain = text.strip().strip(".!").lower()
+    if plain in YES:
+        return 1.0
+    if plain in NO or plain.split(" ")[0] in ("no", "none", "not", "never"):
+        return 0.0
+    return 1.0 if plain.split(" ")[0] in ("yes", "looks", "healthy", "normal") else None

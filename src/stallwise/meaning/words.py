@@ -1,0 +1,62 @@
+"""Keys cut into words, and words into their classes (classes.toml)."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_TOKEN = re.compile(r"[A-Za-z0-9]+")
+_CUT = re.compile(r"[^a-z0-9µ%]+")
+
+
+def book(name: str) -> dict[str, Any]:
+    """A table of this package."""
+    return tomllib.loads((files("stallwise.meaning") / name).read_text(encoding="utf-8"))
+
+
+def words_of(key: str) -> tuple[str, ...]:
+    """`MemAllocated (GB)` -> mem allocated gb."""
+    return tuple(w for w in _CUT.split(_TOKEN.sub(_spaced, key).lower()) if w)
+
+
+def _spaced(token: re.Match[str]) -> str:
+    """camelCase apart, unless the whole is a word of its own (cuBLAS, PyTorch)."""
+    return token[0] if token[0].lower() in classes().of else _HUMP.sub(" ", token[0])
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Which words mean the same, which say nothing, and which say what number of many it is."""
+
+    of: dict[str, tuple[str, ...]]
+    ignored: frozenset[str]
+    statistic: dict[str, str]
+
+
+@cache
+def classes() -> Classes:
+    """The tables, once."""
+    data = book("classes.toml")
+    of: dict[str, tuple[str, ...]] = {w: (name,) for name, words in data["class"].items() for w in words}
+    of |= {word: tuple(x for part in parts for x in of.get(part, (part,))) for word, parts in data["expand"].items()}
+    statistic = {w: kind for kind, words in data["statistic"].items() for w in words}
+    return Classes(of, frozenset(data["ignored"]["words"]), statistic)
+
+
+@lru_cache(maxsize=1 << 14)
+def classed(words: tuple[str, ...]) -> frozenset[str]:
+    """The classes of these words, those that say nothing left out."""
+    known = classes()
+    telling = [w for w in words if w not in known.ignored and w not in known.statistic]
+    return frozenset(c for w in (telling or words[-1:]) for c in known.of.get(w, (w,)))
+
+
+def statistic_of(words: tuple[str, ...]) -> str:
+    """middle, tail, spread or nothing."""
+    known = classes().statistic
+    return next((known[w] for w in words if w in known), "")

@@ -1,0 +1,61 @@
+"""Tables drawn with spaces, bars or boxes: aligned columns, Markdown, the frames of rich and of nvidia-smi."""
+
+from __future__ import annotations
+
+import re
+
+from stallwise.evidence.reading import Cell, Rows, cell_of, rows_of
+
+_RULE = re.compile(r"^[\s|:+=─━┄┼╪╋├┤┌┐└┘╞╡╭╮╰╯┬┴╤╧│║╔╗╚╝╠╣╦╩╬═-]*$")
+_BARS = re.compile(r"[|│║┃]")
+_GAP = re.compile(r"\s{2,}|\t+")
+LEAST_ROWS = 1
+
+
+def is_rule(line: str) -> bool:
+    """A line that only draws."""
+    return bool(line.strip()) and bool(_RULE.match(line))
+
+
+def barred(lines: list[tuple[int, str]]) -> Rows | None:
+    """A table whose cells stand between bars; the first row that is no rule is the header."""
+    rows = [(n, _cells(line)) for n, line in lines if not is_rule(line)]
+    if len(rows) < 1 + LEAST_ROWS:
+        return None
+    header = rows[0][1]
+    width = len(header)
+    body = [(n, row) for n, row in rows[1:] if len(row) == width]
+    if width < 2 or not body:
+        return None
+    records: list[list[Cell]] = [[cell_of(c) for c in row] for _, row in body]
+    return rows_of(header, records, [n for n, _ in body])
+
+
+def _cells(line: str) -> list[str]:
+    cells = [c.strip().strip("*`") for c in _BARS.split(line.strip())]
+    if cells and not cells[0] and _BARS.match(line.strip()):
+        cells = cells[1:]
+    if cells and not cells[-1]:
+        cells = cells[:-1]
+    return cells
+
+
+def has_bars(line: str) -> bool:
+    """A row between bars."""
+    return len(_BARS.findall(line)) >= 2
+
+
+def spaced(lines: list[tuple[int, str]]) -> Rows | None:
+    """A table whose columns are kept apart by two spaces or more: a header of words, then rows of the same width."""
+    rows = [(n, _GAP.split(line.strip())) for n, line in lines if line.strip() and not is_rule(line)]
+    if len(rows) < 1 + LEAST_ROWS:
+        return None
+    header = [c.lstrip("# ") for c in rows[0][1]]
+    if len(header) < 2 or any(isinstance(cell_of(c), float) for c in header):
+        return None
+    body = [(n, r) for n, r in rows[1:] if len(r) == len(header)]
+    if not body or len(body) < 0.8 * (len(rows) - 1):
+        return None
+    if not any(isinstance(cell_of(c), float) for _, r in body for c in r):
+        return None
+    return rows_of(header, [[cell_of(c) for c in r] for _, r in body], [n for n, _ in body])

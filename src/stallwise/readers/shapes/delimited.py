@@ -1,0 +1,69 @@
+"""Tables with a sign between cells: commas, tabs, semicolons or bars; quoted or not, with lines that are broken."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+
+from stallwise.evidence.reading import Cell, Rows, Shape, cell_of, rows_of
+
+SIGNS = ("\t", ",", ";", "|")
+MIN_ROWS = 1
+SAME_WIDTH = 0.8  # share of the lines that must have the header's number of cells
+LONGEST_HEADER = 4000
+LOOKED_AT = 60  # lines that decide
+
+
+def recognises(name: str, text: str) -> bool:
+    """A header of words and rows of the same width."""
+    return sign_of(text) is not None
+
+
+def sign_of(text: str) -> str | None:
+    """The sign that cuts these lines into a table; None when none does."""
+    lines = [x for x in text[: 1 << 16].splitlines() if x.strip() and not x.startswith("#")][:LOOKED_AT]
+    if len(lines) < 1 + MIN_ROWS or len(lines[0]) > LONGEST_HEADER:
+        return None
+    for sign in SIGNS:
+        if sign in lines[0] and _fits(lines, sign):
+            return sign
+    return None
+
+
+def _fits(lines: list[str], sign: str) -> bool:
+    if lines[0].lstrip().startswith("|"):
+        return False  # a Markdown table
+    widths = [len(row) for row in csv.reader(lines, delimiter=sign, skipinitialspace=True)]
+    header = next(csv.reader([lines[0]], delimiter=sign, skipinitialspace=True), [])
+    words = [c for c in header if c.strip() and not isinstance(cell_of(c), float)]
+    named = len(words) >= max(2, 0.6 * len(header)) and not any(len(c) > 80 or ": " in c or "=" in c for c in words)
+    return named and len(header) >= 2 and sum(w == len(header) for w in widths[1:]) >= SAME_WIDTH * (len(widths) - 1)
+
+
+def read(text: str) -> Iterator[Shape]:
+    """One table."""
+    rows = table_in(text)
+    if rows is not None:
+        yield rows
+
+
+def table_in(text: str) -> Rows | None:
+    """The table, rows of another width left out."""
+    sign = sign_of(text)
+    if sign is None:
+        return None
+    lines = [(n, x) for n, x in enumerate(text.lstrip("\ufeff").splitlines(), 1) if x.strip() and not x.startswith("#")]
+    reader = csv.reader((x for _, x in lines), delimiter=sign, skipinitialspace=True)
+    columns: list[str] = []
+    records: list[list[Cell]] = []
+    places: list[int] = []
+    try:
+        for at, row in enumerate(reader):
+            if not columns:
+                columns = [c.strip().strip('"') for c in row]
+            elif len(row) == len(columns) and [c.strip() for c in row] != columns:
+                records.append([cell_of(c) for c in row])
+                places.append(lines[min(at, len(lines) - 1)][0])
+    except csv.Error:
+        pass  # what was read stays
+    return rows_of(columns, records, places) if records else None

@@ -1,0 +1,96 @@
+"""A document: fenced blocks, tables, pairs and sentences, in whatever mix people write and programs print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stallwise.evidence.reading import Shape
+from stallwise.readers.shapes import aligned, delimited, keyed, prose, tree
+
+MAX_TEXT = 1 << 18  # people write a page, not a log; logs are read by their lines
+_FENCE = re.compile(r"^\s*(```|~~~)(\w*)")
+_LOG_LINE = re.compile(r"^\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\[rank\d)")
+
+
+def recognises(name: str, text: str) -> bool:
+    """Any text of a page or so."""
+    return bool(text.strip()) and len(text) <= MAX_TEXT and "\x00" not in text[:4096]
+
+
+def read(text: str) -> Iterator[Shape]:
+    """Blocks in their order."""
+    for start, block in _blocks(text):
+        yield from _block(block, start)
+
+
+def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Runs of lines between blank lines and fences; a fenced block comes whole."""
+    block: list[str] = []
+    start, fence = 1, ""
+    for number, line in enumerate(text.splitlines(), 1):
+        opened = _FENCE.match(line)
+        if opened and (not fence or opened[1] == fence):
+            if block:
+                yield start, block
+            block, start, fence = [], number + 1, "" if fence else opened[1]
+        elif not line.strip() and not fence:
+            if block:
+                yield start, block
+            block, start = [], number + 1
+        else:
+            if not block:
+                start = number
+            block.append(line)
+    if block:
+        yield start, block
+
+
+def _block(lines: list[str], start: int) -> Iterator[Shape]:
+    text = "\n".join(lines)
+    numbered = list(enumerate(lines, start))
+    if lines[0].lstrip()[:1] in ("{", "[") and tree.tree_of("", text) is not None:
+        yield from tree.read(text)
+        return
+    rows = delimited.table_in(text) if "," in lines[0] or "\t" in lines[0] else None
+    if rows is not None and len(rows) >= 2:
+        yield rows
+        return
+    at = 0
+    while at < len(numbered):
+        end = at
+        while end < len(numbered) and (aligned.has_bars(numbered[end][1]) or aligned.is_rule(numbered[end][1])):
+            end += 1
+        table = aligned.barred(numbered[at:end]) if end - at >= 3 else None
+        if table is not None:
+            yield table
+            at = end
+            continue
+        end = at
+        while end < len(numbered) and len(aligned._GAP.split(numbered[end][1].strip())) >= 2:
+            end += 1
+        table = aligned.spaced(numbered[at:end]) if end - at >= 3 else None
+        if table is not None:
+            yield table
+            at = end
+            continue
+        yield from _line(*numbered[at])
+        at += 1
+
+
+def _line(number: int, line: str) -> Iterator[Shape]:
+    place = f"line {number}"
+    triple = keyed.triple_in(line, place)
+    if triple is not None:
+        yield triple
+        return
+    pairs = list(keyed.pairs_in(line, place))
+    pair = keyed.word_pair(line, place)
+    if _LOG_LINE.match(line) or keyed.all_paired(line, pairs):
+        one = len(pairs) == 1 and pair is not None and pair.path == pairs[0].path
+        yield from [pair] if one and pair is not None else pairs  # with its words behind the number
+        return
+    if pair is not None:
+        yield pair
+    for sentence in prose.sentences(line):
+        yield from prose.numbers_in(sentence, f"{place}: {sentence[:40]}" if sentence != line.strip() else place)

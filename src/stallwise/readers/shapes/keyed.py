@@ -1,0 +1,52 @@
+"""Pairs of a key and a value in a line: `k: v`, `k=v`, `k (unit): v`, `k   v unit`, a few of them or many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stallwise.evidence.reading import Reading
+
+NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
+# A unit right after its number: letters, a sign, or a rate. Longer words follow in sentences and are no units.
+UNIT = r"%|°C|(?<=\d)[x×](?!\w)|(?!x\b)[A-Za-zµμ]{1,8}(?:/[A-Za-z]{1,10}){0,2}"
+_PAIR = re.compile(
+    rf"(?P<key>[A-Za-z#][\w#/.@%-]*(?: [A-Za-z0-9#(][\w#/.@%()-]*){{0,6}}?(?: ?[(\[][^()\[\]]{{1,24}}[)\]])?)"
+    rf"(?:\s*[:=]\s*|\s{{2,}}(?=[-+]?\.?\d))['\"]?(?P<value>{NUMBER})(?![\w.]*[-:/]\d)\s*(?P<unit>{UNIT})?",
+)
+_WORD_PAIR = re.compile(r"^\s*[-*•]?\s*\**(?P<key>[A-Za-z][\w /().+-]{0,48}?)\**\s*[:=]\s*(?P<value>\S.{0,120}?)\s*$")
+_TRIPLE = re.compile(
+    rf"^\s*(?P<key>[A-Za-z][\w /().:%+-]*?)\s{{2,}}(?P<unit>%|[A-Za-zµ][\w/%.]{{0,20}})\s{{2,}}(?P<value>{NUMBER})\s*$"
+)
+_ANY_NUMBER = re.compile(rf"(?<![\w.]){NUMBER}(?![\w])")
+LONGEST = 4000
+
+
+def triple_in(text: str, place: str) -> Reading | None:
+    """A row of a report: name, unit, number."""
+    match = _TRIPLE.match(text[:LONGEST])
+    return Reading((match["key"],), float(match["value"].replace(",", "")), match["unit"], place) if match else None
+
+
+def all_paired(text: str, pairs: list[Reading]) -> bool:
+    """True when every number of the line stands under a key."""
+    return bool(pairs) and len(pairs) >= len(_ANY_NUMBER.findall(text[:LONGEST]))
+
+
+def pair_matches(text: str) -> Iterator[re.Match[str]]:
+    """Every pair, with its key, value and unit."""
+    return _PAIR.finditer(text[:LONGEST])
+
+
+def pairs_in(text: str, place: str) -> Iterator[Reading]:
+    """Every pair of the line with a number; keys are as written, the words before them cut at signs."""
+    for match in pair_matches(text):
+        value = float(match["value"].replace(",", ""))
+        unit = match["unit"] or ""
+        yield Reading((match["key"].strip(),), value, unit, place)
+
+
+def word_pair(text: str, place: str) -> Reading | None:
+    """A line that is one pair of a key and words."""
+    match = _WORD_PAIR.match(text[:LONGEST])
+    return Reading((match["key"].strip(),), match["value"].strip(), "", place) if match else None

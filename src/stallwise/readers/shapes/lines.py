@@ -1,0 +1,182 @@
+"""Lines of any log: the message, and a row of what stood in front of it (clock, level, node, rank, GPU, place).
+
+The prefixes are data (prefixes.toml). Lines of one program look alike, so the prefixes found on one line are tried first on
+the next that has the same shape.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import PurePath
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.line import NAN, Line
+
+LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
+LOOKED_AT = 240  # prefixes end before this
+REMEMBERED = 4096  # shapes of prefixes: a log has a few dozen
+_DAYS = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
+_MONTHS = {m: i + 1 for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
+_CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)")
+_DATE = re.compile(
+    r"(?:\d{4}[-/])?(?P<month>\d\d)[-/](?P<day>\d\d)(?:/\d{4})?[ T-]|(?:\d{4})?(?P<month2>\d\d)(?P<day2>\d\d) |"
+    r"(?P<name>[A-Z][a-z]{2}) +(?P<day3>\d{1,2}) "
+)
+_LEVELS = {
+    "v": "debug", "d": "debug", "trace": "debug", "call": "debug", "i": "info", "notice": "info", "version": "info",
+    "w": "warning", "warn": "warning", "e": "error", "f": "error", "fatal": "error", "critical": "error", "abort": "error",
+}  # fmt: skip
+_ANY_DIGIT = str.maketrans("123456789", "000000000")
+_FILE_RANK = re.compile(
+    r"(?:^|[^a-z])(?:global_?)?rank[-_.]?(\d+)(?:\D|$)|(?:^|[-_.])r(\d+)\.(?:log|txt|out|err)", re.IGNORECASE
+)
+_FILE_NODE = re.compile(r"(?:^|[^a-z])((?:node|host|worker|nid|gpu)[-_]?\w*\d+)(?:\.|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """One thing that programs print before their message."""
+
+    name: str
+    pattern: re.Pattern[str]
+    starts: str
+    wrapper: bool
+    sample: str
+
+
+@cache
+def prefixes() -> tuple[Prefix, ...]:
+    """All of them, as the file orders them: the more telling first."""
+    rows = tomllib.loads(files("stallwise.readers.shapes").joinpath("prefixes.toml").read_text(encoding="utf-8"))
+    return tuple(
+        Prefix(r["name"], re.compile(r["pattern"]), r["starts"], r.get("wrapper", False), r["sample"])
+        for r in rows["prefix"]
+    )
+
+
+@cache
+def _starting(kind: str) -> tuple[Prefix, ...]:
+    return tuple(p for p in prefixes() if kind in p.starts)
+
+
+def _kind(character: str) -> str:
+    return "A" if character.isalpha() else "0" if character.isdigit() else character
+
+
+@dataclass(slots=True)
+class Peeler:
+    """Takes prefixes off lines and remembers which fitted lines of the same shape."""
+
+    known: dict[str, tuple[Prefix, ...]]
+
+    def peel(self, text: str) -> tuple[str, dict[str, str]]:
+        """The message, and the fields of its prefixes."""
+        row: dict[str, str] = {}
+        head = text[:LOOKED_AT]
+        shape = head[:80].translate(_ANY_DIGIT)
+        at = 0
+        for prefix in self.known.get(shape, ()):
+            match = prefix.pattern.match(head, at)
+            if match is None:
+                break
+            at = _take(match, row)
+        found = list(self.known.get(shape, ())) if at else []
+        while at < len(head):
+            at_space = at
+            while at_space < len(head) and head[at_space] == " " and at:
+                at_space += 1
+            match, prefix_ = _next(head, at_space)
+            if match is None or match.end() == match.start():
+                break
+            at = _take(match, row)
+            found.append(prefix_)
+        if len(self.known) < REMEMBERED:
+            self.known[shape] = tuple(found)
+        return text[at:], row
+
+
+def _next(head: str, at: int) -> tuple[re.Match[str], Prefix] | tuple[None, Prefix]:
+    candidates = _starting(_kind(head[at : at + 1]))
+    for prefix in candidates:
+        match = prefix.pattern.match(head, at)
+        if match is not None:
+            return match, prefix
+    return None, prefixes()[0]
+
+
+def _take(match: re.Match[str], row: dict[str, str]) -> int:
+    for name, value in match.groupdict().items():
+        if value is not None and (
+            name not in row or name in ("level", "place")
+        ):  # the innermost level is the program's
+            row[name] = value
+    return match.end()
+
+
+def line_of(
+    number: int, text: str, file: str, peeler: Peeler, rank: int | None = None, node: str | None = None
+) -> Line:
+    """One line with its row; rank and node stand in where the line names none."""
+    message, row = peeler.peel(text)
+    if not row:
+        return Line(number, message, file, rank=rank, node=node)
+    level = row.get("level", "").lower()
+    return Line(
+        number,
+        message,
+        file,
+        time_s=time_of(row["time"]) if "time" in row else NAN,
+        boot_s=float(row["boot"]) if "boot" in row else NAN,
+        level=_LEVELS.get(level, level),
+        rank=int(row["rank"]) if "rank" in row else rank,
+        node=row.get("node", node),
+        gpu=int(row["gpu"]) if "gpu" in row and not row["gpu"].startswith("-") else None,
+        logger=row.get("logger", "").strip(": "),
+        place=row.get("place", ""),
+        pid=int(row["pid"]) if "pid" in row else None,
+    )
+
+
+def lines_of(artifact: Artifact) -> Iterator[Line]:
+    """Every line with its row."""
+    rank, node, peeler = rank_of_file(artifact.name), node_of_file(artifact.name), Peeler({})
+    for number, text in enumerate(artifact.lines(), 1):
+        yield line_of(number, text[:LONGEST], artifact.name, peeler, rank, node)
+
+
+def time_of(stamp: str) -> float:
+    """Seconds since New Year, or since midnight where the stamp has no date."""
+    clock = _CLOCK.search(stamp)
+    if clock is None:
+        return NAN
+    seconds = int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3].replace(",", "."))
+    date = _DATE.search(stamp[: clock.start()])
+    if date is None:
+        return seconds
+    month = _MONTHS.get(date["name"], 0) if date["name"] else int(date["month"] or date["month2"])
+    day = int(date["day"] or date["day2"] or date["day3"])
+    if not 1 <= month <= 12:
+        return NAN
+    return (_DAYS[month - 1] + day - 1) * 86400.0 + seconds
+
+
+def rank_of_file(name: str) -> int | None:
+    """The rank a file name speaks of: rank1.log, nccl_trace_rank_7, torchelastic/attempt_0/3/stderr.log."""
+    path = PurePath(name.split("!")[-1])
+    if match := _FILE_RANK.search(path.name):
+        return int(match[1] or match[2])
+    parts = path.parts
+    if len(parts) >= 2 and parts[-2].isdigit() and path.stem in ("stderr", "stdout"):
+        return int(parts[-2])
+    return None
+
+
+def node_of_file(name: str) -> str | None:
+    """The node a file name speaks of: node-03.log."""
+    match = _FILE_NODE.search(PurePath(name.split("!")[-1]).name)
+    return match[1] if match else None

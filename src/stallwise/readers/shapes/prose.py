@@ -1,0 +1,62 @@
+"""Numbers in sentences: each with the words before and after it, up to the next number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stallwise.evidence.reading import Reading
+from stallwise.readers.shapes.keyed import NUMBER
+from stallwise.units import readings_of
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*`-])|\n+")
+_UNITS_AFTER = r"(?P<unit>%|°C|[A-Za-zµμ]+(?:\s?(?:/|per\b)\s?[A-Za-z]+){0,2}(?![\w]))?"
+_NUMBER = re.compile(
+    rf"(?<![\w.:/@#-])(?P<value>{NUMBER})(?:(?P<times>[x×])(?![\w])|(?P<glue>[kKMB])(?![\w/])|[ -]?{_UNITS_AFTER})(?!(?<=\d)[A-Za-z_])"
+)
+_PRODUCT = re.compile(r"(?<![\w.])(\d{2,6})\s?[x×*]\s?(\d{2,6})\s?[x×*]\s?(\d{2,6})(?![\w.])")
+_WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
+_BREAK = re.compile(r"[;,:()|]| and | while | but | where | with ")
+_PER = re.compile(r"\s?(?:/|\bper\b)\s?")
+MOST_BEFORE = 7
+LONGEST_AFTER = 100
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences and lines."""
+    return [s.strip() for s in _SENTENCE.split(text) if s.strip()]
+
+
+def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
+    """Every number of a sentence; `path` holds the words before it and those of its own clause, `after` what follows."""
+    for match in _PRODUCT.finditer(sentence):  # rows, columns and inner dimension
+        for key, digits in zip("mnk", match.groups(), strict=True):
+            yield Reading(("gemm", key), float(digits), "", place)
+    sentence = _PRODUCT.sub(" ", sentence)
+    matches = list(_NUMBER.finditer(sentence))
+    last_end = 0
+    for at, match in enumerate(matches):
+        unit, end = _unit(match)
+        stop = matches[at + 1].start() if at + 1 < len(matches) else len(sentence)
+        text = sentence[last_end : match.start()].rstrip(" :=~≈<>|")
+        before = _WORD.findall(text)[-MOST_BEFORE:]
+        clause = _WORD.findall(_BREAK.split(text)[-1])[-MOST_BEFORE:]
+        value = float(match["value"].replace(",", ""))
+        after = sentence[end:stop].strip()[:LONGEST_AFTER]
+        yield Reading((" ".join(before), " ".join(clause)), value, unit, place, said=True, after=after)
+        last_end = end
+
+
+def _unit(match: re.Match[str]) -> tuple[str, int]:
+    """The unit after a number and where it ends; words that are no unit are not taken."""
+    if match["times"] or match["glue"]:
+        return match["times"] or match["glue"], match.end()
+    written = match["unit"] or ""
+    if written in ("x", "×"):  # "512 x H100", "TP 8 x DP 64": a product, not a ratio
+        return "", match.end("value")
+    while written:
+        if readings_of(_PER.sub("/", written)):
+            return _PER.sub("/", written), match.start("unit") + len(written)
+        cut = max(written.rfind(" "), written.rfind("/"))
+        written = written[:cut].removesuffix(" per").rstrip("/ ") if cut > 0 else ""
+    return "", match.end("value")

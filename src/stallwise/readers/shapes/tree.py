@@ -1,0 +1,205 @@
+"""Trees: JSON, JSON lines, TOML and YAML. A list of alike objects is a table; every other leaf stands under its path."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_of
+
+MAX_TEXT = 64 << 20
+MAX_YAML = 1 << 18  # people write it by hand; the parser is slow
+DEEPEST = 12
+ALIKE = 0.5  # share of an object's keys that the others of its list must have
+PAIRED = 0.6  # share of the lines of a YAML document that must be pairs or items
+
+
+def recognises(name: str, text: str) -> bool:
+    """Any of the notations, whole or line by line."""
+    return tree_of(name, text) is not None
+
+
+def read(text: str) -> Iterator[Shape]:
+    """Tables and leaves."""
+    tree = tree_of("", text)
+    if isinstance(tree, list):
+        yield from _list(tree, ())
+    elif isinstance(tree, dict):
+        yield from _object(tree, ())
+
+
+def tree_of(name: str, text: str) -> Any:
+    """The text as objects and lists; None when it is no tree."""
+    start = text[:4096].lstrip()
+    if not start or len(text) > MAX_TEXT:
+        return None
+    if start[0] in "{[":
+        found = _json(text)
+        if found is not None:
+            return found
+    return _toml(text) or _yaml(text)
+
+
+def _json(text: str) -> Any:
+    try:
+        found = json.loads(text)
+        return found if isinstance(found, (dict, list)) else None
+    except (ValueError, RecursionError):
+        pass
+    rows = []
+    for line in text.splitlines():
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(row, dict):
+                rows.append(row)
+    lines = sum(bool(x.strip()) for x in text.splitlines())
+    return rows if rows and len(rows) >= ALIKE * lines else None
+
+
+def _toml(text: str) -> Any:
+    if "=" not in text or len(text) > MAX_YAML:
+        return None
+    try:
+        return tomllib.loads(text) or None
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None
+
+
+def _yaml(text: str) -> Any:
+    lines = [x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#")]
+    paired = [x for x in lines if x.rstrip().endswith(":") or ": " in x or x.lstrip().startswith("- ")]
+    nested = any(x[0] == " " for x in paired) and any(x.rstrip().endswith(":") for x in lines)
+    if len(text) > MAX_YAML or len(lines) < 2 or not nested or len(paired) < PAIRED * len(lines):
+        return None
+    import yaml
+
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError):
+        return None
+    return found if isinstance(found, (dict, list)) else None
+
+
+def _object(tree: Mapping[Any, Any], path: tuple[str, ...]) -> Iterator[Shape]:
+    if len(path) > DEEPEST:
+        return
+    curve = _curve(tree)
+    if curve is not None:
+        columns = _axis_and_value(path[-1] if path else "value")
+        yield rows_of(columns, curve, list(range(1, len(curve) + 1)), path=path, noun="entry")
+        return
+    variants = _variants(tree)
+    if variants:
+        yield from _list([{"": k, **tree[k]} for k in variants], path)
+    for key, value in tree.items():
+        here = (*path, str(key))
+        if isinstance(value, Mapping):
+            if key not in variants:
+                yield from _object(value, here)
+        elif isinstance(value, list):
+            yield from _list(value, here)
+        elif value is not None:
+            yield Reading(here, _leaf(value), place=".".join(here))
+
+
+def _variants(tree: Mapping[Any, Any]) -> list[Any]:
+    """Keys whose values are flat objects with the same keys: the variants of one thing."""
+    flat = [
+        k
+        for k, v in tree.items()
+        if isinstance(v, Mapping) and v and not any(isinstance(x, (Mapping, list)) for x in v.values())
+    ]
+    if len(flat) < 2:
+        return []
+    first = {str(k) for k in tree[flat[0]]}
+    same = [
+        k
+        for k in flat
+        if len(first & {str(x) for x in tree[k]}) >= max(1, ALIKE * len(first | {str(x) for x in tree[k]}))
+    ]
+    return same if len(same) >= 2 and len(same) == len(flat) else []
+
+
+def _axis_and_value(title: str) -> list[str]:
+    """ "time by number of GPUs" -> the axis, then what is measured over it."""
+    value, sign, axis = title.partition(" by ")
+    return [axis if sign else "", value]
+
+
+def _curve(tree: Mapping[Any, Any]) -> list[list[Cell]] | None:
+    """{64: "45 ms", 128: "52 ms"}: a curve over numbers."""
+    pairs: list[list[Cell]] = []
+    for key, value in tree.items():
+        place = cell_of(str(key))
+        if not isinstance(place, float) or isinstance(value, (Mapping, list)):
+            return None
+        pairs.append([place, _leaf(value)])
+    return pairs if len(pairs) >= 2 else None
+
+
+def _list(items: list[Any], path: tuple[str, ...]) -> Iterator[Shape]:
+    objects = [x for x in items if isinstance(x, Mapping)]
+    if objects and len(objects) == len(items):
+        yield from _table(objects, path)
+        return
+    numbers: list[Cell] = [_leaf(x) for x in items if x is not None and not isinstance(x, (Mapping, list))]
+    if len(numbers) == len(items) and len(items) >= 2 and path:
+        yield rows_of([path[-1]], [[n] for n in numbers], list(range(1, len(items) + 1)), path=path[:-1], noun="item")
+    else:
+        for index, item in enumerate(items):
+            if isinstance(item, Mapping):
+                yield from _object(item, (*path, str(index)))
+            elif isinstance(item, list):
+                yield from _list(item, (*path, str(index)))
+
+
+def _table(objects: list[Any], path: tuple[str, ...]) -> Iterator[Shape]:
+    flat = [dict(_flat(o)) for o in objects]
+    columns = list(dict.fromkeys(k for row in flat for k in row))
+    if len(flat) == 1:
+        yield from _object(objects[0], path)
+        return
+    records: list[list[Cell]] = [[row.get(c) for c in columns] for row in flat]
+    yield rows_of(columns, records, list(range(1, len(flat) + 1)), path=path, noun="row")
+    for index, item in enumerate(objects):  # lists inside records are tables of their own
+        for key, value in item.items():
+            if isinstance(value, list) and value and isinstance(value[0], Mapping):
+                yield from _list(value, (*path, str(index), str(key)))
+
+
+def _flat(tree: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, Cell]]:
+    for key, value in tree.items():
+        name = f"{above}.{key}" if above else str(key)
+        if isinstance(value, Mapping) and name.count(".") < DEEPEST:
+            yield from _flat(value, name)
+        elif not isinstance(value, (Mapping, list)):
+            yield name, None if value is None else _leaf(value)
+
+
+def _leaf(value: Any) -> float | str | bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, (int, float)):
+        return float(value)
+    return str(value)
+
+
+def is_table(tree: Any) -> bool:
+    """A list of alike flat objects: a table in other clothes."""
+    if not isinstance(tree, list) or len(tree) < 1 or not all(isinstance(x, dict) and x for x in tree):
+        return False
+    first = set(tree[0])
+    flat = not any(isinstance(v, (dict, list)) for x in tree for v in x.values())
+    return flat and all(len(first & set(x)) >= ALIKE * len(first) for x in tree)
+
+
+def table_of(tree: list[dict[str, Any]]) -> Rows:
+    """The same as rows."""
+    columns = list(dict.fromkeys(str(k) for row in tree for k in row))
+    records: list[list[Cell]] = [[None if row.get(c) is None else _leaf(row[c]) for c in columns] for row in tree]
+    return rows_of(columns, records, list(range(2, len(tree) + 2)))

@@ -1,0 +1,203 @@
+"""Text without what carried it: colour codes, container and job tags, JSON envelopes, glued lines of several ranks.
+
+The result has the program's own lines, so that whatever reads them reads the same with and without the carrier.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.readers.shapes.lines import LONGEST, prefixes
+
+SAMPLE_LINES = 400
+NEARLY_ALL = 0.9  # of the lines: a tag that fewer carry is part of what the program says
+FEW = 5  # lines, below which all of them must carry the tag
+MOST_TAGS = 64  # pods, ranks or services in one file
+TABLE_SHARE = 0.3  # of the lines: then the file is laid out, and a stamp before each row would only bend it
+MOST_BYTES = 512 << 20
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# A tag of a job or host. One with a number of its own kind (rank 3, step 10, 17/64) tells something and stays.
+_TAG = re.compile(r"(\[[^\[\]\s]{1,60}\]|\([^()\s]{1,60}\)|<[^<>\s]{1,60}>)[ \t](?=\s*\S)")
+_HOST = re.compile(r"([A-Za-z][\w-]*(?:[-.]\w+)+)(?:: |:\t)(?=\s*\S)")
+_TELLING = re.compile(
+    r"(?i)rank|step|epoch|iter|batch|gpu|cuda|layer|stage|expert|node|worker|default|trainer|loss|epoch|^\W*[\d./:%,=-]+\W*$|"
+    r"^\W*(?:trace|debug|info|notice|warn|warning|error|fatal|critical|[ivwef])\W*$|\d:\d\d|=|\.(?:py|cc|cpp|cu|rs|go)\b"
+)
+_MESSAGE = ("log", "message", "msg", "text", "line", "MESSAGE", "textPayload", "body", "event", "fields.message")
+_ENVELOPE = {
+    "time", "timestamp", "ts", "@timestamp", "t", "level", "severity", "levelname", "stream", "logger", "target",
+    "_HOSTNAME", "PRIORITY", "kubernetes", "name", "asctime", "lvl", "source", "host", "hostname", "pod",
+}  # fmt: skip
+_STAMP_KEYS = ("asctime", "timestamp", "@timestamp", "time", "ts", "t")
+_LEVEL_KEYS = ("level", "levelname", "severity", "lvl")
+_NCCL_START = re.compile(
+    r"^(?:\[[^\]]{1,60}\] ?)*([A-Za-z][\w.-]{0,80}):\d{1,9}:\d{1,9} \[-?\d{1,3}\] (?:\S+:\d+ )?NCCL ", re.M
+)
+_STARTS = (
+    r"\[rank\d{1,6}\]:|\[default\d{1,6}\]:|\[\d{1,9},\d{1,6}\]<std(?:out|err)>:|"
+    r"\[20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d |[EWIF]\d{4} \d\d:\d\d:\d\d\.\d"
+)
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+_LAYOUT = tuple(" \t|#+-%{[<=")  # how rows of tables, frames of stacks and trees start
+_AFTER = r"(?<=[^\s\[\](){}<>:|\"'=,])"  # glued: no space, and not inside another prefix
+
+
+def plain(artifact: Artifact) -> Artifact:
+    """The same text without its carrier; the artifact itself where nothing carries it, and for what is no text."""
+    head = artifact.head
+    if not _is_text(head):
+        return artifact
+    sample = _sample(artifact, head)
+    carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(sample)
+    if not carried:
+        return replace(artifact)  # what it remembers of its lines goes when it has been read
+    return replace(
+        artifact, path=None, url=None, content=unwrapped(artifact.text(MOST_BYTES)).encode("utf-8", "replace")
+    )
+
+
+def unwrapped(text: str) -> str:
+    """Line for line what the program printed."""
+    lines = text.splitlines()
+    if "\x1b" in text:
+        lines = [_ANSI.sub("", line) if "\x1b" in line else line for line in lines]
+    if _envelope_share(lines[:SAMPLE_LINES]) >= NEARLY_ALL:
+        lines = _opened(lines)
+    for _ in range(4):  # carriers nest: a compose tag around a container's stamp
+        carrier = _carriers(lines[:SAMPLE_LINES])
+        if carrier is None:
+            break
+        lines = [line[m.end() :] if (m := carrier.match(line)) else line for line in lines]
+    return "\n".join(_repaired(lines)) + "\n"
+
+
+def _is_text(head: bytes) -> bool:
+    start = head[:4096]
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return True
+    return b"\x00" not in start and not start.lstrip().startswith((b"<?xml", b"SQLite")) and b"traceEvents" not in start
+
+
+def _sample(artifact: Artifact, head: bytes) -> list[str]:
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = head.decode("utf-16", "replace")
+    else:
+        text = head.decode("utf-8-sig", "replace")
+    return [line[:LONGEST] for line in text.splitlines()]
+
+
+def _carriers(lines: list[str]) -> re.Pattern[str] | None:
+    """What nearly every line starts with and no program of its own would print."""
+    filled = [line for line in lines[:SAMPLE_LINES] if line.strip()]
+    need = len(filled) if len(filled) < FEW else NEARLY_ALL * len(filled)
+    if len(filled) < 2:
+        return None
+    for prefix in prefixes():
+        if prefix.wrapper and sum(prefix.pattern.match(line) is not None for line in filled) >= need:
+            rest = [line[m.end() :] for line in filled if (m := prefix.pattern.match(line))]
+            if "time" in prefix.pattern.groupindex and not _own_clock(rest):
+                continue  # the only clock there is: it stays
+            return prefix.pattern
+    for shape in (_TAG, _HOST):
+        tags = Counter(m[1] for line in filled if (m := shape.match(line)) and not _TELLING.search(m[1]))
+        if 0 < len(tags) <= MOST_TAGS and sum(tags.values()) >= need and _repeats(tags):
+            return re.compile("(?:" + "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) + r"):?[ \t]")
+    return None
+
+
+def _repeats(tags: Counter[str]) -> bool:
+    """A tag comes again and again; the first word of a sentence does not."""
+    return sum(tags.values()) >= 2 * len(tags)
+
+
+def _own_clock(rest: list[str]) -> bool:
+    """Lines with a clock of their own, or of a table or dump that needs none."""
+    laid_out = sum(bool(_CLOCK.search(r[:80])) or r.count(",") >= 3 or r[:1] in _LAYOUT for r in rest)
+    return laid_out >= TABLE_SHARE * len(rest)
+
+
+def _envelope_share(lines: list[str]) -> float:
+    filled = [line for line in lines[:SAMPLE_LINES] if line.strip()]
+    if not filled or filled[0].lstrip()[:1] != "{":
+        return 0.0
+    return sum(_message_in(line) is not None for line in filled) / len(filled)
+
+
+def _message_in(line: str) -> tuple[str, dict[str, object]] | None:
+    """The message of a log envelope and what else it holds; None for any other JSON."""
+    import msgspec
+
+    if line.lstrip()[:1] != "{":
+        return None
+    try:
+        row = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    if isinstance(row.get("fields"), dict) and isinstance(row["fields"].get("message"), str):  # Rust tracing
+        row = {**row, **row["fields"]}
+    for key in _MESSAGE:
+        if isinstance(row.get(key), str) and _ENVELOPE & (row.keys() - {key}):
+            return str(row[key]), {k: v for k, v in row.items() if k not in (key, "fields")}
+    return None
+
+
+def _opened(lines: list[str]) -> list[str]:
+    """The messages, with clock and level before them where they have none of their own, and other plain values behind."""
+    found = [_message_in(line) for line in lines]
+    stamped = not _own_clock([f[0] for f in found[:SAMPLE_LINES] if f])
+    return [line if f is None else _told(*f, stamped) for line, f in zip(lines, found, strict=True)]
+
+
+def _told(message: str, rest: dict[str, object], stamped: bool) -> str:
+    before = [str(rest[k]) for k in _STAMP_KEYS if isinstance(rest.get(k), str)][:1] if stamped else []
+    before += [str(rest[k]).upper() for k in _LEVEL_KEYS if isinstance(rest.get(k), str)][:1]
+    told = [
+        f"{k}={v}"
+        for k, v in rest.items()
+        if k not in _ENVELOPE and isinstance(v, int | float) and not isinstance(v, bool)
+    ]
+    return " ".join([*before, message.rstrip("\n").replace("\n", " "), *told])
+
+
+def _hosts(lines: list[str]) -> set[str]:
+    return {m[1] for line in lines if (m := _NCCL_START.match(line))}
+
+
+def _joint(lines: list[str]) -> re.Pattern[str]:
+    """Where a second line starts inside a line."""
+    hosts = sorted(_hosts(lines), key=len, reverse=True)[:MOST_TAGS]
+    nccl = "|".join(map(re.escape, hosts))
+    glued_host = (
+        rf"|(?<=[^\s])(?=(?:{nccl}):\d{{1,9}}:\d{{1,9}} \[-?\d{{1,3}}\] (?:\S{{1,99}}:\d+ )?NCCL )" if hosts else ""
+    )
+    return re.compile(rf"{_AFTER}(?={_STARTS}){glued_host}")
+
+
+def _glued(lines: list[str]) -> bool:
+    joint = _joint(lines)
+    return any(joint.search(line) for line in lines if len(line) > 40)
+
+
+def _repaired(lines: list[str]) -> list[str]:
+    """Lines that several writers glued together, cut apart; the rest of a cut line is put back where it follows."""
+    joint = _joint(lines)
+    starts = re.compile(rf"{_STARTS}|[\w.-]+:\d+:\d+ \[")
+    clean: list[str] = []
+    owed = -1  # the cut line whose rest may follow
+    for line in lines:
+        cuts = [m.start() for m in joint.finditer(line) if m.start()] if len(line) > 40 else []
+        if cuts:
+            parts = [line[a:b] for a, b in zip([0, *cuts], [*cuts, len(line)], strict=True)]
+            owed = len(clean) if starts.match(parts[0]) else -1
+            clean += parts
+        elif owed >= 0 and line.strip() and not starts.match(line):
+            clean[owed] += line
+            owed = -1
+        else:
+            owed = -1
+            clean.append(line)
+    return clean

@@ -1,0 +1,95 @@
+"""The same lines come out, whatever carried them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.readers.shapes.unwrap import plain, unwrapped
+
+LOG = [
+    "loading 3 shards",
+    "step 1 loss 4.20 12.0 ms",
+    "step 2 loss 4.10 12.1 ms",
+    "step 3 loss 4.00 12.0 ms",
+    "  detail, indented",
+    "done",
+]
+STACK = [
+    "Thread 3310 (active): MainThread",
+    "    all_reduce (torch/distributed/distributed_c10d.py:39)",
+    "    main (train.py:4)",
+    "    run (a.py:7)",
+]
+
+CARRIERS: dict[str, Callable[[int, str], str]] = {
+    "job": lambda i, x: f"[job-7f] {x}",
+    "two jobs": lambda i, x: f"[job-{'7f' if i % 2 else '80'}] {x}",
+    "compose": lambda i, x: f"trainer-1  | {x}",
+    "pod": lambda i, x: f"[pod/train-worker-0/pytorch] {x}",
+    "host": lambda i, x: f"dgx-h100-04.local: {x}",
+    "docker": lambda i, x: json.dumps({"log": x + "\n", "stream": "stderr"}),
+    "colour": lambda i, x: f"\x1b[1;36m{x[:4]}\x1b[0m{x[4:]}",
+}
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("lines", [LOG, STACK], ids=["log", "stack"])
+def test_a_carrier_changes_nothing(carrier: str, lines: list[str]) -> None:
+    wrapped = "\n".join(CARRIERS[carrier](i, x) for i, x in enumerate(lines))
+    assert unwrapped(wrapped).splitlines() == lines
+    artifact = Artifact("x.log", content=wrapped.encode())
+    assert plain(artifact).lines() == lines
+
+
+def test_carriers_nest() -> None:
+    wrapped = "\n".join(f"trainer-1  | [job-7f] {x}" for x in LOG)
+    assert unwrapped(wrapped).splitlines() == LOG
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[rank 0] a\n[rank 1] b\n[rank 2] c\n",
+        "[before] 3 ms\n[after] 4 ms\n",
+        "[INFO] a\n[INFO] b\n[INFO] c\n",
+        "loss: 1.2\nloss: 1.1\nloss: 1.0\n",
+        "[run]\nsteps = 3\n",
+        "(1/10) a\n(2/10) b\n(3/10) c\n",
+        '{"loss": 1.0, "step": 1}\n{"loss": 0.9, "step": 2}\n',
+        "a,b\n1,2\n3,4\n",
+    ],
+)
+def test_what_tells_something_stays(text: str) -> None:
+    assert plain(Artifact("x.log", content=text.encode())).lines() == text.splitlines()
+
+
+def test_numbers_of_an_envelope_stay_with_the_message() -> None:
+    row = json.dumps({"level": "info", "ts": "2024-05-06T07:08:09Z", "msg": "train", "loss": 1.5})
+    assert unwrapped(row + "\n" + row).splitlines()[0] == "2024-05-06T07:08:09Z INFO train loss=1.5"
+
+
+def test_lines_that_two_writers_glued_are_cut_apart() -> None:
+    text = (
+        "node-1:10:20 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P\n"
+        "node-1:10:20 [0] NCCL INFO Channel 01/0 : 0[0] ->node-1:11:21 [1] NCCL INFO Connected all rings\n"
+        " 1[1] via P2P\n"
+        "node-1:11:21 [1] NCCL INFO Init COMPLETE\n"
+    )
+    lines = unwrapped(text).splitlines()
+    assert lines[1] == "node-1:10:20 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] via P2P"
+    assert lines[2] == "node-1:11:21 [1] NCCL INFO Connected all rings"
+    assert len(lines) == 4
+
+
+def test_two_ranks_on_one_line() -> None:
+    text = "[rank0]: ValueError: bad[rank1]: ValueError: bad\n[rank2]: ValueError: bad\n"
+    assert unwrapped(text).splitlines() == [f"[rank{r}]: ValueError: bad" for r in range(3)]
+
+
+def test_bytes_that_are_no_text_are_left_alone() -> None:
+    artifact = Artifact("x.bin", content=b"\x00\x01\x02" * 100)
+    assert plain(artifact) is artifact
