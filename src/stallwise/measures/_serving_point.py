@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from stallwise.errors import StallwiseError
@@ -14,6 +15,7 @@ from stallwise.sim.what_if import Point
 from stallwise.specs.deployment import ENGINES, Deployment
 from stallwise.specs.dtype import ALIASES, BYTES
 from stallwise.specs.hardware import find_gpu
+from stallwise.specs.model import Model
 from stallwise.specs.models import find_model
 
 USUAL_CAP = {"vllm": 256, "sglang": 512, "trtllm": 2048}  # requests that engines run at most unless told
@@ -31,15 +33,18 @@ class Seen:
     chunked: bool | None
     shared_share: float | None
     lengths_known: bool
+    offered_known: bool  # the rate that was sent, not only what came back
     assumed: list[str] = field(default_factory=list)
 
 
 def number(evidence: Evidence, *quantities: Quantity) -> float:
-    """The first that is known of what is judged now, not of a run before; NaN where none is."""
+    """The first that is known of what is judged now (of a sweep: its busiest run), not of a run before; else NaN."""
+    busiest = busiest_run(evidence)
     for quantity in quantities:
-        for fact in evidence.all(quantity):
-            if fact.scope.run != "before" and fact.number == fact.number:
-                return fact.number
+        known = [f for f in evidence.all(quantity) if f.scope.run != "before" and f.number == f.number]
+        mine = [f for f in known if f.scope.run == busiest] if busiest else []
+        if chosen := mine or [f for f in known if not busiest or f.scope.run is None]:
+            return chosen[0].number
     return float("nan")
 
 
@@ -50,7 +55,7 @@ def deployment_of(evidence: Evidence) -> Deployment | None:
     if card is None:
         return None
     try:
-        model = shape_of(evidence) if not evidence.text(serving.MODEL) else find_model(name)
+        model = _model(evidence, name)
         if model is None:
             return None
         tp = number(evidence, serving.TP, stated.TP)
@@ -64,6 +69,23 @@ def deployment_of(evidence: Evidence) -> Deployment | None:
         )  # fmt: skip
     except StallwiseError:
         return None  # not in the catalogue, or not a layout: no expectation then
+
+
+def _model(evidence: Evidence, name: str) -> Model | None:
+    """By name; else what the statement describes ("Llama-70B", layers and heads)."""
+    try:
+        return find_model(name) if name else shape_of(evidence)
+    except StallwiseError:
+        return shape_of(evidence)
+
+
+def busiest_run(evidence: Evidence) -> str | None:
+    """Of several runs of a sweep, the one with the most load: it is the one that hurts."""
+    for quantity in (serving.OFFERED_RATE, serving.CONCURRENCY, serving.ACHIEVED_RATE):
+        loads = [(f.number, f.scope.run) for f in evidence.all(quantity) if f.scope.run and math.isfinite(f.number)]
+        if others := [(load, run) for load, run in loads if run != "before"]:
+            return max(others)[1]
+    return None
 
 
 def weights_of(evidence: Evidence, name: str) -> str:
@@ -83,7 +105,8 @@ def seen_of(evidence: Evidence) -> Seen | None:
         tpot = 1 / rate if rate > 0 else tpot
     if deployment is None or not (ttft > 0 or tpot > 0):
         return None
-    rate = number(evidence, stated.QPS, serving.OFFERED_RATE, serving.ACHIEVED_RATE)
+    offered = number(evidence, serving.OFFERED_RATE)
+    rate = offered if math.isfinite(offered) else number(evidence, serving.ACHIEVED_RATE)
     users = number(evidence, serving.CONCURRENCY)
     if users != users:
         running = number(evidence, serving.RUNNING, stated.RUNNING)
@@ -114,7 +137,8 @@ def seen_of(evidence: Evidence) -> Seen | None:
         deployment, isl, osl, rate if rate > 0 else 0.0, users if users > 0 else 0.0,
         Settings("chunked" if chunked > 0 else "prefill-first", int(cap), int(budget) if budget > 0 else USUAL_BUDGET),
     )  # fmt: skip
+    share = min(1.0, shared / prompt) if shared > 0 and prompt > 0 else None
     return Seen(
-        point, ttft, tpot, None if chunked != chunked else chunked > 0,
-        min(1.0, shared / prompt) if shared > 0 and prompt > 0 else None, isl > 0 and osl > 0, assumed,
+        point, ttft, tpot, None if chunked != chunked else chunked > 0, share, isl > 0 and osl > 0,
+        not rate > 0 or math.isfinite(offered), assumed,
     )  # fmt: skip

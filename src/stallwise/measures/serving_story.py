@@ -18,6 +18,8 @@ SOURCE = Source("simulation")
 PROMPTS = (512.0, 1250.0, 3000.0, 8000.0)  # tokens that are tried where nobody says
 ANSWERS = (200.0, 600.0)
 FINER = (0.6, 1.0, 1.6)  # around the nearest of them
+OFFERED = (1.0, 1.05, 1.12, 1.2, 1.35, 1.6)  # over what came back, where only that is known
+FAR = 2.0  # times off: the simulation does not tell this latency
 USUAL_TTFT_S, USUAL_TPOT_S = 1.0, 0.05  # targets of a chat where nobody says: a second, and faster than reading
 SLACK = 1.5  # over what a quiet run showed: nobody expects its latency under load to the millisecond
 
@@ -29,12 +31,9 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         return
     ttft_s, tpot_s = _target(evidence)
     try:
-        told = _told(
-            _frozen(seen), seen.lengths_known, seen.ttft_s, seen.tpot_s, seen.chunked, seen.shared_share, ttft_s, tpot_s
-        )
+        point, now, found, best, replicas = _told(seen, ttft_s, tpot_s)
     except StallwiseError:
         return  # the weights do not fit as stated: another rule's matter
-    point, now, found, best, replicas = told
     yield from _baseline(seen, point, now)
     yield Fact(serving.TARGET_TTFT, ttft_s, SOURCE)
     yield Fact(serving.TARGET_TPOT, tpot_s, SOURCE)
@@ -49,37 +48,42 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield Fact(serving.TRIAL_TPOT, best.outcome.tpot_s, SOURCE, scope)
     yield Fact(serving.GPUS_NOW, float(point.gpus), SOURCE)
     if replicas is not None:
-        yield Fact(serving.GPUS_NEEDED, float(replicas * best.point.deployment.ranks), SOURCE)
+        yield Fact(serving.GPUS_NEEDED, float(replicas * best.point.gpus), SOURCE)
 
 
-def _frozen(seen: Seen) -> Point:
-    return seen.point if seen.lengths_known else replace(seen.point, isl=0.0, osl=0.0)
-
-
-def _told(
-    point: Point, lengths_known: bool, ttft_s: float, tpot_s: float, chunked: bool | None, shared: float | None,
-    target_ttft_s: float, target_tpot_s: float,
-) -> tuple[Point, Outcome, list[Trial], Trial, int | None]:  # fmt: skip
+def _told(seen: Seen, ttft_s: float, tpot_s: float) -> tuple[Point, Outcome, list[Trial], Trial, int | None]:
     """The point, what it does now, every change, the free ones together, and the replicas that hold the target."""
-    point = point if lengths_known else _closest(point, ttft_s, tpot_s)
+    point = _closest(seen)
     now = outcome(point)
-    found = ranked(trials(point, chunked=chunked, shared_share=shared), now, target_ttft_s, target_tpot_s)
-    best = together(point, found, now, target_ttft_s, target_tpot_s)
-    return point, now, found, best, replicas_needed(best.point, target_ttft_s, target_tpot_s)
+    found = ranked(trials(point, chunked=seen.chunked, shared_share=seen.shared_share), now, ttft_s, tpot_s)
+    best = together(point, found, now, ttft_s, tpot_s)
+    alone = [t for t in found if not (t.more_gpus or t.guessed)]
+    enough = next((t for t in alone if t.outcome.pain(ttft_s, tpot_s) == 1), None)
+    if best.outcome.pain(ttft_s, tpot_s) > 1 and enough is not None:
+        return point, now, found, replace(enough, action=enough.name), 1
+    return point, now, found, best, replicas_needed(best.point, ttft_s, tpot_s)
 
 
-def _closest(point: Point, ttft_s: float, tpot_s: float) -> Point:
-    """The lengths, among usual ones, whose simulation comes nearest to what was seen."""
-
-    def distance(found: Outcome) -> float:
-        pairs = ((found.ttft_s, ttft_s), (found.tpot_s, tpot_s))
-        return sum(abs(math.log(max(a, 1e-6) / b)) for a, b in pairs if b == b and b > 0)
+def _closest(seen: Seen) -> Point:
+    """What nobody said (lengths, the rate that was sent), among usual values, as comes nearest to what was seen."""
+    point = seen.point
 
     def nearest(tried: list[Point]) -> Point:
-        return min(tried, key=lambda p: distance(outcome(p)))
+        return min(tried, key=lambda p: _distance(outcome(p), seen)) if len(tried) > 1 else tried[0]
 
-    rough = nearest([replace(point, isl=i, osl=o) for i in PROMPTS for o in ANSWERS])
-    return nearest([replace(point, isl=round(rough.isl * a), osl=round(rough.osl * b)) for a in FINER for b in FINER])
+    if not seen.lengths_known:
+        rough = nearest([replace(point, isl=i, osl=o) for i in PROMPTS for o in ANSWERS])
+        point = nearest(
+            [replace(rough, isl=round(rough.isl * a), osl=round(rough.osl * b)) for a in FINER for b in FINER]
+        )
+    if not seen.offered_known:
+        point = nearest([replace(point, rate_per_s=point.rate_per_s * x) for x in OFFERED])
+    return point
+
+
+def _distance(found: Outcome, seen: Seen) -> float:
+    pairs = ((found.ttft_s, seen.ttft_s), (found.tpot_s, seen.tpot_s))
+    return sum(abs(math.log(max(a, 1e-6) / b)) for a, b in pairs if b == b and b > 0)
 
 
 def _baseline(seen: Seen, point: Point, now: Outcome) -> Iterator[Item]:
@@ -93,6 +97,16 @@ def _baseline(seen: Seen, point: Point, now: Outcome) -> Iterator[Item]:
     if not seen.lengths_known:
         text = f"prompts of {point.isl:,.0f} and answers of {point.osl:,.0f} tokens (not stated; these come nearest to what was seen)"
         yield Fact(serving.ASSUMED, text, SOURCE)
+    if point.rate_per_s != seen.point.rate_per_s:
+        text = f"{point.rate_per_s:.3g} requests a second are sent (only what came back is known; this comes nearest to the wait)"
+        yield Fact(serving.ASSUMED, text, SOURCE)
+    for what, simulated, observed in (("first token", now.ttft_s, seen.ttft_s), ("token", now.tpot_s, seen.tpot_s)):
+        if observed > 0 and not 1 / FAR < simulated / observed < FAR:
+            yield Fact(
+                serving.ASSUMED,
+                f"the simulated {what} is off by more than {FAR:.0f}x: read its gains as directions",
+                SOURCE,
+            )
     parts, prompts = token_parts(point, now)
     if seen.tpot_s > 0:
         named = {

@@ -72,7 +72,7 @@ def _verdict(evidence: Evidence) -> tuple[tuple[Reason, ...], str]:
         return (), ""
     target = f"TTFT {_s(ttft.number)} and {_s(tpot.number)} a token"
     best = _of(evidence, "together", serving.TRIAL_TTFT)
-    settings = f" with {best.note}" if best else ""
+    settings = f" with {_words(best.note)}" if best else ""
     if needed is None:
         return (
             Reason(f"no number of such replicas holds {target}: one request alone misses it"),
@@ -84,6 +84,15 @@ def _verdict(evidence: Evidence) -> tuple[tuple[Reason, ...], str]:
     return (
         Reason(f"{target} cannot be met on {now.number:.0f} GPUs at this load by any of these settings: {needed.number:.0f} GPUs hold it{settings}"),
     ), f"Adding GPUs before the settings: without them even {needed.number:.0f} GPUs may not do."  # fmt: skip
+
+
+def _words(names: str) -> str:
+    """Names of trials as a person says them."""
+    said = {
+        "chunking": "chunked prefill", "cap": "the cap by KV budget", "kv8": "FP8 KV", "weights8": "FP8 weights",
+        "prefix": "prefix caching", "speculation": "speculative decoding", "pools": "separate pools",
+    }  # fmt: skip
+    return " and ".join(said.get(n, n) for n in names.split(" + "))
 
 
 def _s(seconds: float) -> str:
