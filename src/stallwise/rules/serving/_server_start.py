@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 
 from stallwise.evidence.capture import SERVE_LOG
 from stallwise.evidence.catalog import serving
@@ -34,7 +35,7 @@ def slow_server_start(evidence: Evidence) -> Finding | None:
     whole = max(whole, ready) if ready == ready else whole
     if avoidable < AVOIDABLE_S or avoidable < AVOIDABLE_SHARE * whole:
         return None
-    return _start(facts, avoidable, whole)
+    return replace(_start(facts, avoidable, whole), optional=_nobody_waited(evidence))  # it served well afterwards
 
 
 def _parts(facts: list[Fact]) -> list[Fact]:
