@@ -65,7 +65,8 @@ def deployment_of(evidence: Evidence) -> Deployment | None:
         engine = (evidence.text(serving.ENGINE) or evidence.text(stated.ENGINE) or "vllm").lower()
         return Deployment(
             model, card, tp=int(tp), weights=weights_of(evidence, name),
-            engine=engine if engine in ENGINES else "vllm", engine_version=evidence.text(serving.VERSION),
+            kv=kv_of(evidence), engine=engine if engine in ENGINES else "vllm",
+            engine_version=evidence.text(serving.VERSION),
         )  # fmt: skip
     except StallwiseError:
         return None  # not in the catalogue, or not a layout: no expectation then
@@ -86,6 +87,12 @@ def busiest_run(evidence: Evidence) -> str | None:
         if others := [(load, run) for load, run in loads if run != "before"]:
             return max(others)[1]
     return None
+
+
+def kv_of(evidence: Evidence) -> str:
+    """Number format of the cache: engines keep 16 bit unless told, whatever the weights are."""
+    word = evidence.text(serving.KV_FORMAT).lower().split("_")[0]
+    return {**{b: b for b in BYTES}, **ALIASES}.get(word, "bf16")
 
 
 def weights_of(evidence: Evidence, name: str) -> str:

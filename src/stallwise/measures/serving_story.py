@@ -11,7 +11,18 @@ from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.measures._serving_point import Seen, number, seen_of
-from stallwise.sim.what_if import Outcome, Point, Trial, outcome, ranked, replicas_needed, together, token_parts, trials
+from stallwise.sim.what_if import (
+    RISKS,
+    Outcome,
+    Point,
+    Trial,
+    outcome,
+    ranked,
+    replicas_needed,
+    together,
+    token_parts,
+    trials,
+)
 
 ORDER = 4
 SOURCE = Source("simulation")
@@ -41,7 +52,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         scope = Scope(layer=trial.name)
         yield Fact(serving.TRIAL_TTFT, trial.outcome.ttft_s, SOURCE, scope, note=trial.action)
         yield Fact(serving.TRIAL_TPOT, trial.outcome.tpot_s, SOURCE, scope, note=trial.cost)
-        yield Fact(serving.TRIAL_RATE, trial.outcome.output_token_per_s, SOURCE, scope, note=trial.assumed)
+        risk = "; ".join(x for x in (trial.assumed and f"assumes {trial.assumed}", RISKS[trial.name]) if x)
+        yield Fact(serving.TRIAL_RATE, trial.outcome.output_token_per_s, SOURCE, scope, note=risk)
     if best.action:
         scope = Scope(layer="together")
         yield Fact(serving.TRIAL_TTFT, best.outcome.ttft_s, SOURCE, scope, note=best.action)

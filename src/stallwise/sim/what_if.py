@@ -27,6 +27,13 @@ CHUNK_TOKENS = 2048  # vLLM's default budget for small cards, and a prefill as l
 DRAFT = Speculation(3, 0.7)  # a usual draft, and the acceptance that EAGLE-like drafters report on chat
 SHARED_SHARE = 0.5  # of a prompt, where nobody says what prompts share
 MOST_REPLICAS = 64
+HELPS = 0.95  # of the pain, or of both latencies together: less than this is noise of the simulation
+RISKS = {
+    "chunking": "long prompts take a little longer themselves", "cap": "time per token grows with the batch",
+    "prefix": "none where nothing is shared but the memory", "kv8": "accuracy on long contexts",
+    "weights8": "accuracy: evaluate", "speculation": "the gain fades as the batch grows",
+    "pools": "each pool must fit its own part of the load", "replicas": "the same stalls, on more cards",
+}  # fmt: skip
 EFFORT = ("chunking", "cap", "prefix", "kv8", "weights8", "speculation", "pools", "replicas")  # a flag first, GPUs last
 
 
@@ -213,12 +220,14 @@ def _changes(
 
 
 def ranked(found: list[Trial], now: Outcome, ttft_s: float, tpot_s: float) -> list[Trial]:
-    """What helps most first (what holds the target: by effort); after it what rests on a guess, last what is bought."""
+    """What helps, the least effort first; then what does not; after it what rests on a guess, last what is bought."""
 
-    def key(trial: Trial) -> tuple[bool, bool, float, int, float]:
+    def key(trial: Trial) -> tuple[bool, bool, bool, int]:
         o = trial.outcome
+        before, after = now.pain(ttft_s, tpot_s), o.pain(ttft_s, tpot_s)
         plain = o.ttft_s / max(now.ttft_s, 1e-9) * o.tpot_s / max(now.tpot_s, 1e-9)
-        return trial.more_gpus, trial.guessed, o.pain(ttft_s, tpot_s), EFFORT.index(trial.name), plain
+        helps = after < HELPS * before or (after <= before and plain < HELPS)
+        return trial.more_gpus, trial.guessed, not helps, EFFORT.index(trial.name)
 
     return sorted(found, key=key)
 

@@ -276,6 +276,8 @@ RATE_GROWTH = Quantity(
     "serve.rate_growth", Unit.RATIO, "requests a second at the highest load over the lowest", SERVE_BENCH
 )
 
+KV_FORMAT = Quantity("serve.kv_format", _T, "number format of the KV cache", SERVE_LOG, ("kv_cache_dtype", "kv_dtype"))
+
 # Simulated at the operating point that was seen
 TARGET_TTFT = Quantity("serve.target_ttft", Unit.SECOND, "first-token time that is asked for", SERVE_BENCH)
 TARGET_TPOT = Quantity("serve.target_tpot", Unit.SECOND, "time per token that is asked for", SERVE_BENCH)

@@ -95,7 +95,11 @@ def advise(evidence: Evidence) -> Finding:
         avoid="Adding GPUs first: decode is bound by memory and by the schedule; more cards move the knee, not the shape.",
         next=(SERVE_METRICS, SERVE_LOG, SERVE_BENCH),
     )  # fmt: skip
-    return with_story(replace(finding, because=()) if evidence.get(serving.GPUS_NOW) else finding, evidence)
+    if evidence.get(serving.GPUS_NOW):  # the story's own sums replace the rough arithmetic
+        said = [Reason(f"{rate} is {1e3 / rate.number:.0f} ms a token")] if rate else []
+        said += [r for r in because if r.text.startswith("KV: ")]
+        finding = replace(finding, because=tuple(said))
+    return with_story(finding, evidence)
 
 
 def _now(evidence: Evidence, quantity):  # type: ignore[no-untyped-def]

@@ -43,10 +43,9 @@ def _fix(evidence: Evidence, ttft: Fact, ttft_now: float, tpot_now: float) -> Fi
     worth = f"simulated: TTFT {_s(ttft_now)} -> {_s(ttft.number)}, a token {_s(tpot_now)} -> {_s(tpot_s)}"
     if abs(ttft.number / ttft_now - 1) < NOTHING and abs(tpot_s / tpot_now - 1) < NOTHING:
         worth = f"simulated: changes nothing here (TTFT {_s(ttft.number)}, a token {_s(tpot_s)})"
-    assumed = rate.note if rate else ""
-    risk = f"assumes {assumed}" if assumed else ""
+    risk = rate.note if rate else ""
     if tpot_s > (1 + NOTHING) * tpot_now:
-        risk = "; ".join(x for x in (risk, "tokens come slower") if x)
+        risk = "; ".join(x for x in ("tokens come slower", risk) if x)
     return Fix(ttft.note, worth=worth, cost=tpot.note if tpot else "", risk=risk)
 
 
