@@ -48,6 +48,9 @@ MOSTLY = 0.6  # of the samples with a queue
 FULL = 0.9
 LONGER = 4.0  # times the first-token time at low load
 BUSY = 0.8  # GPU utilisation below which something else than the GPU sets the pace
+FEW_SAMPLES = 2.0  # a page, or one scraped twice
+SHORT_QUEUE = 3.0  # requests
+QUEUE_OF_RUNNING = 0.5  # waiting over running
 IN_QUEUE = 0.3  # of a request's life: more than a full batch makes the last of it wait
 ENOUGH_REQUESTS = 20.0  # so that the first burst is not all there was
 SHORT = 1.1  # offered over achieved: below this the generator's own ramp explains it
@@ -58,7 +61,7 @@ def queue_saturated(evidence: Evidence) -> Finding | None:
     """A queue that grows with nothing else in the way; in benchmarks alone, load that no longer raises the rate."""
     if evidence.all(serving.SAMPLES) and (found := surest(evidence, _judge)):
         return found
-    found = _benchmarked(evidence) or _counted(evidence)
+    found = _benchmarked(evidence) or _counted(evidence) or _glimpsed(evidence)
     return with_story(found, evidence) if found else None
 
 
@@ -118,6 +121,33 @@ def _counted(evidence: Evidence) -> Finding | None:
         fixes=(
             Fix("Scrape again under load: what runs, waits and fills the cache tells what holds requests back", worth="names the nearer cause"),
             Fix("Bound the queue and refuse early (429 with retry-after)", worth="TTFT of admitted requests back to prefill plus one iteration"),
+        ),
+        avoid="Longer client timeouts: they lengthen the queue.",
+        next=(SERVE_METRICS, SERVE_BENCH),
+    )  # fmt: skip
+
+
+def _glimpsed(evidence: Evidence) -> Finding | None:
+    """A page or two: a queue as long as half of what runs is no breath of the scheduler, but once is not always."""
+    value = evidence.value
+    waiting, running = value(serving.WAITING, 0.0), value(serving.RUNNING, 0.0)
+    if value(serving.SAMPLES, 0.0) > FEW_SAMPLES or waiting < max(SHORT_QUEUE, QUEUE_OF_RUNNING * running):
+        return None
+    kv = evidence.get(serving.KV_QUEUED)
+    room = kv is not None and kv.number < FULL
+    return Finding(
+        headline=f"At the moment that was read {waiting:.0f} requests wait behind {running:.0f} running.",
+        confidence=0.55,
+        because=(
+            Reason.of(f"{waiting:.0f} wait, {running:.0f} run" + (f", KV use is {kv}" if kv else ""),
+                      *facts(evidence, serving.WAITING, serving.RUNNING, serving.KV_QUEUED)),
+            *((Reason("the cache has room: a cap on running requests or slow prefill holds them back"),) if room else ()),
+        ),
+        against=(Reason("one reading does not tell whether the queue drains"),),
+        account=Account.QUEUE,
+        fixes=(
+            Fix("Read the metrics again under the same load, a minute apart", worth="tells a burst from a state, and names what holds requests back"),
+            Fix("Raise the cap on running requests (max_num_seqs, slots, max batch) if the cache stays empty", worth="shorter queue", risk="time per token grows with the batch"),
         ),
         avoid="Longer client timeouts: they lengthen the queue.",
         next=(SERVE_METRICS, SERVE_BENCH),
