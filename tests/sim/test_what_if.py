@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from stallwise.costs.inference import Engine
-from stallwise.sim.requests import Traffic, lognormal, poisson
-from stallwise.sim.service import Settings
+from stallwise.sim.requests import ClosedLoop, Traffic, Waves, lognormal, poisson
+from stallwise.sim.service import Settings, simulate
 from stallwise.sim.what_if import (
     MOST_REQUESTS,
     SECONDS,
@@ -80,3 +80,11 @@ def test_trials_change_one_thing_and_the_order_puts_gpus_last() -> None:
 
 def test_a_target_that_one_request_misses_needs_no_number_of_gpus() -> None:
     assert replicas_needed(POINTS[0], 1.0, 0.001) is None
+
+
+def test_waves_wait_for_the_last_and_spare_the_tokens() -> None:
+    traffic = Traffic(lognormal(1000, 0.3), lognormal(200, 0.3))
+    loop = simulate(SMALL, ClosedLoop(32, traffic, 320), Settings()).meter
+    waves = simulate(SMALL, Waves(32, traffic, 320), Settings()).meter
+    assert waves.completed == loop.completed == 320
+    assert waves.ttft.quantile(0.5) > 2 * loop.ttft.quantile(0.5) and waves.end_s > loop.end_s

@@ -77,7 +77,7 @@ def simulate(
 def simulate_disaggregated(
     prefill: Deployment,
     decode: Deployment,
-    arrivals: Iterator[Request],
+    arrivals: Iterator[Request] | ClosedLoop,
     settings: Settings | None = None,
     *,
     prefill_workers: int = 1,

@@ -89,7 +89,7 @@ class Server:
                     break
                 self._idle_until(next_s)
             for done in self._finished():
-                if loop and (asked := loop.after(done, self.now_s)) is not None:
+                for asked in loop.after(done, self.now_s) if loop else ():
                     heapq.heappush(later, (asked.arrival_s, asked.number, asked))
                 yield done
         self.meter.close(self.now_s)
