@@ -1,148 +1,254 @@
 """Fits the serving constants on published runs and writes specs/catalog/serving.toml.
 
-    python bench/fit_serving.py ../shared/data/published/inference.csv ../shared/data/h200/truth/inference_layers.csv
+    python bench/fit_serving.py inference.csv inference_layers.csv [--only-seen]
 
 Each constant starts from a physical guess with a stated width (in log units); the runs may move it only as far as they
-insist. Then every family of models is left out once, so that `plan validate --kind inference` can predict it unseen.
-The constants of a held-out family never saw its runs; the shape of the formula and the widths below did, over about ten
-rounds of looking at the held-out errors. Fresh tables may therefore do a little worse.
-Needs scipy.
+insist. Groups (a model on a card under an engine) are dealt into folds by their names; every fold is left out once, so
+that `plan validate --kind inference` predicts each group with constants that never saw it, and the intervals are those
+of unseen groups, each group counting the same. Layouts whose runs contradict the rest of their own group by more than a
+quarter (a draft model nobody mentions, a broken run) take no part in the fit; they are predicted and scored all the same.
+`--only-seen` fits on two thirds of the groups and prints how the third that was kept back fared.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from stallwise.costs.closed_loop import GROWTH_SHARE, steady_times
 from stallwise.costs.inference import Engine, iteration_parts
 from stallwise.costs.kv_room import kv_room
 from stallwise.costs.rank_work import RankWork
-from stallwise.costs.serving_constants import Constants
+from stallwise.costs.serving_constants import Constants, earlier, release_of
 from stallwise.errors import StallwiseError
 from stallwise.search.served_runs import cell, served_run
+from stallwise.search.validation.inference import MAX_SEQUENCES
 
 ENGINES = ("vllm", "sglang", "trtllm")
+FOLDS = 12
+# Releases from which an engine counts as late: about the end of 2025, when these runs divide.
+LATE = {"vllm": (0, 16), "sglang": (0, 5, 9), "trtllm": (1, 2)}
 # name: (guess, width). Hopper's shares of bandwidth and GEMM peaks are those measured on our own H200.
 SHARED = {
     "weight_read_share": (0.9, 0.04),
     "expert_read_share": (0.75, 0.15),
     "kv_read_share": (0.75, 0.15),
     "matmul_share": (0.65, 0.1),
-    "expert_matmul_share": (0.35, 0.4),
+    "expert_matmul_share": (0.6, 0.2),
     "expert_padding_rows": (10.0, 0.7),
+    "stream_passes": (10.0, 0.5),
+    "expert_passes": (6.0, 0.5),
     "attention_share": (0.4, 0.25),
     "fp8_share": (0.85, 0.15),
     "fp4_share": (0.7, 0.3),
+    "blackwell_fp8_share": (0.9, 0.2),
     "blackwell_read_share": (0.95, 0.06),
     "blackwell_matmul_share": (0.8, 0.2),
     "blackwell_layer_share": (0.9, 0.2),
-    "collective_s": (8e-6, 0.3),
     "link_share": (0.6, 0.3),
     "all_to_all_share": (0.2, 0.7),
-    "prompt_layer_s": (0.3e-3, 0.5),
-    "prompt_moe_layer_s": (0.6e-3, 0.5),
     "kv_room_share": (0.95, 0.1),
     "mla_layer_s": (20e-6, 0.5),
+    "fp8_layer_s": (10e-6, 0.7),
+    "prompt_layer_s": (0.3e-3, 0.3),
+    "prompt_moe_layer_s": (0.3e-3, 0.3),
+    "early_layer_ratio": (1.1, 0.15),
 }
-PER_ENGINE = {
+PER_ENGINE: dict[str, tuple[tuple[float, float, float], float]] = {
+    "collective_s": ((8e-6, 10e-6, 7e-6), 0.3),
     "layer_s": ((35e-6, 40e-6, 30e-6), 0.3),
     "moe_layer_s": ((30e-6,) * 3, 0.4),
     "host_s": ((0.6e-3, 0.8e-3, 0.5e-3), 0.5),
     "sequence_s": ((10e-6,) * 3, 0.5),
     "contention": ((0.9,) * 3, 0.2),
+    "mixed_share": ((0.85, 0.3, 0.85), 0.08),
     "first_token_s": ((0.04, 0.06, 0.06), 0.7),
-    # Published sweeps send about ten waves: one request in ten waits for half of the first. A narrower width here fits
-    # dense TTFT better (26% instead of 29% on Hopper) and spoils prefill and throughput, so it stays wide.
-    "burst": ((0.06,) * 3, 0.5),
+    "burst": ((0.06, 0.12, 0.06), 0.5),  # sweeps send about ten waves: one request in ten waits for half of the first
     "prefill_factor": ((1.0,) * 3, 0.25),
 }
-PRIOR = 3.0  # weight of one width against one run's log error
-FAMILIES = (
-    "llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-235b", "deepseek-v3", "kimi-k2", "minimax-m2", "glm-5",
-    "qwen3.5",
-)  # fmt: skip
+NOISE = 0.7  # of one run's logarithm against one width of a guess: runs of a group are far from independent
+CORNER = 0.15  # log error beyond which a run counts linearly
+FIRST_TOKEN_WEIGHT = 0.7  # of a first-token error against a token error
+RATE_WEIGHT = 0.5  # of a saturated throughput
+FASTER, SLOWER = -0.28, 0.6  # median log error of a layout beyond which something unstated is at work
 NAMES = [*SHARED, *(f"{n}/{e}" for n in PER_ENGINE for e in ENGINES)]
 GUESS = np.log([*(v[0] for v in SHARED.values()), *(x for v in PER_ENGINE.values() for x in v[0])])
 WIDTH = np.array([*(v[1] for v in SHARED.values()), *(v[1] for v in PER_ENGINE.values() for _ in ENGINES)])
+Array = np.ndarray[Any, Any]
+ARRAYS = (
+    "isl", "osl", "load", "room", "read", "tpot", "ttft", "rate", "group", "config", "engine", "early", "told",
+    "weight", "kept_back",
+)  # fmt: skip
 
 
 class Runs:
-    """All runs as arrays."""
+    """All runs as arrays; a run has both latencies or a saturated rate."""
 
     def __init__(self, path: str) -> None:
-        works, rest, labels = [], [], []
+        works, rest, words = [], [], []
         with Path(path).open(encoding="utf-8", newline="") as stream:
             for row in csv.DictReader(stream):
-                tpot, ttft = cell(row, "tpot_ms"), cell(row, "ttft_ms")
-                if row["mode"] != "agg" or not tpot or not ttft:
+                if row["mode"] != "agg" or not (found := self._run(row)):
                     continue
-                try:
-                    run = served_run(row)
-                except StallwiseError:
-                    continue
-                room = kv_room(run.deployment)
-                if not room.fits or run.concurrency is None:
-                    continue
-                engine = Engine(run.deployment, Constants(*[0] * len(fields(Constants))))
-                works.append(engine.work)
-                read = engine.kv_read_bytes(run.isl + run.osl / 2)
-                rest.append((run.isl, run.osl, run.concurrency, room.tokens, read, tpot / 1e3, ttft / 1e3))
-                family = next(f for f in FAMILIES if run.deployment.model.name.startswith(f))
-                labels.append((family, run.deployment.engine, row["gpu"], row["precision"]))
+                work, numbers, labels = found
+                works.append(work)
+                rest.append(numbers)
+                words.append(labels)
         self.work = RankWork(**{f.name: np.array([getattr(w, f.name) for w in works], float) for f in fields(RankWork)})
-        self.isl, self.osl, self.load, self.room, self.read, self.tpot, self.ttft = np.array(rest).T
-        self.family = np.array([x[0] for x in labels])
-        self.engine = np.array([ENGINES.index(x[1]) for x in labels])
-        _, place = np.unique(["/".join(x) for x in labels], return_inverse=True)
-        size = np.bincount(place)[place]  # big groups must not drown small ones
-        self.weight = (len(labels) / size) ** 0.25
+        (self.isl, self.osl, self.load, self.room, self.read, self.tpot, self.ttft, self.rate,
+         self.early, self.told) = np.array(rest, float).T  # fmt: skip
+        self.group, self.config = (np.array([w[i] for w in words]) for i in (0, 1))
+        self.kept_back = np.array([hashed(w[4], 3) == 0 for w in words])
+        self.engine = np.array([ENGINES.index(w[2]) for w in words])
+        _, place = np.unique([f"{w[0]}/{w[3]}" for w in words], return_inverse=True)
+        self.weight = (len(words) / np.bincount(place)[place]) ** 0.25  # big groups must not drown small ones
         self.weight /= self.weight.mean()
 
-    def only(self, keep: np.ndarray) -> Runs:
+    def _run(self, row: dict[str, str]) -> tuple[RankWork, tuple[float, ...], tuple[str, ...]] | None:
+        tpot, ttft, rate = (cell(row, n) for n in ("tpot_ms", "ttft_ms", "metric_output_tok_s_total"))
+        try:
+            run = served_run(row)
+        except StallwiseError:
+            return None
+        d, room = run.deployment, kv_room(run.deployment)
+        both = tpot is not None and ttft is not None and run.concurrency is not None
+        if not room.fits or not (both or (rate and run.concurrency is None)):
+            return None
+        engine = Engine(d, Constants(*[0] * len(fields(Constants))))
+        load = run.concurrency or max(1.0, min(room.requests(run.isl + run.osl), MAX_SEQUENCES * d.dp))
+        release = release_of(d.engine_version)
+        early = (0.0 if d.engine_version else 0.5) if release is None else float(release < LATE[d.engine])
+        numbers = (
+            run.isl, run.osl, load, room.tokens, engine.kv_read_bytes(run.isl + run.osl / 2),
+            tpot / 1e3 if both else np.nan, ttft / 1e3 if both else np.nan, np.nan if both else rate,
+            early, float(bool(d.engine_version and run.pattern)),
+        )  # fmt: skip
+        return (
+            engine.work,
+            numbers,
+            (
+                run.group,
+                f"{run.group}/{d.engine_version}/{d.label}",
+                d.engine,
+                d.weights,
+                "|".join(row[n] for n in ("model", "gpu", "engine")),
+            ),
+        )  # type: ignore[return-value]
+
+    def only(self, keep: Array) -> Runs:
         part = Runs.__new__(Runs)
         part.work = RankWork(**{f.name: getattr(self.work, f.name)[keep] for f in fields(RankWork)})
-        for name in ("isl", "osl", "load", "room", "read", "tpot", "ttft", "family", "engine", "weight"):
+        for name in ARRAYS:
             setattr(part, name, getattr(self, name)[keep])
         return part
 
 
-def constants_of(x: np.ndarray, engine: np.ndarray) -> Constants:
+def constants_of(x: Array, runs: Runs) -> Constants:
     values = dict(zip(NAMES, np.exp(x), strict=True))
     found = {n: values[n] for n in SHARED}
     for name in PER_ENGINE:
-        found[name] = np.choose(engine, [values[f"{name}/{e}"] for e in ENGINES])
-    return Constants(**found)
+        found[name] = np.choose(runs.engine, [values[f"{name}/{e}"] for e in ENGINES])
+    return earlier(Constants(**found), runs.early)
 
 
-def predict(x: np.ndarray, runs: Runs) -> tuple[np.ndarray, np.ndarray]:
-    k = constants_of(x, runs.engine)
+def predict(x: Array, runs: Runs) -> tuple[Array, Array, Array]:
+    """TPOT, TTFT and output tokens a second."""
+    k = constants_of(x, runs)
     fitting = np.maximum(runs.room * k.kv_room_share / (runs.isl + GROWTH_SHARE * runs.osl), 1.0)
     running = np.maximum(np.minimum(runs.load, fitting), 1.0)
+    saturated = runs.rate == runs.rate
     tpot, ttft, _, _ = steady_times(
-        runs.work, k, isl=runs.isl, osl=runs.osl, running=running, concurrency=np.maximum(runs.load, running),
-        kv_read_bytes=runs.read,
+        runs.work, k, isl=runs.isl, osl=runs.osl, running=running,
+        concurrency=np.where(saturated, running, np.maximum(runs.load, running)), kv_read_bytes=runs.read,
+        crowd_share=np.where(saturated, 0.0, k.burst),
     )  # fmt: skip
-    return tpot, ttft
+    rate = running * runs.osl / (ttft + (runs.osl - 1) * tpot)
+    return tpot, ttft, rate
 
 
-def fit(runs: Runs, start: np.ndarray) -> np.ndarray:
-    def residuals(x: np.ndarray) -> np.ndarray:
-        tpot, ttft = predict(x, runs)
-        return np.concatenate([
-            runs.weight * np.log(tpot / runs.tpot), 0.5 * runs.weight * np.log(ttft / runs.ttft),
-            PRIOR * (x - GUESS) / WIDTH,
-        ])  # fmt: skip
-
-    return least_squares(residuals, start, loss="soft_l1", f_scale=0.15, max_nfev=30).x
+def errors_of(x: Array, runs: Runs) -> Array:
+    tpot, ttft, rate = predict(x, runs)
+    found = np.concatenate([np.log(tpot / runs.tpot), np.log(ttft / runs.ttft), np.log(rate / runs.rate)])
+    return np.where(np.isfinite(found), found, 0.0)
 
 
-def fit_layers(path: str, base: np.ndarray) -> tuple[dict[str, float], list[float]]:
+def minimise(residuals: Callable[[Array], Array], weights: Array, u: Array, rounds: int) -> Array:
+    """Levenberg-Marquardt on a corner-rounded absolute error with a unit prior on u."""
+
+    def cost(r: Array, u: Array) -> float:
+        return float(
+            (weights**2 * 2 * CORNER**2 * (np.sqrt(1 + (r / CORNER) ** 2) - 1)).sum() / NOISE**2 + (u**2).sum()
+        )
+
+    r = residuals(u)
+    best, damping = cost(r, u), 1e-3
+    for _ in range(rounds):
+        slopes = np.stack([(residuals(u + 1e-3 * e) - r) / 1e-3 for e in np.eye(len(u))], axis=1)
+        w2 = weights**2 / np.sqrt(1 + (r / CORNER) ** 2) / NOISE**2
+        curve, slope = (slopes * w2[:, None]).T @ slopes + np.eye(len(u)), slopes.T @ (w2 * r) + u
+        for _ in range(6):
+            step = np.clip(np.linalg.solve(curve + damping * np.diag(np.diag(curve)), -slope), -1.5, 1.5)
+            tried = residuals(u + step)
+            if (now := cost(tried, u + step)) < best:
+                break
+            damping = max(damping, 1e-3) * 5
+        else:
+            return u
+        gained, u, r, best, damping = (best - now) / best, u + step, tried, now, damping / 5
+        if gained < 1e-4:
+            break
+    return u
+
+
+def fit(runs: Runs, start: Array, rounds: int = 30) -> Array:
+    weights = np.concatenate([runs.weight, FIRST_TOKEN_WEIGHT * runs.weight, RATE_WEIGHT * runs.weight])
+    found = minimise(lambda u: errors_of(GUESS + WIDTH * u, runs), weights, (start - GUESS) / WIDTH, rounds)
+    return GUESS + WIDTH * found
+
+
+def consistent(runs: Runs, x: Array) -> Array:
+    """Runs of layouts whose median error is not that of an unstated input."""
+    error = np.log(runs.tpot / predict(x, runs)[0])
+    keep = np.ones(len(error), bool)
+    for config in np.unique(runs.config[runs.tpot == runs.tpot]):
+        mine = (runs.config == config) & (runs.tpot == runs.tpot)
+        if not FASTER <= np.median(error[mine]) <= SLOWER:
+            keep[mine] = False
+    return keep
+
+
+def hashed(text: str, count: int) -> int:
+    return int(hashlib.sha256(text.encode()).hexdigest(), 16) % count
+
+
+def quantiles(ratio: Array, groups: Array, shares: tuple[float, ...]) -> list[float]:
+    """Of measured over predicted, every group counting the same: what an unseen group may do."""
+    order = np.argsort(ratio)
+    weight = 1.0 / np.sqrt(np.array([np.sum(groups == g) for g in groups], float))  # between rows and groups
+    at = (np.cumsum(weight[order]) - weight[order] / 2) / weight.sum()
+    return [float(np.interp(s, at, ratio[order])) for s in shares]
+
+
+def median_pct(predicted: Array, measured: Array) -> float:
+    known = measured == measured
+    return 100 * float(np.median(np.abs(predicted[known] / measured[known] - 1)))
+
+
+def say(name: str, found: tuple[Array, Array, Array], runs: Runs) -> None:
+    figures = [
+        median_pct(p, m) for p, m in zip(found, (runs.tpot, runs.ttft, runs.rate), strict=True) if (m == m).any()
+    ]
+    print(f"{name:40} TPOT, TTFT, rate: " + ", ".join(f"{f:.1f}%" for f in figures))
+
+
+def fit_layers(path: str, base: Array) -> tuple[dict[str, float], list[float]]:
     """The constants of plain PyTorch layers in a CUDA graph; also leave-one-shape-out errors."""
     from stallwise.search.validation.layers import stack_of
 
@@ -151,12 +257,10 @@ def fit_layers(path: str, base: np.ndarray) -> tuple[dict[str, float], list[floa
     free = ("weight_read_share", "kv_read_share", "matmul_share", "attention_share", "layer_s")
     start = np.log([0.9, 0.85, 0.6, 0.4, 45e-6])
     values = {n: float(np.exp(base[NAMES.index(n)])) for n in SHARED}
-    values |= {n: float(np.exp(base[NAMES.index(f"{n}/vllm")])) for n in PER_ENGINE} | {
-        "host_s": 0.0,
-        "sequence_s": 0.0,
-    }
+    values |= {n: float(np.exp(base[NAMES.index(f"{n}/vllm")])) for n in PER_ENGINE}
+    values |= {"host_s": 0.0, "sequence_s": 0.0}
 
-    def seconds(x: np.ndarray, chosen: list[dict[str, str]]) -> np.ndarray:
+    def seconds(x: Array, chosen: list[dict[str, str]]) -> Array:
         k = Constants(**{**values, **dict(zip(free, np.exp(x), strict=True))})
         out = []
         for row in chosen:
@@ -171,20 +275,20 @@ def fit_layers(path: str, base: np.ndarray) -> tuple[dict[str, float], list[floa
             out.append(float(parts.total_s))
         return np.array(out)
 
-    def solve(chosen: list[dict[str, str]]) -> np.ndarray:
+    def solve(chosen: list[dict[str, str]]) -> Array:
         truth = np.array([float(r["ms"]) / 1e3 for r in chosen])
-        return least_squares(lambda x: np.log(seconds(x, chosen) / truth), start, loss="soft_l1", f_scale=0.05).x
+        u = minimise(lambda u: np.log(seconds(start + u, chosen) / truth), np.full(len(chosen), 10.0), 0 * start, 30)
+        return start + u
 
     errors: list[float] = []
     for shape in sorted({r["shape"] for r in rows}):
         x = solve([r for r in rows if r["shape"] != shape])
         mine = [r for r in rows if r["shape"] == shape]
         errors += list(np.log(np.array([float(r["ms"]) / 1e3 for r in mine]) / seconds(x, mine)))
-    x = solve(rows)
-    return {**values, **dict(zip(free, np.exp(x), strict=True))}, errors
+    return {**values, **dict(zip(free, np.exp(solve(rows)), strict=True))}, errors
 
 
-def toml(x: np.ndarray, torch: dict[str, float], name: str) -> str:
+def toml(x: Array, name: str) -> str:
     values = dict(zip(NAMES, np.exp(x), strict=True))
     lines = [f"[{name}.shared]", *(f"{n} = {values[n]:.4g}" for n in SHARED)]
     for engine in ENGINES:
@@ -194,40 +298,67 @@ def toml(x: np.ndarray, torch: dict[str, float], name: str) -> str:
 
 def main() -> None:
     runs = Runs(sys.argv[1])
-    best = fit(runs, GUESS)
-    print(dict(zip(NAMES, (f"{v:.3g}" for v in np.exp(best)), strict=True)))
-    tpot, ttft = np.empty_like(runs.tpot), np.empty_like(runs.ttft)
-    parts = []
-    for family in FAMILIES:
-        held = runs.family == family
-        x = fit(runs.only(~held), best)
-        tpot[held], ttft[held] = predict(x, runs.only(held))
-        parts.append(toml(x, {}, f'without."{family}"'))
-        error = [
-            float(np.median(np.abs(p / m - 1)))
-            for p, m in ((tpot[held], runs.tpot[held]), (ttft[held], runs.ttft[held]))
-        ]
-        print(f"{family:16} {held.sum():5} runs, unseen: TPOT {error[0]:.1%}, TTFT {error[1]:.1%}")
+    everything = runs
+    if "--only-seen" in sys.argv:
+        runs = runs.only(~runs.kept_back)
+    first = fit(runs, GUESS)
+    keep = consistent(runs, first)
+    best = fit(runs.only(keep), first)
     print(
-        f"all unseen: TPOT {np.median(np.abs(tpot / runs.tpot - 1)):.1%}, "
-        f"TTFT {np.median(np.abs(ttft / runs.ttft - 1)):.1%}"
+        f"{len(keep)} runs, {(~keep).sum()} set aside",
+        dict(zip(NAMES, (f"{v:.3g}" for v in np.exp(best)), strict=True)),
     )
+    say("fitted", predict(best, runs), runs)
+    if runs is not everything:
+        kept = everything.only(everything.kept_back)
+        say("kept third, groups unseen", predict(best, kept), kept)
+    place = np.array([hashed(g, FOLDS) for g in runs.group])
+    unseen = tuple(np.empty(len(place)) for _ in range(3))
+    parts = []
+    for number in range(FOLDS):
+        held = place == number
+        x = fit(runs.only(keep & ~held), best, 10)
+        for out, found in zip(unseen, predict(x, runs.only(held)), strict=True):
+            out[held] = found
+        parts.append(toml(x, f"fold.{number}"))
+    say("groups left out", unseen, runs)
+    if "--dry" in sys.argv or runs is not everything:
+        return
     torch, layer_errors = fit_layers(sys.argv[2], best)
-    print(f"layers, shape unseen: {np.median(np.abs(layer_errors)):.1%}", {k: f"{v:.3g}" for k, v in torch.items()})
+    print(f"layers, shape unseen: {np.median(np.abs(layer_errors)):.1%}")
+    write(runs, unseen, best, parts, torch, layer_errors)
+
+
+def write(
+    runs: Runs, unseen: tuple[Array, ...], best: Array, parts: list[str], torch: dict[str, float], layers: list[float]
+) -> None:
+    spreads = [f"[spread]\nlayers = [{np.exp(np.quantile(layers, 0.1)):.3f}, {np.exp(np.quantile(layers, 0.9)):.3f}]"]
+    for share, ends in (("80", (0.1, 0.9)), ("90", (0.05, 0.95))):
+        told, untold = [f'[spread."{share}".told]'], [f'[spread."{share}".untold]']
+        for name, p, m in zip(("tpot", "ttft", "rate"), unseen, (runs.tpot, runs.ttft, runs.rate), strict=True):
+            known = m == m
+            stated = known & ((runs.told > 0) | (name == "rate"))
+            low, high = quantiles(m[stated] / p[stated], runs.group[stated], ends)
+            lower, higher = quantiles(m[known] / p[known], runs.group[known], ends)
+            told.append(f"{name} = [{low:.3f}, {high:.3f}]")
+            untold.append(f"{name} = [{min(low, lower):.3f}, {max(high, higher):.3f}]")  # knowing less never narrows
+        spreads += told + untold
+    here = Path(__file__).parents[1] / "src" / "stallwise" / "specs" / "catalog"
     lines = [
         "# Constants of the serving model. Written by bench/fit_serving.py; the fields are explained in",
-        "# costs/serving_constants.py. Fitted on 1,9xx aggregated closed-loop runs that NVIDIA publishes as",
-        "# aiconfigurator's silicon sample (systems/silicon_sample.csv, Apache-2.0: facts only), starting from shares",
-        "# measured on an H200. `without.X` never saw family X. `torch`: plain layers in a CUDA graph on that H200.",
-        "# The formula's terms and the widths of the guesses were settled over about ten rounds with the held-out errors",
-        "# in view, so those errors are a little kinder than a table nobody has seen would give.",
+        f"# costs/serving_constants.py. Fitted on {len(runs.tpot):,} aggregated runs that NVIDIA publishes as",
+        "# aiconfigurator's silicon sample and in TensorRT-LLM's performance overview (facts only), starting from shares of an",
+        "# H200. `fold.N` never saw the groups of fold N. `torch`: plain layers in a CUDA graph on that H200. The formula's",
+        "# terms were settled with these groups in view, so fresh tables may do a little worse.",
         "",
-        "[spread]  # 10% and 90% of measured over predicted, families (or shapes) predicted unseen",
-        f"tpot = [{np.quantile(runs.tpot / tpot, 0.1):.3f}, {np.quantile(runs.tpot / tpot, 0.9):.3f}]",
-        f"ttft = [{np.quantile(runs.ttft / ttft, 0.1):.3f}, {np.quantile(runs.ttft / ttft, 0.9):.3f}]",
-        f"layers = [{np.exp(np.quantile(layer_errors, 0.1)):.3f}, {np.exp(np.quantile(layer_errors, 0.9)):.3f}]",
+        f"[folds]\ncount = {FOLDS}",
         "",
-        toml(best, torch, "all"),
+        "[late]  # releases from which an engine's constants count as late",
+        *(f"{engine} = {list(release)}" for engine, release in LATE.items()),
+        "",
+        *spreads,
+        "",
+        toml(best, "all"),
         "[all.engine.torch]",
         *(f"{n} = {torch[n]:.4g}" for n in PER_ENGINE),
         "",
@@ -236,8 +367,8 @@ def main() -> None:
         "",
         *parts,
     ]
-    out = Path(__file__).parents[1] / "src" / "stallwise" / "specs" / "catalog" / "serving.toml"
-    out.write_text("\n".join(lines).replace("1,9xx", f"{len(runs.tpot):,}") + "\n", encoding="utf-8")
+    (here / "serving.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-main()
+if __name__ == "__main__":
+    main()

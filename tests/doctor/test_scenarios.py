@@ -39,7 +39,7 @@ TARGETS = {
     ),
     "03_serving_collapse": Target(
         "prefill-decode-contention",
-        ("chunked prefill", "KV budget", "Speculative", "max_num_seqs"),
+        ("chunked prefill", "KV budget", "FP8", "Speculative", "Separate prefill", "prefixes", "replicas"),
         "Adding GPUs",
         ("45 ms", "328 kB", "548 GB"),
         "kv-cache-preemption",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from stallwise.errors import BadRequest
 from stallwise.search.scoring import read_rows, summary
 from stallwise.search.served_runs import served_run
 from stallwise.search.validation import inference, layers
@@ -36,9 +35,9 @@ def test_axes_that_share_gpus_are_not_multiplied(
     assert run.concurrency == users
 
 
-def test_a_layout_that_cannot_be_is_refused() -> None:
-    with pytest.raises(BadRequest):
-        served_run({**ROW, "tp": "36", "notes": "moe_tp=36"})
+def test_attention_that_heads_cannot_be_cut_for_is_replicated() -> None:
+    run = served_run({**ROW, "tp": "36", "notes": "moe_tp=36"})
+    assert (run.deployment.tp, run.deployment.dp, run.deployment.ep) == (1, 36, 36)
 
 
 def test_predictions_do_not_look_at_results() -> None:
@@ -54,7 +53,7 @@ def test_rubbish_is_a_note_not_a_crash() -> None:
 
 
 @pytest.mark.shared
-def test_published_runs_are_predicted_without_having_seen_their_family() -> None:
+def test_published_runs_are_predicted_without_having_seen_their_group() -> None:
     rows = [r for r in read_rows(shared("data", "published", "inference.csv")) if r["mode"] == "agg"]
     both = [r for r in rows if r["ttft_ms"] and r["tpot_ms"] and r["isl"]]
     figures = inference.details(both, inference.validate(both, 0))["by_metric"]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.costs.inference import Engine
+from stallwise.costs.speculation import Speculation
 from stallwise.doctor.examine import examine
 from stallwise.errors import BadRequest
 from stallwise.findings.diagnosis import State
@@ -28,13 +29,13 @@ from stallwise.sim.requests import (
     uniform,
 )
 from stallwise.sim.service import Settings, simulate, simulate_disaggregated
-from stallwise.sim.serving import Server, Speculation
+from stallwise.sim.serving import Server
 from stallwise.specs.deployment import Deployment
 from stallwise.specs.hardware import gpu
 from stallwise.specs.model import find_model
 
 SMALL = Deployment(find_model("llama-3-8b"), gpu("h100-sxm"))
-LARGE = Deployment(find_model("llama-3.1-70b"), gpu("h100-sxm"), tp=8, weights="fp8")
+LARGE = Deployment(find_model("llama-3.1-70b"), gpu("h100-sxm"), tp=8, weights="fp8", engine_version="0.17.0")
 CHAT = Traffic(lognormal(800), lognormal(200))
 
 
@@ -201,8 +202,8 @@ def test_memory_holds_those_in_flight_not_those_to_come() -> None:
 class TestCollapse:
     """Llama-70B FP8 on 8 H100, 4 then 16 requests a second: 180 then 22 tokens a second a user, TTFT 0.12 then 4.2 s."""
 
-    FACTOR = 2.2  # what we claim
-    LOAD = Traffic(lognormal(1250), lognormal(300))
+    FACTOR = 2.4  # what we claim; the quiet service of the story is quicker than any run of this model we know
+    LOAD = Traffic(lognormal(1000), lognormal(300))
 
     def run(self, rate: float):  # type: ignore[no-untyped-def]
         return simulate(LARGE, poisson(rate, self.LOAD, int(120 * rate), 1), Settings(policy="prefill-first"))
@@ -217,9 +218,12 @@ class TestCollapse:
         diagnosis = examine(self.run(16).evidence())
         assert diagnosis.ranked[0] == "prefill-decode-contention"
         assert diagnosis.first is not None
-        order = [next(i for i, f in enumerate(diagnosis.first.fixes) if word in f.action) for word in
-                 ("chunked prefill", "KV budget", "Separate prefill", "Speculative", "replicas")]  # fmt: skip
-        assert order == sorted(order)
+        fixes = [f for f in diagnosis.first.fixes if f.worth.startswith("simulated")]
+        assert {"chunked prefill", "max_num_seqs", "Separate", "Speculative", "replicas"} <= {
+            word for word in ("chunked prefill", "max_num_seqs", "Separate", "Speculative", "replicas")
+            if any(word in f.action for f in fixes)
+        }  # fmt: skip
+        assert "replicas" in fixes[-1].action
         assert "GPU" in diagnosis.first.avoid
 
     def test_the_quiet_service_is_healthy(self) -> None:

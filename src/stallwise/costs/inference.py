@@ -1,7 +1,7 @@
 """How long one iteration of an inference engine takes: a roofline with measured efficiencies.
 
-    iteration = weights read | matmuls  +  experts read | matmuls  +  KV read | attention  +  collectives
-                + kernels that do next to nothing  +  host
+    iteration = weights read | matmuls  +  experts read | grouped tiles  +  KV read | attention  +  passes over the
+                residual stream  +  collectives  +  kernels that do next to nothing  +  host
 
 where a | b is the larger of the two, rounded where they are near (a fourth-power mean). Decode reads all weights for a
 handful of tokens, prefill multiplies them with thousands: the same formula gives both, and their mixture in one batch.
@@ -54,6 +54,7 @@ def iteration_parts(
     read = w.bandwidth * (1 + w.blackwell * (k.blackwell_read_share - 1))
     rate = 1 + w.blackwell * (k.blackwell_matmul_share - 1)
     rate = rate * (1 + w.fp8 * (k.fp8_share - 1)) * (1 + w.fp4 * (k.fp4_share - 1))
+    rate = rate * (1 + w.fp8 * w.blackwell * (k.blackwell_fp8_share - 1))
     weights = w.weight_bytes / (read * k.weight_read_share)
     matmul = larger(weights, mine * w.peak_s_per_token / (k.matmul_share * rate))
     head_read = w.head_bytes / (read * k.weight_read_share)
@@ -61,20 +62,24 @@ def iteration_parts(
     idle = (1 - w.per_token_experts / w.experts) ** tokens  # chance that an expert meets no token
     touched = w.experts * (1 - idle) * (w.per_token_experts > 0)
     expert_read = touched / w.ep * w.expert_bytes / (read * k.expert_read_share)
-    rows = tokens * w.per_token_experts + k.expert_padding_rows * touched
-    experts = larger(expert_read, rows * w.expert_s_per_row / (k.expert_matmul_share * rate))
+    rows = tokens * w.per_token_experts
+    padded_s = (rows + k.expert_padding_rows * touched) * w.expert_s_per_row / w.expert_tile_share
+    experts = larger(expert_read, padded_s / (k.expert_matmul_share * rate))
+    stream = mine * w.stream_bytes_per_token * k.stream_passes
+    stream = (stream + rows * w.expert_stream_bytes_per_row * k.expert_passes) / read
     kv = kv_bytes / (read * k.kv_read_share)
     pairs_s = decode_context * w.decode_s_per_context + prefill_pairs * w.prefill_s_per_pair
     attention = larger(kv, pairs_s / k.attention_share)
     reduce = w.collectives * k.collective_s + mine * w.link_s_per_token / k.link_share
     exchange = w.exchanges * k.collective_s + mine * w.exchange_s_per_token / k.all_to_all_share
-    launch = w.layers * k.layer_s + w.moe_layers * k.moe_layer_s + w.mla_layers * k.mla_layer_s
+    launch = w.layers * (k.layer_s + w.fp8 * k.fp8_layer_s)
+    launch = launch + w.moe_layers * k.moe_layer_s + w.mla_layers * k.mla_layer_s
     launch = launch * (1 + w.blackwell * (k.blackwell_layer_share - 1))
     read_s = weights + head_read + expert_read
     return IterationParts(
         weights_s=read_s,
         kv_s=kv,
-        arithmetic_s=matmul + head + experts - read_s + attention - kv,
+        arithmetic_s=matmul + head + experts - read_s + attention - kv + stream,
         communication_s=reduce + exchange,
         launch_s=launch,
         host_s=k.host_s + k.sequence_s * sampled,
@@ -87,7 +92,7 @@ class Engine:
     def __init__(self, deployment: Deployment, k: Constants | None = None) -> None:
         self.deployment = deployment
         self.work = rank_work(deployment)
-        self.k = k or constants(deployment.engine)
+        self.k = k or constants(deployment.engine, "", deployment.engine_version, deployment.gpu.vendor)
 
     def kv_read_bytes(self, context: float) -> float:
         """What one sequence's attention reads per decoded token on one GPU."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
+from stallwise.costs.grouped import FILL_K, TILES
 from stallwise.specs.deployment import Deployment
 from stallwise.specs.dtype import bytes_per
 from stallwise.specs.model import DENSE, FULL, LINEAR, MOE, WINDOW
@@ -33,6 +35,9 @@ class RankWork:
     peak_s_per_token: Any  # attention and dense matmuls
     head_s_per_token: Any
     expert_s_per_row: Any  # one token through one expert of every MoE layer
+    expert_tile_share: Any  # of an expert's tiles that is work: narrow cuts pad columns and drain pipelines
+    stream_bytes_per_token: Any  # the residual stream of all layers once, which TP does not cut
+    expert_stream_bytes_per_row: Any  # the same for a row sorted to an expert and back
     kv_bytes_per_token: Any  # of the full-attention layers
     window_bytes_per_token: Any
     window: Any
@@ -40,7 +45,7 @@ class RankWork:
     decode_s_per_context: Any  # attention arithmetic of one query against one cached token
     prefill_s_per_pair: Any  # the same in prefill (for MLA not absorbed)
     bandwidth: Any
-    collectives: Any  # all-reduces of one iteration
+    collectives: Any  # all-reduces of one iteration, in those of a group of eight: latency grows by the doubling
     link_s_per_token: Any  # their bytes at link peak
     exchanges: Any  # all-to-alls of one iteration
     exchange_s_per_token: Any
@@ -70,12 +75,15 @@ def rank_work(d: Deployment) -> RankWork:
         peak_s_per_token=2 * (attention / gpu.peak(d.attention_dtype) + (dense + _shared(d)) / gpu.peak(d.weights)),
         head_s_per_token=2 * m.vocab * m.hidden / spread / gpu.peak("bf16"),
         expert_s_per_row=2 * expert / spread / gpu.peak(d.weights if d.weights != "int4" else "bf16"),
+        expert_tile_share=_tile_share(d) if m.experts else 1.0,
+        stream_bytes_per_token=m.layers * m.hidden * BF16_BYTES,
+        expert_stream_bytes_per_row=m.moe_layers * m.hidden * BF16_BYTES / d.ep if m.experts else 0.0,
         kv_bytes_per_token=full * per_layer_kv, window_bytes_per_token=window * per_layer_kv,
         window=m.sliding_window or 1,
         state_bytes=m.attention_layers(LINEAR) * (m.linear.state_values if m.linear else 0) / d.tp * BF16_BYTES,
         decode_s_per_context=decode / gpu.peak("bf16"), prefill_s_per_pair=prefill / gpu.peak("bf16"),
         bandwidth=gpu.bandwidth_byte_per_s,
-        collectives=2 * m.layers if d.tp > 1 else 0,
+        collectives=2 * m.layers * math.log2(d.tp) / math.log2(8),
         link_s_per_token=2 * m.layers * m.hidden * BF16_BYTES * 2 * (d.tp - 1) / d.tp / link,
         exchanges=2 * m.moe_layers if d.dp > 1 else 0,
         exchange_s_per_token=_exchange_bytes(d) / link,
@@ -83,6 +91,22 @@ def rank_work(d: Deployment) -> RankWork:
         fp8=1 if d.weights in ("fp8", "mxfp8") else 0,
         fp4=1 if d.weights in ("fp4", "nvfp4", "mxfp4") else 0,
     )  # fmt: skip
+
+
+def _tile_share(d: Deployment) -> float:
+    """Work over what the tiles of an expert's two grouped products compute, with whole tiles of columns and their drain.
+
+    The tile is the one that loses least, as kernels are picked; rows are padded elsewhere, since they depend on load.
+    """
+    hidden, width = float(d.model.hidden), max(d.model.expert_intermediate / d.expert_tp, 1.0)
+    matrices = d.model.up_width
+
+    def cost(n: float, k: float, tile_n: int) -> float:
+        return math.ceil(n / tile_n) * tile_n * (k + FILL_K)
+
+    work = (matrices + 1) * hidden * width
+    costs = [cost(matrices * width, hidden, tile) + cost(hidden, width, tile) for tile in {n for _, n in TILES}]
+    return work / min(costs)
 
 
 def weight_bytes_per_rank(d: Deployment) -> float:

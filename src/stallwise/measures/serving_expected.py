@@ -8,15 +8,11 @@ import numpy as np
 
 from stallwise.costs.inference import Engine
 from stallwise.costs.kv_room import compute_bound_batch
-from stallwise.errors import StallwiseError
-from stallwise.evidence.catalog import hardware, serving, stated
+from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.specs.deployment import ENGINES, Deployment
-from stallwise.specs.dtype import ALIASES, BYTES
-from stallwise.specs.hardware import find_gpu
-from stallwise.specs.model import find_model
+from stallwise.measures._serving_point import deployment_of
 
 ORDER = 2
 USUAL_CONTEXT = 1000.0  # tokens a request holds, where nothing tells
@@ -25,7 +21,7 @@ USUAL_CONTEXT = 1000.0  # tokens a request holds, where nothing tells
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """The decode iteration that memory allows, and the ledger of a request."""
     yield from _ledger(evidence)
-    deployment = _deployment(evidence)
+    deployment = deployment_of(evidence)
     if deployment is None:
         return
     source = Source("computed", f"{deployment.model.name} on {deployment.gpu.title}, {deployment.label}")
@@ -55,28 +51,6 @@ def _prefill_load(evidence: Evidence, engine: Engine, source: Source) -> Iterato
     mean = max((float(np.nanmean(r)) for r in rates if (r == r).any()), default=0.0)
     if mean > 0 and prompt > 0:
         yield Fact(serving.PREFILL_LOAD, min(1.0, mean * engine.prefill_s(prompt) / prompt), source)
-
-
-def _deployment(evidence: Evidence) -> Deployment | None:
-    name = evidence.text(serving.MODEL) or evidence.text(stated.MODEL)
-    card = find_gpu(evidence.text(hardware.GPU_NAME) or evidence.text(stated.GPU))
-    if not name or card is None:
-        return None
-    try:
-        model = find_model(name)
-        tp = int(evidence.value(serving.TP, evidence.value(stated.TP, 1.0)))
-        engine = evidence.text(serving.ENGINE, "vllm")
-        return Deployment(
-            model, card, tp=tp, weights=_weights(evidence, name), engine=engine if engine in ENGINES else "vllm"
-        )
-    except StallwiseError:
-        return None  # not in the catalogue, or not a layout: no expectation then
-
-
-def _weights(evidence: Evidence, name: str) -> str:
-    words = [evidence.text(serving.WEIGHTS).lower(), *name.lower().replace("_", "-").split("-")]
-    known = {**{b: b for b in BYTES}, **ALIASES}
-    return next((known[w] for w in words if w in known), "bf16")
 
 
 def _context(evidence: Evidence, running: float) -> float:

@@ -13,6 +13,7 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Table
 from stallwise.evidence.quantity import Quantity
+from stallwise.measures._load_phases import worst_phase
 
 ORDER = 1
 KV_FULL_SHARE = 0.95  # engines keep a watermark of one to a few percent and count whole blocks: this is full
@@ -51,6 +52,14 @@ class Samples:
         self.generated[idle] = np.nan
         self.busy = (self.running > 0) | (self.generated > 0)
 
+    def only(self, rows: NDArray[np.bool_]) -> Samples:
+        """The same of some samples; rates were cleaned with their neighbours in view."""
+        part = Samples.__new__(Samples)
+        for name in ("time_s", "running", "waiting", "kv", "paused", "hit", "generated", "prompted", "busy"):
+            setattr(part, name, getattr(self, name)[rows])
+        part.idle_artifacts = self.idle_artifacts
+        return part
+
 
 def _facts(table: Table, scope: Scope) -> Iterator[Fact]:
     s = Samples(table)
@@ -60,18 +69,25 @@ def _facts(table: Table, scope: Scope) -> Iterator[Fact]:
             yield Fact(quantity, float(value), table.source, scope, samples=samples)
 
     yield from fact(serving.SAMPLES, float(len(table)))
+    phase = worst_phase(s.time_s, s.running, s.waiting, s.kv)
+    if phase is not None:
+        yield Fact(serving.PHASE, phase.named(table.meta.get("start_s")), table.source, scope, samples=phase.count)
+        yield from fact(serving.PHASE_SHARE, phase.count / len(table))
+    part = s.only(phase.rows) if phase is not None else s
     yield from fact(serving.IDLE_ARTIFACTS, float(s.idle_artifacts))
-    yield from fact(serving.RUNNING, _median(s.running[s.busy]))
+    yield from fact(serving.RUNNING, _median(part.running[part.busy]))
     yield from fact(serving.RUNNING_MAX, _max(s.running))
-    yield from fact(serving.WAITING, _median(s.waiting[-max(1, len(table) // 4) :]))
-    yield from fact(serving.WAITING_SHARE, _mean(s.waiting > 0) if np.any(s.waiting == s.waiting) else np.nan)
+    late = part.waiting if phase is not None else s.waiting[-max(1, len(table) // 4) :]
+    yield from fact(serving.WAITING, _median(late))
+    queued = part.waiting[part.waiting == part.waiting] > 0
+    yield from fact(serving.WAITING_SHARE, _mean(queued) if len(queued) else np.nan)
     yield from fact(serving.WAITING_GROWTH, _slope(s.time_s, s.waiting))
     yield from fact(serving.KV_MAX, _max(s.kv))
-    yield from fact(serving.KV_MEDIAN, _median(s.kv[s.busy]))
-    yield from fact(serving.KV_QUEUED, _median(s.kv[s.waiting > 0]))
+    yield from fact(serving.KV_MEDIAN, _median(part.kv[part.busy]))
+    yield from fact(serving.KV_QUEUED, _median(part.kv[part.waiting > 0]))
     yield from fact(serving.KV_FULL_SHARE, _mean(s.kv >= KV_FULL_SHARE) if np.any(s.kv == s.kv) else np.nan)
     yield from fact(serving.PAUSED, _mean(s.paused[s.busy]))
-    yield from fact(serving.PINNED_AT, _pinned(s))
+    yield from fact(serving.PINNED_AT, _pinned(part))
     yield from fact(serving.RUNNING_LOST, _running_lost(s))
     made = s.generated > 0
     quiet = made & ~_prefilling(s)

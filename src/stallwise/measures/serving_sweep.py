@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from stallwise.evidence.catalog import serving
@@ -47,9 +48,12 @@ def _runs(evidence: Evidence) -> list[str]:
 
 
 def _load(evidence: Evidence, run: str) -> float | None:
-    """The rate that was offered, or the requests kept in flight."""
-    fact = _of(evidence, serving.OFFERED_RATE, run) or _of(evidence, serving.CONCURRENCY, run)
-    return fact.number if fact else None
+    """The rate that was offered, or the requests kept in flight, or (where neither is said) what was achieved."""
+    for quantity in (serving.OFFERED_RATE, serving.CONCURRENCY, serving.ACHIEVED_RATE):
+        fact = _of(evidence, quantity, run)
+        if fact is not None and math.isfinite(fact.number):
+            return fact.number
+    return None
 
 
 def _of(evidence: Evidence, quantity: Quantity, run: str | Scope) -> Fact | None:

@@ -42,7 +42,10 @@ class EngineSamples:
             name: np.array([row.get(name, np.nan) for row in self.rows], dtype=np.float64)
             for name in serving.SAMPLE_COLUMNS
         }
-        columns["time_s"] = columns["time_s"] - columns["time_s"][0]
+        start_s = float(columns["time_s"][0])
+        columns["time_s"] = columns["time_s"] - start_s
         first, last = int(self.rows[0]["line"]), int(self.rows[-1]["line"])
         source = Source(self.name, f"lines {first}-{last}")
-        return Table(serving.ENGINE_SAMPLES, columns, source, Scope(), {"engine": self.engine, **meta})
+        return Table(
+            serving.ENGINE_SAMPLES, columns, source, Scope(), {"engine": self.engine, "start_s": start_s, **meta}
+        )

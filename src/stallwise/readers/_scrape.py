@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -14,6 +15,9 @@ _LINE = re.compile(
 )
 _EDGE = re.compile(r'le="([^"]+)"')
 _MODEL = re.compile(r'model_name="([^"]+)"')
+_EXPORTER = re.compile(
+    r"^\w+?_(?=(?:vllm|sglang|trtllm|llamacpp):)"
+)  # ray_vllm:... is vllm:... through another exporter
 AVERAGED = ("kv_share", "hit_share")  # of several engines the mean; everything else adds up
 
 
@@ -63,6 +67,24 @@ def _names() -> dict[str, list[tuple[str, str, str, int]]]:
     return found
 
 
+@cache
+def _sums() -> tuple[tuple[str, str, float, str], ...]:
+    """Words of sums that another counter divides: (word, name, scale, counter)."""
+    text = (files("stallwise.readers") / "metric_names.toml").read_text(encoding="utf-8")
+    return tuple(
+        (word, alias["name"], float(alias.get("scale", 1.0)), alias["per"])
+        for word, aliases in tomllib.loads(text)["histogram"].items()
+        for alias in aliases
+        if "per" in alias
+    )
+
+
+def _divided(raw: dict[str, float]) -> Iterator[tuple[str, float, float]]:
+    for word, name, scale, per in _sums():
+        if name in raw and raw.get(per, 0.0) > 0:
+            yield word, raw[name] * scale, raw[per]
+
+
 def metric_names() -> tuple[str, ...]:
     """Every name of the table."""
     return tuple(_names())
@@ -71,6 +93,7 @@ def metric_names() -> tuple[str, ...]:
 def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
     """Reads the Prometheus text format; what cannot be read is passed over."""
     seen: dict[tuple[str, str], dict[int, Any]] = {}
+    raw: dict[str, float] = {}
     engine = model = ""
     for line in text.splitlines():
         if not line or line[0] == "#":
@@ -78,7 +101,8 @@ def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
         match = _LINE.match(line.strip())
         if not match:
             continue
-        name, labels, value = match[1], match[2] or "", float(match[3])
+        name, labels, value = _EXPORTER.sub("", match[1]), match[2] or "", float(match[3])
+        raw[name] = raw.get(name, 0.0) + value
         stem, part = _histogram_part(name)
         for kind, word, label, rank in (*_names().get(name, ()), *(_names().get(stem, ()) if part else ())):
             if (kind == "histogram") != bool(part and stem in _names()) or (label and label not in labels):
@@ -90,7 +114,10 @@ def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
                 slot.setdefault(rank, []).append(value)
             engine = engine or re.split(r"[:_]", name)[0]
             model = model or (m[1] if (m := _MODEL.search(labels)) else "")
-    scrape = Scrape(time_s, engine={"tgi": "tgi", "nv": "trtllm"}.get(engine, engine), model=model)
+    known = {"tgi", "vllm", "sglang", "trtllm", "llamacpp", "dynamo"}
+    scrape = Scrape(time_s, engine={"nv": "trtllm"}.get(engine, engine if engine in known else ""), model=model)
+    for word, total, count in _divided(raw):
+        scrape.histograms.setdefault(word, Histogram(total=total, count=count))
     for (kind, word), slot in seen.items():
         best = slot[min(slot)]
         if kind == "histogram":

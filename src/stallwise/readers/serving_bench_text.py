@@ -26,6 +26,7 @@ _ROWS: dict[str, tuple[Quantity, float]] = {
     "Maximum request concurrency": (serving.CONCURRENCY, 1.0),
     "Max request concurrency": (serving.CONCURRENCY, 1.0),
     "Traffic request rate": (serving.OFFERED_RATE, 1.0),
+    "Request rate configured (RPS)": (serving.OFFERED_RATE, 1.0),
 }
 _TOTALS = {"Total input tokens": serving.PROMPT_TOKENS, "Total generated tokens": serving.OUTPUT_TOKENS}
 

@@ -1,4 +1,4 @@
-"""A saved /metrics page of vLLM (v0 and v1), SGLang, TensorRT-LLM or TGI; several pages in one file are one watch."""
+"""A saved /metrics page of a serving engine (its names: metric_names.toml); several pages in one file are one watch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def recognises(name: str, head: bytes) -> bool:
         return False
     prefixes = {n.split(":")[0] + ":" if ":" in n else n for n in metric_names()}
     text = head.decode("utf-8", "replace")
-    return any(re.search(rf"^{re.escape(p)}\w*[{{ ]", text, re.MULTILINE) for p in prefixes)
+    return any(re.search(rf"^(?:[a-z]+_)?{re.escape(p)}\w*[{{ ]", text, re.MULTILINE) for p in prefixes)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:

@@ -28,6 +28,12 @@ _SERVING = re.compile(
     re.IGNORECASE,
 )
 _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
+# Progress bars of getting ready (shards, graphs, kernels, files): what they count is never a step.
+_PREPARING = re.compile(
+    r"\b(?:load\w*|captur\w+|download\w*|fetch\w*|compil\w+|warm\w*|tun(?:e|ing)|autotun\w+|quanti[sz]\w+|convert\w*|"
+    r"tokeni[sz]\w+|map(?:ping)?|filter\w*|generating \w+ split|resolving)\b[^|%]{0,120}\d{1,3}\s?%",
+    re.IGNORECASE,
+)
 MAX_LINE = 4000  # longer lines are dumps, not progress
 DAY_S = 86400.0
 MIN_CLOCKS = 4
@@ -54,7 +60,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     clocks: list[tuple[float, float, int]] = []
     counter, parser, engine = _StepCounter(), LineParser(), _EngineLines()
     for number, text in enumerate(artifact.lines(), 1):
-        if len(text) > MAX_LINE or "out of memory" in text or engine.speaks(text):
+        if len(text) > MAX_LINE or "out of memory" in text or engine.speaks(text) or _PREPARING.search(text):
             continue
         line = parser.parse(text)
         if not line.values and line.step is None:

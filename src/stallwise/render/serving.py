@@ -28,9 +28,19 @@ def to_text(
         f"{len(sizing.options)} of {sizing.tried} layouts hold it" + _refused(sizing),
     ]
     if not sizing.options:
-        return "\n".join([*lines, "Nothing holds the target: relax it, allow more GPUs, or other cards."])
+        lines += ["Nothing holds the target: relax it, allow more GPUs, or other cards.", "", *_cheaper(sizing)]
+        return "\n".join(line.rstrip() for line in lines)
     best = sizing.options[0]
-    lines += ["", *_table(sizing.options[:SHOWN], q), "", *_memory(best, q), "", *_curve(curve, best, q)]
+    lines += [
+        "",
+        *_table(sizing.options[:SHOWN], q),
+        *_cheaper(sizing),
+        *_stated(best),
+        "",
+        *_memory(best, q),
+        "",
+        *_curve(curve, best, q),
+    ]
     if checked:
         lines += ["", *_checked(checked, q)]
     lines += ["", *_shares(best, sharing)]
@@ -67,6 +77,21 @@ def _table(options: tuple[Option, ...], q: Question) -> list[str]:
     (t_low, t_high), (f_low, f_high) = options[0].interval
     rows.append(f"   80% interval of the first: TTFT {_s(f_low)} to {_s(f_high)}, token {_s(t_low)} to {_s(t_high)}")
     return rows
+
+
+def _cheaper(sizing: Sizing) -> list[str]:
+    """Why nothing below the first will do."""
+    return [
+        f"{('why not cheaper' if sizing.options else 'nearest') if i == 0 else '':20} "
+        f"{f.replicas} x {f.deployment.gpu.name} {f.deployment.label} ({f.gpus} GPUs, {_price(f.dollar_per_hour)} $/h): {f.detail}"
+        for i, f in enumerate(sizing.cheaper)
+    ]
+
+
+def _stated(o: Option) -> list[str]:
+    if o.deployment.engine_version:
+        return []
+    return [f"{'not stated':20} the engine's release: half way between early and late ones, and a wider interval"]
 
 
 def _memory(o: Option, q: Question) -> list[str]:
@@ -141,6 +166,19 @@ def to_dict(
         "load": {"isl": q.isl, "osl": q.osl, "rate_per_s": q.rate_per_s, "ttft_s": q.ttft_s, "tpot_s": q.tpot_s},
         "tried": sizing.tried,
         "refused": sizing.refused,
+        "sorted_by": q.sort,
+        "cheaper": [
+            {
+                "gpu": f.deployment.gpu.name,
+                "layout": f.deployment.label,
+                "replicas": f.replicas,
+                "gpus": f.gpus,
+                "dollar_per_hour": f.dollar_per_hour,
+                "why": f.why,
+                "detail": f.detail,
+            }
+            for f in sizing.cheaper
+        ],
         "options": [_option(o, q) for o in sizing.options],
         "curve": [_point(p) for p in curve],
         "simulated": None if checked is None else {k: getattr(checked, k) for k in checked.__dataclass_fields__},

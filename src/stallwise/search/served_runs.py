@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from stallwise.costs.closed_loop import LOOP, OPEN, WAVES
+from stallwise.costs.kv_room import kv_room
+from stallwise.costs.serving_constants import group_of
 from stallwise.errors import BadRequest
 from stallwise.specs.deployment import Deployment
 from stallwise.specs.dtype import dtype
@@ -13,6 +16,10 @@ from stallwise.specs.model import Model, find_model
 
 NVLINK_DOMAIN = 8  # GPUs of one SXM node
 RACK_DOMAIN = 72  # of a GB200 or GB300 rack
+FULL_MEMORY_SHARE = 0.97  # what engines may be given of a card where the usual share leaves nothing for the cache
+WAVE_WORDS = re.compile(r"wave|static|at once|simultan|burst|batch(?:es)? of", re.I)
+LOOP_WORDS = re.compile(r"closed|concurren|loop|users|max", re.I)
+OPEN_WORDS = re.compile(r"poisson|open|rate|qps", re.I)
 _STATED = re.compile(r"(?:(\d+)x )?bs(\d*) tp(\d+) pp(\d+) dp(\d+) moe_tp(\d+) moe_ep(\d+)")
 
 
@@ -24,6 +31,13 @@ class ServedRun:
     isl: float
     osl: float
     concurrency: float | None
+    pattern: str = LOOP  # how requests arrive; empty: not said
+
+    @property
+    def group(self) -> str:
+        """What is left out together when constants are checked."""
+        d = self.deployment
+        return group_of(d.model.name, d.gpu.name, d.engine)
 
 
 @dataclass(frozen=True)
@@ -56,11 +70,21 @@ def served_run(row: dict[str, str]) -> ServedRun:
     axes = layout_of(row, model, RACK_DOMAIN if gpu.name.startswith("gb") else NVLINK_DOMAIN)
     deployment = Deployment(
         model, gpu, tp=axes.tp, pp=int(cell(row, "pp") or 1), dp=axes.dp, ep=axes.ep,
-        weights=weights_of(row), engine=engine_of(row),
+        weights=weights_of(row), engine=engine_of(row), engine_version=(row.get("engine_version") or "").strip(),
     )  # fmt: skip
+    if not kv_room(deployment).fits:
+        deployment = deployment.changed(memory_share=FULL_MEMORY_SHARE)
     load = cell(row, "batch_or_concurrency")
     # The tables give concurrency per attention replica, as recorded.
-    return ServedRun(deployment, isl, osl, None if load is None else load * recorded_dp)
+    return ServedRun(deployment, isl, osl, None if load is None else load * recorded_dp, pattern_of(row))
+
+
+def pattern_of(row: dict[str, str]) -> str:
+    """How requests arrive, from the words of the load or the mode; empty where none tells."""
+    text = f"{row.get('load', '')} {row.get('mode', '')}"
+    if WAVE_WORDS.search(text):
+        return WAVES
+    return LOOP if LOOP_WORDS.search(text) else OPEN if OPEN_WORDS.search(text) else ""
 
 
 def layout_of(row: dict[str, str], model: Model, domain: int) -> Axes:
@@ -71,6 +95,8 @@ def layout_of(row: dict[str, str], model: Model, domain: int) -> Axes:
     tp, dp = int(cell(row, "tp") or 1) or 1, int(cell(row, "dp_attn") or 1) or 1
     if not model.experts:
         return Axes(tp, dp, 1)
+    if model.heads % tp:  # heads cannot be cut so: as many replicas of attention that share all experts
+        return Axes(1, tp * dp, tp * dp)
     ep = int(cell(row, "ep") or 1) or 1
     stated = re.search(r"moe_tp=(\d+)", row.get("notes", ""))
     expert_tp = max(1, int(stated[1])) if stated else max(1, tp * dp // ep)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from stallwise.costs.closed_loop import steady_times
 from stallwise.costs.inference import Engine
 from stallwise.costs.kv_room import KvRoom, kv_room
 from stallwise.costs.serving_constants import spread
@@ -19,6 +20,8 @@ STAGES = (1, 2)
 RACK = 72  # GPUs that a GB200 or GB300 rack joins by NVLink; elsewhere eight
 MOST_BATCH = 4096.0
 BISECTIONS = 22  # a batch to a thousandth of a percent
+LATENCY_TOKENS = 100.0  # of an answer that a reader waits for: first token and these make one latency
+NEAREST = 4  # cheaper layouts that are explained
 MOST_PREFILL_LOAD = 0.9  # of the engine's time: beyond it the wait for prefill has no bound
 
 
@@ -39,6 +42,8 @@ class Question:
     max_gpus: int = 1024
     hit_share: float = 0.0
     headroom_share: float = 0.1  # capacity beyond the rate: traffic is not as even as a mean
+    sort: str = "price"  # what the options are ordered by
+    engine_version: str = ""
 
     def __post_init__(self) -> None:
         for name in ("isl", "osl", "rate_per_s", "ttft_s", "tpot_s"):
@@ -48,6 +53,8 @@ class Question:
                 )
         if not 0 <= self.hit_share < 1:
             raise BadRequest("the prefix hit rate lies between 0 and 1", hint="--prefix-hit 40%")
+        if self.sort not in SORTS:
+            raise BadRequest(f"nothing is sorted by '{self.sort}'", hint="one of " + ", ".join(SORTS))
         if not self.gpus or any(e not in ENGINES for e in self.engines):
             raise BadRequest("no GPU, or an unknown engine", hint=f"engines: {', '.join(ENGINES)}")
 
@@ -104,36 +111,91 @@ class Option:
     @property
     def interval(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """80% intervals of TPOT and TTFT."""
-        t, f = spread("tpot"), spread("ttft")
+        told = bool(self.deployment.engine_version)
+        t, f = spread("tpot", told=told), spread("ttft", told=told)
         return (self.now.tpot_s * t[0], self.now.tpot_s * t[1]), (self.now.ttft_s * f[0], self.now.ttft_s * f[1])
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A layout that does not hold the target: why, with the number that says so."""
+
+    deployment: Deployment
+    replicas: int
+    why: str  # the same words for all layouts that fail alike
+    detail: str
+
+    @property
+    def gpus(self) -> int:
+        """All of them."""
+        return self.replicas * self.deployment.ranks
+
+    @property
+    def dollar_per_hour(self) -> float | None:
+        """None where no price is known."""
+        price = self.deployment.gpu.price_dollar_per_hour
+        return None if price is None else price * self.gpus
+
+
+@dataclass(frozen=True)
 class Sizing:
-    """The answer: options from cheap to dear, and why the others fell out."""
+    """The answer: options in the order that was asked for, why the others fell out, and why the cheaper ones fail."""
 
     question: Question
     options: tuple[Option, ...]
     tried: int
     refused: dict[str, int]
+    cheaper: tuple[Refusal, ...] = ()
+
+
+SORTS: dict[str, Callable[[Option], tuple[float, ...]]] = {
+    "price": lambda o: (_known(o.dollar_per_hour), o.gpus, -o.headroom_share),
+    "gpus": lambda o: (o.gpus, _known(o.dollar_per_hour), -o.headroom_share),
+    "latency": lambda o: (o.now.ttft_s + o.now.tpot_s * LATENCY_TOKENS, _known(o.dollar_per_hour)),
+    "ttft": lambda o: (o.now.ttft_s, _known(o.dollar_per_hour)),
+    "tpot": lambda o: (o.now.tpot_s, _known(o.dollar_per_hour)),
+    "headroom": lambda o: (-o.headroom_share, _known(o.dollar_per_hour)),
+}
+
+
+def _known(dollar: float | None) -> float:
+    return math.inf if dollar is None else dollar
 
 
 def size_service(question: Question) -> Sizing:
-    """Every layout, sized; the cheapest first."""
+    """Every layout, sized, in the order that was asked for."""
     found: list[Option] = []
+    failed: list[Refusal] = []
     refused: dict[str, int] = {}
     tried = 0
     for deployment in layouts(question):
         tried += 1
         option = fit(deployment, question)
-        if isinstance(option, str):
-            refused[option] = refused.get(option, 0) + 1
+        if isinstance(option, Refusal):
+            refused[option.why] = refused.get(option.why, 0) + 1
+            failed.append(option)
         else:
             found.append(option)
-    found.sort(
-        key=lambda o: (o.dollar_per_hour if o.dollar_per_hour is not None else math.inf, o.gpus, -o.headroom_share)
-    )
-    return Sizing(question, tuple(found), tried, refused)
+    found.sort(key=SORTS[question.sort])
+    return Sizing(question, tuple(found), tried, refused, cheaper_than(found, failed, question))
+
+
+def cheaper_than(found: list[Option], failed: list[Refusal], q: Question) -> tuple[Refusal, ...]:
+    """Why nothing below the first option will do: one replica less of it, and the nearest layouts that cost less."""
+    if not found:
+        return tuple(sorted(failed, key=lambda f: -_cost(f))[:NEAREST])
+    best = found[0]
+    below = [f for f in failed if _cost(f) < _cost(best)]
+    if best.replicas > 1:
+        fewer = best.replicas - 1
+        takes, needs = fewer * best.limit.rate_per_s, q.rate_per_s * (1 + q.headroom_share)
+        detail = f"takes {takes:.3g} requests a second within the target ({best.limited_by}); {needs:.3g} needed"
+        below.append(Refusal(best.deployment, fewer, "too slow", detail))
+    return tuple(sorted(below, key=lambda f: -_cost(f))[:NEAREST])
+
+
+def _cost(what: Option | Refusal) -> float:
+    return what.dollar_per_hour if what.dollar_per_hour is not None else float(what.gpus)
 
 
 def layouts(question: Question) -> Iterator[Deployment]:
@@ -145,7 +207,10 @@ def layouts(question: Question) -> Iterator[Deployment]:
             for weights in question.weights or _formats(gpu):
                 for kv in question.kv or ("bf16", "fp8"):
                     for size in groups:
-                        yield from _cut(Deployment(model, gpu, weights=weights, kv=kv, engine=engine), size)
+                        plain = Deployment(
+                            model, gpu, weights=weights, kv=kv, engine=engine, engine_version=question.engine_version
+                        )
+                        yield from _cut(plain, size)
 
 
 def _formats(gpu: Gpu) -> tuple[str, ...]:
@@ -164,23 +229,36 @@ def _cut(plain: Deployment, size: int) -> Iterator[Deployment]:
             yield plain.changed(**axes)
 
 
-def fit(deployment: Deployment, q: Question) -> Option | str:
+def fit(deployment: Deployment, q: Question) -> Option | Refusal:
     """The option this layout makes, or why it makes none."""
+
+    def no(why: str, detail: str) -> Refusal:
+        return Refusal(deployment, 1, why, detail)
+
     room = kv_room(deployment)
     if not room.fits:
-        return "the weights do not fit"
+        needs, has = room.weight_bytes / 1e9, (room.usable_bytes - room.reserved_bytes) / 1e9
+        return no("the weights do not fit", f"weights need {needs:.0f} GB of a card, {has:.0f} GB are there")
     curve = Curve(deployment, q, room)
     if curve.most < 1:
-        return "not one request fits the KV cache"
+        return no(
+            "not one request fits the KV cache", f"{room.tokens:,.0f} tokens fit, one request has {q.isl + q.osl:,.0f}"
+        )
     first = curve.at(1.0)
     if first.tpot_s > q.tpot_s:
-        return "time per token is missed even by one request"
+        return no(
+            "time per token is missed even by one request",
+            f"a token takes {first.tpot_s * 1e3:.0f} ms even alone, target {q.tpot_s * 1e3:.0f} ms",
+        )
     if first.ttft_s > q.ttft_s:
-        return "time to first token is missed even by one request"
+        return no(
+            "time to first token is missed even by one request",
+            f"the first token takes {first.ttft_s * 1e3:.0f} ms even alone, target {q.ttft_s * 1e3:.0f} ms",
+        )
     limit, why = curve.limit()
     replicas = math.ceil(q.rate_per_s * (1 + q.headroom_share) / limit.rate_per_s)
     if replicas * deployment.ranks > q.max_gpus:
-        return f"more than {q.max_gpus} GPUs"
+        return no(f"more than {q.max_gpus} GPUs", f"{replicas * deployment.ranks} GPUs needed")
     return Option(deployment, replicas, curve.at_rate(q.rate_per_s / replicas), limit, curve.knee(), room, why)
 
 
@@ -191,20 +269,19 @@ class Curve:
         self.engine, self.q = Engine(deployment), q
         room = room or kv_room(deployment)
         self.most = min(MOST_BATCH, room.tokens * self.engine.k.kv_room_share / (q.isl + q.osl))
-        new = max(1.0, q.isl * (1 - q.hit_share))
-        self.prefill_s = self.engine.prefill_s(new, q.isl - new) / deployment.dp
+        self.new = max(1.0, q.isl * (1 - q.hit_share))
+        self.prefill_s = self.engine.prefill_s(self.new, q.isl - self.new) / deployment.dp
+        self.kv_read_bytes = self.engine.kv_read_bytes(q.isl + q.osl / 2)
 
     def at(self, batch: float) -> Point:
-        """The steady state with so many running: each of them prefills once while the others decode."""
-        q, k = self.q, self.engine.k
-        decode = self.engine.decode_s(batch, q.isl + q.osl / 2)
-        tpot = decode + k.contention * self.prefill_s * batch / q.osl
-        rate = batch / (q.osl * tpot)
-        load = min(rate * self.prefill_s, 0.999)
-        alone = self.prefill_s * self.engine.deployment.dp
-        wait = self.prefill_s * load / (2 * (1 - load))  # one server, one length of job: Pollaczek-Khinchine
-        ttft = k.first_token_s + decode / 2 + k.prefill_factor * alone + wait
-        return Point(batch, rate, tpot, ttft, load)
+        """The steady state with so many inside, arriving at random; the rate is what Little's law makes of it."""
+        q = self.q
+        tpot, ttft, _, _ = steady_times(
+            self.engine.work, self.engine.k, isl=self.new, cached=q.isl - self.new, osl=q.osl, running=max(batch, 1.0),
+            concurrency=max(batch, 1.0), kv_read_bytes=self.kv_read_bytes, crowd_share=0.0, at_random=True,
+        )  # fmt: skip
+        rate = batch / (ttft + (q.osl - 1) * tpot)
+        return Point(batch, rate, tpot, ttft, min(rate * self.prefill_s, 0.999))
 
     def limit(self) -> tuple[Point, str]:
         """The largest batch that holds the target, and what stops the next."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stallwise.search.serving import Option, Question, Sizing, with_replicas
+from stallwise.search.serving import SORTS, Option, Question, Sizing, with_replicas
 from stallwise.sim.requests import Traffic, lognormal, poisson
 from stallwise.sim.service import Settings, simulate
 
@@ -34,10 +34,10 @@ class Checked:
 
 
 def confirm(sizing: Sizing) -> tuple[Sizing, Checked | None]:
-    """Simulates the cheapest options and adds replicas until most requests, not the mean one, meet both targets."""
+    """Simulates the first options and adds replicas until most requests, not the mean one, meet both targets."""
     q = sizing.question
     found = [_confirmed(option, q) for option in sizing.options[:CONFIRMED]]
-    found.sort(key=lambda x: (x[1].good_share < MOSTLY_GOOD, x[0].dollar_per_hour or float("inf"), x[0].gpus))
+    found.sort(key=lambda x: (x[1].good_share < MOSTLY_GOOD, *SORTS[q.sort](x[0])))
     if not found:
         return sizing, None
     options = (*(o for o, _ in found), *sizing.options[CONFIRMED:])

@@ -89,14 +89,14 @@ class Meter:
     def finished(self, request: Request, now_s: float) -> None:
         """A request that is done."""
         self.completed += 1
-        ttft_s = request.first_token_s - request.arrival_s + self.front_s
+        ttft_s = request.first_token_s - request.asked_s + self.front_s
         decode_s = now_s - request.first_token_s
         tpot_s = decode_s / (request.output - 1) if request.output > 1 else 0.0
         self.ttft.add(ttft_s)
         self.inside_s += now_s - request.arrival_s
         if request.output > 1:
             self.tpot.add(tpot_s)
-        self.whole.add(now_s - request.arrival_s + self.front_s)
+        self.whole.add(now_s - request.asked_s + self.front_s)
         self.queue_s += request.queue_s
         self.prefill_s += ttft_s - request.queue_s - self.front_s
         self.preempted_s += request.preempted_s

@@ -17,6 +17,7 @@ class Request:
 
     __slots__ = (
         "arrival_s",
+        "asked_s",
         "cached",
         "epoch",
         "first_token_s",
@@ -43,6 +44,7 @@ class Request:
         self, number: int, arrival_s: float, prompt: int, output: int, prefix: int = -1, shared: int = 0
     ) -> None:
         self.number, self.arrival_s, self.prompt, self.output = number, arrival_s, max(1, prompt), max(1, output)
+        self.asked_s = arrival_s  # of the user; arrival is at this worker
         self.prefix, self.shared = prefix, min(shared, self.prompt - 1)
         self.remaining = self.output
         self.to_prefill, self.prefilled, self.cached = self.prompt, 0, 0
@@ -132,9 +134,10 @@ class ClosedLoop:
         """One of each user, at the start."""
         return [r for _ in range(self.users) if (r := self._next(0.0)) is not None]
 
-    def after(self, done: Request, now_s: float) -> Request | None:
-        """What the same user asks next."""
-        return self._next(now_s + self.think_s)
+    def after(self, done: Request, now_s: float) -> list[Request]:
+        """What is asked because this one is done."""
+        asked = self._next(now_s + self.think_s)
+        return [asked] if asked is not None else []
 
     def _next(self, at_s: float) -> Request | None:
         if self.left <= 0:
@@ -142,3 +145,26 @@ class ClosedLoop:
         self.left -= 1
         self._number += 1
         return self.traffic.request(self._number - 1, at_s, self._rng)
+
+
+class Waves(ClosedLoop):
+    """Users who all ask at once, and again when the last of them has its answer."""
+
+    def __init__(self, users: int, traffic: Traffic, requests: int, seed: int = 0, think_s: float = 0.0) -> None:
+        super().__init__(users, traffic, requests, seed, think_s)
+        self._out = 0
+
+    def first(self) -> list[Request]:
+        """The first wave."""
+        wave = super().first()
+        self._out = len(wave)
+        return wave
+
+    def after(self, done: Request, now_s: float) -> list[Request]:
+        """Nothing until the wave is over, then the next one."""
+        self._out -= 1
+        if self._out:
+            return []
+        wave = [r for _ in range(self.users) if (r := self._next(now_s + self.think_s)) is not None]
+        self._out = len(wave)
+        return wave

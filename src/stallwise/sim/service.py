@@ -10,6 +10,7 @@ import numpy as np
 
 from stallwise.costs.inference import Engine
 from stallwise.costs.kv_room import kv_room
+from stallwise.costs.speculation import NO_SPECULATION, Speculation
 from stallwise.errors import BadRequest
 from stallwise.evidence.catalog import hardware, serving
 from stallwise.evidence.evidence import Evidence
@@ -17,7 +18,7 @@ from stallwise.evidence.fact import Fact, Source, Table
 from stallwise.evidence.quantity import Quantity
 from stallwise.sim.meter import Meter
 from stallwise.sim.requests import ClosedLoop, Request
-from stallwise.sim.serving import NO_SPECULATION, Server, Speculation
+from stallwise.sim.serving import Server
 from stallwise.specs.deployment import Deployment
 
 SIMULATED = "simulation"
@@ -76,7 +77,7 @@ def simulate(
 def simulate_disaggregated(
     prefill: Deployment,
     decode: Deployment,
-    arrivals: Iterator[Request],
+    arrivals: Iterator[Request] | ClosedLoop,
     settings: Settings | None = None,
     *,
     prefill_workers: int = 1,

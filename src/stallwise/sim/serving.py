@@ -11,10 +11,10 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from stallwise.costs.inference import Engine
 from stallwise.costs.kv_room import BLOCK_TOKENS, kv_room
+from stallwise.costs.speculation import NO_SPECULATION, Speculation
 from stallwise.errors import BadRequest
 from stallwise.sim.kv_pool import KvPool
 from stallwise.sim.meter import Meter
@@ -23,25 +23,6 @@ from stallwise.sim.requests import ClosedLoop, Request
 
 LONG_STRETCH = 4096  # ticks; longer stretches are cut so that the growing context is felt
 WATERMARK = 0.01  # of the blocks that admission leaves free, as vLLM does
-
-
-@dataclass(frozen=True)
-class Speculation:
-    """A draft of so many tokens, each right with this probability given that those before it were."""
-
-    tokens: int = 0
-    acceptance: float = 0.0
-    draft_share: float = 0.1  # of a decode iteration that drafting takes
-
-    @property
-    def gain(self) -> float:
-        """Tokens an iteration yields: the accepted part of the draft and one more (Leviathan 2023)."""
-        if not self.tokens or self.acceptance >= 1:
-            return 1.0 + self.tokens
-        return float((1 - self.acceptance ** (self.tokens + 1)) / (1 - self.acceptance))
-
-
-NO_SPECULATION = Speculation()
 
 
 class Server:
@@ -108,7 +89,7 @@ class Server:
                     break
                 self._idle_until(next_s)
             for done in self._finished():
-                if loop and (asked := loop.after(done, self.now_s)) is not None:
+                for asked in loop.after(done, self.now_s) if loop else ():
                     heapq.heappush(later, (asked.arrival_s, asked.number, asked))
                 yield done
         self.meter.close(self.now_s)
@@ -144,9 +125,13 @@ class Server:
         spec = self.speculation
         if not spec.tokens or not decodes:
             return float(self.engine.parts(decodes, mean, prefill, pairs).total_s)
-        verified = self.engine.parts(decodes, mean, prefill + decodes * spec.tokens, pairs).total_s
-        drafting = spec.tokens * spec.draft_share * self.engine.parts(decodes, mean).total_s
-        return float(verified + drafting) / spec.gain
+        checking = decodes * spec.tokens
+        verified = float(self.engine.parts(decodes, mean, checking).total_s)
+        token = spec.token_s(float(self.engine.parts(decodes, mean).total_s), verified)
+        if not prefill:
+            return token
+        # A draft yields tokens, not prompts: what the prompts add is paid in full.
+        return token + float(self.engine.parts(decodes, mean, checking + prefill, pairs).total_s) - verified
 
     def _mixed(self, prefill: tuple[tuple[Request, int], ...], decode: bool) -> None:
         tokens = sum(t for _, t in prefill)

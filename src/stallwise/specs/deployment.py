@@ -26,6 +26,7 @@ class Deployment:
     weights: str = "bf16"
     kv: str = ""  # empty: as the published runs do, 8 bit where the weights are
     engine: str = "vllm"
+    engine_version: str = ""  # a release as "0.5.9"; empty: not known
     memory_share: float = 0.9  # what the engine may take of the card
 
     def __post_init__(self) -> None:

@@ -20,9 +20,17 @@ import click
 @click.option("--weights", default="bf16", show_default=True)
 @click.option("--kv", default="", help="Format of the KV cache; default: as the weights.")
 @click.option("--engine", default="vllm", show_default=True)
+@click.option("--engine-version", help="Its release, for example 0.11.0; unset: not known, and the interval is wider.")
 @click.option("--rate", default="1/s", show_default=True, help="Requests a second.")
 @click.option("--burst", default=1.0, show_default=True, help="Variation of the gaps: 1 Poisson, 3 bursts.")
 @click.option("--users", type=int, help="Instead of a rate: users who wait for each answer.")
+@click.option("--waves", is_flag=True, help="With --users: all ask at once, and again when the last has its answer.")
+@click.option(
+    "--prefill-workers",
+    default=0,
+    show_default=True,
+    help="Prefill on so many workers of its own, with --rate or --trace.",
+)
 @click.option(
     "--trace", type=click.Path(dir_okay=False), help="Instead of a rate: a file of recorded requests (CSV, JSON lines)."
 )
@@ -93,9 +101,9 @@ def command(model_name: str, gpu_name: str, as_json: bool, **given: object) -> N
 
 
 def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type: ignore[no-untyped-def]
-    from stallwise.sim.requests import ClosedLoop, Traffic, bursty, fixed, lognormal
-    from stallwise.sim.service import Settings, simulate
-    from stallwise.sim.serving import Speculation
+    from stallwise.costs.speculation import Speculation
+    from stallwise.sim.requests import ClosedLoop, Traffic, Waves, bursty, fixed, lognormal
+    from stallwise.sim.service import Settings, simulate, simulate_disaggregated
     from stallwise.specs.deployment import Deployment
     from stallwise.specs.dtype import dtype
     from stallwise.specs.hardware import gpu
@@ -106,8 +114,9 @@ def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type
     axes = {k: int(str(g[k])) for k in ("tp", "pp", "dp", "ep")}
     kv = dtype(str(g["kv"])) if g["kv"] else ""
     deployment = Deployment(
-        find_model(model_name), gpu(gpu_name), weights=dtype(str(g["weights"])), kv=kv, engine=str(g["engine"]), **axes
-    )
+        find_model(model_name), gpu(gpu_name), weights=dtype(str(g["weights"])), kv=kv, engine=str(g["engine"]),
+        engine_version=str(g["engine_version"] or ""), tp=axes["tp"], pp=axes["pp"], dp=axes["dp"], ep=axes["ep"],
+    )  # fmt: skip
     spread, isl, osl, shared = (float(str(g[k])) for k in ("spread", "isl", "osl", "shared"))
     prompt, output = (lognormal(x, spread) if spread else fixed(round(x)) for x in (isl, osl))
     traffic = Traffic(prompt, output, prefixes=4 if shared else 0, shared=int(shared))
@@ -120,11 +129,14 @@ def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type
     arrivals = (
         recording
         if g["trace"]
-        else ClosedLoop(int(str(g["users"])), traffic, requests, seed)
+        else (Waves if g["waves"] else ClosedLoop)(int(str(g["users"])), traffic, requests, seed)
         if g["users"]
         else bursty(parse(str(g["rate"]), Unit.PER_S), traffic, requests, seed, float(str(g["burst"])))
     )
     goal = (parse(str(g["ttft"]), Unit.SECOND), parse(str(g["tpot"]), Unit.SECOND))
     draft = Speculation(int(str(g["draft"])), float(str(g["acceptance"])))
     settings = Settings(str(g["policy"]), int(str(g["max_seqs"])), int(str(g["budget"])), speculation=draft, goal=goal)
+    workers = int(str(g["prefill_workers"]))
+    if workers:
+        return simulate_disaggregated(deployment, deployment, arrivals, settings, prefill_workers=workers)[0]
     return simulate(deployment, arrivals, settings)

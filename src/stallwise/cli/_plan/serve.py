@@ -32,6 +32,15 @@ import click
 @click.option("--prefix-hit", default="0%", show_default=True, help="Share of a prompt that is cached.")
 @click.option("--headroom", default="10%", show_default=True, help="Capacity to keep beyond the rate.")
 @click.option("--max-gpus", default=1024, show_default=True, help="No more than this.")
+@click.option(
+    "--engine-version", default="", help="Its release, for example 0.11.0; unset: not known, and intervals are wider."
+)
+@click.option(
+    "--sort",
+    default="price",
+    show_default=True,
+    help="Order of the options: price, gpus, latency, ttft, tpot or headroom.",
+)
 @click.option("--no-simulation", is_flag=True, help="Skip the simulated check: sized for the mean request.")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="Also write a page (.html) or the answer (.json)."
@@ -51,11 +60,13 @@ def command(
     prefix_hit: str,
     headroom: str,
     max_gpus: int,
+    engine_version: str,
+    sort: str,
     no_simulation: bool,
     output: str | None,
     as_json: bool,
 ) -> None:
-    """The cheapest layouts that hold the target, memory by the byte, the knee, and what would change the answer."""
+    """Layouts that hold the target, cheapest (or as --sort asks) first, why the cheaper fail, and what would change it."""
     from stallwise.render.serving import to_dict, to_text
     from stallwise.search.card_sharing import share_card
     from stallwise.search.serving import Curve, Question, size_service, what_if
@@ -79,6 +90,8 @@ def command(
         max_gpus,
         parse(prefix_hit, Unit.SHARE),
         parse(headroom, Unit.SHARE),
+        sort.strip().lower(),
+        engine_version,
     )
     sizing, checked = size_service(question), None
     if not no_simulation:

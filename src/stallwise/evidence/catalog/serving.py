@@ -152,6 +152,8 @@ CPU_USED = Quantity("serve.cpu_used", _N, "cores the container uses", PY_SPY)
 
 # Measured from the samples
 SAMPLES = Quantity("serve.samples", _N, "samples of the engine's state", SERVE_LOG)
+PHASE = Quantity("serve.phase", _T, "the phase of load that is judged, with its clock time", SERVE_LOG)
+PHASE_SHARE = Quantity("serve.phase_share", _S, "share of the samples that this phase takes", SERVE_LOG)
 RUNNING = Quantity(
     "serve.running",
     _N,
@@ -272,4 +274,24 @@ TPOT_GROWTH = Quantity(
 LOAD_GROWTH = Quantity("serve.load_growth", Unit.RATIO, "the highest load of a sweep over the lowest", SERVE_BENCH)
 RATE_GROWTH = Quantity(
     "serve.rate_growth", Unit.RATIO, "requests a second at the highest load over the lowest", SERVE_BENCH
+)
+
+KV_FORMAT = Quantity("serve.kv_format", _T, "number format of the KV cache", SERVE_LOG, ("kv_cache_dtype", "kv_dtype"))
+
+# Simulated at the operating point that was seen
+TARGET_TTFT = Quantity("serve.target_ttft", Unit.SECOND, "first-token time that is asked for", SERVE_BENCH)
+TARGET_TPOT = Quantity("serve.target_tpot", Unit.SECOND, "time per token that is asked for", SERVE_BENCH)
+TRIAL_TTFT = Quantity(
+    "serve.trial_ttft", Unit.SECOND, "first-token time in a simulation; its name is the layer", SERVE_BENCH
+)
+TRIAL_TPOT = Quantity("serve.trial_tpot", Unit.SECOND, "time per token in the same simulation", SERVE_BENCH)
+TRIAL_RATE = Quantity("serve.trial_rate", Unit.TOKEN_PER_S, "tokens a second of the whole service there", SERVE_BENCH)
+STORY_PART = Quantity(
+    "serve.story_part", Unit.SECOND, "one part of the observed token time; its name is the layer", SERVE_BENCH
+)
+WAIT_PART = Quantity("serve.wait_part", Unit.SECOND, "one part of the observed first-token time", SERVE_BENCH)
+ASSUMED = Quantity("serve.assumed", _T, "what the simulation assumes because nobody said it", SERVE_BENCH)
+GPUS_NOW = Quantity("serve.gpus_now", _N, "GPUs of the service", SERVE_BENCH)
+GPUS_NEEDED = Quantity(
+    "serve.gpus_needed", _N, "GPUs that hold the target after every change that needs none", SERVE_BENCH
 )

@@ -9,7 +9,8 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Finding
+from stallwise.findings.finding import Finding, Reason
+from stallwise.rules.serving._story import with_story
 
 
 def runs(evidence: Evidence) -> Iterator[Evidence]:
@@ -27,8 +28,10 @@ def surest(evidence: Evidence, judge: Callable[[Evidence], Finding | None]) -> F
     if not found:
         return None
     view, finding = max(found, key=lambda x: x[1].confidence)
-    fact = view.get(serving.SAMPLES)
-    return replace(finding, scope=fact.scope if fact else finding.scope)
+    fact, phase = view.get(serving.SAMPLES), view.get(serving.PHASE)
+    if phase is not None:
+        finding = replace(finding, because=(*finding.because, Reason.of(f"judged where it hurts: {phase}", phase)))
+    return with_story(replace(finding, scope=fact.scope if fact else finding.scope), evidence)
 
 
 def facts(evidence: Evidence, *quantities: Quantity) -> tuple[Fact, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_LOG, SERVE_METRICS
-from stallwise.evidence.catalog import expected, stated
+from stallwise.evidence.catalog import expected, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue, above, grew, over, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
+from stallwise.rules.serving._story import with_story
 
 EXPLAINS = {
     Symptom.SERVING_COLLAPSE: 0.30,  # with KV preemption the commonest of the public serving reports we hold
@@ -72,7 +75,7 @@ def advise(evidence: Evidence) -> Finding:
         if rate
         else f"up to {gain:.1f}x"
     )
-    return Finding(
+    finding = Finding(
         headline="Prefill and decode fight for the GPU: past the knee both first and later tokens suffer.",
         confidence=0.0,
         because=tuple(because),
@@ -92,6 +95,11 @@ def advise(evidence: Evidence) -> Finding:
         avoid="Adding GPUs first: decode is bound by memory and by the schedule; more cards move the knee, not the shape.",
         next=(SERVE_METRICS, SERVE_LOG, SERVE_BENCH),
     )  # fmt: skip
+    if evidence.get(serving.GPUS_NOW):  # the story's own sums replace the rough arithmetic
+        said = [Reason(f"{rate} is {1e3 / rate.number:.0f} ms a token")] if rate else []
+        said += [r for r in because if r.text.startswith("KV: ")]
+        finding = replace(finding, because=tuple(said))
+    return with_story(finding, evidence)
 
 
 def _now(evidence: Evidence, quantity):  # type: ignore[no-untyped-def]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 
 from stallwise.evidence.capture import SERVE_LOG
 from stallwise.evidence.catalog import serving
@@ -12,6 +13,7 @@ from stallwise.evidence.fact import Fact
 from stallwise.findings.finding import Finding, Fix, Reason
 
 AVOIDABLE_S = 90.0  # compile, JIT and warm-up of a healthy start take up to a minute
+MANY_SAMPLES = 20  # of ten seconds each: enough that a compile's queue would have been seen
 AVOIDABLE_SHARE = 0.3  # of the start
 _COMPILE = re.compile(r"compil|dynamo|inductor|triton", re.IGNORECASE)
 _WARM = re.compile(r"warm|jit|autotun|tuning|capture|capturing", re.IGNORECASE)
@@ -25,7 +27,7 @@ def slow_server_start(evidence: Evidence) -> Finding | None:
     for fact in evidence.all(serving.START_PHASE):
         by_file[fact.source.file].append(fact)
     worst = max(((_avoidable(facts), facts) for facts in by_file.values()), key=lambda x: x[0], default=(0.0, []))
-    if late is not None:
+    if late is not None and not _nobody_waited(evidence):
         return _late(late)
     avoidable, facts = worst
     ready = max((f.number for f in evidence.all(serving.READY_TIME)), default=float("nan"))
@@ -33,7 +35,7 @@ def slow_server_start(evidence: Evidence) -> Finding | None:
     whole = max(whole, ready) if ready == ready else whole
     if avoidable < AVOIDABLE_S or avoidable < AVOIDABLE_SHARE * whole:
         return None
-    return _start(facts, avoidable, whole)
+    return replace(_start(facts, avoidable, whole), optional=_nobody_waited(evidence))  # it served well afterwards
 
 
 def _parts(facts: list[Fact]) -> list[Fact]:
@@ -53,6 +55,11 @@ def _avoidable(facts: list[Fact]) -> float:
         (f.number for f in parts if _COMPILE.search(f.scope.layer or "")), default=0.0
     )  # nested: the longest holds the rest
     return compiling + sum(f.number for f in parts if not _COMPILE.search(f.scope.layer or ""))
+
+
+def _nobody_waited(evidence: Evidence) -> bool:
+    """Many samples of the engine, and a queue in none of them."""
+    return evidence.value(serving.SAMPLES, 0.0) >= MANY_SAMPLES and evidence.value(serving.WAITING_SHARE, 1.0) == 0
 
 
 def _late(late: Fact) -> Finding:

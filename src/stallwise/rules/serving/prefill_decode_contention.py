@@ -29,6 +29,7 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.rules.serving._each_run import facts, fitting, surest
+from stallwise.rules.serving._story import with_story
 
 OFTEN = 3  # samples; one may be the start of the run
 NOTICEABLE = 0.05  # of the time
@@ -36,14 +37,39 @@ TAIL_SHARE = 0.03  # of tokens: several stalls in every answer of some length
 TAIL_RATIO = 5.0  # 99th percentile over the median
 LONG_ITERATION = 3.0  # times an iteration of decodes alone: a chunk of sensible size stays below
 CARRIED = 0.2  # of the time in iterations with prompts
+LONGER, SLOWER = 4.0, 2.0  # times, first and later tokens of a sweep: a larger batch alone costs less
 CROWDED = 0.4  # of the engine's time that prefill needs
 STRETCHED = 1.8  # token time over what decode alone takes: more than the model of decode errs
 
 
-@rule(serving.SAMPLES)
+@rule()
 def prefill_decode_contention(evidence: Evidence) -> Finding | None:
-    """Decodes that stop when prompts flow, or a tail of token times with room in the cache."""
-    return surest(evidence, _judge)
+    """Decodes that stop when prompts flow, or a tail of token times with room in the cache; a sweep in which both suffer."""
+    return surest(evidence, _judge) if evidence.all(serving.SAMPLES) else _swept(evidence)
+
+
+def _swept(evidence: Evidence) -> Finding | None:
+    """Benchmarks alone: under load first and later tokens both suffer, by more than the load grew."""
+    value = evidence.value
+    waits, slows, load = (value(q) for q in (serving.TTFT_GROWTH, serving.TPOT_GROWTH, serving.LOAD_GROWTH))
+    if not (waits >= LONGER and slows >= SLOWER):
+        return None
+    chunked = value(serving.CHUNKED_PREFILL)
+    found = Finding(
+        headline=f"First and later tokens both suffer: {load:.1f}x the load made them {waits:.0f}x and {slows:.1f}x slower.",
+        confidence=0.45 if chunked > 0 else 0.7,
+        because=(
+            Reason.of(f"the first token came {waits:.0f}x later", *facts(evidence, serving.TTFT_GROWTH)),
+            Reason.of(f"later tokens took {slows:.1f}x as long: prompts run between them", *facts(evidence, serving.TPOT_GROWTH)),
+        ),
+        against=(Reason("a benchmark alone does not show how full the KV cache was"),),
+        account=Account.DECODE,
+        fixes=_fixes(evidence, 1 - 1 / slows),
+        avoid="Adding GPUs first: each new replica would stall its own decodes the same way.",
+        next=(SERVE_METRICS, SERVE_LOG),
+        explains=("queue-saturated",),
+    )  # fmt: skip
+    return with_story(found, evidence)
 
 
 def _judge(evidence: Evidence) -> Finding | None:

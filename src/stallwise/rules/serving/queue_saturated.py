@@ -23,11 +23,13 @@ from __future__ import annotations
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import above, grew
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
+from stallwise.rules.serving._story import with_story
 
 EXPLAINS = {Symptom.HIGH_TTFT: 0.25, Symptom.SERVING_COLLAPSE: 0.15}
 CLUES = (
@@ -46,13 +48,21 @@ MOSTLY = 0.6  # of the samples with a queue
 FULL = 0.9
 LONGER = 4.0  # times the first-token time at low load
 BUSY = 0.8  # GPU utilisation below which something else than the GPU sets the pace
+FEW_SAMPLES = 2.0  # a page, or one scraped twice
+SHORT_QUEUE = 3.0  # requests
+QUEUE_OF_RUNNING = 0.5  # waiting over running
+IN_QUEUE = 0.3  # of a request's life: more than a full batch makes the last of it wait
+ENOUGH_REQUESTS = 20.0  # so that the first burst is not all there was
 SHORT = 1.1  # offered over achieved: below this the generator's own ramp explains it
 
 
 @rule()
 def queue_saturated(evidence: Evidence) -> Finding | None:
     """A queue that grows with nothing else in the way; in benchmarks alone, load that no longer raises the rate."""
-    return surest(evidence, _judge) if evidence.all(serving.SAMPLES) else _benchmarked(evidence)
+    if evidence.all(serving.SAMPLES) and (found := surest(evidence, _judge)):
+        return found
+    found = _benchmarked(evidence) or _counted(evidence) or _glimpsed(evidence)
+    return with_story(found, evidence) if found else None
 
 
 def _benchmarked(evidence: Evidence) -> Finding | None:
@@ -83,6 +93,65 @@ def _benchmarked(evidence: Evidence) -> Finding | None:
         avoid="Longer client timeouts: past saturation no timeout is long enough.",
         next=(SERVE_METRICS, SERVE_BENCH),
     )
+
+
+def _counted(evidence: Evidence) -> Finding | None:
+    """Counters of a single page: where requests spent their lives since the engine started."""
+    value = evidence.value
+    queue, prefill, decode = (value(q) for q in (serving.QUEUE_TIME, serving.PREFILL_TIME, serving.DECODE_TIME))
+    whole = value(serving.REQUEST_TIME)
+    if whole != whole:
+        whole = queue + max(prefill, 0.0) + max(decode, 0.0) if prefill == prefill or decode == decode else whole
+    done = value(serving.REQUESTS_DONE, ENOUGH_REQUESTS)
+    if not (queue > 0 and whole > 0) or queue < IN_QUEUE * whole or done < ENOUGH_REQUESTS:
+        return None
+    full = value(serving.KV_MAX, value(serving.KV_MEDIAN, 0.0)) >= FULL
+    parts = [f"queue {queue:.3g} s"] + [
+        f"{name} {x:.3g} s" for name, x in (("prefill", prefill), ("decode", decode)) if x == x
+    ]
+    return Finding(
+        headline=f"Requests spend {queue / whole:.0%} of their time in the queue: the service gets more than it takes in.",
+        confidence=0.5 if full else 0.65,
+        because=(
+            Reason.of(f"of {whole:.3g} s a request: " + ", ".join(parts),
+                      *facts(evidence, serving.QUEUE_TIME, serving.REQUEST_TIME, serving.PREFILL_TIME, serving.DECODE_TIME)),
+        ),
+        against=(Reason("counters since the start do not tell when: a storm that is over looks the same"),),
+        account=Account.QUEUE,
+        fixes=(
+            Fix("Scrape again under load: what runs, waits and fills the cache tells what holds requests back", worth="names the nearer cause"),
+            Fix("Bound the queue and refuse early (429 with retry-after)", worth="TTFT of admitted requests back to prefill plus one iteration"),
+        ),
+        avoid="Longer client timeouts: they lengthen the queue.",
+        next=(SERVE_METRICS, SERVE_BENCH),
+    )  # fmt: skip
+
+
+def _glimpsed(evidence: Evidence) -> Finding | None:
+    """A page or two: a queue as long as half of what runs is no breath of the scheduler, but once is not always."""
+    value = evidence.value
+    waiting, running = value(serving.WAITING, 0.0), value(serving.RUNNING, 0.0)
+    if value(serving.SAMPLES, 0.0) > FEW_SAMPLES or waiting < max(SHORT_QUEUE, QUEUE_OF_RUNNING * running):
+        return None
+    kv = evidence.get(serving.KV_QUEUED)
+    room = kv is not None and kv.number < FULL
+    return Finding(
+        headline=f"At the moment that was read {waiting:.0f} requests wait behind {running:.0f} running.",
+        confidence=0.55,
+        because=(
+            Reason.of(f"{waiting:.0f} wait, {running:.0f} run" + (f", KV use is {kv}" if kv else ""),
+                      *facts(evidence, serving.WAITING, serving.RUNNING, serving.KV_QUEUED)),
+            *((Reason("the cache has room: a cap on running requests or slow prefill holds them back"),) if room else ()),
+        ),
+        against=(Reason("one reading does not tell whether the queue drains"),),
+        account=Account.QUEUE,
+        fixes=(
+            Fix("Read the metrics again under the same load, a minute apart", worth="tells a burst from a state, and names what holds requests back"),
+            Fix("Raise the cap on running requests (max_num_seqs, slots, max batch) if the cache stays empty", worth="shorter queue", risk="time per token grows with the batch"),
+        ),
+        avoid="Longer client timeouts: they lengthen the queue.",
+        next=(SERVE_METRICS, SERVE_BENCH),
+    )  # fmt: skip
 
 
 def _judge(evidence: Evidence) -> Finding | None:

@@ -1,6 +1,6 @@
 """Serving runs (columns as in inference.csv): TPOT and TTFT of closed-loop runs, throughput of saturated ones.
 
-A model that the constants were fitted on is predicted with constants fitted without its family.
+Every run is predicted with constants whose fit left its whole group out: its model on its card under its engine.
 """
 
 from __future__ import annotations
@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stallwise.costs.closed_loop import closed_loop
+from stallwise.costs.closed_loop import Load, Operating, operating
 from stallwise.costs.inference import Engine
 from stallwise.costs.kv_room import kv_room
-from stallwise.costs.serving_constants import constants, family_of, spread
+from stallwise.costs.pools import Pool, pools
+from stallwise.costs.serving_constants import constants, group_of, spread
 from stallwise.errors import StallwiseError
 from stallwise.search.scoring import Row, Scored, number, summary
-from stallwise.search.served_runs import ServedRun, served_run, stated_pool
+from stallwise.search.served_runs import served_run, stated_pool
 from stallwise.specs.deployment import Deployment
-from stallwise.specs.hardware import find_gpu
 from stallwise.specs.model import find_model
 
 KIND = "inference"
 MAX_SEQUENCES = 2048.0  # TensorRT-LLM's default cap, which its saturated tables use
-THROUGHPUT_SPREAD = (0.5, 1.6)
+SPREADS = {"tpot_s": "tpot", "ttft_s": "ttft", "output_token_per_s": "rate"}
 
 
 def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
@@ -31,18 +31,29 @@ def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
 
 
 def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
-    """By metric, and by model, GPU and engine for each latency; disaggregated runs apart."""
+    """By metric, and by model, GPU and engine for each latency; disaggregated runs apart; and by group left out."""
     places = {row.get("row_id", ""): row for row in rows}
     found: dict[str, Any] = {"by_metric": {}}
     for metric in sorted({s.metric for s in scored}):
         mine = [s for s in scored if s.metric == metric]
-        found["by_metric"][metric] = {"rows": len(mine), **_short(mine)}
+        found["by_metric"][metric] = {"rows": len(mine), **_short(mine), "inside_90_share": _inside(mine, places)}
         for column in ("model", "gpu", "engine"):
             names = sorted({places.get(s.row_id, {}).get(column, "?") for s in mine})
             found.setdefault(f"by_{column}", {})[metric] = {
                 name: _short([s for s in mine if places.get(s.row_id, {}).get(column, "?") == name]) for name in names
             }
     return found
+
+
+def _inside(scored: Sequence[Scored], places: dict[str, Row]) -> float | None:
+    """How many lie in the 90% interval."""
+    hits = []
+    for s in scored:
+        if s.predicted and s.measured:
+            name = SPREADS[s.metric.removeprefix("disagg_").removeprefix("static_")]
+            low, high = spread(name, 0.9, told=_told(places.get(s.row_id, {})))
+            hits.append(s.predicted * low <= s.measured <= s.predicted * high)
+    return sum(hits) / len(hits) if hits else None
 
 
 def _short(scored: Sequence[Scored]) -> dict[str, Any]:
@@ -64,18 +75,22 @@ def _score(row: Row) -> list[Scored]:
         predicted = _disaggregated(row) if mode == "disagg" else _aggregated(row)
     except StallwiseError as error:
         return [Scored(row_id, source, metric, value, note=error.problem) for metric, value in wanted.items()]
-    return [_one(row_id, source, metric, value, predicted, prefix) for metric, value in wanted.items()]
-
-
-def _one(row_id: str, source: str, metric: str, value: float, predicted: dict[str, float] | str, prefix: str) -> Scored:
     if isinstance(predicted, str):
-        return Scored(row_id, source, metric, value, note=predicted)
+        return [Scored(row_id, source, metric, value, note=predicted) for metric, value in wanted.items()]
+    return [_one(row, source, metric, value, predicted, prefix) for metric, value in wanted.items()]
+
+
+def _one(row: Row, source: str, metric: str, value: float, predicted: dict[str, float], prefix: str) -> Scored:
     plain = metric.removeprefix(prefix)
-    guess = predicted.get(plain)
+    guess, row_id = predicted.get(plain), row.get("row_id", "")
     if guess is None:
         return Scored(row_id, source, metric, value, note="the load is not stated")
-    low, high = THROUGHPUT_SPREAD if plain.startswith("output") else spread(plain.removesuffix("_s"))
+    low, high = spread(SPREADS[plain], told=_told(row))
     return Scored(row_id, source, metric, value, guess, guess * low, guess * high)
+
+
+def _told(row: Row) -> bool:
+    return bool((row.get("engine_version") or "").strip() and (row.get("load") or "").strip())
 
 
 def _ms(row: Row, name: str) -> float | None:
@@ -83,38 +98,38 @@ def _ms(row: Row, name: str) -> float | None:
     return None if value is None else value / 1000
 
 
-def engine_for(deployment: Deployment) -> Engine:
-    """The clock of a deployment whose own family was left out of the fit."""
-    return Engine(deployment, constants(deployment.engine, family_of(deployment.model.name)))
+def engine_for(d: Deployment) -> Engine:
+    """The clock of a deployment whose own group was left out of the fit."""
+    group = group_of(d.model.name, d.gpu.name, d.engine)
+    return Engine(d, constants(d.engine, group, d.engine_version, d.gpu.vendor))
 
 
 def _aggregated(row: Row) -> dict[str, float] | str:
-    run: ServedRun = served_run(row)
-    engine = engine_for(run.deployment)
-    room = kv_room(run.deployment)
+    run = served_run(row)
+    engine, room = engine_for(run.deployment), kv_room(run.deployment)
     if not room.fits:
         return f"the weights need {room.weight_bytes / 1e9:.0f} GB of a GPU's {room.usable_bytes / 1e9:.0f} GB"
-    load = run.concurrency
-    if load is None:
-        load = max(1.0, min(room.requests(run.isl + run.osl), MAX_SEQUENCES * run.deployment.dp))
-    at = closed_loop(engine, run.isl, run.osl, load)
-    busy_s = run.osl * at.tpot_s + at.prefill_s
-    found = {"output_token_per_s": at.running * run.osl / busy_s}
-    return found | ({"tpot_s": at.tpot_s, "ttft_s": at.ttft_s} if run.concurrency is not None else {})
+    cap = number(row, "max_num_seqs")
+    if run.concurrency is None:  # everything queued: as many as fit, none of them in a first wave
+        most = max(1.0, min(room.requests(run.isl + run.osl), cap or MAX_SEQUENCES * run.deployment.dp))
+        return {"output_token_per_s": operating(engine, Load(run.isl, run.osl, most, "poisson")).output_token_per_s}
+    at: Operating = operating(
+        engine,
+        Load(run.isl, run.osl, run.concurrency, run.pattern, max_seqs=cap, budget=number(row, "max_num_batched_tokens")),
+    )  # fmt: skip
+    return {"tpot_s": at.tpot_s, "ttft_s": at.ttft_s, "output_token_per_s": at.output_token_per_s}
 
 
 def _disaggregated(row: Row) -> dict[str, float] | str:
-    """Prefill and decode pools by themselves, where their sizes and batches are stated."""
-    model, gpu = find_model(row.get("model", "")), find_gpu(row.get("gpu", ""))
-    if gpu is None:
-        return f"no GPU is called '{row.get('gpu', '')}'"
+    """Prefill and decode pools in one loop, where their sizes and batches are stated."""
+    model = find_model(row.get("model", ""))
     plain = served_run({**row, "tp": "1", "ep": "1", "dp_attn": "1", "notes": ""})
     prefill = stated_pool(row.get("prefill_cfg", ""), model, plain.deployment)
     decode = stated_pool(row.get("decode_cfg", ""), model, plain.deployment)
     if not prefill or not decode:
         return "pool sizes or batches are not stated"
-    first, answer = engine_for(prefill[0]), engine_for(decode[0])
-    prefill_s = first.prefill_s(plain.isl) * max(prefill[1], 1.0)
-    running = decode[1] * decode[0].dp
-    decode_s = answer.decode_s(running, plain.isl + plain.osl / 2)
-    return {"tpot_s": decode_s, "ttft_s": first.k.first_token_s + prefill_s + decode_s}
+    users = decode[1] * decode[0].dp * decode[2]
+    at = pools(
+        Pool(engine_for(prefill[0]), prefill[2]), Pool(engine_for(decode[0]), decode[2]), plain.isl, plain.osl, users
+    )
+    return {"tpot_s": at.tpot_s, "ttft_s": at.ttft_s, "output_token_per_s": at.output_token_per_s}

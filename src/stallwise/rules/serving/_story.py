@@ -1,0 +1,98 @@
+"""What the simulator says of each fix, put into a finding: every number of the answer comes from one run of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stallwise.evidence.catalog import serving
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
+from stallwise.evidence.quantity import Quantity
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.units import Unit, show
+
+NOTHING = 0.03  # a change of both latencies below this is none
+SIMULATED = ("chunk", "max_num_seqs", "KV", "FP8", "prefix", "specul", "replica", "GPU", "TP", "Separate", "batched", "Cap ", "8 or 4 bits", "Tensor")  # fmt: skip
+
+
+def with_story(finding: Finding, evidence: Evidence) -> Finding:
+    """The finding with simulated fixes, in their order, and whether the target can be met; unchanged without a story."""
+    now = _of(evidence, "now", serving.TRIAL_TTFT), _of(evidence, "now", serving.TRIAL_TPOT)
+    if now[0] is None or now[1] is None:
+        return finding
+    trials = [f for f in evidence.all(serving.TRIAL_TTFT) if f.scope.layer not in ("now", "together")]
+    simulated = tuple(_fix(evidence, f, now[0].number, now[1].number) for f in trials)
+    kept = tuple(f for f in finding.fixes if not any(word.lower() in f.action.lower() for word in SIMULATED))
+    verdict, avoid = _verdict(evidence)
+    return replace(
+        finding,
+        because=(*finding.because, *_sums(evidence), *verdict),
+        fixes=(*simulated, *kept),
+        avoid=avoid or finding.avoid,
+    )
+
+
+def _of(evidence: Evidence, layer: str, quantity: Quantity) -> Fact | None:
+    return next((f for f in evidence.all(quantity) if f.scope.layer == layer), None)
+
+
+def _fix(evidence: Evidence, ttft: Fact, ttft_now: float, tpot_now: float) -> Fix:
+    layer = ttft.scope.layer or ""
+    tpot, rate = _of(evidence, layer, serving.TRIAL_TPOT), _of(evidence, layer, serving.TRIAL_RATE)
+    tpot_s = tpot.number if tpot else tpot_now
+    worth = f"simulated: TTFT {_s(ttft_now)} -> {_s(ttft.number)}, a token {_s(tpot_now)} -> {_s(tpot_s)}"
+    if abs(ttft.number / ttft_now - 1) < NOTHING and abs(tpot_s / tpot_now - 1) < NOTHING:
+        worth = f"simulated: changes nothing here (TTFT {_s(ttft.number)}, a token {_s(tpot_s)})"
+    risk = rate.note if rate else ""
+    if tpot_s > (1 + NOTHING) * tpot_now:
+        risk = "; ".join(x for x in ("tokens come slower", risk) if x)
+    return Fix(ttft.note, worth=worth, cost=tpot.note if tpot else "", risk=risk)
+
+
+def _sums(evidence: Evidence) -> tuple[Reason, ...]:
+    """The observed times as sums, with what is left over; and what was assumed."""
+    found = []
+    for quantity, what in ((serving.STORY_PART, "a token"), (serving.WAIT_PART, "the first token")):
+        parts = [f for f in evidence.all(quantity) if abs(f.number) > 0]
+        if parts:
+            whole = sum(f.number for f in parts)
+            text = " + ".join(f"{f.scope.layer} {_s(f.number)}" for f in parts)
+            found.append(Reason(f"{what} takes {_s(whole)} = {text}"))
+    assumed = [str(f.value) for f in evidence.all(serving.ASSUMED)]
+    if assumed:
+        found.append(Reason("assumed: " + "; ".join(assumed)))
+    return tuple(found)
+
+
+def _verdict(evidence: Evidence) -> tuple[tuple[Reason, ...], str]:
+    now, needed = evidence.get(serving.GPUS_NOW), evidence.get(serving.GPUS_NEEDED)
+    ttft, tpot = evidence.get(serving.TARGET_TTFT), evidence.get(serving.TARGET_TPOT)
+    if not now or not ttft or not tpot:
+        return (), ""
+    target = f"TTFT {_s(ttft.number)} and {_s(tpot.number)} a token"
+    best = _of(evidence, "together", serving.TRIAL_TTFT)
+    settings = f" with {_words(best.note)}" if best else ""
+    if needed is None:
+        return (
+            Reason(f"no number of such replicas holds {target}: one request alone misses it"),
+        ), "Adding GPUs of this layout: even an empty one misses the target."
+    if needed.number <= now.number:
+        return (
+            Reason(f"{target} can be met on the {now.number:.0f} GPUs there are{settings}"),
+        ), "Adding GPUs first: the changes above hold the target without them."
+    return (
+        Reason(f"{target} cannot be met on {now.number:.0f} GPUs at this load by any of these settings: {needed.number:.0f} GPUs hold it{settings}"),
+    ), f"Adding GPUs before the settings: without them even {needed.number:.0f} GPUs may not do."  # fmt: skip
+
+
+def _words(names: str) -> str:
+    """Names of trials as a person says them."""
+    said = {
+        "chunking": "chunked prefill", "cap": "the cap by KV budget", "kv8": "FP8 KV", "weights8": "FP8 weights",
+        "prefix": "prefix caching", "speculation": "speculative decoding", "pools": "separate pools",
+    }  # fmt: skip
+    return " and ".join(said.get(n, n) for n in names.split(" + "))
+
+
+def _s(seconds: float) -> str:
+    return ("-" if seconds < 0 else "") + show(abs(seconds), Unit.SECOND)
