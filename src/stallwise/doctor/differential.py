@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stallwise.doctor.symptoms import Complaint, complaints
+from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope
 from stallwise.findings.diagnosis import Hypothesis
@@ -26,6 +27,9 @@ UNPROMPTED = 0.03  # prior of a cause that nobody complained of but a telling cl
 TELLING = 10.0  # a clue this strong opens a hypothesis by itself
 LOOKED_AND_SAW_NOT = 0.2  # a rule with all it needs that stays silent makes its cause five times less likely
 MOST_SURE = 0.97  # clues are never certain: they may be correlated, or describe another part of the run
+OTHER_TRADE = 0.2  # of the odds are left to a cause of training where only a service is seen, and the other way round
+TRAINING = (run.STEP_TIME, run.LOSS, run.SAMPLES_PER_S, run.GRAD_NORM)  # what only a training run shows
+SERVICE_SYMPTOMS = (Symptom.SERVING_SLOW, Symptom.SERVING_COLLAPSE, Symptom.HIGH_TTFT, Symptom.SERVER_WONT_START)
 CLEAR = 0.8  # a rule this sure has seen its cause; below, it is one explanation among others
 KEPT = 0.01  # hypotheses below this are not worth a line
 
@@ -122,7 +126,7 @@ def _weigh(rule: Rule, heard: list[Complaint], evidence: Evidence, silent: bool)
     explains = any(c.symptom in rule.explains for c in heard)
     if not explains and not any(ratio >= TELLING for ratio, _ in outcomes):
         return None
-    weight = _Weight(rule, _prior(rule, heard))
+    weight = _Weight(rule, _prior(rule, heard) * fits_the_trade(rule, evidence))
     for ratio, reason in outcomes:
         weight.odds *= ratio
         if ratio > 1.0:
@@ -136,6 +140,17 @@ def _weigh(rule: Rule, heard: list[Complaint], evidence: Evidence, silent: bool)
         weight.odds *= LOOKED_AND_SAW_NOT
         weight.against.append(Reason("its rule had all it needs and saw nothing"))
     return weight
+
+
+def fits_the_trade(rule: Rule, evidence: Evidence) -> float:
+    """A service has no training loop and a training run serves nobody: causes of the other trade are rarely the trouble."""
+    serves = any(name.startswith("serve.") for name, facts in evidence.facts.items() if facts)
+    trains = any(evidence.all(q) or evidence.series(q) for q in TRAINING)
+    if serves and not trains and rule.family == "step" and not any(s in rule.explains for s in SERVICE_SYMPTOMS):
+        return OTHER_TRADE
+    if trains and not serves and rule.family == "serving":
+        return OTHER_TRADE
+    return 1.0
 
 
 def _outcomes(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:

@@ -66,7 +66,7 @@ def examine(evidence: Evidence) -> Diagnosis:
     spoke = {f.cause for f in found} | {u.cause for u in unknown}
     silent = frozenset(r.cause for r in rules if r.needs and r.per is None and r.cause not in spoke)
     hypotheses, heard = differential(evidence, rules, seen, silent, priced=ledger is not None)
-    hypotheses = _with_lookalikes(hypotheses, heard, evidence, ledger)
+    hypotheses = _with_lookalikes(hypotheses, heard, evidence, ledger, silent | {f.cause for f in seen if f.optional})
     seen = _as_sure_as_the_table(seen, hypotheses)
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
     # Kernels are ordered by their own seconds, which no probability may overturn.
@@ -111,13 +111,17 @@ def examine(evidence: Evidence) -> Diagnosis:
 
 
 def _with_lookalikes(
-    hypotheses: tuple[Hypothesis, ...], heard: tuple[Complaint, ...], evidence: Evidence, ledger: Ledger | None
+    hypotheses: tuple[Hypothesis, ...],
+    heard: tuple[Complaint, ...],
+    evidence: Evidence,
+    ledger: Ledger | None,
+    silent: frozenset[str],
 ) -> tuple[Hypothesis, ...]:
     """Where no ledger decides: what is left to something else, shared among the causes whose pages say the same."""
     if ledger is not None:
         return hypotheses
     known = {h.cause: h.probability for h in hypotheses if h.cause != SOMETHING_ELSE}
-    alike = suspects_by_likeness(evidence, [c.symptom for c in heard], known)
+    alike = suspects_by_likeness(evidence, [c.symptom for c in heard], known, silent)
     left = max(0.0, 1.0 - sum(known.values()) - sum(h.probability for h in alike))
     kept = [h for h in hypotheses if h.cause != SOMETHING_ELSE]
     found = [*kept, *alike, Hypothesis(SOMETHING_ELSE, left)]
@@ -191,7 +195,8 @@ def _order(
         optional = {f.cause for f in seen if f.optional}
         measured.sort(key=lambda c: (c in optional, -probability.get(c, 0.0)))
         best = max((probability.get(c, 0.0) for c in measured if c not in optional), default=0.0)
-        ahead = [f.cause for f in suspects if f.confidence > best]
+        words = {h.cause for h in hypotheses if h.by_words_alone}  # likeness never stands above what a rule has seen
+        ahead = [f.cause for f in suspects if f.confidence > best and not (f.cause in words and measured)]
         measured = [*ahead, *measured]
     others = [h.cause for h in hypotheses if h.cause not in measured and h.cause != SOMETHING_ELSE]
     return tuple(dict.fromkeys((*measured, *others)))

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 
+from stallwise.doctor.differential import LOOKED_AND_SAW_NOT, fits_the_trade
 from stallwise.evidence.bag import stems_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import Hypothesis
@@ -36,25 +37,36 @@ SHOWN = 5  # words in common that the reason names
 LEAST_SHARE = 0.02
 
 
-def suspects(evidence: Evidence, heard: Iterable[Symptom], known: Mapping[str, float]) -> tuple[Hypothesis, ...]:
-    """Causes that nobody has weighed yet, most alike first, sharing what is left to "something else"."""
+def suspects(
+    evidence: Evidence, heard: Iterable[Symptom], known: Mapping[str, float], silent: frozenset[str] = frozenset()
+) -> tuple[Hypothesis, ...]:
+    """Causes that nobody has weighed yet, most alike first, sharing what is left to "something else".
+
+    A rule that had all it needs and stayed silent makes its cause less likely here as well.
+    """
     said = evidence.stems | {f"q:{name}" for name, facts in evidence.facts.items() if facts}
     said |= {f"q:{s.quantity.name}" for s in evidence.all_series} | {f"s:{s.name}" for s in heard}
     if not said:
         return ()
-    pages = _pages()
+    pages, by_cause = _pages(), {r.cause: r for r in all_rules()}
     scores = {cause: sum(page[w] for w in page.keys() & said) for cause, page in pages.items()}
     top = max(scores.values(), default=0.0)
     if top < LEAST_ALIKE * math.sqrt(1.0 + len(evidence.stems)):
         return ()
     left = max(0.0, 1.0 - sum(known.values()))
-    weights = {cause: math.exp((score - top) / SHARPNESS) for cause, score in scores.items()}
+    weights = {
+        cause: math.exp((score - top) / SHARPNESS)
+        * (LOOKED_AND_SAW_NOT if cause in silent else 1.0)
+        * fits_the_trade(rule, evidence)
+        for cause, score in scores.items()
+        for rule in [by_cause[cause]]
+    }
     total = sum(weights.values())
     found = []
     for cause, weight in weights.items():
         p = min(MOST_ALONE, left * MOST_TOGETHER * weight / total)
         if cause not in known and p >= LEAST_SHARE:
-            found.append(Hypothesis(cause, p, (Reason(_in_common(pages[cause], said)),)))
+            found.append(Hypothesis(cause, p, (Reason(_in_common(pages[cause], said)),), by_words_alone=True))
     return tuple(sorted(found, key=lambda h: (-h.probability, h.cause)))
 
 

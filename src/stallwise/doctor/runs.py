@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from stallwise.doctor.reading import Reading
+from stallwise.evidence.bag import Bag
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Scope
 from stallwise.evidence.ledger import Ledger
@@ -30,7 +31,7 @@ def _place(reading: Reading) -> Scope | None:
 
 
 def _labelled(item: Item, name: str) -> Item:
-    if isinstance(item, (Note, Unread)) or item.scope.run is not None:
+    if isinstance(item, (Note, Unread, Bag)) or item.scope.run is not None:
         return item
     scope = replace(item.scope, run=name)
     if hasattr(item, "names"):  # a Timeline is not frozen

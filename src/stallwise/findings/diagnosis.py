@@ -37,6 +37,7 @@ class Hypothesis:
     because: tuple[Reason, ...] = ()
     against: tuple[Reason, ...] = ()
     by_rate_alone: bool = False  # nothing but the base rate of the complaint speaks for it
+    by_words_alone: bool = False  # nothing but the likeness of its page to the inputs does
 
 
 @dataclass(frozen=True, slots=True)
