@@ -10,12 +10,13 @@ leaves to "something else", and stays below even odds.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 
 from stallwise.doctor.differential import LOOKED_AND_SAW_NOT, fits_the_trade
-from stallwise.evidence.bag import stems_of
+from stallwise.evidence.bag import stem, stems_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Reason
@@ -72,8 +73,22 @@ def suspects(
 
 def _in_common(page: Mapping[str, float], said: frozenset[str] | set[str]) -> str:
     shared = sorted(page.keys() & said, key=lambda w: (-page[w], w))
-    words = [w.removeprefix("q:") for w in shared if not w.startswith("s:")][:SHOWN]
-    return f"its page has most in common with what is said: {', '.join(words)}"
+    words = [" ".join(_whole(part) for part in w.removeprefix("q:").split()) for w in shared if not w.startswith("s:")]
+    return f"what its page and the inputs both speak of: {', '.join(dict.fromkeys(words[:SHOWN]))}"
+
+
+def _whole(word: str) -> str:
+    return _whole_words().get(word, word)
+
+
+@cache
+def _whole_words() -> dict[str, str]:
+    """A word for each stem, as the pages write it."""
+    words = (w for rule in all_rules() for w in re.findall(r"[a-z]{3,40}", rule.page.lower()))
+    found: dict[str, str] = {}
+    for word in words:
+        found.setdefault(stem(word), word)
+    return found
 
 
 @cache

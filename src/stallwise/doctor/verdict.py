@@ -16,12 +16,15 @@ from stallwise.doctor.stating import INPUT
 from stallwise.evidence.catalog import roof, step
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.unread import not_understood as left_over
 from stallwise.findings.diagnosis import State
 from stallwise.findings.finding import Finding, Reason
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 from stallwise.rules.health import all_proofs
 
 UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding explains forbids an all-clear
+LOUD = ("error", "fatal", "critical")  # levels that forbid an all-clear where nobody knows the message
+MOST_LINES = 8  # quoted; the rest is counted
 LONGEST_NAME = 70  # letters of a kernel's name that a person reads
 # Time in these accounts is work; whether it is fast is for the proofs to show.
 WORK = (Account.COMPUTE, Account.PREFILL, Account.DECODE)
@@ -121,13 +124,24 @@ def _unexplained(ledger: Ledger | None, findings: Sequence[Finding]) -> tuple[Un
 
 
 def not_understood(evidence: Evidence) -> NotUnderstood:
-    """Files that gave not one fact."""
-    told = {f.source.file for facts in evidence.facts.values() for f in facts}
+    """Files without a fact, error lines without a meaning, numbers without a name, kernels without a purpose."""
+    told = {f.source.file for facts in evidence.facts.values() for f in facts} | {
+        e.source.file for e in evidence.events
+    }
     told |= {s.source.file for s in evidence.all_series} | {t.source.file for t in evidence.tables}
     told |= {x.source.file for x in evidence.ledgers} | {t.source.file for t in evidence.timelines}
     silent = [name for name in evidence.inputs if name not in told and name != INPUT]
     unread = [n.source.file for n in evidence.notes if n.text == NO_READER and n.source.file]
-    return NotUnderstood(files=tuple(dict.fromkeys((*silent, *unread))), time=_unread_time(evidence))
+    rest = left_over(evidence.unread)
+    errors = [line for line in rest.error_lines if line.level in LOUD]
+    share = rest.named_share
+    return NotUnderstood(
+        files=tuple(dict.fromkeys((*silent, *unread, *rest.files_without_fact))),
+        lines=tuple(Reason(line.text, (line.source,)) for line in errors[:MOST_LINES]),
+        line_count=sum(line.times for line in errors),
+        numbers_named_share=share if share == share else None,
+        time=_unread_time(evidence),
+    )
 
 
 def _unread_time(evidence: Evidence) -> tuple[Unexplained, ...]:

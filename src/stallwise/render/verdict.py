@@ -101,14 +101,17 @@ def _unclear(diagnosis: Diagnosis) -> Verdict:
     if leading is not None:
         what = f"Not decided; most likely {leading.cause} ({leading.confidence:.0%}): {leading.headline}"
         return Verdict(what, f"Cannot tell yet: {diagnosis.why_unclear}", do, "unclear")
-    return Verdict(f"Cannot tell from this: {diagnosis.why_unclear}", "", do, "unclear")
+    nearest = [h.cause for h in diagnosis.hypotheses if h.by_words_alone][:3]
+    why = f"By its words it could be {', '.join(nearest)}; nothing measured says so." if nearest else ""
+    return Verdict(f"Cannot tell from this: {diagnosis.why_unclear}", why, do, "unclear")
 
 
 def leading_suspect(diagnosis: Diagnosis) -> Finding | None:
-    """The likeliest of the causes that are only suspected, in an unclear answer."""
-    return (
-        next((f for f in run_findings(diagnosis) if not f.optional), None) if diagnosis.state is State.UNCLEAR else None
-    )
+    """The likeliest of the causes that are only suspected, in an unclear answer; likeness of words alone leads nobody."""
+    if diagnosis.state is not State.UNCLEAR:
+        return None
+    words = {h.cause for h in diagnosis.hypotheses if h.by_words_alone}
+    return next((f for f in run_findings(diagnosis) if not f.optional and f.cause not in words), None)
 
 
 def not_understood_rows(diagnosis: Diagnosis) -> list[str]:
