@@ -18,6 +18,7 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit, example, parse
 
 BEFORE = "before"
+SMALLEST_FLOP_RATE = 1e6  # FLOP/s: no GPU is measured below
 _YES, _NO = {"yes", "true", "on", "y", "1", "t"}, {"no", "false", "off", "n", "0", "f", "none"}
 _BEFORE_WORDS = {"before", "good", "baseline", "was"}
 
@@ -90,6 +91,8 @@ def value_of(quantity: Quantity, value: Any) -> float | str:
         raise BadRequest(f"{quantity.name}: {error.problem}", hint=f"write it like {example(quantity.unit)}") from error
     if quantity.unit is Unit.SHARE and number > 1.5:
         return number / 100.0  # "22" for 22%
+    if quantity.unit is Unit.FLOP_PER_S and 0 < number < SMALLEST_FLOP_RATE:
+        return number * 1e12  # "tflops=180": nothing else is possible
     return number
 
 
