@@ -12,6 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
+from stallwise.evidence.vocabulary import EVENTS
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.rows import as_pairs, contrast_facts, named_columns, twin_facts
@@ -187,7 +188,7 @@ def _worded(reading: Reading, value: str) -> _Named | None:
         return None
     if found.quantity.unit is Unit.FLAG:
         flag = flag_in(value)
-        return None if flag is None else _Named(reading, found, flag)
+        return None if flag is None or (found.quantity.name in EVENTS and not flag) else _Named(reading, found, flag)
     if found.quantity is stated.GPU and find_gpu(value) is None:
         return None
     return _Named(reading, found, value.strip())
