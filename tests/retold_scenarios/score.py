@@ -23,9 +23,9 @@ SAME = {  # what readers may call the same thing while the two names still exist
 }  # fmt: skip
 
 
-def books() -> list[tuple[str, dict[str, Any]]]:
+def books(folder: Path = HERE) -> list[tuple[str, dict[str, Any]]]:
     """Every scenario with its forms."""
-    return [(p.stem, tomllib.loads(p.read_text(encoding="utf-8"))) for p in sorted(HERE.glob("0*.toml"))]
+    return [(p.stem, tomllib.loads(p.read_text(encoding="utf-8"))) for p in sorted(folder.glob("0*.toml"))]
 
 
 def asked(name: str, text: str) -> tuple[str, str, Any]:
@@ -80,7 +80,7 @@ def main() -> None:
     verbose = "-v" in sys.argv
     tally: Counter[str] = Counter()
     by_form: Counter[str] = Counter()
-    for scenario, book in books():
+    for scenario, book in books(HERE / "kept" if "--kept" in sys.argv else HERE):
         for form, text in book["forms"].items():
             first, state, evidence = asked(form, text)
             right, share = first == book["cause"], kept(evidence, book["numbers"])

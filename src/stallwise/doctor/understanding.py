@@ -49,7 +49,7 @@ TABLE_READERS = {
 }  # fmt: skip
 # Readers that take a line here and there of any text: what they know does not make it their format.
 ANY_TEXT = {
-    "stated facts", "pasted kernel summary", "run settings", "model settings", "rank progress", "training log", "run outcomes",
+    "stated facts", "run settings", "model settings", "rank progress", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
     "out-of-memory error", "messages", "tracebacks of collectives", "steps as JSON", "rows as JSON", "table of steps",
     "scaling series", "table of variants",

@@ -28,7 +28,8 @@ _STEP = re.compile(
 _EPOCH_STEP = re.compile(r"[Ee]poch:?\s*\[(\d+)\]\s*\[\s*(\d+)/(\d+)\]|^e(\d+)-i(\d+)()")
 _BAR = re.compile(r"(?<!\d)(\d+)/(\d+) \[(\d+(?::\d+)+)<")
 _RATE = re.compile(
-    r"(?<![\w.])(\d{1,12}(?:\.\d{0,12})?)\s?(s|ms|us|sec)\s?(?:/|per )\s?(it|iter|iteration|batch|step)\b|(?<![\d.])(\d{1,12}\.?\d{0,12})\s?it/s"  # noqa: E501
+    r"(?<![\w.])(\d{1,12}(?:\.\d{0,12})?)\s?(s|ms|us|sec)\s?(?:/|per )\s?(it|iter|iteration|batch|step)\b|"
+    r"(?<![\d.])(\d{1,12}\.?\d{0,12})\s?it/s"
 )
 _TOTAL = re.compile(r"(?<!\d)(\d+) (?:steps|iterations|batches|iters) in (\d+\.?\d*) ?(s|sec|seconds|ms|min)\b")
 _LIST = re.compile(
