@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from stallwise.errors import BadRequest
 from stallwise.evidence.bag import Bag, stems_of
-from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import STATED
-from stallwise.evidence.vocabulary import stated_items
+from stallwise.evidence.reading import Reading
+from stallwise.evidence.vocabulary import find, stated_items
+from stallwise.meaning.understand import understand
 
 INPUT = "stated facts"
 
@@ -33,11 +35,24 @@ def split_words(paths: Sequence[str], facts: Sequence[str]) -> tuple[list[str], 
     return [p for p in paths if p not in stated], [*facts, *stated]
 
 
+def _items(key: str, value: str) -> Iterator[Item]:
+    """In the words of the catalogue; else in the lexicon's; else the catalogue's own complaint."""
+    try:
+        yield from stated_items({key: value}, STATED)
+    except BadRequest:
+        named = understand([Reading((key,), value, place=key)], "", STATED.file, written=True).facts
+        if not named or find(key.partition(".")[0]) is not None:
+            raise
+        yield from named
+
+
 def state(evidence: Evidence, words: Sequence[str]) -> None:
     """Adds what was typed."""
     if not words:
         return
-    evidence.add([*stated_items(pairs_of(words), STATED), Bag(stems_of(" ".join(words)), STATED)])
+    for key, value in pairs_of(words).items():
+        evidence.add(list(_items(key, value)))
+    evidence.add([Bag(stems_of(" ".join(words)), STATED)])
     evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:
         evidence.formats.append(INPUT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from stallwise.evidence.catalog import change, memory, run, serving, stated
+from stallwise.evidence.catalog import change, hang, hardware, memory, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED, Fact
 from stallwise.evidence.quantity import Quantity
@@ -27,6 +27,8 @@ STALLED = 0.01  # of all time in isolated slow steps; a save now and then costs 
 LOADING = 0.15  # of a step spent waiting for its batch
 DEVICE_BOUND = 0.92  # device time over host time above which a synchronisation only waits for queued work
 MANY = 3  # slow steps that make a pattern
+GOOD_SCALING = 0.8  # of linear; published data-parallel runs inside one node lie above
+LATE_TOKEN_S = 2.0  # a first token later than this is a complaint by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,33 @@ def _drift(evidence: Evidence) -> Reason | None:
 
 def _out_of_memory(evidence: Evidence) -> Reason | None:
     fact = evidence.get(memory.FAILED)
-    return None if fact is None else Reason.of("an allocation on the GPU failed", fact)
+    return None if fact is None or not fact.number > 0 else Reason.of("an allocation on the GPU failed", fact)
+
+
+def _scales_badly(evidence: Evidence) -> Reason | None:
+    """More cards that give less than their share: a stated speed-up, or the efficiency of a series."""
+    gpus, speed = evidence.get(stated.GPUS), evidence.get(run.BENCH_SPEEDUP)
+    if gpus and speed and speed.stated and gpus.number > 1 and speed.number < GOOD_SCALING * gpus.number:
+        return Reason.of(f"{gpus} GPUs are only {speed} as fast as one", gpus, speed)
+    return None
+
+
+def _late_first_token(evidence: Evidence) -> Reason | None:
+    """A first token that people state takes longer than a conversation bears."""
+    ttft = now(evidence, stated.TTFT)
+    if ttft is None or not ttft.stated or ttft.number < LATE_TOKEN_S or before(evidence, stated.TTFT):
+        return None
+    return Reason.of(f"the first token takes {ttft}", ttft)
+
+
+def _driver_error(evidence: Evidence) -> Reason | None:
+    xid = evidence.get(hardware.GPU_XID)
+    return Reason.of(f"the driver reports Xid {xid}", xid) if xid and xid.stated else None
+
+
+def _hangs(evidence: Evidence) -> Reason | None:
+    silence = evidence.get(hang.HANG_TIMEOUT)
+    return Reason.of(f"a collective was given up after {silence}", silence) if silence and silence.stated else None
 
 
 def _mfu_is_low(evidence: Evidence) -> Reason | None:
@@ -280,4 +308,8 @@ _DETECTORS: tuple[tuple[Symptom, Callable[[Evidence], Reason | None]], ...] = (
     (Symptom.LOW_GPU_UTILISATION, _idle),
     (Symptom.SLOW_STEP, _slow_host),
     (Symptom.SLOW_START, _slow_start),
+    (Symptom.SLOW_SCALING, _scales_badly),
+    (Symptom.HIGH_TTFT, _late_first_token),
+    (Symptom.GPU_ERROR, _driver_error),
+    (Symptom.HANG, _hangs),
 )

@@ -64,7 +64,9 @@ def judge(
     if sure:
         return Judgement(State.SICK, proofs, limit, unexplained, unread)
     told = any(not f.stated for facts in evidence.facts.values() for f in facts) or evidence.all_series
-    why = _why_not(proofs, unexplained, unread, complained, contradictions, nothing_told=not told)
+    why = _why_not(
+        proofs, unexplained, unread, complained, contradictions, nothing_told=not told, last_words=_last_words(evidence)
+    )
     state = State.UNCLEAR if why else State.HEALTHY
     return Judgement(state, proofs, limit, unexplained, unread, why)
 
@@ -82,10 +84,13 @@ def _why_not(
     contradictions: Sequence[Reason],
     *,
     nothing_told: bool,
+    last_words: str,
 ) -> str:
     """What stands against an all-clear, the weightiest first; empty when nothing does."""
     if complained:
         return "something is complained of, and no cause reaches even odds."
+    if last_words:
+        return f"the log ends in an error: {last_words}"
     if contradictions:
         return f"the evidence contradicts itself: {contradictions[0].text}"
     if unexplained:
@@ -104,6 +109,12 @@ def _why_not(
     if nothing_told:
         return "not one fact about a run was understood in it."
     return "nothing here proves that the run is well."
+
+
+def _last_words(evidence: Evidence) -> str:
+    """A final traceback is quoted and is never health."""
+    ends = evidence.last_words()
+    return ends[-1].text if ends else ""
 
 
 def _count(number: int, what: str) -> str:

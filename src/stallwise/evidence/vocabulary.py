@@ -18,6 +18,8 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit, example, parse
 
 BEFORE = "before"
+EVENTS = {"memory.failed", "memory.host_killed", "memory.kv_no_room"}  # that the fact exists says that it happened
+SMALLEST_FLOP_RATE = 1e6  # FLOP/s: no GPU is measured below
 _YES, _NO = {"yes", "true", "on", "y", "1", "t"}, {"no", "false", "off", "n", "0", "f", "none"}
 _BEFORE_WORDS = {"before", "good", "baseline", "was"}
 
@@ -90,6 +92,8 @@ def value_of(quantity: Quantity, value: Any) -> float | str:
         raise BadRequest(f"{quantity.name}: {error.problem}", hint=f"write it like {example(quantity.unit)}") from error
     if quantity.unit is Unit.SHARE and number > 1.5:
         return number / 100.0  # "22" for 22%
+    if quantity.unit is Unit.FLOP_PER_S and 0 < number < SMALLEST_FLOP_RATE:
+        return number * 1e12  # "tflops=180": nothing else is possible
     return number
 
 
@@ -118,6 +122,8 @@ def stated_items(pairs: Mapping[str, Any], source: Source = STATED, scope: Scope
             )
         elif place is not None:
             points.setdefault((quantity, own), []).append((place, float(value_of(quantity, value))))
+        elif quantity.name in EVENTS and not value_of(quantity, value):
+            continue  # "oom=no": it did not happen
         else:
             yield Fact(
                 quantity, value_of(quantity, value), Source(source.file, source.where or key, source.stated), own

@@ -12,11 +12,12 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
+from stallwise.evidence.vocabulary import EVENTS
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.rows import as_pairs, contrast_facts, named_columns, twin_facts
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
-from stallwise.meaning.sentences import named_in, said_in, topic
+from stallwise.meaning.sentences import clause_after, named_in, said_in, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import words_of
 from stallwise.specs.hardware import find_gpu
@@ -61,7 +62,9 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         else:
             singles.append(shape)
     named, unnamed = _named(singles)
-    named, repeated = _repeated(named, unnamed, singles, text)
+    single, repeated = _repeated(named, unnamed, singles, text)
+    if any(next(contrast_facts(rows, file, written), None) is not None for rows in repeated):
+        named = single
     found = Understood(rows=[*tables, *repeated])
     for rows in found.rows:
         found.facts += twin_facts(rows, file, written)
@@ -185,7 +188,7 @@ def _worded(reading: Reading, value: str) -> _Named | None:
         return None
     if found.quantity.unit is Unit.FLAG:
         flag = flag_in(value)
-        return None if flag is None else _Named(reading, found, flag)
+        return None if flag is None or (found.quantity.name in EVENTS and not flag) else _Named(reading, found, flag)
     if found.quantity is stated.GPU and find_gpu(value) is None:
         return None
     return _Named(reading, found, value.strip())
@@ -242,8 +245,9 @@ def _repeated(
             records.append({"outcome": reading.path[0] if reading.said else ""})
         if not records:
             continue
-        if id(reading) in last:
-            records[-1]["outcome"] = f"{records[-1]['outcome']} {reading.after}"
+        records[-1]["outcome"] = (
+            f"{records[-1]['outcome']} {reading.after if id(reading) in last else clause_after(reading.after)}"
+        )
         if title and title not in records[-1]:
             records[-1][title] = (
                 float(one.value) if one is not None and isinstance(one.value, float) else _plain(reading)
