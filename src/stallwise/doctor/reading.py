@@ -13,7 +13,7 @@ from stallwise.doctor.understanding import LOG_READERS, is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
-from stallwise.evidence.event import Event
+from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Series, Source, Table
 from stallwise.evidence.timeline import Timeline
@@ -57,12 +57,16 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     artifact = plain(artifact)
     told, readers = _told(artifact)
     written = is_written(told)
-    first = [r for r in readers if not written or not (r.FORMAT in LOG_READERS or _mentioned(r, told))]
+    alone = any(getattr(r, "EXCLUSIVE", False) for r in readers)
+    said = [] if alone else list(messages_in(artifact, written=written))
+    pasted = any(
+        isinstance(x, Event) and x.role is Role.ROOT and x.level == "error" for x in said
+    )  # lines of a program
+    first = [r for r in readers if not written or pasted or not (r.FORMAT in LOG_READERS or _mentioned(r, told))]
     formats, items, problems = _read(first, told, keep_timelines)
     if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
         items += engine_samples(told)
     if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
-        said = list(messages_in(artifact, written=written))
         formats += [MESSAGES] if any(isinstance(item, Event) for item in said) else []
         items += said
         more = understood(told, items, formats, written=written)
