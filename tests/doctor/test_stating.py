@@ -44,7 +44,7 @@ def test_scaling_tables() -> None:
     assert list(series.x) == [64, 512] and series.values[1] == pytest.approx(0.34)
 
 
-@pytest.mark.parametrize(("word", "hint"), [("mfuu=1", "mfu"), ("num_worker=1", "workers"), ("gpuss=1", "gpus")])
+@pytest.mark.parametrize(("word", "hint"), [("mfuu=1", "mfu"), ("stepp_time=1", "step_time"), ("gpuss=1", "gpus")])
 def test_unknown_words_get_a_suggestion(word: str, hint: str) -> None:
     with pytest.raises(BadRequest) as error:
         stating(word)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,6 +25,7 @@ from stallwise.readers.shapes.unwrap import plain
 
 STATED_FORMAT = "stated facts"
 IN_WORDS = "words and numbers"
+_RAISED = re.compile(rb"allocat|\b[A-Za-z]{2,40}(?:Error|Exception)\b|startup is less|No available memory")
 MESSAGES = "messages"
 
 
@@ -105,7 +107,7 @@ def _read(
 
 def _mentioned(reader: Reader, page: Artifact) -> bool:
     """An error that a person speaks of is no error message: it has no numbers of its own."""
-    return reader.FORMAT == "out-of-memory error" and b"allocate" not in page.head
+    return reader.FORMAT == "out-of-memory error" and not _RAISED.search(page.head)
 
 
 def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:

@@ -10,7 +10,7 @@ from stallwise.evidence.bag import Bag, stems_of
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import STATED
 from stallwise.evidence.reading import Reading
-from stallwise.evidence.vocabulary import find, stated_items
+from stallwise.evidence.vocabulary import resolve, stated_items
 from stallwise.meaning.understand import understand
 
 INPUT = "stated facts"
@@ -35,23 +35,26 @@ def split_words(paths: Sequence[str], facts: Sequence[str]) -> tuple[list[str], 
     return [p for p in paths if p not in stated], [*facts, *stated]
 
 
-def _items(key: str, value: str) -> Iterator[Item]:
+def _items(pairs: dict[str, str]) -> Iterator[Item]:
     """In the words of the catalogue; else in the lexicon's; else the catalogue's own complaint."""
-    try:
-        yield from stated_items({key: value}, STATED)
-    except BadRequest:
-        named = understand([Reading((key,), value, place=key)], "", STATED.file, written=True).facts
-        if not named or find(key.partition(".")[0]) is not None:
-            raise
-        yield from named
+    known: dict[str, str] = {}
+    for key, value in pairs.items():
+        try:
+            resolve(key)
+            known[key] = value
+        except BadRequest:
+            named = understand([Reading((key,), value, place=key)], "", STATED.file, written=True).facts
+            if not named:
+                raise
+            yield from named
+    yield from stated_items(known, STATED)
 
 
 def state(evidence: Evidence, words: Sequence[str]) -> None:
     """Adds what was typed."""
     if not words:
         return
-    for key, value in pairs_of(words).items():
-        evidence.add(list(_items(key, value)))
+    evidence.add(list(_items(pairs_of(words))))
     evidence.add([Bag(stems_of(" ".join(words)), STATED)])
     evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:

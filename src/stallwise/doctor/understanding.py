@@ -40,8 +40,8 @@ _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # an
 
 # What they take of a page that a person wrote, the lexicon reads better.
 LOG_READERS = {
-    "run settings", "model settings", "rank progress", "training log", "checkpoint lines", "evaluation lines",
-    "notes on a load", "run speed", "tracebacks of collectives", "steps as JSON",
+    "run settings", "model settings", "rank progress", "training log", "checkpoint lines", "evaluation lines", "run speed",
+    "tracebacks of collectives", "steps as JSON",
 }  # fmt: skip
 TABLE_READERS = {
     "table of steps", "scaling series", "table of variants", "table of ranks, stages or experts", "launch probe",

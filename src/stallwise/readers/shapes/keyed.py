@@ -11,7 +11,8 @@ NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?
 # A unit right after its number: letters, a sign, or a rate. Longer words follow in sentences and are no units.
 UNIT = r"%|°C|(?<=\d)[x×](?!\w)|(?!x\b)[A-Za-zµμ]{1,8}(?:/[A-Za-z]{1,10}){0,2}"
 _PAIR = re.compile(
-    rf"(?<![\w#/.@%])(?<![\w.]-)(?P<key>[A-Za-z#][\w#/.@%-]*(?: [A-Za-z0-9#(][\w#/.@%()-]*){{0,6}}?(?: ?[(\[][^()\[\]]{{1,24}}[)\]])?)"
+    rf"(?<![\w#/.@])(?<![\w.]-)(?P<key>[A-Za-z#][\w#/.@%-]{{0,60}}"
+    rf"(?: [A-Za-z0-9#(][\w#/.@%()-]*){{0,6}}?(?: ?[(\[][^()\[\]]{{1,24}}[)\]])?)"
     rf"(?:\s{{0,4}}[:=]\s{{0,40}}|\s{{2,80}}(?=[-+]?\.?\d))['\"]?(?P<value>{NUMBER})(?![\w.]*[-:/]\d)\s*(?P<unit>{UNIT})?",
 )
 _WORD_PAIR = re.compile(
