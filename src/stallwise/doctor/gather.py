@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from stallwise.doctor.find import find
+from stallwise.doctor.likeness import alike
 from stallwise.doctor.progress import shown
-from stallwise.doctor.reading import Engine, Reading, ReadingPlan, read_artifact
+from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
 from stallwise.doctor.runs import told_apart
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.bag import Bag
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 
@@ -61,9 +63,20 @@ def gather(
             evidence.inputs.append(reading.name)
             evidence.formats += [f for f in reading.formats if f not in evidence.formats]
             evidence.add(reading.items)
-    if not evidence.inputs:
+    if not evidence.inputs and not _speak_of_a_run(evidence, readings):
         raise _nothing_readable(artifacts, readings, problems)
     return evidence
+
+
+def _speak_of_a_run(evidence: Evidence, readings: list[Reading]) -> bool:
+    """Texts without one fact whose words are those of our trade: an answer can begin with what they speak of."""
+    texts = [r for r in readings if r.problem is None and any(isinstance(item, Bag) for item in r.items)]
+    evidence.add(item for r in texts for item in r.items)
+    if not alike(evidence):
+        return False
+    evidence.inputs += [r.name for r in texts]
+    evidence.formats.append(IN_WORDS)
+    return True
 
 
 def _engine(name: str, workers: int | None) -> Engine:

@@ -45,15 +45,12 @@ def suspects(
 
     A rule that had all it needs and stayed silent makes its cause less likely here as well.
     """
-    said = evidence.stems | {f"q:{name}" for name, facts in evidence.facts.items() if facts}
-    said |= {f"q:{s.quantity.name}" for s in evidence.all_series} | {f"s:{s.name}" for s in heard}
-    if not said:
+    said = _said(evidence, heard)
+    scores = _scores(said)
+    top = max(scores.values(), default=0.0)
+    if not said or top < _least(evidence):
         return ()
     pages, by_cause = _pages(), {r.cause: r for r in all_rules()}
-    scores = {cause: sum(page[w] for w in page.keys() & said) for cause, page in pages.items()}
-    top = max(scores.values(), default=0.0)
-    if top < LEAST_ALIKE * math.sqrt(1.0 + len(evidence.stems)):
-        return ()
     left = max(0.0, 1.0 - sum(known.values()))
     weights = {
         cause: math.exp((score - top) / SHARPNESS)
@@ -69,6 +66,24 @@ def suspects(
         if cause not in known and p >= LEAST_SHARE:
             found.append(Hypothesis(cause, p, (Reason(_in_common(pages[cause], said)),), by_words_alone=True))
     return tuple(sorted(found, key=lambda h: (-h.probability, h.cause)))
+
+
+def alike(evidence: Evidence) -> bool:
+    """Whether the words of the inputs are those of some cause's page, rather than of another trade."""
+    return bool(evidence.stems) and max(_scores(_said(evidence)).values(), default=0.0) >= _least(evidence)
+
+
+def _said(evidence: Evidence, heard: Iterable[Symptom] = ()) -> set[str]:
+    said = evidence.stems | {f"q:{name}" for name, facts in evidence.facts.items() if facts}
+    return said | {f"q:{s.quantity.name}" for s in evidence.all_series} | {f"s:{s.name}" for s in heard}
+
+
+def _scores(said: set[str]) -> dict[str, float]:
+    return {cause: sum(page[w] for w in page.keys() & said) for cause, page in _pages().items()}
+
+
+def _least(evidence: Evidence) -> float:
+    return LEAST_ALIKE * math.sqrt(1.0 + len(evidence.stems))
 
 
 def _in_common(page: Mapping[str, float], said: frozenset[str] | set[str]) -> str:
