@@ -151,7 +151,7 @@ class Relay:
     # -- signals
 
     def _take_signals(self) -> List[Tuple[int, Any]]:
-        old = []
+        old: List[Tuple[int, Any]] = []
         for number in sorted(signal.valid_signals()):
             if number not in {int(getattr(signal, n)) for n in NOT_FORWARDED if hasattr(signal, n)}:
                 try:

@@ -1,23 +1,26 @@
 """On the path of every Python process that `stallwise record` starts; see stallwise.instrument.autostart."""
 
-autostart = None
+from typing import Any
+
+autostart: Any = None
 try:
+    import importlib
     import os
     import sys
 
     _here = os.path.dirname(os.path.abspath(__file__))
     try:
-        from stallwise.instrument import autostart
+        autostart = importlib.import_module("stallwise.instrument.autostart")
     except ImportError:  # the job's own Python has no stallwise: lend it this one package and nothing else of ours
         import importlib.util
 
         _package = os.path.dirname(os.path.dirname(_here))
-        _spec = importlib.util.spec_from_file_location(
+        _spec: Any = importlib.util.spec_from_file_location(
             "stallwise", os.path.join(_package, "__init__.py"), submodule_search_locations=[_package]
         )
         sys.modules["stallwise"] = importlib.util.module_from_spec(_spec)
         _spec.loader.exec_module(sys.modules["stallwise"])
-        from stallwise.instrument import autostart
+        autostart = importlib.import_module("stallwise.instrument.autostart")
     autostart.begin()
 except Exception:
     pass
