@@ -63,7 +63,30 @@ def record(command_line: tuple[str, ...], *, light: bool, steps: str | None, fol
     if chosen is not None and not 0 < chosen[0] <= chosen[1]:
         raise BadRequest(f"steps {chosen[0]} to {chosen[1]} make no range", hint="write it like --steps 10:14")
     where = folder or time.strftime("stallwise_run/%Y%m%d-%H%M%S")
-    return launch(command_line, where, steps, light), where
+    code = launch(command_line, where, steps, light)
+    for line in profiler_costs(where):
+        click.echo(f"stallwise: {line}", err=True)
+    return code, where
+
+
+def profiler_costs(where: str) -> list[str]:
+    """What the profiler took beside the job's own steps, one line a window of the first rank."""
+    import json
+    from pathlib import Path
+
+    found = []
+    try:
+        for line in Path(where, "rank-00000.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith('{"k":"window"'):
+                w = json.loads(line)
+                steps = f"steps {w['first']}-{w['last']}" if w["first"] >= 0 else "a moment"
+                found.append(
+                    f"the {w['window']} window traced {steps}; starting it took {w['start_s']:.2f} s and stopping it "
+                    f"{w['stop_s']:.2f} s, once, beside the steps"
+                )
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return found
 
 
 def recorded(where: str) -> bool:
