@@ -19,6 +19,7 @@ from stallwise.doctor.scraping import fetch_page, scrape_for
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
+from stallwise.findings.diagnosis import State
 
 
 def page(running: float = 60, waiting: float = 30, kv: float = 0.99, preempted: float = 0, tokens: float = 0) -> str:
@@ -93,9 +94,12 @@ def test_counters_of_a_live_server_become_rates_and_a_diagnosis() -> None:
     assert diagnosis.evidence.value(serving.ACHIEVED_RATE) == pytest.approx(5)
 
 
-def test_a_healthy_live_server_is_healthy() -> None:
+def test_a_calm_live_server_is_calm_and_not_proven() -> None:
     with server(lambda n, h: send(h, page(20, 0, 0.4, 0, 2000 * n))) as url:
-        assert examine(watched(url)).ranked[0] == "none"
+        answer = examine(watched(url))
+    assert answer.state is State.UNCLEAR  # no model and no card: nothing tells how fast a token could come
+    assert answer.ranked == ()
+    assert "as fast as they could" in answer.why_unclear
 
 
 def test_a_server_that_hangs_is_given_up_with_a_sentence() -> None:

@@ -26,6 +26,12 @@ def test_what_is_known_is_answered() -> None:
     assert "suspect the machines" in said
 
 
+def test_nothing_is_said_of_the_code_that_nobody_said() -> None:
+    said = tree("mfu=22%", "mfu.before=48%", "gpus=64", "changed=upgraded torch")
+    assert "upgraded torch" in said
+    assert "nothing changed" not in said and "nothing in the code" not in said
+
+
 def test_what_is_not_known_is_asked() -> None:
     said = tree("mfu=22%", "mfu.before=48%", "gpus=64")
     assert said.count("Not known") >= 3

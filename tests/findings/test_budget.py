@@ -13,7 +13,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Series, Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.budget import judge, read_budgets
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Gain
 from stallwise.findings.threshold import reached
 
@@ -35,7 +35,7 @@ def diagnosis() -> Diagnosis:
         ]
     )
     finding = Finding("late", 0.9, (), cause="exposed-communication", gain=Gain(0.01, 0.02, "x"))
-    return Diagnosis("x", False, ("exposed-communication",), (finding,), ledger, evidence)
+    return Diagnosis("x", State.SICK, ("exposed-communication",), (finding,), ledger, evidence)
 
 
 def verdict_of(text: str) -> tuple[bool, float | None]:

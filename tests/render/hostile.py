@@ -9,8 +9,9 @@ from stallwise.evidence.catalog import kernel, serving, step
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep
+from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 
 MARKUP = "</title></script><img src=x onerror=alert(1)><svg onload=alert(2)>\"'`|${7*7}{{7*7}}]]>&lt;"
 FILE = "<img src=x onerror=alert(1)>.json"
@@ -64,8 +65,11 @@ def hostile() -> Diagnosis:
         summary=MARKUP, scope=Scope(node=MARKUP),
     )  # fmt: skip
     return Diagnosis(
-        subject=MARKUP, healthy=False, ranked=("input-starved",), findings=(finding,), ledger=ledger, evidence=evidence,
+        subject=MARKUP, state=State.SICK, ranked=("input-starved",), findings=(finding,), ledger=ledger, evidence=evidence,
         hypotheses=(Hypothesis("input-starved", 0.9, (reason,), (reason,)),),
         next=(NextStep(Capture(MARKUP, MARKUP, MARKUP), ("input-starved",)),), contradictions=(reason,),
         notes=(Note(MARKUP, source),), tree=(MARKUP,),
+        proofs=(Proof(MARKUP, MARKUP, (reason,), 0.5, Limit(MARKUP, 0.5, MARKUP, (Fix(MARKUP),)), MARKUP),),
+        unexplained=(Unexplained(MARKUP, 1.0, 0.5),), not_understood=NotUnderstood((MARKUP,), (reason,), 3, 0.5),
+        why_unclear=MARKUP,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope, Source, Table
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding
 from stallwise.render.html import to_html
 from stallwise.render.pictures import figures
@@ -28,7 +28,9 @@ def ranked(count: int, late: int | None = None) -> Diagnosis:
         wait = 0.02 if rank == late else 0.08
         evidence.add([Ledger({Account.COMPUTE: 0.1 - wait, Account.COMMUNICATION: wait}, SOURCE, Scope(rank=rank))])
     finding = Finding("late", 0.9, (), cause="straggler-rank", scope=Scope(rank=late), account=Account.COMMUNICATION)
-    return Diagnosis("x", late is None, ("x",), (finding,), evidence.ledgers[0], evidence)
+    return Diagnosis(
+        "x", State.UNCLEAR if late is None else State.SICK, ("x",), (finding,), evidence.ledgers[0], evidence
+    )
 
 
 @pytest.mark.parametrize("count", [2, 8, 161, 1024])
@@ -61,7 +63,7 @@ def test_charts_survive_any_samples(rows: list[tuple[float, float]]) -> None:
     columns = {"time_s": times, "running": np.array([r[0] for r in rows]), "kv_share": np.array([r[1] for r in rows])}
     evidence = Evidence()
     evidence.add([Table("engine_samples", columns, SOURCE, meta={"engine": "vllm"})])
-    found = Diagnosis("x", True, ("none",), (), None, evidence)
+    found = Diagnosis("x", State.UNCLEAR, (), (), None, evidence)
     for figure in figures(found):
         Xml.fromstring(str(figure.svg))
 

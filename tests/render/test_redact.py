@@ -11,7 +11,7 @@ import pytest
 from stallwise.evidence.catalog import memory, run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
@@ -57,7 +57,7 @@ def secretive() -> Diagnosis:
         fixes=(Fix("drain trainbox-7 and rerun /home/alice/secret-project/run.sh"),),
     )
     notes = (Note("s3://private-bucket/run/log.txt is cut", Source("s3://private-bucket/run/log.txt")),)
-    return Diagnosis("PyTorch trace", False, ("straggler-rank",), (finding,), None, evidence, notes=notes)
+    return Diagnosis("PyTorch trace", State.SICK, ("straggler-rank",), (finding,), None, evidence, notes=notes)
 
 
 @pytest.mark.parametrize("form", [to_html, to_markdown, to_text, lambda d: json.dumps(to_dict(d))])

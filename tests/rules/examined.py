@@ -6,7 +6,7 @@ from stallwise.doctor.examine import examine
 from stallwise.doctor.gather import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.diagnosis import Diagnosis, State
 
 
 def diagnosis_of(files: dict[str, str | bytes] | str) -> Diagnosis:
@@ -24,3 +24,8 @@ def diagnosis_of(files: dict[str, str | bytes] | str) -> Diagnosis:
 def ranked(files: dict[str, str | bytes] | str) -> tuple[str, ...]:
     """Causes, best first."""
     return diagnosis_of(files).ranked
+
+
+def calm(files: dict[str, str | bytes] | str) -> bool:
+    """Nothing is called sick; whether health is proven is another matter."""
+    return diagnosis_of(files).state is not State.SICK

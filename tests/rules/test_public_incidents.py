@@ -7,6 +7,7 @@ import json
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.findings.diagnosis import State
 from tests.shared_data import SHARED, shared
 
 FAMILIES = ("hang-", "hw-", "slow-", "ckpt-")
@@ -27,5 +28,8 @@ CASES = (
 def test_the_first_answer_fits(case: dict[str, list[str]] | None) -> None:
     folder = shared("checks", "expect_cases.jsonl").parents[1] / "data"
     assert case is not None
-    first = diagnose(*(str(folder / p) for p in case["paths"])).ranked[0]
+    answer = diagnose(*(str(folder / p) for p in case["paths"]))
+    if "none" in case["accept"] and answer.state is State.UNCLEAR and not answer.ranked:
+        return  # calm and not proven: what an honest answer to these few artifacts is
+    first = answer.ranked[0]
     assert first in case["accept"] and first not in case["never"]

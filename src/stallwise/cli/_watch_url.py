@@ -55,6 +55,7 @@ def _look(url: str, pages: list[bytes], at: float, as_json: bool) -> str:
     from stallwise.evidence.artifact import Artifact
     from stallwise.evidence.catalog import serving
     from stallwise.evidence.evidence import Evidence
+    from stallwise.render.verdict import in_a_word
 
     artifact = Artifact(url, content=b"".join(pages))
     formats, items = read_artifact(artifact)
@@ -67,13 +68,12 @@ def _look(url: str, pages: list[bytes], at: float, as_json: bool) -> str:
     diagnosis = examine(evidence)
     if as_json:
         keys = ("running", "waiting", "kv_share", "generation_token_per_s", "prompt_token_per_s")
-        return json.dumps({"time_s": round(at, 3), **{k: now[k] for k in keys if k in now}, "ranked": list(diagnosis.ranked),
-                           "notes": [n.text for n in diagnosis.notes]})  # fmt: skip
-    first = diagnosis.first
-    verdict = f"{first.cause} {first.confidence:.0%}" if first and not diagnosis.healthy else "nothing stalls"
+        numbers = {k: now[k] for k in keys if k in now}
+        answer = {"state": diagnosis.state.value, "ranked": list(diagnosis.ranked)}
+        return json.dumps({"time_s": round(at, 3), **numbers, **answer, "notes": [n.text for n in diagnosis.notes]})
     cells = [
         f"{at:8.1f} s", f"running {now.get('running', 0):4.0f}", f"waiting {now.get('waiting', 0):4.0f}",
-        f"KV {now.get('kv_share', 0):4.0%}", f"{now.get('generation_token_per_s', 0):8.0f} tok/s", verdict,
+        f"KV {now.get('kv_share', 0):4.0%}", f"{now.get('generation_token_per_s', 0):8.0f} tok/s", in_a_word(diagnosis),
         *(n.text for n in diagnosis.notes[:1]),
     ]  # fmt: skip
     return "  ".join(cells)

@@ -40,7 +40,7 @@ import click
 @click.option(
     "--fail-on",
     metavar="WHAT",
-    help="Exit 1 on: 'any' finding, a CAUSE, or a gain of at least SHARE, like 5%. Repeat with commas.",
+    help="Exit 1 on: 'any' finding, a CAUSE, a gain of at least SHARE (5%), or 'unclear': all that is not proven healthy.",
 )
 @click.option("--github", is_flag=True, help="Also print GitHub annotations and append to the step summary.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", help="Where many files are read.")

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from stallwise.doctor.examine import diagnose
-from stallwise.doctor.health import HEALTHY
+from stallwise.doctor.examine import HEALTHY, diagnose
 from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.evidence.catalog import change, quantities, run, stated
 from stallwise.evidence.evidence import Evidence

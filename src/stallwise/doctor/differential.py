@@ -2,7 +2,8 @@
 
 A rule's EXPLAINS gives P(cause | symptom) and its CLUES say how much likelier each piece of evidence is under the cause
 than under another one. What is left over is "something else", an explicit hypothesis. A finding of a rule enters with
-its own odds, so one finding of 97% and nothing else gives 97%.
+its own odds, so one finding of 97% and nothing else gives 97%. Causes that rules have seen clearly, or priced in a ledger,
+do not compete: a run may have several. All others explain the same complaint and share what the surest of those leaves.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ UNPROMPTED = 0.03  # prior of a cause that nobody complained of but a telling cl
 TELLING = 10.0  # a clue this strong opens a hypothesis by itself
 LOOKED_AND_SAW_NOT = 0.2  # a rule with all it needs that stays silent makes its cause five times less likely
 MOST_SURE = 0.97  # clues are never certain: they may be correlated, or describe another part of the run
+CLEAR = 0.8  # a rule this sure has seen its cause; below, it is one explanation among others
 KEPT = 0.01  # hypotheses below this are not worth a line
 
 
@@ -34,12 +36,23 @@ class _Weight:
     odds: float
     because: list[Reason] = field(default_factory=list)
     against: list[Reason] = field(default_factory=list)
+    by_rate_alone: bool = False
+    seen: float = 0.0  # how sure the rule itself is, where it is clear
+    most: float = 1.0  # a rule that looked and doubts is not made surer by a short list of rivals
 
 
 def differential(
-    evidence: Evidence, rules: Iterable[Rule], findings: Iterable[Finding], silent: frozenset[str] = frozenset()
+    evidence: Evidence,
+    rules: Iterable[Rule],
+    findings: Iterable[Finding],
+    silent: frozenset[str] = frozenset(),
+    *,
+    priced: bool = False,
 ) -> tuple[tuple[Hypothesis, ...], tuple[Complaint, ...]]:
-    """Hypotheses, most likely first, with "something else" among them; probabilities sum to one."""
+    """Hypotheses, most likely first, with "something else" among them.
+
+    Base rates speak only where a person complained: an artifact that merely looks slow has no complainant to count.
+    """
     heard = complaints(evidence)
     weights = [w for rule in rules if (w := _weigh(rule, heard, evidence, rule.cause in silent)) is not None]
     # Rates are written cause by cause, in many files; together they may promise more than there is.
@@ -55,22 +68,44 @@ def differential(
         weight = by_cause.setdefault(finding.cause, _Weight(rules_by_cause[finding.cause], 0.0))
         confidence = min(finding.confidence, 0.99)
         weight.odds = max(weight.odds, confidence / (1.0 - confidence))
+        own = max(finding.confidence, min(weight.odds / (1.0 + weight.odds), MOST_SURE))
+        if priced or own >= CLEAR:
+            weight.seen = max(weight.seen, own)
+        weight.most = own
+        weight.by_rate_alone = False
         weight.because = [*finding.because, *weight.because]
         weight.against = [*finding.against, *weight.against]
     if not by_cause:
         return (), tuple(heard)
-    return _normalised(by_cause, rest), tuple(heard)
+    return _normalised(by_cause, rest, any(c.by_person for c in heard)), tuple(heard)
 
 
-def _normalised(by_cause: dict[str, _Weight], rest: float) -> tuple[Hypothesis, ...]:
+def _normalised(by_cause: dict[str, _Weight], rest: float, rates_speak: bool) -> tuple[Hypothesis, ...]:
     total = rest + sum(w.odds for w in by_cause.values())
     top = max((w.odds for w in by_cause.values()), default=0.0)
     if top / total > MOST_SURE:  # keep room for doubt
         rest = rest + top * (1.0 / MOST_SURE - 1.0)
         total = rest + sum(w.odds for w in by_cause.values())
-    kept = [(w, w.odds / total) for w in by_cause.values() if w.odds / total >= KEPT]
-    hypotheses = [Hypothesis(w.rule.cause, p, tuple(w.because), tuple(w.against)) for w, p in kept]
-    hypotheses.append(Hypothesis(SOMETHING_ELSE, 1.0 - math.fsum(p for _, p in kept)))
+    seen = {w.rule.cause: w.seen for w in by_cause.values() if w.seen}
+    suspected = {
+        w.rule.cause: min(w.odds / total, w.most)
+        for w in by_cause.values()
+        if not w.seen and w.odds / total >= KEPT and (rates_speak or not w.by_rate_alone)
+    }
+    # What the surest of the seen causes leaves is for those that are only suspected, and for something else.
+    left, wanted = (
+        1.0 - max(seen.values(), default=0.0),
+        1.0 - math.fsum(w.odds / total for w in by_cause.values() if w.seen),
+    )
+    scale = min(1.0, left / wanted) if wanted > 0 else 0.0
+    suspected = {cause: p * scale for cause, p in suspected.items()}
+    chances = {**seen, **suspected}
+    hypotheses = [
+        Hypothesis(cause, p, tuple(w.because), tuple(w.against), w.by_rate_alone)
+        for cause, p in chances.items()
+        for w in [by_cause[cause]]
+    ]
+    hypotheses.append(Hypothesis(SOMETHING_ELSE, max(0.0, left - math.fsum(suspected.values()))))
     return tuple(sorted(hypotheses, key=lambda h: (-h.probability, h.cause)))
 
 
@@ -96,6 +131,7 @@ def _weigh(rule: Rule, heard: list[Complaint], evidence: Evidence, silent: bool)
             weight.against.append(reason)
     if not weight.because:
         weight.because.append(Reason(f"base rate: {_prior(rule, heard):.0%} of such complaints"))
+        weight.by_rate_alone = True
     if silent:
         weight.odds *= LOOKED_AND_SAW_NOT
         weight.against.append(Reason("its rule had all it needs and saw nothing"))

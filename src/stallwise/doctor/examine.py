@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stallwise.doctor.contradictions import contradictions
-from stallwise.doctor.differential import SOMETHING_ELSE, differential
+from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE, differential
 from stallwise.doctor.gather import gather
-from stallwise.doctor.health import HEALTHY, health
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.next_step import next_steps
 from stallwise.doctor.rank import SURE_ENOUGH, rank
@@ -17,20 +17,21 @@ from stallwise.doctor.subject import subject_of
 from stallwise.doctor.suspects import rests_on_words, suspect
 from stallwise.doctor.symptoms import complaints
 from stallwise.doctor.tree import narrate
+from stallwise.doctor.verdict import judge
 from stallwise.evidence.capture import Capture
-from stallwise.evidence.catalog.stated import SYMPTOM
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Ledger
-from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep
+from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
 from stallwise.findings.finding import Finding, Unknown
+from stallwise.findings.proof import Proof
 from stallwise.findings.rule import Rule
 from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules
 
-CLEAR = 0.8  # a finding this sure needs no list of suspects beside it
 MOST_ASKED = 5
 FEWEST_ASKED = 2  # one artifact may be impossible to get
 WORTH_A_LOOK = 0.1  # suspects below this are listed, not argued
+HEALTHY = "none"  # the cause of a run that nothing ails
 
 
 def diagnose(
@@ -59,42 +60,80 @@ def examine(evidence: Evidence) -> Diagnosis:
     unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
     findings = rank([f for f in found if f.scope.kernel is None], ledger)
     kernel_findings = rank_kernels(found, evidence)
-    spoken = speaking_for_run(kernel_findings, findings, ledger)  # kernels alone are the whole question
+    spoken = speaking_for_run(kernel_findings, findings, ledger, evidence)  # kernels alone are the whole question
     seen = (*spoken, *findings)
     spoke = {f.cause for f in found} | {u.cause for u in unknown}
     silent = frozenset(r.cause for r in rules if r.needs and r.per is None and r.cause not in spoke)
-    hypotheses, heard = differential(evidence, rules, seen, silent)
+    hypotheses, heard = differential(evidence, rules, seen, silent, priced=ledger is not None)
+    seen = _as_sure_as_the_table(seen, hypotheses)
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
     # Kernels are ordered by their own seconds, which no probability may overturn.
     ranked = tuple(dict.fromkeys(f.cause for f in seen)) if spoken else _order(seen, suspects, hypotheses, ledger)
-    sure = any(f.confidence >= SURE_ENOUGH and not f.optional for f in (*seen, *suspects))
-    # What a log hints at is a complaint only where no trace accounts for every second; what the user says always is.
-    complained = bool(heard) if ledger is None else bool(evidence.all(SYMPTOM))
-    healthy = not complained and not sure
+    cannot_be = contradictions(evidence)
+    # What a log hints at is a complaint only where no trace accounts for every second; what a person says always is.
+    complained = bool(heard) if ledger is None else any(c.by_person for c in heard)
+    verdict = judge(evidence, (*seen, *suspects), ledger, complained=complained, contradictions=cannot_be)
+    healthy = verdict.state is State.HEALTHY
     if healthy:
         judged = {f.cause for f in seen}
         suspects = ()
-        hypotheses = health(tuple(h for h in hypotheses if h.cause in judged), rules, evidence)
-        ranked = tuple(c for c in ranked if c in judged and c != HEALTHY)
+        hypotheses = _proven(tuple(h for h in hypotheses if h.cause in judged), verdict.confidence)
+        ranked = (HEALTHY, *(c for c in ranked if c in judged and c != HEALTHY))
     order = {cause: place for place, cause in enumerate(ranked)}
     said = sorted((*seen, *suspects), key=lambda f: order.get(f.cause, len(order)))
-    asks = () if healthy and ledger else _next(seen, healthy, unknown, evidence)
-    if ledger is None or heard:  # little is measured: what separates the hypotheses tells most
+    asks = () if healthy else _next(seen, unknown, evidence)
+    if not healthy and (ledger is None or heard):  # little is measured: what separates the hypotheses tells most
         asks = _asks(next_steps(hypotheses, rules, evidence), tuple(said)) or asks
+    if verdict.state is State.UNCLEAR:
+        asks = _completing(verdict.proofs, asks)
     return Diagnosis(
         subject=subject_of(evidence),
-        healthy=healthy,
-        ranked=(HEALTHY, *ranked) if healthy else ranked,
+        state=verdict.state,
+        ranked=ranked,
         findings=(*said, *kernel_findings),
         ledger=ledger,
         evidence=evidence,
         hypotheses=hypotheses,
         unknown=unknown,
         next=asks,
-        contradictions=contradictions(evidence),
+        contradictions=cannot_be,
         notes=tuple(evidence.notes),
         tree=narrate(evidence, heard, ledger),
+        proofs=verdict.proofs,
+        limit=verdict.limit,
+        unexplained=verdict.unexplained,
+        not_understood=verdict.not_understood,
+        why_unclear=verdict.why_unclear,
     )
+
+
+def _as_sure_as_the_table(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...]) -> tuple[Finding, ...]:
+    """One truth: the first finding of a cause is as sure as the table says."""
+    table = {h.cause: h.probability for h in hypotheses}
+    told: set[str] = set()
+    found = []
+    for finding in seen:
+        if finding.cause in table and finding.cause not in told and not finding.optional:
+            finding = replace(finding, confidence=table[finding.cause])
+            told.add(finding.cause)
+        found.append(finding)
+    # Among many explanations a weak one may have lost its odds, and with them its place above what is likely.
+    return tuple(sorted(found, key=lambda f: not (f.confidence >= SURE_ENOUGH and not f.optional)))
+
+
+def _proven(hypotheses: tuple[Hypothesis, ...], sure: float) -> tuple[Hypothesis, ...]:
+    """The table of a proven run: "none" holds what the proof is sure of."""
+    rest = [h for h in hypotheses if h.cause not in (HEALTHY, SOMETHING_ELSE)]
+    left = max(0.0, 1.0 - sure - sum(h.probability for h in rest))
+    found = [*rest, Hypothesis(HEALTHY, sure), Hypothesis(SOMETHING_ELSE, left)]
+    return tuple(sorted(found, key=lambda h: (-h.probability, h.cause)))
+
+
+def _completing(proofs: tuple[Proof, ...], asks: tuple[NextStep, ...]) -> tuple[NextStep, ...]:
+    """What would finish a proof comes with what would separate the suspects."""
+    known = {step.capture for step in asks}
+    own = [NextStep(c, (HEALTHY,)) for p in proofs for c in p.next if c not in known]
+    return (*asks, *dict.fromkeys(own))[:MOST_ASKED]
 
 
 def _left_to_judge(found: list[Finding], rules: tuple[Rule, ...], evidence: Evidence) -> list[Finding]:
@@ -147,12 +186,8 @@ def _main_ledger(evidence: Evidence) -> Ledger | None:
     return min(reversed(evidence.ledgers), key=lambda x: len(x.scope.to_dict()), default=None)
 
 
-def _next(
-    seen: tuple[Finding, ...], healthy: bool, unknown: tuple[Unknown, ...], evidence: Evidence
-) -> tuple[NextStep, ...]:
-    """What the findings themselves ask for; a healthy run needs nothing, one without findings what rules lacked."""
-    if healthy and seen:
-        return ()
+def _next(seen: tuple[Finding, ...], unknown: tuple[Unknown, ...], evidence: Evidence) -> tuple[NextStep, ...]:
+    """What the findings themselves ask for; without findings what rules lacked."""
     sure = [f for f in seen if f.confidence >= SURE_ENOUGH and not f.optional]
     wanted = [(f.cause, f.next) for f in sure[:2]] or [(u.cause, u.next) for u in unknown]
     have = {q.from_ for facts in evidence.facts.values() for q in [facts[0].quantity] if facts and q.from_}

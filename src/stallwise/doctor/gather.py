@@ -18,6 +18,7 @@ from stallwise.evidence.fact import Note, Source
 __all__ = ["artifacts_of", "gather", "read_artifact"]
 
 ENGINES = ("local", "ray")
+NO_READER = "no reader knows this file"
 NAMED = 3  # files named in a message before the rest is counted
 AGAIN = "capture one: stallwise record -- python train.py   (formats: stallwise formats)"
 
@@ -55,7 +56,7 @@ def gather(
             problems.append(reading.problem)
             evidence.notes.append(Note(reading.problem.problem, Source(reading.name)))
         elif not reading.formats:
-            evidence.notes.append(Note("no reader knows this file", Source(reading.name)))
+            evidence.notes.append(Note(NO_READER, Source(reading.name)))
         else:
             evidence.inputs.append(reading.name)
             evidence.formats += [f for f in reading.formats if f not in evidence.formats]

@@ -11,6 +11,8 @@ from stallwise.evidence.fact import WHOLE, Fact
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.finding import Finding
 
+WORTH_A_HEADLINE = 0.05  # of all profiled time: less than this is offered, never the answer
+
 
 def rank_kernels(findings: list[Finding], evidence: Evidence) -> tuple[Finding, ...]:
     """Findings of each kernel best first, the kernel with most time at stake first."""
@@ -31,7 +33,7 @@ def at_stake_s(finding: Finding) -> float:
 
 
 def speaking_for_run(
-    ranked: tuple[Finding, ...], run: tuple[Finding, ...], ledger: Ledger | None
+    ranked: tuple[Finding, ...], run: tuple[Finding, ...], ledger: Ledger | None, evidence: Evidence
 ) -> tuple[Finding, ...]:
     """Where only kernels were looked at, the run's answer is theirs: the kernel with most time at stake leads."""
     if ledger is not None or any(f.confidence >= SURE_ENOUGH for f in run):
@@ -40,6 +42,7 @@ def speaking_for_run(
     for finding in ranked:
         if finding.scope.kernel is not None:
             first.setdefault(finding.scope.kernel, finding)
+    whole_s = sum(_time_s(name, evidence) for name in _kernels(evidence))
     leaders = sorted(first.values(), key=at_stake_s, reverse=True)
     rest = sorted((f for f in ranked if f not in leaders), key=at_stake_s, reverse=True)
     seen: set[str] = set()
@@ -47,8 +50,14 @@ def speaking_for_run(
     for finding in (*leaders, *rest):
         if finding.cause not in seen:
             seen.add(finding.cause)
-            found.append(replace(finding, headline=f"{_short(finding)}: {finding.headline}", scope=WHOLE))
+            small = bool(whole_s) and finding.gain is not None and at_stake_s(finding) < WORTH_A_HEADLINE * whole_s
+            head = f"{_short(finding)}: {finding.headline}"
+            found.append(replace(finding, headline=head, scope=WHOLE, optional=finding.optional or small))
     return tuple(found)
+
+
+def _kernels(evidence: Evidence) -> list[str]:
+    return list(dict.fromkeys(s.kernel for s in evidence.scopes("kernel") if s.kernel is not None))
 
 
 def _short(finding: Finding) -> str:
@@ -58,8 +67,18 @@ def _short(finding: Finding) -> str:
 
 def _ledger(kernel: str, evidence: Evidence) -> Ledger | None:
     """The kernel's own time, so that gains weigh as parts of it."""
-    mine = [f for q in (TOTAL_TIME, TIME) for f in evidence.all(q) if f.scope.kernel == kernel]
-    fact: Fact | None = mine[0] if mine else None
+    fact = _time(kernel, evidence)
     if fact is None or fact.number <= 0:
         return None
     return Ledger({Account.COMPUTE: fact.number}, fact.source, fact.scope, unit="kernel")
+
+
+def _time(kernel: str, evidence: Evidence) -> Fact | None:
+    """All launches together where counted, else one launch."""
+    mine = [f for q in (TOTAL_TIME, TIME) for f in evidence.all(q) if f.scope.kernel == kernel]
+    return mine[0] if mine else None
+
+
+def _time_s(kernel: str, evidence: Evidence) -> float:
+    fact = _time(kernel, evidence)
+    return fact.number if fact is not None else 0.0

@@ -20,9 +20,11 @@ def rank(findings: list[Finding], ledger: Ledger | None) -> tuple[Finding, ...]:
 
 
 def _weight(finding: Finding, whole_s: float) -> tuple[bool, bool, float]:
+    """Lost time explained, not hoped for: a wait is measured and counts whole; faster work counts with what is certain."""
     share = UNPRICED_SHARE
     if finding.gain is not None and whole_s:
-        share = finding.gain.middle_s / whole_s
+        certain = finding.account is Account.COMPUTE
+        share = (finding.gain.low_s if certain else finding.gain.high_s) / whole_s
     elif finding.blocking:
         share = 1.0
     return (finding.confidence >= SURE_ENOUGH and not finding.optional, finding.blocking, finding.confidence * share)

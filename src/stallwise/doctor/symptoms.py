@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from stallwise.evidence.catalog import change, memory, run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import Fact
+from stallwise.evidence.fact import STATED, Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.finding import Reason
 from stallwise.findings.symptom import Symptom
@@ -34,6 +34,11 @@ class Complaint:
 
     symptom: Symptom
     reason: Reason
+
+    @property
+    def by_person(self) -> bool:
+        """True when somebody said so, in words or in numbers of their own; False when only an artifact shows it."""
+        return any(source.file == STATED.file for source in self.reason.sources)
 
 
 def complaints(evidence: Evidence) -> list[Complaint]:

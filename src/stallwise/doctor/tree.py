@@ -105,7 +105,9 @@ def _memory_change(evidence: Evidence) -> str:
     if answer:
         return f"{question}Yes: it trades time for memory; price the recompute and the extra traffic first."
     if answer is False:
-        return f"{question}No: nothing in the code changed{'' if not changed else ' of that kind'}, so suspect the machines."
+        if changed.startswith(("nothing", "none", "no ")):
+            return f"{question}No: nothing changed, as you say, so suspect the machines."
+        return f"{question}No: what changed is {changed}." if changed else f"{question}No."
     return f"{question}Not known: what changed between the good and the bad run?"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.evidence import Evidence
@@ -10,18 +11,32 @@ from stallwise.evidence.fact import Note
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.shown import Shown
 from stallwise.findings.finding import Finding, Reason, Unknown
+from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 
-SCHEMA = "stallwise.diagnosis/1"
+SCHEMA = "stallwise.diagnosis/2"
+
+
+class State(Enum):
+    """The three verdicts."""
+
+    SICK = "sick"  # a cause at even odds or better
+    HEALTHY = "healthy"  # by proof: every question these artifacts can answer was asked and answered well
+    UNCLEAR = "unclear"  # everything else: suspects, what was not understood, what to capture
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """A cause that could explain the symptom, with its probability and what speaks for and against it."""
+    """A cause that could be there, with its probability and what speaks for and against it.
+
+    What a rule saw for itself stands with its own probability, since several causes may be there at once; those that are
+    only suspected share what the surest of them leaves.
+    """
 
     cause: str
     probability: float
     because: tuple[Reason, ...] = ()
     against: tuple[Reason, ...] = ()
+    by_rate_alone: bool = False  # nothing but the base rate of the complaint speaks for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +53,7 @@ class Diagnosis(Shown):
     """Everything a report says."""
 
     subject: str  # what was looked at, in one line
-    healthy: bool
+    state: State
     ranked: tuple[str, ...]
     findings: tuple[Finding, ...]  # best first; gains already capped
     ledger: Ledger | None
@@ -49,6 +64,16 @@ class Diagnosis(Shown):
     contradictions: tuple[Reason, ...] = ()
     notes: tuple[Note, ...] = ()
     tree: tuple[str, ...] = field(default_factory=tuple)  # the decision tree, narrated
+    proofs: tuple[Proof, ...] = ()  # what was shown to be well, wholly or in part
+    limit: Limit | None = None  # what binds
+    unexplained: tuple[Unexplained, ...] = ()  # accounts that no finding explains
+    not_understood: NotUnderstood = field(default_factory=NotUnderstood)
+    why_unclear: str = ""  # one sentence, where the state is unclear
+
+    @property
+    def healthy(self) -> bool:
+        """Proven well."""
+        return self.state is State.HEALTHY
 
     @property
     def first(self) -> Finding | None:

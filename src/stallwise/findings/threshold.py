@@ -1,27 +1,33 @@
-"""When a diagnosis should fail a build: any finding, a named cause, or a gain that is large enough."""
+"""When a diagnosis should fail a build: any finding, a named cause, a gain that is large enough, or no proof of health."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 
 from stallwise.errors import BadRequest
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding
 from stallwise.units import Unit, parse
 
 SURE_ENOUGH = 0.5  # a finding below even odds fails nothing
 
+UNPROVEN = "unclear"  # the strictest: whatever is not proven healthy fails
+
 
 def reached(diagnosis: Diagnosis, wanted: str, known: frozenset[str] = frozenset()) -> str:
-    """The first reason to fail, or nothing. `wanted` is "any", causes, or a share of the step, split by commas.
+    """The first reason to fail, or nothing. `wanted`: "any", "unclear", causes, or a share of the step, by commas.
 
     A cause that is not `known` (where that is given) is a typing error, not a build that passes.
     """
     found = [f for f in diagnosis.findings if f.confidence >= SURE_ENOUGH and not f.optional]
     for word in (w.strip() for w in wanted.split(",")):
         if not word:
-            raise BadRequest("--fail-on needs a word", hint="any, input-starved, or 5%")
-        if word == "any":
+            raise BadRequest("--fail-on needs a word", hint="any, unclear, input-starved, or 5%")
+        if word == UNPROVEN:
+            if diagnosis.state is State.UNCLEAR:
+                return f"cannot tell: {diagnosis.why_unclear} ({word})"
+            hit = found[:1]
+        elif word == "any":
             hit = found[:1]
         elif word[0].isdigit() or word[0] == ".":
             hit = _worth_more(found, diagnosis, parse(word, Unit.SHARE))

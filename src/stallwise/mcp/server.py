@@ -14,7 +14,8 @@ P = ParamSpec("P")
 INSTRUCTIONS = (
     "stallwise names the stage that stalls in GPU training and serving. Start with `files`, then `diagnose` with the paths "
     "(or with facts in words). Paths are relative to the folder that the server was started for. Long lists come in pages: "
-    "ask again with next_offset. Gains are ranges with their basis; `healthy` may be true."
+    "ask again with next_offset. Gains are ranges with their basis; `state` is sick, healthy (by proof) or "
+    "unclear: then say so, with what to capture next, and never call it healthy."
 )
 
 

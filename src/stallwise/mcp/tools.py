@@ -43,13 +43,14 @@ class Tools:
         if share:
             found = shareable(found)
         whole = to_dict(found)
-        parts = ("findings", "hypotheses", "next", "notes", "contradictions", "unknown", "kernels", "facts")
+        parts = ("findings", "proofs", "hypotheses", "next", "notes", "contradictions", "unknown", "kernels", "facts")
         if part not in parts:
             raise BadRequest(f"a report has no part '{part}'", hint=f"one of: {', '.join(parts)}")
         says = verdict(found)
         rows = _facts(found) if part == "facts" else whole.get(part, [])
         answer = {
-            "what": says.what, "why": says.why, "do": says.do, "healthy": found.healthy,
+            "what": says.what, "why": says.why, "do": says.do, "state": found.state.value,
+            "healthy": found.healthy, "limit": whole["limit"], "why_unclear": found.why_unclear,
             "ranked": list(found.ranked[:MOST_ROWS]), "ledger": whole["ledger"], "inputs": whole["inputs"][:MOST_ROWS],
         }  # fmt: skip
         told: dict[str, Any] = self._told(answer | _page(rows, part, offset, limit))

@@ -113,7 +113,8 @@ def _heaviest(matrix: _Matrix, which: Bools) -> str:
 
 def _alignment(book: StepBook, matrix: _Matrix, shapes: MatrixShapes | None) -> Iterator[Item]:
     """By the kernel's own name, or by odd dimensions together with a low rate (padding libraries are not to blame)."""
-    narrow = np.array([narrow_loads(n) for n in matrix.names])
+    # One double is eight bytes: its kernels load single elements by nature.
+    narrow = np.array([narrow_loads(n) for n in matrix.names]) & (matrix.precision != "fp64")
     if shapes is not None:
         vectors = np.array([wide_loads(n) for n in matrix.names])
         narrow |= shapes.odd & shapes.slow & ~vectors

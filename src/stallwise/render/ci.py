@@ -8,9 +8,10 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from stallwise.findings.budget import Verdict as BudgetVerdict
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding
-from stallwise.render.verdict import run_findings, worth_text
+from stallwise.findings.threshold import SURE_ENOUGH
+from stallwise.render.verdict import run_findings, verdict, worth_text
 
 _CONTROL = re.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")  # not allowed in XML at all
 
@@ -23,7 +24,7 @@ def _sentence(finding: Finding, diagnosis: Diagnosis) -> str:
 
 def findings_sarif(diagnosis: Diagnosis) -> dict[str, Any]:
     """SARIF 2.1.0 with one result per finding, placed at the artifact it rests on."""
-    found = [f for f in diagnosis.findings if not f.optional]
+    found = [f for f in diagnosis.findings if not f.optional and f.confidence >= SURE_ENOUGH]
     causes = sorted({f.cause for f in found})
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -66,12 +67,14 @@ def _place(finding: Finding, diagnosis: Diagnosis) -> tuple[str, int]:
 
 
 def findings_junit(diagnosis: Diagnosis) -> str:
-    """JUnit XML: every finding is a failed test, a healthy run one that passes."""
+    """JUnit XML: every finding is a failed test, a run proven well one that passes, an unclear one is skipped."""
     cases = [
         (f.cause, _sentence(f, diagnosis), "\n".join(r.text for r in f.because), True)
         for f in run_findings(diagnosis)
-        if not f.optional
+        if not f.optional and f.confidence >= SURE_ENOUGH
     ]
+    if diagnosis.state is State.UNCLEAR:
+        return _junit("stallwise.diagnose", [("unclear", diagnosis.why_unclear, "", False)], skipped=True)
     return _junit("stallwise.diagnose", cases or [("healthy", "", "", False)])
 
 
@@ -80,14 +83,15 @@ def budgets_junit(verdicts: Sequence[BudgetVerdict]) -> str:
     return _junit("stallwise.check", [(v.budget.name, v.says, v.source, v.broken) for v in verdicts])
 
 
-def _junit(suite: str, cases: Sequence[tuple[str, str, str, bool]]) -> str:
+def _junit(suite: str, cases: Sequence[tuple[str, str, str, bool]], *, skipped: bool = False) -> str:
     failed = sum(1 for *_, bad in cases if bad)
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
-        f"<testsuite name={_q(suite)} tests={_q(len(cases))} failures={_q(failed)}>",
+        f"<testsuite name={_q(suite)} tests={_q(len(cases))} failures={_q(failed)} skipped={_q(int(skipped))}>",
     ]
     for name, says, detail, bad in cases:
         inside = f"<failure message={_q(says)}>{escape(_CONTROL.sub('', detail))}</failure>" if bad else ""
+        inside = f"<skipped message={_q(says)}/>" if skipped else inside
         lines.append(f"  <testcase classname={_q(suite)} name={_q(name)}>{inside}</testcase>")
     return "\n".join([*lines, "</testsuite>", ""])
 
@@ -100,11 +104,17 @@ def findings_github(diagnosis: Diagnosis) -> str:
     """Workflow commands, one per finding."""
     lines = []
     for finding in run_findings(diagnosis):
-        if finding.optional:
+        if finding.optional or finding.confidence < SURE_ENOUGH:
             continue
         file, line = _place(finding, diagnosis)
         level = "error" if finding.blocking else "warning"
         lines.append(_command(level, _sentence(finding, diagnosis), f"stallwise {finding.cause}", file, line))
+    if diagnosis.state is State.UNCLEAR:
+        said = verdict(diagnosis)
+        file = (diagnosis.evidence.inputs or ["stated"])[0]
+        lines.append(
+            _command("notice", " ".join(p for p in (said.what, said.do) if p), "stallwise cannot tell", file, 1)
+        )
     return "\n".join(lines)
 
 

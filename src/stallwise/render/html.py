@@ -14,13 +14,23 @@ from markupsafe import Markup
 
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Ledger
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.finding import Finding, Reason
+from stallwise.findings.diagnosis import Diagnosis, State
+from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.phrases import an, fix_worth, place
 from stallwise.render.pictures import figures
 from stallwise.render.pictures._accounts import CLASS, guilty
 from stallwise.render.svg import box, line
-from stallwise.render.verdict import ACCOUNT_MEANING, kernel_findings, run_findings, verdict, worth_text
+from stallwise.render.verdict import (
+    ACCOUNT_MEANING,
+    kernel_findings,
+    leading_suspect,
+    not_understood_rows,
+    proof_rows,
+    run_findings,
+    unexplained_rows,
+    verdict,
+    worth_text,
+)
 from stallwise.units import Unit, show
 
 BAR_WIDTH, BAR_HEIGHT = 400, 18
@@ -82,16 +92,22 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
     facts.sort(key=lambda f: (f.scope.kernel is not None, f.quantity.name, str(f.scope)))
     ledger = diagnosis.ledger
     shown = [_finding(f, ledger) for f in run]
+    argued = bool(run) and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0])
     return {
         "version": _version(),
         "subject": diagnosis.subject,
         "inputs": diagnosis.evidence.inputs,
-        "healthy": diagnosis.healthy,
+        "state": diagnosis.state.value,
+        "argued": argued,
         "verdict": verdict(diagnosis),
+        "proofs": proof_rows(diagnosis) if diagnosis.state is not State.SICK else [],
+        "levers": [_fix(f) for f in diagnosis.limit.levers] if diagnosis.healthy and diagnosis.limit else [],
+        "unexplained": unexplained_rows(diagnosis),
+        "not_understood": not_understood_rows(diagnosis) if diagnosis.state is State.UNCLEAR else [],
         "said_by": _said_by(run, diagnosis),
         "ledger": _ledger(diagnosis) if ledger else None,
         "findings": shown,
-        "others": shown if diagnosis.healthy else shown[1:],
+        "others": shown[1:] if argued else shown,
         "figures": figures(diagnosis),
         "kernels": [
             {"name": name, "findings": [_finding(f, None) for f in found]}
@@ -127,9 +143,11 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _said_by(run: list[Finding], diagnosis: Diagnosis) -> list[str]:
     """Where the verdict's own numbers come from."""
-    if not run or diagnosis.healthy:
-        return []
-    sources = [place(s) for r in run[0].because for s in r.sources]
+    if diagnosis.healthy:
+        reasons = [r for p in diagnosis.proofs if p.whole for r in p.because]
+    else:
+        reasons = list(run[0].because) if run else []
+    sources = [place(s) for r in reasons for s in r.sources]
     return list(dict.fromkeys(sources))[:SOURCES_SHOWN]
 
 
@@ -197,18 +215,18 @@ def _finding(finding: Finding, ledger: Ledger | None) -> dict[str, Any]:
 
 
 def _fixes(findings: list[Finding]) -> list[dict[str, Any]]:
-    return [
-        {
-            "action": fix.action,
-            "worth": fix_worth(fix),
-            "basis": fix.gain.basis if fix.gain else "",
-            "cost": fix.cost,
-            "risk": fix.risk,
-            "seconds": fix.gain.middle_s if fix.gain else 0.0,
-        }
-        for finding in findings
-        for fix in finding.fixes
-    ]
+    return [_fix(fix) for finding in findings for fix in finding.fixes]
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return {
+        "action": fix.action,
+        "worth": fix_worth(fix),
+        "basis": fix.gain.basis if fix.gain else "",
+        "cost": fix.cost,
+        "risk": fix.risk,
+        "seconds": fix.gain.middle_s if fix.gain else 0.0,
+    }
 
 
 def _all_fixes(run: list[Finding]) -> list[dict[str, Any]]:

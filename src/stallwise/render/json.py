@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.catalog import step
 from stallwise.findings.diagnosis import SCHEMA, Diagnosis
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -18,9 +19,15 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "subject": diagnosis.subject,
         "inputs": diagnosis.evidence.inputs,
         "formats": diagnosis.evidence.formats,
+        "state": diagnosis.state.value,
         "healthy": diagnosis.healthy,
+        "why_unclear": diagnosis.why_unclear,
+        "proofs": [_proof(p) for p in diagnosis.proofs],
+        "limit": _limit(diagnosis.limit),
+        "not_understood": _not_understood(diagnosis.not_understood),
+        "unexplained": [_unexplained(u) for u in diagnosis.unexplained],
         "ranked": list(diagnosis.ranked),
-        "ledger": _ledger(diagnosis.ledger),
+        "ledger": _ledger(diagnosis),
         "findings": [_finding(f, i + 1, whole_s) for i, f in enumerate(run_findings)],
         "hypotheses": [
             {
@@ -51,6 +58,40 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     return answer
 
 
+def _proof(proof: Proof) -> dict[str, Any]:
+    return {
+        "of": proof.of,
+        "says": proof.says,
+        "proven": not proof.lacks,
+        "speaks_for_run": proof.speaks_for_run,
+        "lacks": proof.lacks,
+        "confidence": proof.confidence,
+        "because": [_reason(r) for r in proof.because],
+        "limit": _limit(proof.limit),
+    }
+
+
+def _limit(limit: Limit | None) -> dict[str, Any] | None:
+    if limit is None:
+        return None
+    levers = [_fix(f, None) for f in limit.levers]
+    return {"what": limit.what, "near_share": limit.near_share, "text": limit.text, "levers": levers}
+
+
+def _unexplained(row: Unexplained) -> dict[str, Any]:
+    return {"what": row.what, "seconds": row.seconds, "share": row.share}
+
+
+def _not_understood(unread: NotUnderstood) -> dict[str, Any]:
+    return {
+        "files": list(unread.files),
+        "lines": [_reason(r) for r in unread.lines],
+        "line_count": unread.line_count,
+        "numbers_named_share": unread.numbers_named_share,
+        "time": [_unexplained(u) for u in unread.time],
+    }
+
+
 def _kernels(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     by_name: dict[str, list[Finding]] = {
         scope.kernel: [] for scope in diagnosis.evidence.scopes("kernel") if scope.kernel is not None
@@ -61,17 +102,21 @@ def _kernels(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "ranked": [f.cause for f in found] or ["none"],
+            "ranked": [f.cause for f in found],
             "findings": [_finding(f, i + 1, None) for i, f in enumerate(found)],
         }
         for name, found in by_name.items()
     ]
 
 
-def _ledger(ledger: Ledger | None) -> dict[str, Any] | None:
+def _ledger(diagnosis: Diagnosis) -> dict[str, Any] | None:
+    ledger, evidence = diagnosis.ledger, diagnosis.evidence
     if ledger is None:
         return None
+    traced, clean = evidence.get(step.TRACED_STEP), evidence.get(step.CLEAN_STEP)
     return {
+        "traced_step_s": traced.number if traced else None,
+        "clean_step_s": clean.number if clean else None,
         "unit": ledger.unit,
         "samples": ledger.samples,
         "whole_s": ledger.whole_s,

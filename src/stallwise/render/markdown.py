@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import re
 
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Reason
 from stallwise.render.phrases import an, fix_worth, places
-from stallwise.render.verdict import ACCOUNT_MEANING, kernel_findings, run_findings, verdict, worth_text
+from stallwise.render.verdict import (
+    ACCOUNT_MEANING,
+    kernel_findings,
+    leading_suspect,
+    not_understood_rows,
+    proof_rows,
+    run_findings,
+    unexplained_rows,
+    verdict,
+    worth_text,
+)
 from stallwise.units import Unit, show
 
 BAR_CELLS = 24
@@ -25,9 +35,17 @@ def to_markdown(diagnosis: Diagnosis) -> str:
             lines += [part if part.startswith("*") else plain(part), ""]
     lines += _ledger(diagnosis)
     run = run_findings(diagnosis)
-    if run and not diagnosis.healthy:
+    lines += _listed("Not explained", [plain(row) for row in unexplained_rows(diagnosis)])
+    argued = bool(run) and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0])
+    if argued:
         lines += _proof(run[0])
-    lines += _others(diagnosis, run if diagnosis.healthy else run[1:])
+    if diagnosis.state is not State.SICK:
+        lines += _listed("Shown to be well" if diagnosis.healthy else "Seen", [plain(r) for r in proof_rows(diagnosis)])
+    if diagnosis.healthy and diagnosis.limit:
+        lines += _listed("To go faster", [plain(f"{f.action}: {f.worth}") for f in diagnosis.limit.levers])
+    if diagnosis.state is State.UNCLEAR:
+        lines += _listed("Not understood", [plain(row) for row in not_understood_rows(diagnosis)])
+    lines += _others(diagnosis, run[1:] if argued else run)
     lines += _kernels(diagnosis)
     lines += _hypotheses(diagnosis)
     lines += _listed("Cannot be true", [_cited(r) for r in diagnosis.contradictions])

@@ -45,7 +45,7 @@ def worth(gain: Gain, ledger: Ledger | None) -> str:
 
 def fix_worth(fix: Fix) -> str:
     """What a fix wins, in seconds or in words."""
-    return f"-{gain_range(fix.gain)}" if fix.gain and fix.gain.high_s > 0 else fix.worth
+    return f"{gain_range(fix.gain)} less" if fix.gain and fix.gain.high_s > 0 else fix.worth
 
 
 def place(source: Source) -> str:

@@ -6,9 +6,17 @@ import shutil
 import textwrap
 
 from stallwise.evidence.ledger import Ledger
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.phrases import an, fix_worth, place, places, worth
+from stallwise.render.verdict import (
+    leading_suspect,
+    not_understood_rows,
+    proof_rows,
+    run_findings,
+    unexplained_rows,
+    verdict,
+)
 from stallwise.units import Unit, show
 
 LABEL_WIDTH = 24  # "where an iteration goes" and a space
@@ -22,15 +30,19 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = No
     """The whole report as plain text, with ANSI colours when asked."""
     wide = width or shutil.get_terminal_size((110, 40)).columns
     page = _Page(max(MIN_WIDTH, min(MAX_WIDTH, wide)), color)
-    run = [f for f in diagnosis.findings if f.scope.kernel is None]
+    run = run_findings(diagnosis)
     lines = [page.dim(line) for line in textwrap.wrap(diagnosis.subject, page.width)]
     lines += ["", *_verdict(diagnosis, run, page)]
     if diagnosis.ledger:
         lines += ["", *_bar(diagnosis.ledger, page)]
-    if run and not diagnosis.healthy:
+    lines += page.rows("not explained", unexplained_rows(diagnosis))
+    if run and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0]):
         lines += _proof(run[0], page)
+    lines += _well(diagnosis, page)
     lines += _others(diagnosis, run, page)
     lines += _suspects(diagnosis, run, page)
+    if diagnosis.state is State.UNCLEAR:
+        lines += page.rows("not understood", not_understood_rows(diagnosis))
     if not diagnosis.ledger:  # with a ledger the answer is measured and needs no questions
         lines += page.rows("asked first", list(diagnosis.tree))
     lines += page.rows("cannot be true", [r.text for r in diagnosis.contradictions])
@@ -40,14 +52,26 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = No
 
 
 def _verdict(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]:
-    first = run[0] if run else None
-    if first is None and not diagnosis.healthy:
-        return [page.bad("Something is wrong, and nothing here says what.")]
-    if diagnosis.healthy or first is None:
-        return [page.good("Healthy: nothing worth fixing was found.")]
-    lines = page.opposed(first.headline, f"{first.cause}  {first.confidence:.0%} sure")
-    said = f"Worth {worth(first.gain, diagnosis.ledger)}. " if first.gain else ""
-    return lines + page.paragraph(said + first.summary)
+    answer = verdict(diagnosis)
+    if diagnosis.state is State.SICK:
+        first = run[0]
+        lines = page.opposed(first.headline, f"{first.cause}  {first.confidence:.0%} sure")
+        said = f"Worth {worth(first.gain, diagnosis.ledger)}. " if first.gain else ""
+        return lines + page.paragraph(said + first.summary)
+    paint = page.good if diagnosis.healthy else page.doubt
+    lines = [paint(line) for line in page.paragraph(answer.what)]
+    return lines + page.paragraph(answer.why) + ([page.dim(answer.tail)] if answer.tail else [])
+
+
+def _well(diagnosis: Diagnosis, page: _Page) -> list[str]:
+    """What was shown to be well, and what would have to change to go faster."""
+    if diagnosis.state is State.SICK:
+        return []
+    lines = page.rows("shown" if diagnosis.healthy else "seen", proof_rows(diagnosis))
+    if diagnosis.healthy and diagnosis.limit:
+        levers = [_fix(i + 1, f) for i, f in enumerate(diagnosis.limit.levers)]
+        lines += page.rows("to go faster", levers)
+    return lines
 
 
 def _bar(ledger: Ledger, page: _Page) -> list[str]:
@@ -85,7 +109,8 @@ def _fix(number: int, fix: Fix) -> str:
 
 
 def _others(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]:
-    rest = run if diagnosis.healthy else run[1:]
+    shown = diagnosis.state is State.SICK or (bool(run) and leading_suspect(diagnosis) is run[0])
+    rest = run[1:] if shown else run
     rows = {True: [], False: []}  # type: dict[bool, list[str]]
     for finding in rest[:6]:
         gain = f" · {_left(finding, diagnosis.ledger)}" if finding.gain else ""
@@ -100,7 +125,7 @@ def _left(finding: Finding, ledger: Ledger | None) -> str:
 
 
 def _suspects(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]:
-    if diagnosis.healthy or (run and run[0].confidence >= PLAIN_ANSWER):
+    if diagnosis.healthy or (diagnosis.state is State.SICK and run[0].confidence >= PLAIN_ANSWER):
         return []
     rows = []
     for h in diagnosis.hypotheses[:8]:
@@ -156,6 +181,10 @@ class _Page:
     def good(self, text: str) -> str:
         """Health."""
         return self._wrap("1;32", text)
+
+    def doubt(self, text: str) -> str:
+        """Neither."""
+        return self._wrap("1;33", text)
 
     def dim(self, text: str) -> str:
         """What may be skipped."""

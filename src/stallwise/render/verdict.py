@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Gain
-from stallwise.render.phrases import worth
+from stallwise.render.phrases import place, places, worth
+from stallwise.units import Unit, show
 
-HEALTHY = "Healthy: nothing worth fixing was found."
-UNCLEAR = "Something is wrong, and nothing here says what."
+MOST_NAMED = 5
 
 ACCOUNT_MEANING = {
     Account.COMPUTE: "kernels run, other than communication",
@@ -64,42 +65,81 @@ class Verdict:
 
 def verdict(diagnosis: Diagnosis) -> Verdict:
     """The three lines that stand above everything else."""
-    run = run_findings(diagnosis)
-    if diagnosis.healthy or (not run and _kernels_only(diagnosis)):
-        return _calm(diagnosis, run)
-    if not run:
-        ask = diagnosis.next[0].capture if diagnosis.next else None
-        do = f"Capture next: {ask.artifact}: {ask.command}" if ask else ""
-        return Verdict(UNCLEAR, _suspicion(diagnosis), do, "unclear")
-    first = run[0]
+    return {State.SICK: _sick, State.HEALTHY: _healthy, State.UNCLEAR: _unclear}[diagnosis.state](diagnosis)
+
+
+def _sick(diagnosis: Diagnosis) -> Verdict:
+    first = run_findings(diagnosis)[0]
     why = first.summary or (first.because[0].text if first.because else "")
+    return Verdict(first.headline, why, _to_do(first, diagnosis), "bad", f"{first.cause}, {first.confidence:.0%} sure")
+
+
+def _to_do(first: Finding, diagnosis: Diagnosis) -> str:
     fix = first.fixes[0] if first.fixes else None
     gain = worth_text(first.gain, diagnosis.ledger) or (fix.worth if fix else "")
     do = ". ".join(part for part in (f"Do: {fix.action}" if fix else "", gain[:1].upper() + gain[1:]) if part)
-    tail = f"{first.cause}, {first.confidence:.0%} sure"
-    return Verdict(first.headline, why, f"{do}." if do and not do.endswith(".") else do, "bad", tail)
+    return f"{do}." if do and not do.endswith(".") else do
 
 
-def _kernels_only(diagnosis: Diagnosis) -> bool:
-    return bool(kernel_findings(diagnosis))
-
-
-def _calm(diagnosis: Diagnosis, run: list[Finding]) -> Verdict:
-    kernels = kernel_findings(diagnosis)
-    if kernels:
-        name, found = next(iter(kernels.items()))
-        why = f"{len(kernels)} profiled kernels have something to say"
-        return Verdict(f"{found[0].headline}", why, found[0].fixes[0].action if found[0].fixes else "", "bad", name)
-    optional = [f for f in run if f.optional]
-    looked = next((h.because[0].text for h in diagnosis.hypotheses if h.cause == "none" and h.because), "")
+def _healthy(diagnosis: Diagnosis) -> Verdict:
+    proof = max((p for p in diagnosis.proofs if p.whole), key=lambda p: p.confidence)
+    limit = diagnosis.limit
+    why = f"What binds: {limit.text}." if limit else ""
+    optional = [f for f in run_findings(diagnosis) if f.optional]
     do = (
         f"Optional: {optional[0].headline} {worth_text(optional[0].gain, diagnosis.ledger)}".strip() if optional else ""
     )
-    calm = next((h.probability for h in diagnosis.hypotheses if h.cause == "none"), None)
-    tail = f"{calm:.0%} sure" if calm is not None else ""
-    return Verdict(HEALTHY, looked[:1].upper() + looked[1:] + ("." if looked else ""), do, "good", tail)
+    sure = next((h.probability for h in diagnosis.hypotheses if h.cause == "none"), proof.confidence)
+    return Verdict(f"Healthy: {proof.says}.", why, do, "good", f"{sure:.0%} sure, by proof")
 
 
-def _suspicion(diagnosis: Diagnosis) -> str:
-    likely = [f"{h.cause} {h.probability:.0%}" for h in diagnosis.hypotheses[:3]]
-    return f"Most likely: {', '.join(likely)}." if likely else ""
+def _unclear(diagnosis: Diagnosis) -> Verdict:
+    ask = diagnosis.next[0].capture if diagnosis.next else None
+    do = f"Capture next: {ask.artifact}: {ask.command}" if ask else ""
+    leading = leading_suspect(diagnosis)
+    if leading is not None:
+        what = f"Not decided; most likely {leading.cause} ({leading.confidence:.0%}): {leading.headline}"
+        return Verdict(what, f"Cannot tell yet: {diagnosis.why_unclear}", do, "unclear")
+    return Verdict(f"Cannot tell from this: {diagnosis.why_unclear}", "", do, "unclear")
+
+
+def leading_suspect(diagnosis: Diagnosis) -> Finding | None:
+    """The likeliest of the causes that are only suspected, in an unclear answer."""
+    return (
+        next((f for f in run_findings(diagnosis) if not f.optional), None) if diagnosis.state is State.UNCLEAR else None
+    )
+
+
+def not_understood_rows(diagnosis: Diagnosis) -> list[str]:
+    """What the inputs hold and nobody made sense of, a line each."""
+    unread = diagnosis.not_understood
+    rows = [f"{place(Source(name))}: not one fact" for name in unread.files[:MOST_NAMED]]
+    if len(unread.files) > MOST_NAMED:
+        rows.append(f"and {len(unread.files) - MOST_NAMED} more files without a fact")
+    rows += [f"{r.text} ({places(r.sources)})" for r in unread.lines[:MOST_NAMED]]
+    if unread.line_count > len(unread.lines[:MOST_NAMED]):
+        rows.append(f"{unread.line_count} error or warning lines without a meaning in all")
+    if unread.numbers_named_share is not None and unread.numbers_named_share < 1.0:
+        rows.append(f"{1 - unread.numbers_named_share:.0%} of the numbers in texts have no name here")
+    return rows + [f"{show(u.seconds, Unit.SECOND)} ({u.share:.0%}) in {u.what}" for u in unread.time]
+
+
+def unexplained_rows(diagnosis: Diagnosis) -> list[str]:
+    """Accounts that no finding explains."""
+    return [f"{u.what}: {show(u.seconds, Unit.SECOND)}, {u.share:.0%} of the time" for u in diagnosis.unexplained]
+
+
+def proof_rows(diagnosis: Diagnosis) -> list[str]:
+    """What was shown to be well, wholly or in part."""
+    return [f"{p.of}: {p.says}" + (f" ({p.lacks.rstrip('.')})" if p.lacks else "") for p in diagnosis.proofs]
+
+
+def in_a_word(diagnosis: Diagnosis) -> str:
+    """The answer where only a few letters fit: the cause and its odds, "healthy", or "cannot tell"."""
+    if diagnosis.state is State.SICK:
+        first = run_findings(diagnosis)[0]
+        return f"{first.cause} {first.confidence:.0%}"
+    if diagnosis.healthy:
+        return "healthy"
+    leading = leading_suspect(diagnosis)
+    return f"cannot tell (perhaps {leading.cause} {leading.confidence:.0%})" if leading else "cannot tell"

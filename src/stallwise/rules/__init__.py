@@ -16,12 +16,16 @@ from types import ModuleType
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
 
+HEALTH = "health"  # the family of proofs: what shows that no cause is there
+
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule of the product, in order of family and name; found by walking, never registered."""
     found: list[Rule] = []
     for family in iter_modules(__path__):
+        if family.name == HEALTH:
+            continue
         package = import_module(f"{__name__}.{family.name}")
         names = {module.name for module in iter_modules(package.__path__)}
         for name in sorted(n for n in names if not n.startswith("_")):

@@ -221,6 +221,7 @@ def _diagnose(server: LocalPage, body: dict[str, Any]) -> dict[str, Any]:
         "what": says.what,
         "why": says.why,
         "do": says.do,
+        "state": diagnosis.state.value,
         "ranked": list(diagnosis.ranked[:10]),
     }
 

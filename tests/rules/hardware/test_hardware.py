@@ -9,6 +9,7 @@ from stallwise.doctor.examine import examine
 from stallwise.doctor.gather import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Evidence
+from stallwise.findings.diagnosis import Diagnosis, State
 
 HEADER = "index, name, utilization.gpu [%], temperature.gpu, power.draw [W], power.limit [W], power.default_limit [W], clocks.sm [MHz], clocks_event_reasons.active, pcie.link.gen.current, pcie.link.gen.max, pcie.link.width.current, pcie.link.width.max\n"
 
@@ -18,13 +19,21 @@ def row(gpu: int = 0, use: int = 99, heat: int = 60, watt: int = 650, limit: int
     return f"{gpu}, NVIDIA H100 80GB HBM3, {use} %, {heat}, {watt} W, {limit} W, {default} W, {clock} MHz, 0x{mask:016x}, {gen}, 5, {width}, 16\n"
 
 
-def ranked(*texts: str) -> tuple[str, ...]:
+def diagnosed(*texts: str) -> Diagnosis:
     evidence = Evidence()
     for number, text in enumerate(texts):
         formats, items = read_artifact(Artifact(f"file{number}", content=text.encode()))
         evidence.formats += formats
         evidence.add(items)
-    return examine(evidence).ranked
+    return examine(evidence)
+
+
+def ranked(*texts: str) -> tuple[str, ...]:
+    return diagnosed(*texts).ranked
+
+
+def calm(*texts: str) -> bool:
+    return diagnosed(*texts).state is not State.SICK
 
 
 def smi(*rows: str) -> str:
@@ -45,7 +54,7 @@ NORMAL = {
 
 @pytest.mark.parametrize("what", NORMAL)
 def test_what_is_normal_is_healthy(what: str) -> None:
-    assert ranked(NORMAL[what])[0] == "none"
+    assert calm(NORMAL[what])
 
 
 BROKEN = {
@@ -80,7 +89,7 @@ def test_heat_without_reasons_is_told_by_temperature_and_clock() -> None:
 def test_counters_of_thermal_violation_that_grow() -> None:
     scrape = 'DCGM_FI_DEV_GPU_UTIL{{gpu="0"}} 99\nDCGM_FI_DEV_SM_CLOCK{{gpu="0"}} 1300\nDCGM_FI_DEV_THERMAL_VIOLATION{{gpu="0"}} {}\n'
     assert ranked("".join(scrape.format(n) for n in (100, 900, 1800)))[0] == "thermal-throttle"
-    assert ranked("".join(scrape.format(n) for n in (100, 100, 100)))[0] == "none"
+    assert calm("".join(scrape.format(n) for n in (100, 100, 100)))
 
 
 def test_a_code_of_a_partition_is_not_mistaken_for_its_number() -> None:
@@ -122,4 +131,4 @@ def test_driver_codes_lead_to_their_cause(log: str, cause: str) -> None:
 
 
 def test_cleanup_alone_is_no_cause() -> None:
-    assert ranked("[1.0] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.54.03\n" + xid(45))[0] == "none"
+    assert calm("[1.0] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.54.03\n" + xid(45))

@@ -16,6 +16,7 @@ from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Series, Source
+from stallwise.findings.diagnosis import State
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "numerics"
 
@@ -58,7 +59,7 @@ def steady(count: int, seed: int = 1) -> list[dict[str, float]]:
 
 
 def test_a_steady_run_is_healthy(tmp_path: Path) -> None:
-    assert diagnose(log(tmp_path, steady(200))).ranked[0] == "none"
+    assert diagnose(log(tmp_path, steady(200))).state is not State.SICK
 
 
 def test_one_outlier_step_is_a_bad_batch(tmp_path: Path) -> None:
@@ -122,4 +123,4 @@ def test_noise_alone_is_healthy(seed: int, loss_noise: float, norm_noise: float)
     evidence.add(
         [Series(run.LOSS, x, loss, source), Series(run.GRAD_NORM, x, norm, source), Fact(run.NAN_STEPS, 0.0, source)]
     )
-    assert examine(evidence).ranked[0] == "none"
+    assert examine(evidence).state is not State.SICK

@@ -85,10 +85,10 @@ def command(model_name: str, gpu_name: str, as_json: bool, **given: object) -> N
     rows.append(
         f"{'KV over time':26} |{sparkline([s[3] for s in m.samples], most=1.0)}| up to {max((s[3] for s in m.samples), default=0):.0%}"
     )
-    first = diagnosis.first
-    rows.append(
-        f"{'the doctor says':26} {'nothing stalls' if diagnosis.healthy or first is None else f'{first.cause}: {first.headline}'}"
-    )
+    from stallwise.render.verdict import verdict
+
+    says = verdict(diagnosis)
+    rows.append(f"{'the doctor says':26} {says.what}")
     click.echo("\n".join(rows))
 
 

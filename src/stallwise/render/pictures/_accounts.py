@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from stallwise.evidence.ledger import Account
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding
 
 CLASS = {account.value: f"a-{account.name.lower().replace('_', '-')}" for account in Account}
 
 
 def guilty(diagnosis: Diagnosis) -> Finding | None:
-    """The finding that the pictures light up: the first, unless the run is well."""
-    if diagnosis.healthy:
+    """The finding that the pictures light up: the first of a sick run."""
+    if diagnosis.state is not State.SICK:
         return None
     return next((f for f in diagnosis.findings if f.scope.kernel is None), None)

@@ -24,6 +24,8 @@ def _many(evidence: Evidence) -> bool | None:
     return evidence.value(stated.GPUS, 1.0) > 8
 
 
+UNCHANGED = ("nothing", "none", "no ")  # how people say that the code is the same
+
 CLUES = (
     above(stated.SLOW_RANK_RATIO, 1.1, 20.0, 0.08,
           "per-rank timing shows one rank slower than its peers", "per-rank timing shows all ranks alike"),
@@ -33,7 +35,7 @@ CLUES = (
     yes(stated.THROTTLED, 1.5, 0.8, "a throttled GPU makes a straggler"),
     yes(stated.GPU_BUSY_UNCHANGED, 0.4, 1.3, "the GPUs are not busier: time is lost on the host", "GPUs are busy or wait in collectives"),
     Clue((stated.GPUS,), _many, 1.6, 0.15, "many GPUs in lock step: one slow one holds all", "too few GPUs to wait for one"),
-    says_one_of(stated.CHANGED, ("nothing", "none", "no "), 1.5, 0.6, "nothing in the code changed"),
+    says_one_of(stated.CHANGED, UNCHANGED, 1.5, 0.6, "nothing in the code changed"),
     yes(run.RECOMPILE_LIMIT_HIT, 0.2, 1.0, "compilation explains the change"),
 )  # fmt: skip
 
@@ -52,7 +54,7 @@ def advise(evidence: Evidence) -> Finding:
         headline=f"One degraded node holds the whole job{f': {node}' if node else ''}.",
         confidence=0.0,
         because=tuple(because),
-        summary="A sudden drop that stays, with normal loss and no change of code, is a machine until proven otherwise.",
+        summary=f"A sudden drop that stays{_unchanged(evidence)} is a machine until proven otherwise.",
         fixes=(
             Fix("Compare per-rank compute and arrival times over the same steps; name the rank that all wait for",
                 worth="finds the node in minutes", cost="one short traced window", risk="clock offsets look like lateness"),
@@ -63,9 +65,15 @@ def advise(evidence: Evidence) -> Finding:
             Fix("Watch it from now on: per-rank histograms and an alarm at 5% over the median",
                 worth="the next one costs minutes, not hours", cost="a counter a rank", risk="none"),
         ),
-        avoid="Changing sharding, recompute or other code first: nothing in the code changed, and a restart hides the evidence.",
+        avoid="Changing sharding, recompute or other code first: a restart hides the evidence.",
         next=(RANK_TRACES, NVIDIA_SMI, DMESG, NCCL_TESTS),
     )  # fmt: skip
+
+
+def _unchanged(evidence: Evidence) -> str:
+    """Only what somebody said: that the code is the same."""
+    changed = evidence.text(stated.CHANGED).lower()
+    return ", with no change of code," if any(word in changed for word in UNCHANGED) else ""
 
 
 def _mfu(evidence: Evidence) -> str:

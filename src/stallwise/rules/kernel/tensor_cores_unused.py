@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
+from stallwise.findings.arithmetic import narrower_types
 from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
@@ -71,12 +72,9 @@ def tensor_cores_unused(evidence: Evidence) -> Finding | None:
         confidence=0.86 if named else min(0.95, 0.25 + 0.75 * matrix),
         because=tuple(because),
         gain=c.gain(1 - slow, 1 - fast, f"the same work at 40-80% of the tensor peak ({ratio:.0f}x the ordinary cores)"),
-        fixes=(
-            Fix("use the library product or tensor-core instructions (WMMA, WGMMA, tl.dot)", cost="a rewrite of the inner loop")
-            if half
-            else Fix("16-bit inputs under autocast", cost="check the loss", risk="range of fp16; bf16 is safer"),
-            Fix("allow TF32 for fp32 inputs", cost="one line", risk="10 bits of mantissa in products"),
-        ),
+        fixes=(Fix("use the library product or tensor-core instructions (WMMA, WGMMA, tl.dot)", cost="a rewrite of the inner loop"),)
+        if half
+        else narrower_types(evidence, None, None),
         not_here=_not_here(c),
         avoid="Do not start with occupancy or the L1 pressure: both stay under the ordinary cores' ceiling.",
         summary="Everything this kernel saturates belongs to the slow way of multiplying matrices.",

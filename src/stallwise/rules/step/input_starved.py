@@ -35,7 +35,7 @@ from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 from stallwise.findings.symptom import Symptom
@@ -93,11 +93,8 @@ def input_starved(evidence: Evidence) -> Finding | None:
             facts.because(f"{ms(max(loader - wait, 0))} of the loader's time hide behind kernels", s.BUSY_TIME),
         ),
         fixes=(
-            Fix(
-                f"num_workers {'0 -> ' if alone else 'up to '}{workers} ({ms(loader)} a batch against {ms(facts.step_s - wait)} of work)",
-                gain,
-                cost="CPU cores and host memory",
-                risk="none if the dataset is picklable",
+            _more_workers(
+                facts, workers, alone, f"{ms(loader)} a batch against {ms(facts.step_s - wait)} of work", gain
             ),
             Fix(
                 "move the costliest transform out of __getitem__ (pre-decode, pre-tokenise, cache)",
@@ -110,6 +107,23 @@ def input_starved(evidence: Evidence) -> Finding | None:
         avoid="Do not start with the model or the GPU: any speed-up there only lengthens the wait.",
         next=(DATA_PROBE, PY_SPY),
         summary=_summary(facts, alone, loader, wait),
+    )
+
+
+def _more_workers(facts: StepFacts, wanted: int, alone: bool, why: str, gain: Gain) -> Fix:
+    """As many as the batch needs, never more than the machine has cores."""
+    cores = facts.evidence.value(logged.CPU_CORES)
+    start = "0 -> " if alone else "up to "
+    if cores == cores and wanted > cores - 1:
+        enough = max(1, int(cores) - 1)
+        part = facts.gain(0.0, gain.high_s * min(1.0, enough / wanted), "the wait, as far as these cores go")
+        return Fix(f"num_workers {start}{enough}: all that {cores:.0f} cores carry, where {wanted} would be needed ({why})",
+                   part, cost="CPU cores and host memory", risk="the cores stay the limit: make a sample cheaper as well")  # fmt: skip
+    return Fix(
+        f"num_workers {start}{wanted} ({why})",
+        gain,
+        cost="CPU cores and host memory",
+        risk="none if the dataset is picklable",
     )
 
 

@@ -1,0 +1,128 @@
+"""The verdict: sick, healthy by proof, or unclear. Ignorance is never health.
+
+Sick is a cause at even odds or better. Healthy needs a proof that speaks for the run, and nothing that stands against
+it: no complaint, no time that nobody explains, no error that nobody understood, nothing that cannot be true. The rest is
+unclear, and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stallwise.doctor.gather import NO_READER
+from stallwise.doctor.rank import SURE_ENOUGH
+from stallwise.doctor.stating import INPUT
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account, Ledger
+from stallwise.findings.diagnosis import State
+from stallwise.findings.finding import Finding, Reason
+from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
+from stallwise.rules.health import all_proofs
+
+UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding explains forbids an all-clear
+# Time in these accounts is work; whether it is fast is for the proofs to show.
+WORK = (Account.COMPUTE, Account.PREFILL, Account.DECODE)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A state with what it rests on."""
+
+    state: State
+    proofs: tuple[Proof, ...]
+    limit: Limit | None
+    unexplained: tuple[Unexplained, ...]
+    not_understood: NotUnderstood
+    why_unclear: str = ""
+
+    @property
+    def confidence(self) -> float:
+        """How sure an all-clear is: as sure as its best proof."""
+        return max((p.confidence for p in self.proofs if p.whole), default=0.0)
+
+
+def judge(
+    evidence: Evidence,
+    findings: Sequence[Finding],
+    ledger: Ledger | None,
+    *,
+    complained: bool,
+    contradictions: Sequence[Reason] = (),
+) -> Judgement:
+    """The state of this evidence."""
+    proofs = tuple(sorted((p for prove in all_proofs() if (p := prove(evidence)) is not None), key=_weight))
+    sure = [f for f in findings if f.confidence >= SURE_ENOUGH and not f.optional]
+    unexplained = _unexplained(ledger, findings)
+    unread = not_understood(evidence)
+    limit = next((p.limit for p in proofs if p.limit is not None), None)
+    if sure:
+        return Judgement(State.SICK, proofs, limit, unexplained, unread)
+    told = any(not f.stated for facts in evidence.facts.values() for f in facts) or evidence.all_series
+    why = _why_not(proofs, unexplained, unread, complained, contradictions, nothing_told=not told)
+    state = State.UNCLEAR if why else State.HEALTHY
+    return Judgement(state, proofs, limit, unexplained, unread, why)
+
+
+def _weight(proof: Proof) -> tuple[bool, float]:
+    """What can carry an all-clear first, the surest of those before the others."""
+    return (not proof.whole, -proof.confidence)
+
+
+def _why_not(
+    proofs: Sequence[Proof],
+    unexplained: Sequence[Unexplained],
+    unread: NotUnderstood,
+    complained: bool,
+    contradictions: Sequence[Reason],
+    *,
+    nothing_told: bool,
+) -> str:
+    """What stands against an all-clear, the weightiest first; empty when nothing does."""
+    if complained:
+        return "something is complained of, and no cause reaches even odds."
+    if contradictions:
+        return f"the evidence contradicts itself: {contradictions[0].text}"
+    if unexplained:
+        worst = unexplained[0]
+        return f"{worst.share:.0%} of the time ({worst.what}) is explained by nothing found here."
+    if unread.line_count:
+        return f"{_count(unread.line_count, 'error or warning')} in the logs mean nothing to stallwise."
+    covered = {name for p in proofs if p.whole for name in p.covers}
+    lacking = [p for p in proofs if p.objects or (p.lacks and p.speaks_for_run and p.of not in covered)]
+    if lacking:
+        return max(lacking, key=lambda p: p.objects).lacks
+    if any(p.whole for p in proofs):
+        return ""
+    if proofs:
+        return proofs[0].lacks or f"{proofs[0].says}; that tells nothing about the run itself."
+    if nothing_told:
+        return "not one fact about a run was understood in it."
+    return "nothing here proves that the run is well."
+
+
+def _count(number: int, what: str) -> str:
+    return f"one {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _unexplained(ledger: Ledger | None, findings: Sequence[Finding]) -> tuple[Unexplained, ...]:
+    """Accounts of lost time above a tenth of the whole that no likely finding claims."""
+    if ledger is None or not ledger.whole_s:
+        return ()
+    claimed = {f.account for f in findings if f.account is not None and f.confidence >= SURE_ENOUGH}
+    rows = [
+        Unexplained(account.value, seconds, seconds / ledger.whole_s)
+        for account, seconds in ledger.seconds.items()
+        if account not in WORK and account not in claimed and seconds > UNEXPLAINED_SHARE * ledger.whole_s
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.seconds))
+
+
+def not_understood(evidence: Evidence) -> NotUnderstood:
+    """Files that gave not one fact."""
+    told = {f.source.file for facts in evidence.facts.values() for f in facts}
+    told |= {s.source.file for s in evidence.all_series} | {t.source.file for t in evidence.tables}
+    told |= {x.source.file for x in evidence.ledgers} | {t.source.file for t in evidence.timelines}
+    silent = [name for name in evidence.inputs if name not in told and name != INPUT]
+    unread = [n.source.file for n in evidence.notes if n.text == NO_READER and n.source.file]
+    return NotUnderstood(files=tuple(dict.fromkeys((*silent, *unread))))

@@ -1,0 +1,53 @@
+"""Which number types the card's matrix units take, and how much slow matrix work no library call made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stallwise.evidence.catalog import card, hardware, kernel
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact
+from stallwise.evidence.timeline import Timeline
+from stallwise.measures._report import said
+from stallwise.measures._step_book import book_of
+from stallwise.measures._vocabulary import Work, matrix_precision
+from stallwise.specs.hardware import Gpu, find_gpu
+
+TYPES = ("fp16", "bf16", "tf32", "fp8", "fp4", "int8")
+
+
+def from_timeline(timeline: Timeline) -> Iterator[Item]:
+    """Of the traced card, and of its slow matrix kernels."""
+    book = book_of(timeline)
+    view = book.view
+    if not len(view):
+        return
+    if view.gpu is not None:
+        yield said(book, card.MATRIX_TYPES, _types(view.gpu))
+    at = np.flatnonzero((book.purposes.work == Work.GEMM) & book.inside & view.is_kernel)
+    slow = (
+        at[[matrix_precision(timeline.text(int(view.work[i]))) in ("fp32", "") for i in at.tolist()]] if len(at) else at
+    )
+    total = float(view.duration[slow].sum())
+    if total > 0:
+        alone = view.operator[slow] < 0
+        yield said(book, card.HAND_WRITTEN_SHARE, float(view.duration[slow][alone].sum()) / total)
+
+
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """Of the card that a sample, a profile or a person names."""
+    if evidence.all(card.MATRIX_TYPES):
+        return
+    for quantity in (hardware.GPU_NAME, kernel.DEVICE):
+        fact = evidence.get(quantity) or next(iter(evidence.all(quantity)), None)
+        gpu = find_gpu(str(fact.value)) if fact is not None else None
+        if fact is not None and gpu is not None:
+            yield Fact(card.MATRIX_TYPES, _types(gpu), fact.source)
+            return
+
+
+def _types(gpu: Gpu) -> str:
+    plain = gpu.peak_flop_per_s.get("fp32", 0.0)
+    return " ".join(t for t in TYPES if gpu.peak_flop_per_s.get(t, 0.0) > plain)

@@ -1,0 +1,44 @@
+"""A collective benchmark is well when its bandwidth is near what the links between the cards give."""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import NCCL_LOG, TOPOLOGY
+from stallwise.evidence.catalog import fabric as f
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.finding import Fix
+from stallwise.findings.finding import Reason as Because
+from stallwise.findings.proof import Limit, Proof
+from stallwise.findings.step_facts import percent
+
+NEAR = 0.70  # of what the links should give: measured large all-reduces lie at 0.75 to 0.95
+
+
+def collective_benchmark(evidence: Evidence) -> Proof | None:
+    """Bus bandwidth against the links."""
+    seen, due = evidence.get(f.NCCL_TIME), evidence.get(f.NCCL_EXPECTED)
+    if seen is None:
+        return None
+    shares = [x.number for q in (f.NCCL_SHARE_IN_NODE, f.NCCL_SHARE_ACROSS) for x in evidence.all(q)]
+    share = min(shares, default=seen.number / due.number if due and due.number else float("nan"))
+    lacks = ""
+    if evidence.value(f.NCCL_WRONG, 0.0) > 0:
+        lacks = "the benchmark got wrong results."
+    elif share != share:
+        lacks = f"{seen} of bus bandwidth; nothing here tells what the links should give."
+    elif share < NEAR:
+        lacks = f"{seen} of bus bandwidth is {percent(share)} of what the links should give."
+    said = f"{seen} of bus bandwidth" + (f", {percent(share)} of what the links should give" if share == share else "")
+    return Proof(
+        of="collective benchmark",
+        says=said,
+        because=(Because.of(said, seen),),
+        confidence=0.88,
+        limit=None
+        if lacks
+        else Limit("links between the cards", min(share, 1.0), f"{said}: to go faster, send fewer bytes",
+                   (Fix("fewer or narrower bytes (16-bit or 8-bit gradients), or more overlap"),)),
+        lacks=lacks,
+        objects=bool(lacks) and share == share,
+        covers=("collectives",),
+        next=(TOPOLOGY, NCCL_LOG) if lacks else (),
+    )  # fmt: skip

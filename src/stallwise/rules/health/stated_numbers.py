@@ -1,0 +1,39 @@
+"""Numbers that somebody states are well when they lie inside what the cost model gives for the same run."""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import STEP_SHAPE, TORCH_TRACE
+from stallwise.evidence.catalog import run
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.finding import Fix, Reason
+from stallwise.findings.proof import Limit, Proof
+from stallwise.findings.step_facts import percent
+
+USUAL = (0.35, 0.60)  # MFU of published dense 16-bit training: the middle nine tenths
+MOST = 0.75  # no published training run lies above; then the number itself is in doubt
+
+
+def stated_numbers(evidence: Evidence) -> Proof | None:
+    """A stated MFU against published runs."""
+    mfu = evidence.get(run.MFU)
+    if mfu is None or not mfu.stated:
+        return None
+    lacks = ""
+    if mfu.number < USUAL[0]:
+        lacks = f"an MFU of {mfu} is below most published dense runs ({percent(USUAL[0])} to {percent(USUAL[1])})."
+    elif mfu.number > MOST:
+        lacks = f"an MFU of {mfu} is above all published runs: check how it is counted."
+    said = f"MFU {mfu}, published dense 16-bit runs lie at {percent(USUAL[0])} to {percent(USUAL[1])}"
+    return Proof(
+        of="stated numbers",
+        says=said,
+        because=(Reason.of(said, mfu),),
+        confidence=0.7,
+        limit=None
+        if lacks
+        else Limit("matrix units", mfu.number, f"{said}: the rest of the peak is what real steps leave",
+                   (Fix("a trace of a few steps shows what the rest is made of", worth="certainty"),)),
+        lacks=lacks,
+        objects=bool(lacks),
+        next=(TORCH_TRACE, STEP_SHAPE) if lacks else (),
+    )  # fmt: skip
