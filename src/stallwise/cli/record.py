@@ -18,7 +18,7 @@ def options(command: Any) -> Any:
         click.option(
             "--steps",
             metavar="A:B",
-            help="Trace these steps in full (default: four from the tenth on, more where they are short).",
+            help="Trace these steps in full (default: four after the loop has settled, more where they are short).",
         ),
         click.option(
             "-o", "--output", "folder", default=None, help="Folder for the bundle (default stallwise_run/TIME)."

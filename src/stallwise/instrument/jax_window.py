@@ -1,4 +1,8 @@
-"""A window of JAX's own profiler, opened by time: a compiled JAX loop shows Python no steps."""
+"""A window of JAX's own profiler, opened by time: a compiled JAX loop shows Python no steps.
+
+JAX says when it compiles; the window opens when it has been done with that for a while. The thread is never left inside the
+profiler when the interpreter ends: it would be torn down between two C++ frames, and the job with it.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,20 @@ import sys
 import tempfile
 import threading
 import time
-from typing import Any
+from typing import Any, Optional
 
 from stallwise.instrument import schema
 from stallwise.instrument.blame import say
 from stallwise.instrument.recorder import Recorder
 
-AFTER_S = (4.0, 20.0)  # of the import: compilation of small programs is over; large ones get a second try
+QUIET_S = 2.0  # without compilation: the loop runs
+AT_LATEST_S = 60.0  # after the import, whatever it still compiles
+EARLIEST_S = 3.0
+LOOK_EVERY_S = 0.2
 FOR_S = 0.5
-TRACE = "trace_full.json.gz"
+JOIN_S = 60.0  # the end waits for a window that is being written; it takes a second or two
+COMPILES = "compile"  # in the names of JAX's own events
+TRACE = schema.TRACE_FILES[schema.FULL_WINDOW]
 
 
 class JaxWindow:
@@ -27,24 +36,49 @@ class JaxWindow:
         self._recorder = recorder
         self._jax = jax
         self._quit = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+        self._compiled_s = 0.0
 
     def start(self) -> None:
         """Waits for its time."""
-        self._recorder.closers.append(self._quit.set)
-        threading.Thread(target=self._run, name="stallwise-jax", daemon=True).start()
+        monitoring = getattr(self._jax, "monitoring", None)
+        listen = getattr(monitoring, "register_event_duration_secs_listener", None)
+        if listen is not None:
+            listen(self._heard)
+        self._recorder.closers.append(self.close)
+        self._thread = threading.Thread(target=self._run, name="stallwise-jax", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """The job ends: an open window is closed first, on its own thread."""
+        self._quit.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(JOIN_S)
+
+    def _heard(self, event: str, *args: Any, **kwargs: Any) -> None:
+        if COMPILES in event:
+            self._compiled_s = time.monotonic()
 
     def _run(self) -> None:
+        if not self._settled():
+            return
+        if "torch" in sys.modules and self._recorder.borders.kind is not None:
+            return  # the loop is PyTorch's
+        self._recorder.writer.begin()
+        try:
+            self._record()
+        except Exception as error:  # a profiler of the user's is on, or JAX is of a kind that we do not know
+            self._recorder.mark("no trace", "%s: %s" % (type(error).__name__, str(error)[:200]))
+
+    def _settled(self) -> bool:
+        """True when it is time; False when the job ended before."""
         began = time.monotonic()
-        for after_s in AFTER_S:
-            if self._quit.wait(max(began + after_s - time.monotonic(), 0.0)):
-                return
-            if "torch" in sys.modules and self._recorder.borders.kind is not None:
-                return  # the loop is PyTorch's
-            self._recorder.writer.begin()
-            try:
-                self._record()
-            except Exception as error:  # a profiler of the user's is on, or JAX is of a kind that we do not know
-                self._recorder.mark("no trace", "%s: %s" % (type(error).__name__, str(error)[:200]))
+        while not self._quit.wait(LOOK_EVERY_S):
+            now = time.monotonic()
+            quiet = self._compiled_s > 0 and now - self._compiled_s > QUIET_S
+            if (quiet and now - began > EARLIEST_S) or now - began > AT_LATEST_S:
+                return True
+        return False
 
     def _record(self) -> None:
         profiler, folder = self._jax.profiler, tempfile.mkdtemp(prefix="stallwise-jax-")

@@ -1,8 +1,8 @@
 """Records a few steady steps with PyTorch's profiler, twice, then gets out of the way.
 
 The full window has operators, shapes and launches: it gives names, and slows the host. The device window has the device's own
-work alone: its kernel times are undisturbed. Both stand between untraced steps of the same run, so the clean step is measured.
-What starting and stopping cost is measured, written and charged to no step.
+work alone: its kernel times are undisturbed. Untraced steps of the same run come before them, so the clean step is measured.
+What starting and stopping cost is measured, written and charged to no step. Steps that run with CUPTI still attached say so.
 
 A window opens on the main thread only, where no other thread runs models and no other profiler is on: PyTorch's profiler
 does not survive either.
@@ -18,15 +18,15 @@ from typing import Any, List, Optional, Tuple
 
 from stallwise.instrument import schema
 from stallwise.instrument.blame import ours, say
+from stallwise.instrument.detach import Detach
 from stallwise.instrument.own_profiler import OwnProfiler
 from stallwise.instrument.recorder import Recorder
+from stallwise.instrument.settling import Settling
 
-FIRST, COUNT = 10, 4  # steps: ten for compilation, autotuning and the allocator to settle; four show what varies
-APART = 6  # untraced steps between the two windows
+COUNT = 4  # steps: four show what varies
+APART, APART_S = 6, 1.0  # untraced steps between the two windows, and seconds: CUPTI leaves in its own time
 AT_LEAST_S, MOST_STEPS = 0.1, 40  # a window of short steps holds more of them
 AT_MOST_S = 5.0  # and one of long steps fewer
-SLOW_FROM_S = 10.0  # a job whose steps are long is looked at sooner than at its tenth
-FEWEST_BEFORE = 3
 LAST_TRY = 2000  # steps after which a window that never could open is given up
 
 
@@ -45,8 +45,12 @@ class ProfileWindow:
         self._first = 0
         self._opened_s = 0.0
         self._start_s = 0.0
-        self._next = steps[0] if steps else FIRST
-        self._begun_s = recorder.now()
+        self._next = steps[0] if steps else 0
+        self._next_s = 0.0
+        self._settling = Settling(recorder.now)
+        self._takes = 1
+        self._detach: Optional[Detach] = None
+        self._untraced: Optional[str] = None  # what a step outside of the windows is called: nothing, or after them
         self._guard: Optional[OwnProfiler] = None
         self._told = ""
         recorder.step_listeners.append(self.on_step)
@@ -57,24 +61,30 @@ class ProfileWindow:
     def on_step(self, number: int) -> None:
         """`number` steps have ended."""
         recorder = self._recorder
-        before, recorder.window = recorder.window, None
+        before, recorder.window = recorder.window, self._untraced
+        if before in (None, schema.AFTER):
+            self._settling.hear(recorder.last_step_s)
         if self._profiler is not None:
             if threading.current_thread() is not threading.main_thread():
                 return  # its thread will come back to it; nobody else may touch it
             self._safely(self._advance, number)
-        elif before is not None and before != schema.EDGE:
+        elif before in (schema.FULL_WINDOW, schema.DEVICE_WINDOW):
             recorder.window = schema.EDGE
-        elif self._left and self._due(number):
-            self._safely(self._open, number)
+        elif self._left:
+            if self._due(number):
+                self._safely(self._open, number)
+        elif self._takes and self._steps is None and self._settling.was_too_early():
+            self._takes -= 1
+            self._left, self._next = [schema.FULL_WINDOW, schema.DEVICE_WINDOW], number
 
     def _due(self, number: int) -> bool:
         if number > LAST_TRY + self._next:
             self._left = []
             return False
-        if number >= self._next - 1:
-            return True
-        slow = self._recorder.now() - self._begun_s > SLOW_FROM_S
-        return self._steps is None and slow and number >= FEWEST_BEFORE and self._left[0] == schema.FULL_WINDOW
+        if number < self._next - 1 or self._recorder.now() < self._next_s:
+            return False
+        first = self._steps is None and not self._next
+        return self._settling.ready(number) if first else True
 
     def _advance(self, number: int) -> None:
         """One more step inside the window; the first of them warmed the profiler up."""
@@ -123,7 +133,16 @@ class ProfileWindow:
                 self._told = why
                 self._recorder.mark("no trace", why)
             return
+        stages = self._recorder.stages
+        if cuda and self._detach is None:
+            self._detach = Detach(torch, lambda: bool(stages is not None and stages.captured_graphs))
+        if self._detach is not None and self._detach.done and self._detach.graphs():
+            self._left = []  # attaching CUPTI once more beside CUDA graphs is not safe
+            return
         began = time.perf_counter()
+        self._settling.window_opens()
+        if self._detach is not None:
+            self._detach.ask()
         self._kind = self._left[0]
         profiler = torch.profiler
         device = [profiler.ProfilerActivity.CUDA] if cuda else []
@@ -147,12 +166,19 @@ class ProfileWindow:
     def _close(self, number: int) -> None:
         profiler, self._profiler = self._profiler, None
         began = time.perf_counter()
+        leaves = self._detach is not None and self._detach.will()
         self._guarded(profiler.stop)
+        profiler.action_map = None  # the cycle that would keep the whole trace until the collector comes by
+        if self._detach is not None:
+            if leaves:
+                self._guarded(self._detach.finish)
+            else:
+                self._untraced = schema.AFTER
         stop_s = time.perf_counter() - began
         self._recorder.not_the_jobs(stop_s)
         kind, first, last = self._kind, self._first, number - 1
         self._left = self._left[1:]
-        self._next = number + APART + 1
+        self._next, self._next_s = number + APART + 1, self._recorder.now() + APART_S
         self._told = ""
         if last < first:
             return
@@ -183,6 +209,8 @@ class ProfileWindow:
     def close(self) -> None:
         """The job ends, perhaps inside a window."""
         if self._profiler is not None and threading.current_thread() is threading.main_thread():
+            if self._detach is not None:
+                self._detach.not_now()
             self._safely(self._close, self._recorder.number)
         self._left = []
         if self._guard is not None:
@@ -192,9 +220,15 @@ class ProfileWindow:
         if self._guard is not None:
             self._guard.ours = True
         self._recorder.busy = True
+        module: Any = sys.modules.get("torch.profiler.profiler")
+        warn = getattr(module, "_warn_once", None)
+        if warn is not None:  # what it warns of is our use of it, none of the job's
+            module._warn_once = lambda *args, **kwargs: None
         try:
             call()
         finally:
+            if warn is not None:
+                module._warn_once = warn
             self._recorder.busy = False
             if self._guard is not None:
                 self._guard.ours = False

@@ -67,6 +67,7 @@ class Recorder:
         self.window: Optional[str] = None  # what traces the current step
         self.busy = False  # the recorder itself holds the thread: starting or stopping a profiler
         self.last_end = now()
+        self.last_step_s = 0.0
         self.step_listeners: List[Callable[[int], None]] = []
         self.closers: List[Callable[[], None]] = []
         self._find_device = find_device
@@ -118,11 +119,12 @@ class Recorder:
         now = self.now()
         if self.borders.kind is None:
             self.borders.kind = borders.USER
+        self.last_step_s = now - self.last_end
         line: Dict[str, Any] = {
             "k": "step",
             "n": self.number,
             "t": self.wall(),
-            "d": now - self.last_end,
+            "d": self.last_step_s,
             "s": self.spans,
             "b": self.borders.kind,
         }

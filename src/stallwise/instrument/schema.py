@@ -2,7 +2,7 @@
 
     {"k": "run",  "v": 2, "rank": 0, "world": 8, "pid": ..., "host": "...", "t": epoch_s, "env": {...}}
     {"k": "step", "n": 12, "t": epoch_s, "d": seconds, "s": {"forward": host_s}, "m": {...}, "b": "optimizer",
-                  "window": "device" | "full" | "edge"}
+                  "window": "device" | "full" | "edge" | "after"}
     {"k": "window", "window": "full", "first": 10, "last": 13, "file": "trace_full.json.gz", "start_s": ..., "stop_s": ...}
     {"k": "mark", "name": "...", "n": 12, "t": epoch_s, "note": "..."}
     {"k": "stack", "n": 12, "t": epoch_s, "text": "..."}        every thread, when no step ended for too long
@@ -13,7 +13,8 @@
 Times are seconds; epoch seconds are the clock of the traces too. `d` is the wall time of a step without whatever the recorder
 itself did between steps (starting and stopping a profiler), which stands in the `window` line. A step without `window` ran
 untraced; "device" is the window in which only the device was traced, "full" the one with operators and shapes, "edge" a step
-beside one (the profiler warms up, or its queue is empty). `s` holds host seconds by stage or user's span, `m` gauges, `b` what
+beside one (the profiler warms up, or its queue is empty), "after" a step that no profiler traced but that ran with CUPTI
+still attached. `s` holds host seconds by stage or user's span, `m` gauges, `b` what
 showed that the step had ended. Device seconds by stage follow in a line of their own, {"k": "gpu", "n": 11, "g": {...}}, when
 the events of step 11 have passed. A torn last line is normal.
 """
@@ -38,6 +39,7 @@ EVALUATION = "evaluation"
 DEVICE_WINDOW = "device"
 FULL_WINDOW = "full"
 EDGE = "edge"
+AFTER = "after"
 TRACE_FILES = {DEVICE_WINDOW: "trace_device.json.gz", FULL_WINDOW: "trace_full.json.gz"}
 
 

@@ -44,6 +44,7 @@ class Stages:
         self.stage: Optional[str] = None
         self.thread: Optional[int] = None  # the one whose calls are timed: the last that ended a step
         self.other_threads: Set[int] = set()  # others that run models meanwhile
+        self.captured_graphs = False  # CUDA graphs: CUPTI must not leave and come back beside them
         self.is_compiling: Callable[[], bool] = lambda: False
         self.is_grad_enabled: Callable[[], bool] = lambda: True
         self._patches = Patches()
@@ -144,6 +145,8 @@ class Stages:
         patches.wrap(torch.Tensor, "backward", self.timed(schema.BACKWARD, borders.BACKWARD))
         patches.wrap(torch.autograd, "backward", self.timed(schema.BACKWARD, borders.BACKWARD))
         patches.wrap(torch, "save", self.timed(schema.CHECKPOINT), also=(torch.serialization,))
+        if getattr(torch.cuda, "CUDAGraph", None) is not None:
+            patches.wrap(torch.cuda.CUDAGraph, "capture_begin", self._capturing)
         patches.wrap(torch.Tensor, "to", self._copying)
         patches.wrap(torch.Tensor, "cuda", self._copying)
         forward = patches.wrap(torch.nn.Module, "__call__", self._calling)
@@ -180,6 +183,13 @@ class Stages:
             return result
 
         return __call__
+
+    def _capturing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def capture_begin(*args: Any, **kwargs: Any) -> Any:
+            self.captured_graphs = True
+            return call(*args, **kwargs)
+
+        return capture_begin
 
     def _copying(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Copies between the batch and the first forward are the step's H2D; any other `.to` is not our business."""

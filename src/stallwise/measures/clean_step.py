@@ -13,6 +13,10 @@ ORDER = 6
 NOISE = 0.03  # of the step
 # What the profiler inflates, in the order in which its cost is taken back: launching first, then its own pauses, then
 # other host time. Device time is not touched.
+PARTS_OF_HOST_WAIT = (
+    catalog.COMPILE_WAIT, catalog.PLAN_WAIT, catalog.CPU_WORK_WAIT, catalog.GC_WAIT, catalog.ALLOC_WAIT,
+    catalog.SYNC_WAIT, catalog.SILENT_WAIT,
+)  # fmt: skip
 INFLATED = (Account.LAUNCH_GAP, Account.OTHER, Account.HOST_WAIT)
 
 
@@ -38,6 +42,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     corrected = Ledger(seconds, source, ledger.scope, ledger.samples, ledger.unit)
     yield corrected
     yield Fact(catalog.STEP_TIME, corrected.whole_s, source, ledger.scope, ledger.samples)
+    yield from _parts_of_host_wait(evidence, ledger, corrected)
     gap = seconds.get(Account.LAUNCH_GAP, 0.0)
     yield Fact(catalog.LAUNCH_WAIT, gap, source, ledger.scope, ledger.samples)
     yield Fact(catalog.LAUNCH_WAIT_UNTRACED, gap, source, ledger.scope, ledger.samples, gap, gap)
@@ -45,6 +50,17 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield Note(
             "the clean step is shorter than the device's own time in the trace: other shapes or clocks?", clean.source
         )
+
+
+def _parts_of_host_wait(evidence: Evidence, traced: Ledger, corrected: Ledger) -> Iterator[Item]:
+    """The waits that make up the account shrink with it: a part of the traced step is no part of the shorter clean one."""
+    whole, left = traced.seconds.get(Account.HOST_WAIT, 0.0), corrected.seconds.get(Account.HOST_WAIT, 0.0)
+    if not 0 <= left < whole:
+        return
+    for quantity in PARTS_OF_HOST_WAIT:
+        fact = evidence.get(quantity)
+        if fact is not None and fact.number > 0:
+            yield Fact(quantity, fact.number * left / whole, corrected.source, fact.scope, fact.samples)
 
 
 def _less_overlap(evidence: Evidence, ledger: Ledger, extra: float, clean: Fact) -> Iterator[Item]:

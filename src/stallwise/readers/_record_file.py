@@ -15,6 +15,7 @@ WARM_STEPS = 5  # compile, autotune and allocator warm-up end within a few steps
 MIN_STEADY = 5
 OWN_GAUGES = {"gpu_memory_bytes", "host_memory_bytes"}
 PARTS = ("checkpoint", "gc", "evaluation")  # of side work
+AFTER = "after"  # a step that nothing traced, with the device's tracer still attached
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +65,21 @@ class RankRecord:
     samples: list[Sample] = field(default_factory=list)
 
     def steady(self) -> RankRecord:
-        """The same record without warm-up and without the steps that a profiler slowed."""
+        """The same record without warm-up and without the steps that a profiler slowed.
+
+        A full window that was taken twice showed warm-up the first time, so what came before it is warm-up, too.
+        """
         warm = min(WARM_STEPS, len(self.step) // 4)
+        full = [w for w in self.windows if w.kind == "full"]
+        warm_to = full[0].last if len(full) > 1 else -1
         profiled = [_range(note) for _, name, note in self.marks if name == "profiled"]
         kind = self.border[-1] if self.border else ""
         keep = [
             i
             for i, n in enumerate(self.step)
             if i >= warm
-            and self.window[i] is None
+            and n > warm_to
+            and self.window[i] in (None, AFTER)
             and self.border[i] == kind
             and not any(first - 2 <= n <= last + 1 for first, last in profiled)
         ]
@@ -88,6 +95,12 @@ class RankRecord:
             window=[self.window[i] for i in keep],
             border=[self.border[i] for i in keep],
         )
+
+    def untraced_s(self) -> list[float]:
+        """Durations of steps as they are without any tracer; of those with one attached only where there are no others."""
+        clean = [d for d, w in zip(self.duration_s, self.window, strict=True) if w is None]
+        after = [d for d, w in zip(self.duration_s, self.window, strict=True) if w == AFTER]
+        return clean if len(clean) >= MIN_STEADY else clean + after
 
     @property
     def on_device(self) -> bool:

@@ -56,7 +56,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     whole, record = record, record.steady()
     x = np.array(record.step, dtype=np.float64)
     yield Series(run.STEP_TIME, x, np.array(record.duration_s), source, scope)
-    untraced = [d for d, w in zip(record.duration_s, record.window, strict=True) if w is None]
+    untraced = record.untraced_s()
     if whole.windows and len(untraced) >= FEWEST_UNTRACED:
         middle, low, high = (float(np.percentile(untraced, q)) for q in (50, 25, 75))
         yield Fact(job.UNTRACED_STEP, middle, source, scope, len(untraced), low, high)
