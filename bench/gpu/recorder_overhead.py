@@ -1,6 +1,6 @@
 """What the recorder costs a step, with stacks: blocks of steps with it and without it in turn, in one process.
 
-    python bench/gpu/recorder_overhead.py [--pairs 24]
+    python bench/gpu/recorder_overhead.py [--pairs 20 60] [--without-stacks]
 
 The two steps are those of bench/gpu/overhead.py: 59 ms of one H200's own work, and a launch-bound one of 29 ms. Each pair of
 neighbouring blocks gives one ratio; the median has a 95% bootstrap interval. No profiler window is part of it.
@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from overhead import SHAPES, VOCAB, build
 
-BLOCK_S = 0.7  # of steps: long enough for seventy looks of the sampler
+BLOCK_S = 0.35  # of steps: short, so that clocks and neighbours hit both blocks of a pair alike
 WARM_STEPS = 2  # of each block: patches and threads come and go there
 
 
@@ -71,10 +71,13 @@ def measure(which: str, pairs: int, stacks: bool) -> dict[str, object]:
     for _ in range(20):
         step()
     count = max(int(BLOCK_S / block_s(step, 10)), 8)
+    chance = random.Random(1)
     ratios, off = [], []
-    for pair in range(pairs):
+    for _ in range(pairs):
         times = {}
-        for on in (True, False) if pair % 2 else (False, True):  # whoever comes first is not always the same
+        order = [True, False]
+        chance.shuffle(order)  # nothing that comes and goes at a rhythm of its own can favour one
+        for on in order:
             if on:
                 stallwise.start(tempfile.mkdtemp(), stacks=stacks)
             times[on] = block_s(step, count)
@@ -91,11 +94,12 @@ def measure(which: str, pairs: int, stacks: bool) -> dict[str, object]:
 
 def main() -> None:
     options = argparse.ArgumentParser()
-    options.add_argument("--pairs", type=int, default=20)
+    options.add_argument("--pairs", type=int, nargs=2, default=(20, 60), help="of the 59 ms step and of the 29 ms one")
+    options.add_argument("--without-stacks", action="store_true", help="measure that as well")
     chosen = options.parse_args()
-    for which in SHAPES:
-        for stacks in (True, False):
-            print(json.dumps(measure(which, chosen.pairs if stacks else chosen.pairs // 2, stacks)), flush=True)
+    for which, pairs in zip(SHAPES, chosen.pairs, strict=True):
+        for stacks in (True, False) if chosen.without_stacks else (True,):
+            print(json.dumps(measure(which, pairs, stacks)), flush=True)
 
 
 if __name__ == "__main__":

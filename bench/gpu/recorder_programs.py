@@ -1,9 +1,11 @@
 """Programs of many kinds, plain and under `stallwise run`: what they cost, what was recorded, what the verdict says.
 
-    python bench/gpu/recorder_programs.py OUT [--budget 330] [--only NAME...]
+    python bench/gpu/recorder_programs.py OUT [--budget 330] [--only NAME...] [--known NAME...]
 
-Prints one row a program and writes OUT/programs.json, OUT/bundles.tgz (records, small traces, logs) and OUT/verdicts.txt. Programs of
-other people are taken from .gpu/ (nanoGPT and PyTorch's examples, as published) where that folder is.
+Runs one program after the other, plain and recorded; once the budget is spent, the rest recorded only, three at a time (their
+step times are then no measure). `--known` names programs whose plain run has been measured before. Prints one row a program and
+writes OUT/programs.json, OUT/bundles.tgz (records, small traces, logs) and OUT/verdicts.txt. Programs of other people are taken
+from .gpu/ (nanoGPT and PyTorch's examples, as published) where that folder is.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -139,9 +142,11 @@ def recorded_ms(bundle: Path) -> dict[str, Any]:
             continue
         record = parse(file.read_text(errors="replace").splitlines())
         by: dict[str, list[float]] = {}
+        first = min((w.first for w in record.windows), default=len(record.step))
         for at, (window, duration) in enumerate(zip(record.window, record.duration_s, strict=True)):
             if at >= 3:
-                by.setdefault(window or "untraced", []).append(duration * 1e3)
+                untraced = "before" if record.step[at] < first else "later"
+                by.setdefault(window or untraced, []).append(duration * 1e3)
         found[file.name] = {
             "steps": len(record.step),
             "border": record.border[-1] if record.border else None,
@@ -158,28 +163,29 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("out", type=Path)
     options.add_argument("--budget", type=float, default=330.0)
-    options.add_argument("--only", nargs="*")
+    options.add_argument("--only", nargs="*", default=[])
+    options.add_argument("--known", nargs="*", default=[])
     options.add_argument("--work", type=Path, default=Path("/tmp/recorder_programs"))
     chosen = options.parse_args()
     shutil.rmtree(chosen.work, ignore_errors=True)
     chosen.work.mkdir(parents=True)
     prepare(chosen.work)
-    rows, verdicts, began = [], [], time.monotonic()
-    for name, (command, where) in programs(chosen.work).items():
-        if chosen.only and name not in chosen.only:
-            continue
-        if time.monotonic() - began > chosen.budget:
-            print(f"{name:18} not run: the budget is spent")
-            continue
-        plain_code, plain, plain_s = run(command, where, 60)
+    rows: list[dict[str, Any]] = []
+    verdicts: list[str] = []
+    began = time.monotonic()
+
+    def one(name: str, command: list[str], where: Path, alone: bool) -> None:
+        measured = alone and name not in chosen.known
+        plain_code, plain, plain_s = run(command, where, 60) if measured else (0, "", 0.0)
         bundle = chosen.work / "bundles" / name
         wrapped = [sys.executable, "-m", "stallwise", "run", "-o", str(bundle), "--", *command]
-        code, out, seconds = run(wrapped, where, 90)
+        code, out, seconds = run(wrapped, where, 90 if alone else 45)
         answer = out[out.rfind("\n\n", 0, out.find("because")) :] if "because" in out else out[-1500:]
         head = next((x for x in answer.splitlines() if x.strip()), "")
         row = {
-            "name": name, "plain_code": plain_code, "run_code": code, "plain_ms": own_clock_ms(plain),
-            "run_own_clock_ms": own_clock_ms(out), "plain_s": round(plain_s, 1), "run_s": round(seconds, 1),
+            "name": name, "alone": alone, "plain_code": plain_code if measured else None,
+            "run_code": code, "plain_ms": own_clock_ms(plain), "run_own_clock_ms": own_clock_ms(out),
+            "plain_s": round(plain_s, 1), "run_s": round(seconds, 1),
             "record": recorded_ms(bundle) if bundle.exists() else None, "verdict": head[:200],
         }  # fmt: skip
         rows.append(row)
@@ -189,6 +195,17 @@ def main() -> None:
         print(json.dumps(row), flush=True)
         (chosen.out / "programs.json").write_text(json.dumps(rows, indent=1))
         (chosen.out / "verdicts.txt").write_text("\n".join(verdicts))
+
+    every = programs(chosen.work)
+    wanted = [name for name in (chosen.only or every) if name in every]
+    late = []
+    for name in wanted:
+        if time.monotonic() - began > chosen.budget:
+            late.append(name)
+        else:
+            one(name, *every[name], True)
+    with ThreadPoolExecutor(3) as lanes:
+        list(lanes.map(lambda name: one(name, *every[name], False), late))
     pack(chosen.work / "bundles", chosen.out / "bundles.tgz")
 
 

@@ -11,8 +11,8 @@ from collections import deque
 from typing import Callable, Deque, Optional
 
 FIRST = 16  # steps: ten or so for compilation, autotuning and the allocator, the rest to measure the untraced step
-CALM, WITHIN = 6, 0.2  # so many steps in a row, each so near to their median
-PATIENCE_STEPS, PATIENCE_S = 48, 15.0  # a loop that never becomes calm is looked at all the same
+CALM, WITHIN = 6, 0.2  # the median of so many steps is so near to that of as many before: noise is no trend
+PATIENCE_STEPS, PATIENCE_S = 40, 15.0  # a loop that never becomes calm is looked at all the same
 SLOW_FROM_S, FEWEST_BEFORE = 10.0, 5  # a loop of long steps is not asked for sixteen of them
 VERY_SLOW_FROM_S, FEWEST_OF_ALL = 40.0, 2
 LATER, SHORTER, AGAIN_AFTER_S = 24, 0.6, 5.0  # steps; of their length before the window; since the first step
@@ -42,15 +42,17 @@ class Settling:
         if since_s > VERY_SLOW_FROM_S and number >= FEWEST_OF_ALL:
             return True
         if since_s > SLOW_FROM_S and number >= FEWEST_BEFORE:
-            return since_s > PATIENCE_S or self._calm(3)
+            return since_s > PATIENCE_S or self._calm(2)
         if number < FIRST:
             return False
         return number >= PATIENCE_STEPS or self._calm(CALM)
 
     def _calm(self, count: int) -> bool:
-        recent = list(self._last)[-count:]
-        middle = statistics.median(recent) if recent else 0.0
-        return len(recent) == count and all(abs(d - middle) <= WITHIN * middle for d in recent)
+        recent = list(self._last)[-2 * count :]
+        if len(recent) < 2 * count:
+            return False
+        before, now = statistics.median(recent[:count]), statistics.median(recent[count:])
+        return abs(now - before) <= WITHIN * before
 
     def window_opens(self) -> None:
         """Remembers what a step took before the first window."""
