@@ -75,7 +75,9 @@ class Sampler:
         if self._quit or os.getpid() != self._pid:
             self._quit = True
             return
-        frame = sys._current_frames().get(thread)
+        frame: Any = sys._current_frames().get(thread)
+        if frame is None:
+            return  # the thread that trained has ended
         key, depth, at = 0, 0, frame
         while at is not None and depth < DEPTH:
             key = (key * 1_000_003 + id(at.f_code) + at.f_lasti) & 0xFFFFFFFFFFFFFFFF

@@ -43,6 +43,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     yield corrected
     yield Fact(catalog.STEP_TIME, corrected.whole_s, source, ledger.scope, ledger.samples)
     yield from _parts_of_host_wait(evidence, ledger, corrected)
+    yield from _no_longer_than_the_step(evidence, ledger, corrected)
     gap = seconds.get(Account.LAUNCH_GAP, 0.0)
     yield Fact(catalog.LAUNCH_WAIT, gap, source, ledger.scope, ledger.samples)
     yield Fact(catalog.LAUNCH_WAIT_UNTRACED, gap, source, ledger.scope, ledger.samples, gap, gap)
@@ -61,6 +62,18 @@ def _parts_of_host_wait(evidence: Evidence, traced: Ledger, corrected: Ledger) -
         fact = evidence.get(quantity)
         if fact is not None and fact.number > 0:
             yield Fact(quantity, fact.number * left / whole, corrected.source, fact.scope, fact.samples)
+
+
+def _no_longer_than_the_step(evidence: Evidence, traced: Ledger, corrected: Ledger) -> Iterator[Item]:
+    """An optimizer that takes longer than the whole clean step was measured in the traced one: it takes its share of either."""
+    span = evidence.get(catalog.OPTIMIZER_SPAN)
+    if span is None or span.number <= corrected.whole_s or traced.whole_s <= 0:
+        return
+    for quantity in (catalog.OPTIMIZER_SPAN, catalog.OPTIMIZER_IDLE):
+        fact = evidence.get(quantity)
+        if fact is not None:
+            scaled = fact.number * corrected.whole_s / traced.whole_s
+            yield Fact(quantity, scaled, corrected.source, fact.scope, fact.samples)
 
 
 def _less_overlap(evidence: Evidence, ledger: Ledger, extra: float, clean: Fact) -> Iterator[Item]:

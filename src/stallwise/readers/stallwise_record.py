@@ -90,7 +90,7 @@ def _process(name: str) -> str | None:
 
 def _stacks(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
     """The line that held the training thread most often while no stage was open."""
-    aside = [s for s in record.samples if s.stage is None and s.stack in record.frames]
+    aside = [s for s in record.samples if s.stage is None and record.frames.get(s.stack)]
     if len(aside) < FEWEST_SAMPLES:
         return
     lines = Counter(own_line(record.frames[s.stack]) for s in aside)

@@ -23,7 +23,11 @@ HELPERS = {"small", "batch", "fit", "sgd", "over", "trained", "steps"}
 # Frames of ours in a traceback are announced; lines that the recorder says are, too.
 OURS = re.compile(r'^  File ".*(/stallwise/instrument/|/frozen runpy).*\n(    .*\n)+', re.MULTILINE)
 SAID = re.compile(r"(stallwise: .*|^  try: .*|^USDT:.*profiler_(start|stop))\n", re.MULTILINE)
-ADDRESS = re.compile(r"0x[0-9a-f]{6,}|pid\(?s?\)? ?\d+|\(pid\(s\) [\d, ]+\)|pid \d+")
+ADDRESS = re.compile(
+    r"0x[0-9a-f]{6,}|pid\(?s?\)? ?\d+|\(pid\(s\) [\d, ]+\)|pid \d+|\(-?\d+ != -?\d+\)|[WEI]\d{4} [\d:.]+ \d+ "
+)
+# PyTorch notices a dead worker by a signal or by a broken pipe, whichever comes first: its words differ from run to run.
+DEAD_WORKER = re.compile(r"DataLoader worker \(?#|ConnectionResetError|EOFError")
 WARNING = re.compile(r"^.*Warning: .*\n(Consider .*\n)?(  .*\n)?", re.MULTILINE)
 TIMEOUT_S = 120.0
 
@@ -63,6 +67,8 @@ def seen(code: int, out: bytes, err: bytes, inside: Path, work: str) -> Outcome:
     """What a bystander saw, without what is announced and what differs from run to run."""
     text = SAID.sub("", err.decode("utf-8", "replace"))
     text = ADDRESS.sub("#", WARNING.sub("", OURS.sub("", text))).replace(work, "WORK")
+    if DEAD_WORKER.search(text):
+        text = "a worker died\n"
     files = tuple(sorted(str(p.relative_to(inside)) for p in inside.rglob("*")))
     return Outcome(code, out.replace(work.encode(), b"WORK"), text, files)
 
