@@ -64,9 +64,50 @@ def record(command_line: tuple[str, ...], *, light: bool, steps: str | None, fol
         raise BadRequest(f"steps {chosen[0]} to {chosen[1]} make no range", hint="write it like --steps 10:14")
     where = folder or time.strftime("stallwise_run/%Y%m%d-%H%M%S")
     code = launch(command_line, where, steps, light)
-    for line in profiler_costs(where):
+    for line in [*not_recorded(where, light), *profiler_costs(where)]:
         click.echo(f"stallwise: {line}", err=True)
     return code, where
+
+
+def not_recorded(where: str, light: bool) -> list[str]:
+    """What the bundle lacks and why, so that nobody takes its silence for health."""
+    from pathlib import Path
+
+    try:
+        if not recorded(where):
+            return []  # said already
+        records = [p.read_text(encoding="utf-8", errors="replace") for p in sorted(Path(where).glob("rank-*.jsonl"))]
+        reached = Path(where, "processes.jsonl")
+        seen = reached.read_text(encoding="utf-8", errors="replace") if reached.exists() else ""
+    except OSError:
+        return []
+    if not records:
+        if not seen:
+            return [
+                "nothing was recorded inside the job: no Python of it was reached (not Python, or python -I, -S, -E)"
+            ]
+        if '"what": "torch"' not in seen and '"what": "jax"' not in seen:
+            return ["no step was recorded: no process of the job imported torch or jax; its output is all there is"]
+        return [
+            "no step was recorded: nothing repeats in this program that the recorder knows (stallwise.step() tells it)"
+        ]
+    if light or any('"k":"window"' in text for text in records):
+        return []
+    reasons = {r for text in records for r in _reasons(text)} or {"the job ended before its steps had settled"}
+    return [f"no trace: {reason}" for reason in sorted(reasons)]
+
+
+def _reasons(text: str) -> list[str]:
+    import json
+
+    found = []
+    for line in text.splitlines():
+        if line.startswith('{"k":"mark","name":"no trace"'):
+            try:
+                found.append(str(json.loads(line)["note"]))
+            except (ValueError, KeyError):
+                continue
+    return found
 
 
 def profiler_costs(where: str) -> list[str]:

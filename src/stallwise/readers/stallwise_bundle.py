@@ -70,6 +70,7 @@ def _processes(artifact: Artifact, source: Source) -> Iterator[Item]:
             continue
         if isinstance(entry, dict):
             seen.append(str(entry.get("what")))
+    yield Fact(job.PROCESSES, float(seen.count("begin")), source)
     if seen and not {"torch", "jax"} & set(seen):
         yield Fact(
             job.RECORDER_NOTE, "no process of the job imported torch or jax: only its output was recorded", source

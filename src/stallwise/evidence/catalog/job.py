@@ -15,6 +15,7 @@ KILLED_FOR_MEMORY = Quantity(
     "job.killed_for_memory", Unit.TEXT, "what the kernel says of killing the job for memory", BUNDLE
 )
 RECORDED_STEPS = Quantity("job.recorded_steps", Unit.COUNT, "steps that the recorder saw end in this process", BUNDLE)
+PROCESSES = Quantity("job.processes", Unit.COUNT, "Python processes of the job that the recorder reached", BUNDLE)
 RECORDER_NOTE = Quantity("job.recorder_note", Unit.TEXT, "what could not be recorded, and why", BUNDLE)
 PROFILER_START = Quantity("job.profiler_start_s", Unit.SECOND, "starting the profiler took so long", BUNDLE)
 PROFILER_STOP = Quantity("job.profiler_stop_s", Unit.SECOND, "stopping it and writing the trace took so long", BUNDLE)
