@@ -221,7 +221,7 @@ def test_a_full_disk_changes_nothing_for_the_job(tmp_path: Path) -> None:
         pytest.skip("no /dev/full here")
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / "rank-00000.jsonl").symlink_to("/dev/full")
-    job = start(tmp_path, LOOP, "--light", CODE="5", PAUSE="0.1")
+    job = start(tmp_path, LOOP, "--light", CODE="5", PAUSE="0.1", RANK="0", WORLD_SIZE="1")
     out, err = job.communicate(timeout=120)
     assert job.returncode == 5 and "last loss finite True" in out
     assert err.count("recording stopped") == 1

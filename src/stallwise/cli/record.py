@@ -76,7 +76,8 @@ def not_recorded(where: str, light: bool) -> list[str]:
     try:
         if not recorded(where):
             return []  # said already
-        records = [p.read_text(encoding="utf-8", errors="replace") for p in sorted(Path(where).glob("rank-*.jsonl"))]
+        files = [p for p in sorted(Path(where).glob("rank-*.jsonl")) if p.is_file()]
+        records = [p.read_text(encoding="utf-8", errors="replace") for p in files]
         reached = Path(where, "processes.jsonl")
         seen = reached.read_text(encoding="utf-8", errors="replace") if reached.exists() else ""
     except OSError:
@@ -117,7 +118,8 @@ def profiler_costs(where: str) -> list[str]:
 
     found = []
     try:
-        for line in Path(where, "rank-00000.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
+        file = Path(where, "rank-00000.jsonl")
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else ():
             if line.startswith('{"k":"window"'):
                 w = json.loads(line)
                 steps = f"steps {w['first']}-{w['last']}" if w["first"] >= 0 else "a moment"
