@@ -73,14 +73,16 @@ class RankRecord:
         full = [w for w in self.windows if w.kind == "full"]
         warm_to = full[0].last if len(full) > 1 else -1
         profiled = [_range(note) for _, name, note in self.marks if name == "profiled"]
-        kind = self.border[-1] if self.border else ""
+        window = self.window or [None] * len(self.step)  # records of the first version know of neither
+        border = self.border or [""] * len(self.step)
+        kind = border[-1] if border else ""
         keep = [
             i
             for i, n in enumerate(self.step)
             if i >= warm
             and n > warm_to
-            and self.window[i] in (None, AFTER)
-            and self.border[i] == kind
+            and window[i] in (None, AFTER)
+            and border[i] == kind
             and not any(first - 2 <= n <= last + 1 for first, last in profiled)
         ]
         if len(keep) < MIN_STEADY:
@@ -92,8 +94,8 @@ class RankRecord:
             duration_s=[self.duration_s[i] for i in keep],
             host_s=[self.host_s[i] for i in keep],
             gauges=[self.gauges[i] for i in keep],
-            window=[self.window[i] for i in keep],
-            border=[self.border[i] for i in keep],
+            window=[window[i] for i in keep],
+            border=[border[i] for i in keep],
         )
 
     def untraced_s(self) -> list[float]:
