@@ -97,9 +97,9 @@ def test_a_plain_loop_is_recorded_and_its_exit_code_kept(tmp_path: Path) -> None
     assert record.step == list(range(14)) and record.ended == "exit" and record.lost_lines == 0
     for stage in ("batch_wait", "forward", "backward", "optimizer"):
         assert (record.stage(stage)[2:] > 0).all(), stage
-    assert (tmp_path / "bundle" / "rank-00000" / "trace.json.gz").stat().st_size > 1000
+    assert (tmp_path / "bundle" / "rank-00000" / "trace_full.json.gz").stat().st_size > 1000
     assert "last loss finite" in (tmp_path / "bundle" / "log.txt").read_text()
-    assert json.loads((tmp_path / "bundle" / "bundle.json").read_text())["stallwise_bundle"] == 1
+    assert json.loads((tmp_path / "bundle" / "bundle.json").read_text())["stallwise_bundle"] == 2
 
 
 def test_loader_workers_by_fork_leave_one_clean_record(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_loader_workers_by_fork_leave_one_clean_record(tmp_path: Path) -> None:
     job.communicate(timeout=120)
     assert job.returncode == 0
     assert record_of(tmp_path).step == list(range(14))
-    assert [p.name for p in (tmp_path / "bundle").glob("*.jsonl")] == ["rank-00000.jsonl"]
+    assert sorted(p.name for p in (tmp_path / "bundle").glob("*.jsonl")) == ["processes.jsonl", "rank-00000.jsonl"]
 
 
 def test_sigterm_ends_the_job_as_ever_and_loses_at_most_a_second(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_full_disk_changes_nothing_for_the_job(tmp_path: Path) -> None:
         pytest.skip("no /dev/full here")
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / "rank-00000.jsonl").symlink_to("/dev/full")
-    job = start(tmp_path, LOOP, "--light", CODE="5", PAUSE="0.1")
+    job = start(tmp_path, LOOP, "--light", CODE="5", PAUSE="0.1", RANK="0", WORLD_SIZE="1")
     out, err = job.communicate(timeout=120)
     assert job.returncode == 5 and "last loss finite True" in out
     assert err.count("recording stopped") == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from stallwise.cli.record import leave, options, record
+from stallwise.cli.record import leave, options, record, recorded
 
 
 @click.command(
@@ -14,11 +14,21 @@ from stallwise.cli.record import leave, options, record
 @options
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
 def command(command_line: tuple[str, ...], light: bool, steps: str | None, folder: str | None, as_json: bool) -> None:
-    """Run COMMAND unchanged, record a few steps, then diagnose the bundle. The job's exit code is kept."""
+    """Run COMMAND unchanged, record a few steps, then diagnose the bundle. The job's exit code is kept, whatever happens."""
+    code, where = record(command_line, light=light, steps=steps, folder=folder)
+    try:
+        if recorded(where):
+            say(where, as_json)
+    finally:
+        leave(code)  # a bug of ours, a broken pipe or Ctrl-C while we think: the job's code all the same
+
+
+def say(where: str, as_json: bool) -> None:
+    """The diagnosis; trouble with it is one line."""
     import json
+    import os
     import sys
 
-    code, where = record(command_line, light=light, steps=steps, folder=folder)
     from stallwise.errors import StallwiseError
 
     try:
@@ -34,4 +44,13 @@ def command(command_line: tuple[str, ...], light: bool, steps: str | None, folde
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)
         click.echo(f"  try: {error.hint}", err=True)
-    leave(code)
+    except Exception as error:
+        if os.environ.get("STALLWISE_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+        click.echo(
+            f"stallwise: no diagnosis (a bug of ours: {type(error).__name__}: {error}); the job is not touched by it",
+            err=True,
+        )
+        click.echo(f"  try: stallwise diagnose {where}   (STALLWISE_DEBUG=1 shows the traceback)", err=True)

@@ -1,18 +1,24 @@
-"""What `stallwise record` puts into the user's process: starts a recording as soon as torch is there, or never.
+"""What `stallwise record` puts into the user's process: starts a recording as soon as a framework is there, or never.
 
-Runs from `sitecustomize`, before the user's first line. It must be quick, silent and harmless: any failure of ours is
-swallowed, and a process that never trains (a launcher, a loader worker, a compiler) leaves no file behind.
+Runs from `sitecustomize`, before the user's first line. It must be quick, silent and harmless: a process that never trains (a
+launcher, a loader worker, a compiler) leaves no record behind, only a line in `processes.jsonl` that says it was seen.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import time
 from typing import Any, Optional
+
+from stallwise.instrument.blame import quietly, say
 
 FOLDER = "STALLWISE_FOLDER"
 STEPS = "STALLWISE_STEPS"
 LIGHT = "STALLWISE_LIGHT"
+PROCESSES = "processes.jsonl"
+_HELPERS = ("multiprocessing.", "compile_worker", "resource_tracker", "torch.distributed.run", "torchrun")
 
 
 def begin() -> None:
@@ -21,65 +27,69 @@ def begin() -> None:
     if not folder or _is_helper_process():
         return
     try:
-        from stallwise.instrument.stages import after_import
+        _seen(folder, "begin")
+        from stallwise.instrument.after_import import after_import
 
         after_import("torch", lambda torch: _start(torch, folder))
+        after_import("jax", lambda jax: _start_jax(jax, folder))
     except Exception as error:
-        sys.stderr.write("stallwise: not recording (%s); the job goes on\n" % error)
+        say("not recording (%s); the job goes on" % error)
 
 
 def _is_helper_process() -> bool:
     """Loader workers, resource trackers and compile workers are Python too, but nobody's training loop."""
     words = " ".join(sys.orig_argv) if hasattr(sys, "orig_argv") else " ".join(sys.argv)
-    return any(
-        w in words
-        for w in ("multiprocessing.", "compile_worker", "resource_tracker", "torch.distributed.run", "torchrun")
-    )
+    return any(w in words for w in _HELPERS)
+
+
+def _seen(folder: str, what: str, **more: Any) -> None:
+    """One line for a Python process that this recording has reached."""
+    argv = list(getattr(sys, "orig_argv", sys.argv))[:20]
+    line = {"k": "process", "what": what, "pid": os.getpid(), "t": time.time(), "argv": [a[:200] for a in argv], **more}
+    file = os.open(os.path.join(folder, PROCESSES), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(file, (json.dumps(line) + "\n").encode("utf-8", "replace"))
+    finally:
+        os.close(file)
 
 
 def _start(torch: Any, folder: str) -> None:
-    from stallwise.instrument import recorder as recorders
     from stallwise.instrument import verbs
 
+    quietly(_seen, folder, "torch", version=str(torch.__version__))
     verbs.start(folder)
     recording = verbs.recording()
     if recording is None or os.environ.get(LIGHT):
         return
+    from stallwise.instrument.oom import watch_oom
     from stallwise.instrument.profile_window import ProfileWindow, parse_steps
 
-    first, last = parse_steps(os.environ.get(STEPS))
-    rank, _ = recorders.rank_and_world()
-    window = ProfileWindow(recording, os.path.join(folder, "rank-%05d" % rank), first, last)
-    import atexit
-
-    atexit.register(window.finish)
-    _snapshot_on_oom(torch, os.path.join(folder, "rank-%05d" % rank))
+    ProfileWindow(recording, parse_steps(os.environ.get(STEPS)))
+    watch_oom(recording)
 
 
-def _snapshot_on_oom(torch: Any, folder: str) -> None:
-    """An out-of-memory error leaves a memory snapshot beside the trace."""
-    attach = getattr(getattr(torch, "_C", None), "_cuda_attach_out_of_memory_observer", None)
-    if attach is None or not torch.cuda.is_available():
+def _start_jax(jax: Any, folder: str) -> None:
+    from stallwise.instrument import verbs
+
+    quietly(_seen, folder, "jax", version=str(jax.__version__))
+    verbs.start(folder)
+    recording = verbs.recording()
+    if recording is None or os.environ.get(LIGHT):
         return
+    from stallwise.instrument.jax_window import JaxWindow
 
-    def observe(device: int, wanted: int, total: int, free: int) -> None:
-        try:
-            os.makedirs(folder, exist_ok=True)
-            torch.cuda.memory._dump_snapshot(os.path.join(folder, "memory.pickle"))
-        except Exception:
-            pass
-
-    torch.cuda.memory._record_memory_history(max_entries=20_000, stacks="python")
-    attach(observe)
+    JaxWindow(recording, jax).start()
 
 
 def chained(own_folder: Optional[str]) -> None:
-    """Runs the sitecustomize that ours hides, if the user has one."""
-    paths = [p for p in sys.path if os.path.abspath(p or ".") != own_folder]
+    """Runs the sitecustomize that ours hides, if the user has one; `import sitecustomize` then finds that one."""
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != own_folder]
     from importlib.machinery import PathFinder
 
-    spec = PathFinder.find_spec("sitecustomize", paths)
+    spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is not None and spec.loader is not None:
         import importlib.util
 
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)

@@ -1,50 +1,64 @@
 """Device time without a sync: CUDA events put into the stream now and read when they have long passed.
 
 Launches are asynchronous, so a host timer around `forward` sees 8 ms of a 58 ms step. Events are stamped by the device as
-it gets there; asking `query()` later costs about a microsecond and never waits.
+it gets there; asking `query()` later costs about a microsecond and never waits. Nothing is stamped or asked while a stream
+is being captured into a graph: it would become part of the graph, or break it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 KEEP_STEPS = 64  # how many steps may wait for the device; beyond it the oldest is given up, never waited for
+MOST_PAIRS = 48  # of one step: a loop of a thousand small modules is not worth two thousand events
 
-Pair = Tuple[str, Any, Any]
+Pair = List[Any]  # stage, begin, end
 
 
 class DeviceClock:
     """Pairs of events by stage, step by step. `new_event` is a factory so that tests bring a fake one."""
 
-    def __init__(self, new_event: Any) -> None:
+    def __init__(self, new_event: Any, is_capturing: Callable[[], bool] = lambda: False) -> None:
         self._new_event = new_event
+        self._is_capturing = is_capturing
         self._pool: List[Any] = []
         self._open: List[Pair] = []
         self._waiting: Deque[Tuple[int, List[Pair]]] = deque()
 
-    def stamp(self) -> Any:
-        """An event in the current stream."""
+    def _stamp(self) -> Any:
         event = self._pool.pop() if self._pool else self._new_event()
         event.record()
         return event
 
-    def pair(self, name: str, begin: Any, end: Any) -> None:
-        """Remembers a finished stage of the current step."""
-        self._open.append((name, begin, end))
+    def begin(self, stage: str) -> Any:
+        """An event in the current stream, to be handed to `end`; None while a graph is captured or the step is full."""
+        if self._is_capturing() or len(self._open) >= MOST_PAIRS:
+            return None
+        return self._stamp()
+
+    def end(self, stage: str, begin: Any) -> None:
+        """The stage that `begin` opened is over."""
+        if not self._is_capturing():
+            self._open.append([stage, begin, self._stamp()])
 
     def end_step(self, number: int) -> None:
         """The current step's pairs now wait for the device."""
         if self._open:
-            self._waiting.append((number, self._open))
+            if len(self._open) < MOST_PAIRS:
+                self._waiting.append((number, self._open))
+            else:  # part of the step went unstamped: its sums would be too small
+                self._recycle(self._open)
             self._open = []
         while len(self._waiting) > KEEP_STEPS:
             self._recycle(self._waiting.popleft()[1])
 
     def passed(self) -> List[Tuple[int, Dict[str, float]]]:
         """Device seconds by stage of every step whose last event has passed. Never waits."""
-        done = []
+        done: List[Tuple[int, Dict[str, float]]] = []
+        if not self._waiting or self._is_capturing():
+            return done
         while self._waiting:
             number, pairs = self._waiting[0]
             if not pairs[-1][2].query():
@@ -69,4 +83,5 @@ def find_device_clock() -> Optional[DeviceClock]:
     cuda = getattr(torch, "cuda", None)
     if cuda is None or not cuda.is_initialized():
         return None
-    return DeviceClock(lambda: cuda.Event(enable_timing=True))
+    capturing = getattr(cuda, "is_current_stream_capturing", None) or (lambda: False)
+    return DeviceClock(lambda: cuda.Event(enable_timing=True), capturing)

@@ -6,16 +6,17 @@ import json
 import os
 import platform
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence
 
 from stallwise.instrument import autostart
+from stallwise.instrument.fate import fate, oom_kills
+from stallwise.instrument.kept_log import KeptLog
+from stallwise.instrument.relay import Relay
 
-LOG_LIMIT_BYTES = 64 << 20
+BUNDLE = "bundle.json"
 SMI_QUERY = (
     "timestamp,index,name,utilization.gpu,utilization.memory,memory.used,memory.total,power.draw,power.limit,clocks.sm,"
     "clocks.max.sm,temperature.gpu,clocks_event_reasons.active,pcie.link.gen.current,pcie.link.gen.max"
@@ -26,19 +27,32 @@ def launch(command: Sequence[str], folder: str, steps: Optional[str] = None, lig
     """Runs the command and returns its exit code (negative for a signal). Artifacts land in `folder`."""
     folder = os.path.abspath(folder)
     env = dict(os.environ)
+    about: Dict[str, Any] = {}
+    sampler = None
+    kills = oom_kills()
     try:
         os.makedirs(folder, exist_ok=True)
+        about = _about(command)
+        _describe(folder, about)
         env.update(_settings(folder, steps, light))
-        _describe(command, folder)
+        sampler = _sample_gpus(folder)
     except OSError as error:
         sys.stderr.write("stallwise: not recording (%s); the job goes on\n" % error)
-        return subprocess.call(list(command))
-    sampler = _sample_gpus(folder)
+        about = {}
+    log = KeptLog(os.path.join(folder, "log.txt"))
     try:
-        return _run(command, env, os.path.join(folder, "log.txt"))
+        code = Relay(log).run(command, env)
     finally:
         if sampler is not None:
             sampler.terminate()
+            sampler.wait()
+    if about:
+        log.close()
+        try:
+            _describe(folder, {**about, "ended": time.time(), **fate(code, log.words, kills)})
+        except OSError as error:
+            sys.stderr.write("stallwise: the record of the job's end is lost (%s)\n" % error)
+    return code
 
 
 def _settings(folder: str, steps: Optional[str], light: bool) -> Dict[str, str]:
@@ -65,16 +79,22 @@ def _settings(folder: str, steps: Optional[str], light: bool) -> Dict[str, str]:
     return {k: v for k, v in env.items() if k in mine or k not in os.environ}
 
 
-def _describe(command: Sequence[str], folder: str) -> None:
-    about = {
+def _about(command: Sequence[str]) -> Dict[str, Any]:
+    return {
         "command": list(command),
         "started": time.time(),
         "python": platform.python_version(),
         "machine": platform.platform(),
         "cpus": os.cpu_count(),
     }
-    with open(os.path.join(folder, "bundle.json"), "w", encoding="utf-8") as file:
-        json.dump({"stallwise_bundle": 1, **about}, file, indent=1)
+
+
+def _describe(folder: str, about: Dict[str, Any]) -> None:
+    """Written at the start, and again with the end: a reader never finds half of it."""
+    path = os.path.join(folder, BUNDLE)
+    with open(path + ".part", "w", encoding="utf-8", errors="surrogateescape") as file:
+        json.dump({"stallwise_bundle": 2, **about}, file, indent=1)
+    os.replace(path + ".part", path)
 
 
 def _sample_gpus(folder: str) -> "Optional[subprocess.Popen[bytes]]":
@@ -87,113 +107,7 @@ def _sample_gpus(folder: str) -> "Optional[subprocess.Popen[bytes]]":
                 ["nvidia-smi", "--query-gpu=" + SMI_QUERY, "--format=csv", "-lms", "200"],
                 stdout=file,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,
             )
     except OSError:
         return None
-
-
-def _run(command: Sequence[str], env: Dict[str, str], log: str) -> int:
-    terminal = sys.stdout.isatty() and sys.stderr.isatty()
-    try:
-        child = _in_terminal(command, env, log) if terminal else _in_pipes(command, env, log)
-    except FileNotFoundError:
-        sys.stderr.write("stallwise: no such command: %s\n" % command[0])
-        return 127
-    return child
-
-
-def _in_pipes(command: Sequence[str], env: Dict[str, str], log: str) -> int:
-    child = subprocess.Popen(list(command), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    keep = _Log(log)
-    pumps = [
-        threading.Thread(target=_pump, args=(source.fileno(), sink, keep), daemon=True)
-        for source, sink in ((child.stdout, 1), (child.stderr, 2))
-        if source is not None
-    ]
-    for pump in pumps:
-        pump.start()
-    code = _wait(child)
-    for pump in pumps:
-        pump.join(timeout=5.0)  # a grandchild may hold the pipe open; do not wait for it for ever
-    keep.close()
-    return code
-
-
-def _in_terminal(command: Sequence[str], env: Dict[str, str], log: str) -> int:
-    """Through a pseudo-terminal, so that progress bars and colours stay as they are."""
-    import pty
-
-    ours, theirs = pty.openpty()
-    try:
-        import fcntl
-        import termios
-
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, fcntl.ioctl(1, termios.TIOCGWINSZ, b"\0" * 8))
-    except OSError:
-        pass
-    child = subprocess.Popen(list(command), env=env, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    keep = _Log(log)
-    pump = threading.Thread(target=_pump, args=(ours, 1, keep), daemon=True)
-    pump.start()
-    code = _wait(child)
-    pump.join(timeout=5.0)
-    keep.close()
-    return code
-
-
-def _wait(child: "subprocess.Popen[bytes]") -> int:
-    """Waits for the child. Ctrl-C reaches it from the terminal by itself; SIGTERM and SIGHUP are passed on."""
-    old: List[Any] = []
-    on_main = threading.current_thread() is threading.main_thread()
-    if on_main:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            old.append((number, signal.signal(number, lambda n, frame: child.send_signal(n))))
-        old.append((signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN)))
-    try:
-        return child.wait()
-    finally:
-        for number, handler in old:
-            signal.signal(number, handler)
-
-
-class _Log:
-    """A bounded copy of the output; trouble with it never reaches the job."""
-
-    def __init__(self, path: str) -> None:
-        self._left = LOG_LIMIT_BYTES
-        self._lock = threading.Lock()
-        try:
-            self._file = open(path, "ab", buffering=0)  # noqa: SIM115
-        except OSError:
-            self._left = 0
-
-    def write(self, data: bytes) -> None:
-        with self._lock:
-            if self._left <= 0:
-                return
-            try:
-                self._file.write(data[: self._left])
-                self._left -= len(data)
-            except OSError:
-                self._left = 0
-
-    def close(self) -> None:
-        if hasattr(self, "_file"):
-            self._file.close()
-
-
-def _pump(source: int, sink: int, keep: _Log) -> None:
-    while True:
-        try:
-            data = os.read(source, 65536)
-        except OSError:  # a pseudo-terminal ends with an error, not with nothing
-            return
-        if not data:
-            return
-        keep.write(data)
-        try:
-            while data:
-                data = data[os.write(sink, data) :]
-        except OSError:
-            pass  # our own output is closed; keep reading so that the job does not block

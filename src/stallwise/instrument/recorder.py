@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from stallwise.instrument import schema
+from stallwise.instrument import borders, schema
 from stallwise.instrument.device_clock import DeviceClock, find_device_clock
 from stallwise.instrument.writer import Writer
 
@@ -24,7 +24,7 @@ class Span:
 
     def __enter__(self) -> "Span":
         device = self._recorder.device
-        self._event = device.stamp() if device is not None else None
+        self._event = device.begin(self._name) if device is not None else None
         self._begin = self._recorder.now()
         return self
 
@@ -36,7 +36,10 @@ class Span:
         spans[name] = spans.get(name, 0.0) + seconds
         event = self._event
         if event is not None and recorder.device is not None:
-            recorder.device.pair(name, event, recorder.device.stamp())
+            recorder.device.end(name, event)
+        recorder.writer.begin()
+        if recorder.borders.kind in (None, borders.SPAN):
+            recorder.span_ended(name)
 
 
 class Recorder:
@@ -56,13 +59,19 @@ class Recorder:
         self.now = now
         self.wall = wall
         self.device: Optional[DeviceClock] = None
+        self.stages: Any = None  # stages.Stages, where PyTorch is watched
+        self.borders = borders.Borders(now)
         self.spans: Dict[str, float] = {}
         self.gauges: Dict[str, float] = {}
         self.number = 0
-        self.borders_from_optimizer = True  # a framework that knows its own steps switches this off
+        self.window: Optional[str] = None  # what traces the current step
+        self.busy = False  # the recorder itself holds the thread: starting or stopping a profiler
         self.last_end = now()
+        self.last_step_s = 0.0
         self.step_listeners: List[Callable[[int], None]] = []
+        self.closers: List[Callable[[], None]] = []
         self._find_device = find_device
+        self._first_span = ""
         self.writer.put(
             {
                 "k": "run",
@@ -80,6 +89,12 @@ class Recorder:
         """A range of the current step."""
         return Span(self, name)
 
+    def span_ended(self, name: str) -> None:
+        """Where nothing else repeats, the first span that does is the step."""
+        self._first_span = self._first_span or name
+        if name == self._first_span and (ends := self.borders.ends(borders.SPAN)) is not False:
+            self.begin_steps() if ends is None else self.step()
+
     def add(self, name: str, seconds: float) -> None:
         """Adds time measured elsewhere."""
         self.spans[name] = self.spans.get(name, 0.0) + seconds
@@ -93,31 +108,47 @@ class Recorder:
         """A number that belongs to the current step."""
         self.gauges[name] = float(value)
 
+    def begin_steps(self) -> None:
+        """What came before was no step; the first begins now."""
+        self.spans = {}
+        self.writer.begin()
+        self.last_end = self.now()
+
     def step(self) -> None:
         """The current step is over."""
         now = self.now()
+        if self.borders.kind is None:
+            self.borders.kind = borders.USER
+        self.last_step_s = now - self.last_end
         line: Dict[str, Any] = {
             "k": "step",
             "n": self.number,
             "t": self.wall(),
-            "d": now - self.last_end,
+            "d": self.last_step_s,
             "s": self.spans,
+            "b": self.borders.kind,
         }
+        if self.window is not None:
+            line["window"] = self.window
         if self.gauges:
             line["m"] = self.gauges
             self.gauges = {}
         self.writer.put(line)
         self.writer.begin()
         self.spans = {}
-        self.last_end = now
         if self.device is not None:
             self.device.end_step(self.number)
             self.report_device()
         elif self.number < LOOK_FOR_DEVICE_STEPS:
             self.device = self._find_device()
         self.number += 1
+        self.last_end = now
         for listener in self.step_listeners:
             listener(self.number)
+
+    def not_the_jobs(self, seconds: float) -> None:
+        """Time that the recorder itself took between steps: no step is charged with it."""
+        self.last_end += seconds
 
     def report_device(self) -> None:
         """Writes the device times that have become known."""
@@ -127,6 +158,10 @@ class Recorder:
 
     def close(self, why: str = "exit") -> None:
         """Writes the end line and what the device still owes."""
+        for closer in self.closers:
+            closer()
+        if self.stages is not None:
+            self.stages.remove()
         self.report_device()
         self.writer.put({"k": "end", "n": self.number, "t": self.wall(), "why": why})
         self.writer.close()
@@ -144,8 +179,8 @@ def _environment() -> Dict[str, str]:
     return {key: value for key, value in os.environ.items() if key.startswith(wanted)}
 
 
-def rank_and_world() -> Tuple[int, int]:
-    """From the launcher's variables; 0 of 1 without a launcher."""
+def rank_and_world() -> Tuple[Optional[int], int]:
+    """From the launcher's variables; None of 1 without a launcher."""
     for rank, world in (
         ("RANK", "WORLD_SIZE"),
         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -155,5 +190,5 @@ def rank_and_world() -> Tuple[int, int]:
             try:
                 return int(os.environ[rank]), int(os.environ.get(world, "1"))
             except ValueError:
-                return 0, 1
-    return 0, 1
+                return None, 1
+    return None, 1

@@ -1,16 +1,25 @@
 """The lines of a record file: one JSON object a line, keys kept short since a run writes one line a step for days.
 
-    {"k": "run",  "v": 1, "rank": 0, "world": 8, "pid": ..., "host": "...", "t": epoch_s, "env": {...}}
-    {"k": "step", "n": 12, "t": epoch_s, "d": seconds, "s": {"forward": host_s}, "m": {...}}
+    {"k": "run",  "v": 2, "rank": 0, "world": 8, "pid": ..., "host": "...", "t": epoch_s, "env": {...}}
+    {"k": "step", "n": 12, "t": epoch_s, "d": seconds, "s": {"forward": host_s}, "m": {...}, "b": "optimizer",
+                  "window": "device" | "full" | "edge" | "after"}
+    {"k": "window", "window": "full", "first": 10, "last": 13, "file": "trace_full.json.gz", "start_s": ..., "stop_s": ...}
     {"k": "mark", "name": "...", "n": 12, "t": epoch_s, "note": "..."}
     {"k": "stack", "n": 12, "t": epoch_s, "text": "..."}        every thread, when no step ended for too long
+    {"k": "frames", "id": 7, "stack": ["train.py:41 main", ...]}  innermost first; each stack is written once
+    {"k": "samples", "t": epoch_s, "ms": [after t, ...], "id": [of the stack, ...], "stage": [...]}  where the training thread was
     {"k": "end",  "n": 12, "t": epoch_s, "why": "exit" | "exception" | "signal 15"}
 
-Times are seconds. `s` holds host seconds by stage, `m` gauges. Device seconds by stage follow in a line of their own,
-{"k": "gpu", "n": 11, "g": {...}}, when the events of step 11 have passed. A torn last line is normal.
+Times are seconds; epoch seconds are the clock of the traces too. `d` is the wall time of a step without whatever the recorder
+itself did between steps (starting and stopping a profiler), which stands in the `window` line. A step without `window` ran
+untraced; "device" is the window in which only the device was traced, "full" the one with operators and shapes, "edge" a step
+beside one (the profiler warms up, or its queue is empty), "after" a step that no profiler traced but that ran with CUPTI
+still attached. `s` holds host seconds by stage or user's span, `m` gauges, `b` what
+showed that the step had ended. Device seconds by stage follow in a line of their own, {"k": "gpu", "n": 11, "g": {...}}, when
+the events of step 11 have passed. A torn last line is normal.
 """
 
-VERSION = 1
+VERSION = 2
 
 # The seven stages of a training step. `side` is what no other stage covers: logging, checkpoints, evaluation, the rest.
 BATCH_WAIT = "batch_wait"
@@ -27,7 +36,18 @@ CHECKPOINT = "checkpoint"
 COLLECTION = "gc"
 EVALUATION = "evaluation"
 
+DEVICE_WINDOW = "device"
+FULL_WINDOW = "full"
+EDGE = "edge"
+AFTER = "after"
+TRACE_FILES = {DEVICE_WINDOW: "trace_device.json.gz", FULL_WINDOW: "trace_full.json.gz"}
 
-def file_name(rank: int) -> str:
-    """One file a rank; nobody shares a file or a lock."""
-    return "rank-%05d.jsonl" % rank
+
+def file_name(rank: int, pid: int = 0) -> str:
+    """One file a rank; nobody shares a file or a lock. A second process of the same rank says its number, too."""
+    return "rank-%05d.jsonl" % rank if not pid else "rank-%05d.pid-%d.jsonl" % (rank, pid)
+
+
+def folder_name(file: str) -> str:
+    """Where the traces of a record's process lie: beside its file, under the same name."""
+    return file[: -len(".jsonl")]

@@ -1,19 +1,21 @@
-"""Finds the stages of a plain PyTorch loop by itself: loader, copies, forward, backward, gradient sync, optimizer.
+"""Finds the stages of a PyTorch loop by itself: loader, copies, forward, backward, gradient sync, optimizer.
 
-Only outermost calls on the main thread count; whatever no stage covers is side work. Each hook is a public one of
-PyTorch or a wrapper that steps aside while torch.compile traces, so the user's program computes exactly what it did
-before. A step ends when the first optimizer seen has stepped (or, where none ever steps, at the next batch).
+Only outermost calls of the thread that trains count; whatever no stage covers is side work. Classes and functions of PyTorch
+are replaced from outside, none of the user's objects is touched or held, and the replacements step aside while a compiler
+traces, so the user's program computes exactly what it did before.
 """
 
 from __future__ import annotations
 
-import functools
 import gc
 import sys
 import threading
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Optional, Set
 
-from stallwise.instrument import schema
+from stallwise.instrument import borders, schema
+from stallwise.instrument.after_import import after_import
+from stallwise.instrument.blame import quietly
+from stallwise.instrument.patches import Patches
 from stallwise.instrument.recorder import Recorder
 
 MEMORY_EVERY_STEPS = 20
@@ -26,82 +28,58 @@ COLLECTIVES = (
 def install(recorder: Recorder) -> "Stages":
     """Hooks what is already imported, and the rest when it is."""
     stages = Stages(recorder)
+    recorder.stages = stages
     gc.callbacks.append(stages.on_collection)
     recorder.step_listeners.append(stages.on_step)
     after_import("torch", stages.hook_torch)
     return stages
 
 
-def after_import(name: str, then: Callable[[Any], None]) -> None:
-    """Calls `then(module)` now, or as soon as somebody imports the module."""
-    module = sys.modules.get(name)
-    if module is not None and hasattr(module, "optim"):
-        _quietly(then, module)
-        return
-    sys.meta_path.insert(0, _Finder(name, then))
-
-
-class _Finder:
-    """A meta-path finder that steps aside at once and runs a callback after the real import."""
-
-    def __init__(self, name: str, then: Callable[[Any], None]) -> None:
-        self._name = name
-        self._then = then
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != self._name:
-            return None
-        sys.meta_path.remove(self)
-        import importlib.util
-
-        spec = importlib.util.find_spec(name)
-        loader = getattr(spec, "loader", None)
-        if spec is None or loader is None:
-            return spec
-        execute = loader.exec_module
-
-        def exec_module(module: Any) -> None:
-            execute(module)
-            _quietly(self._then, module)
-
-        loader.exec_module = exec_module
-        return spec
-
-
-def _quietly(call: Callable[..., Any], *args: Any) -> Any:
-    try:
-        return call(*args)
-    except Exception as error:
-        sys.stderr.write("stallwise: %s: %s; the job goes on\n" % (type(error).__name__, error))
-        return None
-
-
 class Stages:
-    """The state machine: which stage the main thread is in."""
+    """The state machine: which stage the training thread is in."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
+        self.on = True
         self.stage: Optional[str] = None
-        self.main = threading.main_thread().ident
-        self.stepping: Any = None  # the optimizer whose step ends a step
-        self.roots: List[Any] = []
+        self.thread: Optional[int] = None  # the one whose calls are timed: the last that ended a step
+        self.other_threads: Set[int] = set()  # others that run models meanwhile
+        self.captured_graphs = False  # CUDA graphs: CUPTI must not leave and come back beside them
         self.is_compiling: Callable[[], bool] = lambda: False
+        self.is_grad_enabled: Callable[[], bool] = lambda: True
+        self._patches = Patches()
+        self._handles: Any = []
         self._begin = 0.0
         self._event: Any = None
         self._collecting = 0.0
-        self._batches_since_step = 0
         self._before_first_forward = False
+
+    def remove(self) -> None:
+        """Everything as before `install`."""
+        self.on = False
+        self._patches.remove()
+        for handle in self._handles:
+            quietly(handle.remove)
+        self._handles = []
+        if self.on_collection in gc.callbacks:
+            gc.callbacks.remove(self.on_collection)
 
     # -- entering and leaving
 
     def enter(self, stage: str) -> bool:
         """True if this call is the outermost and now owns the stage."""
-        if self.stage is not None or threading.get_ident() != self.main:
+        if self.stage is not None or not self.on:
             return False
+        me = threading.get_ident()
+        if me != self.thread:
+            if self.thread is None:
+                self.thread = me
+            else:
+                self.other_threads.add(me)
+                return False
         self.stage = stage
-        self.recorder.writer.begin()
         device = self.recorder.device
-        self._event = device.stamp() if device is not None else None
+        self._event = device.begin(stage) if device is not None else None
         self._begin = self.recorder.now()
         return True
 
@@ -110,114 +88,143 @@ class Stages:
         recorder, stage = self.recorder, self.stage
         if stage is None:
             return
-        recorder.add(stage, recorder.now() - self._begin)
-        if self._event is not None and recorder.device is not None:
-            recorder.device.pair(stage, self._event, recorder.device.stamp())
-            self._event = None
         self.stage = None
+        recorder.add(stage, recorder.now() - self._begin)
+        event, self._event = self._event, None
+        if event is not None and recorder.device is not None:
+            recorder.device.end(stage, event)
 
-    def timed(self, stage: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function, booked under a stage; under torch.compile it is the function itself."""
+    def border(self, kind: str, who: Any = None) -> None:
+        """Something repeated; perhaps a step ends here."""
+        recorder = self.recorder
+        if not self.on:
+            return
+        ends = recorder.borders.ends(kind, who)
+        if ends is False:
+            return
+        me = threading.get_ident()
+        if me != self.thread:
+            if self.thread is not None:
+                self.other_threads.add(self.thread)
+            self.thread = me
+        self._before_first_forward = False
+        if ends is None:
+            recorder.begin_steps()
+        else:
+            recorder.step()
 
-        @functools.wraps(call)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if self.is_compiling() or not self.enter(stage):
-                return call(*args, **kwargs)
-            try:
-                return call(*args, **kwargs)
-            finally:
-                self.leave()
+    def timed(self, stage: str, then: Optional[str] = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Wraps a function so that it is booked under a stage, and may end a step; under a compiler it is itself."""
 
-        return wrapped
+        def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapped(*args: Any, **kwargs: Any) -> Any:
+                if self.is_compiling() or not self.enter(stage):
+                    return call(*args, **kwargs)
+                try:
+                    result = call(*args, **kwargs)
+                finally:
+                    self.leave()
+                if then is not None:
+                    quietly(self.border, then)
+                return result
+
+            return wrapped
+
+        return wrap
 
     # -- hooks
 
     def hook_torch(self, torch: Any) -> None:
-        """Everything that can be hooked without touching the user's objects."""
+        """Replaces what a loop goes through."""
+        if not self.on:
+            return
         compiler = getattr(torch, "compiler", None)
         self.is_compiling = getattr(compiler, "is_compiling", None) or (lambda: False)
-        torch.Tensor.backward = self.timed(schema.BACKWARD, torch.Tensor.backward)
-        torch.autograd.backward = self.timed(schema.BACKWARD, torch.autograd.backward)
-        torch.save = self.timed(schema.CHECKPOINT, torch.save)
-        torch.Tensor.to = self._copying(torch.Tensor.to)
-        torch.Tensor.cuda = self._copying(torch.Tensor.cuda)
+        self.is_grad_enabled = torch.is_grad_enabled
+        patches = self._patches
+        patches.wrap(torch.Tensor, "backward", self.timed(schema.BACKWARD, borders.BACKWARD))
+        patches.wrap(torch.autograd, "backward", self.timed(schema.BACKWARD, borders.BACKWARD))
+        patches.wrap(torch, "save", self.timed(schema.CHECKPOINT), also=(torch.serialization,))
+        if getattr(torch.cuda, "CUDAGraph", None) is not None:
+            patches.wrap(torch.cuda.CUDAGraph, "capture_begin", self._capturing)
+        patches.wrap(torch.Tensor, "to", self._copying)
+        patches.wrap(torch.Tensor, "cuda", self._copying)
+        forward = patches.wrap(torch.nn.Module, "__call__", self._calling)
+        after_import("torch._dynamo", lambda dynamo: _unseen_by(dynamo, forward, patches))
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
         from torch.utils.data import dataloader
 
-        register_optimizer_step_pre_hook(self._before_optimizer)
-        register_optimizer_step_post_hook(self._after_optimizer)
-        iterator: Any = dataloader._BaseDataLoaderIter
-        iterator.__next__ = self._loading(iterator.__next__)
+        self._handles = [
+            register_optimizer_step_pre_hook(self._before_optimizer),
+            register_optimizer_step_post_hook(self._after_optimizer),
+        ]
+        patches.wrap(dataloader._BaseDataLoaderIter, "__next__", self._loading)
         distributed = sys.modules.get("torch.distributed")
+        inner = sys.modules.get("torch.distributed.distributed_c10d")
         for name in COLLECTIVES:
-            call = getattr(distributed, name, None)
-            if call is not None:
-                setattr(distributed, name, self.timed(schema.GRADIENT_SYNC, call))
+            if distributed is not None:
+                patches.wrap(distributed, name, self.timed(schema.GRADIENT_SYNC), also=(inner,) if inner else ())
+
+    def _calling(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Outermost calls of any module: forward, or evaluation where nothing is trained."""
+
+        def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.stage is not None or not self.on or self.is_compiling():
+                return call(module, *args, **kwargs)
+            training = module.training and self.is_grad_enabled()
+            if not self.enter(schema.FORWARD if training else schema.EVALUATION):
+                return call(module, *args, **kwargs)
+            self._before_first_forward = False
+            try:
+                result = call(module, *args, **kwargs)
+            finally:
+                self.leave()
+            quietly(self.border, borders.FORWARD, module)
+            return result
+
+        return __call__
+
+    def _capturing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def capture_begin(*args: Any, **kwargs: Any) -> Any:
+            self.captured_graphs = True
+            return call(*args, **kwargs)
+
+        return capture_begin
 
     def _copying(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Copies between the batch and the first forward are the step's H2D; any other `.to` is not our business."""
-        timed = self.timed(schema.H2D, call)
+        timed = self.timed(schema.H2D)(call)
 
-        @functools.wraps(call)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             return timed(*args, **kwargs) if self._before_first_forward else call(*args, **kwargs)
 
         return wrapped
 
     def _loading(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        timed = self.timed(schema.BATCH_WAIT, call)
+        timed = self.timed(schema.BATCH_WAIT)(call)
 
-        @functools.wraps(call)
-        def wrapped(iterator: Any) -> Any:
-            free = self.stepping is None and self.stage is None and self.recorder.borders_from_optimizer
-            if free and self._batches_since_step > 0:
-                self.recorder.step()  # a loop without an optimizer: every batch is a step
-                self._batches_since_step = 0
+        def __next__(iterator: Any) -> Any:
+            if self.stage is None:
+                quietly(self.border, borders.BATCH)
             batch = timed(iterator)
-            self._batches_since_step += 1
             self._before_first_forward = True
             return batch
 
-        return wrapped
+        return __next__
 
     def _before_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if self.is_compiling():
+            return
+        if self.stage == schema.OPTIMIZER and threading.get_ident() == self.thread:
+            self.leave()  # the last one raised and never came to its end
         self.enter(schema.OPTIMIZER)
 
     def _after_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if self.stage == schema.OPTIMIZER:
+        if self.is_compiling():
+            return
+        if self.stage == schema.OPTIMIZER and threading.get_ident() == self.thread:
             self.leave()
-        if self.stepping is None:
-            self.stepping = id(optimizer)
-            _quietly(self._hook_roots, optimizer)
-        if id(optimizer) == self.stepping and self.recorder.borders_from_optimizer:
-            self._batches_since_step = 0
-            self._before_first_forward = False
-            _quietly(self.recorder.step)
-
-    def _hook_roots(self, optimizer: Any) -> None:
-        """Finds the outermost modules that own the optimizer's parameters and times their forward."""
-        torch = sys.modules["torch"]
-        trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        modules = [m for m in gc.get_objects() if issubclass(type(m), torch.nn.Module)]
-        inside = {id(child) for m in modules for child in m.children()}
-        for module in modules:
-            if id(module) in inside or getattr(module, "_compiled_call_impl", None) is not None:
-                continue  # a hook on a module compiled in place would be traced and recompile it
-            if any(id(p) in trained for p in module.parameters()):
-                module.register_forward_pre_hook(self._before_forward)
-                module.register_forward_hook(self._after_forward)
-                self.roots.append(module)
-
-    def _before_forward(self, module: Any, args: Any) -> None:
-        if not self.is_compiling():
-            self._before_first_forward = False
-            torch = sys.modules["torch"]
-            evaluating = not (module.training and torch.is_grad_enabled())
-            self.enter(schema.EVALUATION if evaluating else schema.FORWARD)
-
-    def _after_forward(self, module: Any, args: Any, output: Any) -> None:
-        if not self.is_compiling() and self.stage in (schema.FORWARD, schema.EVALUATION):
-            self.leave()
+        quietly(self.border, borders.OPTIMIZER, optimizer)
 
     def on_step(self, number: int) -> None:
         """Memory every so many steps: reading the allocator's counters takes tens of microseconds."""
@@ -238,3 +245,11 @@ class Stages:
         elif self._collecting:
             self.recorder.add(schema.COLLECTION, self.recorder.now() - self._collecting)
             self._collecting = 0.0
+
+
+def _unseen_by(dynamo: Any, forward: Any, patches: Patches) -> None:
+    """The frame of our `__call__` is none to compile, and inside a compiled model it is what PyTorch expects there."""
+    dynamo.eval_frame.skip_code(forward.__code__)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("torch._dynamo") and "unpatched_nn_module_call" in vars(module):
+            patches.put(module, "unpatched_nn_module_call", forward)

@@ -7,9 +7,10 @@ import os
 import sys
 from typing import Any, ContextManager, Iterable, Iterator, Optional, TypeVar
 
-from stallwise.instrument import schema
+from stallwise.instrument import borders, schema
+from stallwise.instrument.blame import ours, quietly, say
 from stallwise.instrument.recorder import Recorder, Span, rank_and_world
-from stallwise.instrument.writer import Writer
+from stallwise.instrument.writer import Writer, claim
 
 T = TypeVar("T")
 
@@ -24,42 +25,58 @@ class _Off:
 
 _OFF: Any = _Off()
 _recorder: Optional[Recorder] = None
+_prepared = False
 
 
-def start(folder: str = "stallwise_run", *, auto: bool = True, watchdog: bool = True) -> None:
-    """Starts recording into this rank's own file in `folder`. Twice is once. Never raises."""
+def start(folder: str = "stallwise_run", *, auto: bool = True, watchdog: bool = True, stacks: bool = True) -> None:
+    """Starts recording into this process's own file in `folder`. Twice is once. Never raises for reasons of ours."""
     global _recorder
     if _recorder is not None:
         return
     try:
+        _prepare()
         rank, world = rank_and_world()
-        path = os.path.join(folder, schema.file_name(rank))
-        _recorder = Recorder(Writer(path), rank=rank, world=world)
-        atexit.register(_at_exit)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_forget)
+        folder = os.path.abspath(folder)
+        names = [schema.file_name(rank or 0), schema.file_name(rank or 0, os.getpid())]
+        if rank is not None:
+            names = names[:1]  # a launcher numbered it: a restarted rank goes on in its own file
+        writer = Writer(os.path.join(folder, names[0]), claim=lambda: claim(folder, names))
+        _recorder = recorder = Recorder(writer, rank=rank or 0, world=world)
         if watchdog:
             from stallwise.instrument.watchdog import Watchdog
 
-            Watchdog(_recorder).start()
+            Watchdog(recorder).start()
+        if stacks:
+            from stallwise.instrument.sampler import Sampler
+
+            Sampler(recorder).start()
         if auto:
             from stallwise.instrument.stages import install
 
-            install(_recorder)
+            install(recorder)
     except Exception as error:
+        if not ours(error):
+            raise
         _recorder = None
-        sys.stderr.write("stallwise: not recording (%s: %s); the job goes on\n" % (type(error).__name__, error))
+        say("not recording (%s: %s); the job goes on" % (type(error).__name__, error))
+
+
+def _prepare() -> None:
+    """Once a process: what must happen at its end and in its forked children."""
+    global _prepared
+    if not _prepared:
+        _prepared = True
+        atexit.register(_at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_forget)
 
 
 def stop(why: str = "exit") -> None:
-    """Ends the recording; the file is complete afterwards."""
+    """Ends the recording; the file is complete afterwards, and everything that was replaced is back."""
     global _recorder
     recorder, _recorder = _recorder, None
     if recorder is not None:
-        try:
-            recorder.close(why)
-        except Exception:
-            pass
+        quietly(recorder.close, why)
 
 
 def recording() -> Optional[Recorder]:
@@ -70,22 +87,23 @@ def recording() -> Optional[Recorder]:
 def span(name: str) -> ContextManager[Any]:
     """Times a range of the step: `with stallwise.span("forward"):`."""
     recorder = _recorder
-    return _OFF if recorder is None else Span(recorder, name)
+    if recorder is None:
+        return _OFF  # type: ignore[no-any-return]
+    return Span(recorder, name if type(name) is str else _text(name))
 
 
 def step() -> None:
     """Call once at the end of every step; from the first call on, these are the steps' borders."""
     recorder = _recorder
-    if recorder is not None:
-        recorder.borders_from_optimizer = False
-        recorder.step()
+    if recorder is not None and recorder.borders.ends(borders.USER):
+        quietly(recorder.step)
 
 
 def steps(loader: Iterable[T]) -> Iterator[T]:
     """Wraps a loader: each pass of the loop is a step, and the wait for each batch is timed."""
     recorder = _recorder
     if recorder is not None:
-        recorder.borders_from_optimizer = False
+        recorder.borders.kind = borders.USER
     iterator = iter(loader)
     while True:
         with span(schema.BATCH_WAIT):
@@ -101,20 +119,35 @@ def mark(name: str, note: str = "") -> None:
     """Remembers an instant: an epoch's start, a checkpoint, a change of learning rate."""
     recorder = _recorder
     if recorder is not None:
-        recorder.mark(name, note)
+        quietly(recorder.mark, _text(name), _text(note))
 
 
 def gauge(name: str, value: Any) -> None:
     """Records a number with the current step. A tensor is refused: reading it would be a sync."""
     recorder = _recorder
     if recorder is not None and isinstance(value, (int, float)):
-        recorder.gauge(name, value)
+        try:
+            recorder.gauge(_text(name), value)
+        except OverflowError:  # an integer beyond every float
+            pass
+
+
+def _text(value: Any) -> str:
+    """A name, whatever it was given as."""
+    if type(value) is str:
+        return value
+    try:
+        return str(value)[:200]
+    except Exception:
+        return type(value).__name__
 
 
 def _forget() -> None:
-    """In a forked child the parent's recording is not ours."""
+    """In a forked child the parent's recording is not ours: it runs as without us."""
     global _recorder
-    _recorder = None
+    recorder, _recorder = _recorder, None
+    if recorder is not None and recorder.stages is not None:
+        recorder.stages.remove()
 
 
 def _at_exit() -> None:

@@ -1,32 +1,43 @@
-"""Appends lines to this rank's own file from a background thread: crash-safe, bounded, silent when the disk is not.
+"""Appends lines to this process's own file from a background thread: crash-safe, bounded, silent when the disk is not.
 
 The training thread only appends to a deque (about 50 ns). The thread wakes twice a second, so a kill loses at most the
-last half second. Each batch of lines is one write to a file opened for appending: a crash can tear only the last line.
+last half second. Each batch of lines is one write to a file opened for it and closed again: a job that closes all
+descriptors, and opens its checkpoint under a number that was ours, finds nothing of ours in it. A crash can tear only the
+last line.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 from collections import deque
-from typing import Any, Deque, Dict, Optional
+from typing import Any, Callable, Deque, Dict, List, Optional
+
+from stallwise.instrument.blame import say
 
 FLUSH_EVERY_S = 0.5
 LIMIT_BYTES = 64 << 20  # a year of steps at one line a second is about 6 GB; two segments of this keep the recent days
+MOST_WAITING = 100_000  # lines, should the disk stall for hours
 
 
 class Writer:
-    """One rank's record file."""
+    """One process's record file. `claim` names the file when the first line is due, so that nobody shares one."""
 
-    def __init__(self, path: str, limit_bytes: int = LIMIT_BYTES, flush_every_s: float = FLUSH_EVERY_S) -> None:
+    def __init__(
+        self,
+        path: str,
+        limit_bytes: int = LIMIT_BYTES,
+        flush_every_s: float = FLUSH_EVERY_S,
+        claim: Optional[Callable[[], str]] = None,
+    ) -> None:
         self.path = path
         self.limit_bytes = limit_bytes
-        self.lines: Deque[Dict[str, Any]] = deque(maxlen=100_000)  # bounded even if the disk stalls for hours
+        self.lines: Deque[Dict[str, Any]] = deque(maxlen=MOST_WAITING)
+        self.before_flush: List[Callable[[], None]] = []
         self.broken = False
-        self._file: Optional[int] = None
-        self._size = 0
+        self.dropped = 0
+        self._claim = claim
         self._pid = os.getpid()
         self._wake = threading.Event()
         self._lock = threading.Lock()
@@ -34,16 +45,28 @@ class Writer:
         self._flush_every_s = flush_every_s
         self._thread: Optional[threading.Thread] = None
 
+    @property
+    def begun(self) -> bool:
+        """Something has been trained here, so there is a file."""
+        return self._thread is not None
+
     def put(self, line: Dict[str, Any]) -> None:
         """Takes a line. Nothing reaches the disk before `begin`."""
         if not self.broken and self._pid == os.getpid():  # a forked loader worker must not write its parent's record
+            if len(self.lines) == MOST_WAITING:
+                self.dropped += 1
             self.lines.append(line)
 
     def begin(self) -> None:
         """Something is being trained: from now on lines are written. A process that never trains leaves no file."""
-        if self._thread is None and not self.broken and self._pid == os.getpid():
-            self._thread = threading.Thread(target=self._run, name="stallwise-writer", daemon=True)
-            self._thread.start()
+        if self._thread is not None or self.broken or self._pid != os.getpid():
+            return
+        try:
+            thread = threading.Thread(target=self._run, name="stallwise-writer", daemon=True)
+            self._thread = thread
+            thread.start()
+        except RuntimeError as error:  # no more threads for this user
+            self._give_up(error)
 
     def _run(self) -> None:
         self.flush()  # at once: a job that dies young leaves a file that says it lived
@@ -57,36 +80,39 @@ class Writer:
             return
         with self._lock:
             try:
+                for call in self.before_flush:
+                    call()
                 batch = []
                 while self.lines:
                     batch.append(json.dumps(self.lines.popleft(), separators=(",", ":"), default=str))
+                if self.dropped:
+                    batch.append('{"k":"lost","lines":%d}' % self.dropped)
+                    self.dropped = 0
                 if batch:
                     self._write(("\n".join(batch) + "\n").encode("utf-8", "replace"))
             except Exception as error:
                 self._give_up(error)
 
     def _write(self, data: bytes) -> None:
-        if self._file is None:
-            os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
-            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            self._size = os.fstat(self._file).st_size
-        elif self._size + len(data) > self.limit_bytes:
-            os.close(self._file)
-            os.replace(self.path, self.path + ".old")
-            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            self._size = 0
-        while data:
-            written = os.write(self._file, data)
-            self._size += written
-            data = data[written:]
+        if self._claim is not None:
+            self.path, self._claim = self._claim(), None
+        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            size = os.fstat(file).st_size
+            if size and size + len(data) > self.limit_bytes:
+                os.replace(self.path, self.path + ".old")
+                fresh = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+                os.close(file)
+                file = fresh
+            while data:
+                data = data[os.write(file, data) :]
+        finally:
+            os.close(file)
 
     def _give_up(self, error: Exception) -> None:
         self.broken = True
         self.lines.clear()
-        try:
-            sys.stderr.write("stallwise: recording stopped (%s: %s); the job goes on\n" % (type(error).__name__, error))
-        except Exception:
-            pass
+        say("recording stopped (%s: %s); the job goes on" % (type(error).__name__, error))
 
     def close(self) -> None:
         """Flushes and lets the thread end."""
@@ -95,9 +121,16 @@ class Writer:
         if self._thread is None:  # nothing was ever trained here
             return
         self.flush()
-        if self._file is not None and self._pid == os.getpid():
-            try:
-                os.close(self._file)
-            except OSError:
-                pass
-            self._file = None
+
+
+def claim(folder: str, names: List[str]) -> str:
+    """The first of these files that is not another process's; it is ours from now on."""
+    os.makedirs(folder, exist_ok=True)
+    for name in names[:-1]:
+        path = os.path.join(folder, name)
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+            return path
+        except FileExistsError:
+            continue
+    return os.path.join(folder, names[-1])

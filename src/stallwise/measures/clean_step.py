@@ -23,6 +23,10 @@ DEVICE_NOISE = 0.05  # of the device's busy time: clocks move it by less
 SLOWER_THAN_TRACED = 0.05  # a clean step is not longer than the traced one by more; if it is, it counts something else
 # What the profiler inflates, in the order in which its cost is taken back: launching first, then its own pauses, then
 # other host time. Device time is not touched.
+PARTS_OF_HOST_WAIT = (
+    catalog.COMPILE_WAIT, catalog.PLAN_WAIT, catalog.CPU_WORK_WAIT, catalog.GC_WAIT, catalog.ALLOC_WAIT,
+    catalog.SYNC_WAIT, catalog.SILENT_WAIT,
+)  # fmt: skip
 INFLATED = (Account.LAUNCH_GAP, Account.OTHER, Account.HOST_WAIT)
 
 
@@ -48,7 +52,11 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         taken = min(excess, seconds.get(account, 0.0))
         seconds[account] = seconds.get(account, 0.0) - taken
         excess -= taken
-    yield from _told(ledger, seconds, "corrected to the clean step")
+    told = list(_told(ledger, seconds, "corrected to the clean step"))
+    yield from told
+    corrected = next(item for item in told if isinstance(item, Ledger))
+    yield from _parts_of_host_wait(evidence, ledger, corrected)
+    yield from _no_longer_than_the_step(evidence, ledger, corrected)
     if excess > NOISE * clean.number:
         yield Note(
             "the clean step is shorter than the device's own time in the trace: other shapes or clocks?", clean.source
@@ -83,6 +91,29 @@ def _told(ledger: Ledger, seconds: dict[Account, float], how: str) -> Iterator[I
     yield Fact(catalog.STEP_TIME, whole, source, ledger.scope, ledger.samples)
     gap = seconds.get(Account.LAUNCH_GAP, 0.0)
     yield Fact(catalog.LAUNCH_WAIT, gap, source, ledger.scope, ledger.samples)
+
+
+def _parts_of_host_wait(evidence: Evidence, traced: Ledger, corrected: Ledger) -> Iterator[Item]:
+    """The waits that make up the account shrink with it: a part of the traced step is no part of the shorter clean one."""
+    whole, left = traced.seconds.get(Account.HOST_WAIT, 0.0), corrected.seconds.get(Account.HOST_WAIT, 0.0)
+    if not 0 <= left < whole:
+        return
+    for quantity in PARTS_OF_HOST_WAIT:
+        fact = evidence.get(quantity)
+        if fact is not None and fact.number > 0:
+            yield Fact(quantity, fact.number * left / whole, corrected.source, fact.scope, fact.samples)
+
+
+def _no_longer_than_the_step(evidence: Evidence, traced: Ledger, corrected: Ledger) -> Iterator[Item]:
+    """An optimizer that takes longer than the whole clean step was measured in the traced one: it takes its share of either."""
+    span = evidence.get(catalog.OPTIMIZER_SPAN)
+    if span is None or span.number <= corrected.whole_s or traced.whole_s <= 0:
+        return
+    for quantity in (catalog.OPTIMIZER_SPAN, catalog.OPTIMIZER_IDLE):
+        fact = evidence.get(quantity)
+        if fact is not None:
+            scaled = fact.number * corrected.whole_s / traced.whole_s
+            yield Fact(quantity, scaled, corrected.source, fact.scope, fact.samples)
 
 
 def _longer(evidence: Evidence, ledger: Ledger, extra: float, clean: Fact) -> Iterator[Item]:

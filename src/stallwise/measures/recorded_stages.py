@@ -7,11 +7,12 @@ the stage shows is the part that nothing hid. On a CPU host time is all there is
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.evidence.catalog import run, stages
+from stallwise.evidence.catalog import job, run, stages
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
@@ -33,10 +34,21 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         if evidence.get(stages.ON_DEVICE, rank=series.scope.rank) is not None and len(series.values)
     ]
     if any(ledger.samples and ledger.seconds.get(Account.COMPUTE, 0.0) > 0 for ledger in evidence.ledgers):
+        yield from _clean_step(evidence)
         yield from _names_for_silence(evidence, recorded)
         return  # a trace has told the rest already, and finer
     for series in recorded:
         yield from _rank(evidence, series, WHOLE if len(recorded) == 1 else series.scope)
+
+
+def _clean_step(evidence: Evidence) -> Iterator[Item]:
+    """Untraced steps of the same run: the step that the user has, where nobody stated one."""
+    untraced = evidence.all(job.UNTRACED_STEP)
+    if untraced and evidence.get(s.CLEAN_STEP) is None:
+        slowest = max(
+            untraced, key=lambda fact: fact.number
+        )  # ranks wait for one another: the job's step is the slowest's
+        yield replace(slowest, quantity=s.CLEAN_STEP, scope=WHOLE)
 
 
 def _names_for_silence(evidence: Evidence, recorded: list[Series]) -> Iterator[Item]:

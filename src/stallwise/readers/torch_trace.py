@@ -20,6 +20,7 @@ from stallwise.readers._trace_split import Sorted, Split
 
 FORMAT = "PyTorch trace"
 EXCLUSIVE = True
+DEVICE_ONLY = "trace_device.json.gz"  # what the recorder calls the window in which only the device was traced
 AGAIN = "capture it again: stallwise record -- python train.py"
 
 _EVENT = re.compile(rb'"ph"\s*:\s*"[XBEMsfi]"')
@@ -28,6 +29,8 @@ _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])(?:rank|worker|trainer)[-_.]?(\d{1,6})(
 
 def recognises(name: str, head: bytes) -> bool:
     """An event array of Chrome's format, by its own words."""
+    if name.endswith(DEVICE_ONLY):
+        return False  # the same steps' kernels without their operators: for comparison, no run of its own
     if b'"traceEvents"' in head:
         return True
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")

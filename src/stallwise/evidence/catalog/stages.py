@@ -32,3 +32,8 @@ HANG_SILENCE = Quantity("stage.silence", Unit.SECOND, "how long no step has ende
 HANG_STACK = Quantity("stage.stack", Unit.TEXT, "what every thread was doing in that silence", RECORD)
 ENDED = Quantity("stage.ended", Unit.TEXT, "how the record ends: exit, exception, or cut off", RECORD)
 LAST_STEP = Quantity("stage.last_step", Unit.COUNT, "the last step of this rank's record", RECORD)
+USER_SPAN = Quantity("stage.user_span", Unit.SECOND, "a range that the user named with stallwise.span", RECORD)
+USER_GAUGE = Quantity("stage.user_gauge", Unit.RATIO, "a number that the user recorded with stallwise.gauge", RECORD)
+SIDE_LINE = Quantity(
+    "stage.side_line", Unit.TEXT, "the line that held the training thread outside of every stage", RECORD
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from stallwise.instrument import verbs
+from stallwise.instrument import borders, verbs
 
 
 def stallwise_train_step(train_step: Callable[..., Any], folder: str = "stallwise_run") -> Callable[..., Any]:
@@ -12,7 +12,7 @@ def stallwise_train_step(train_step: Callable[..., Any], folder: str = "stallwis
     verbs.start(folder, auto=True)
     recorder = verbs.recording()
     if recorder is not None:
-        recorder.borders_from_optimizer = False
+        recorder.borders.kind = borders.USER
 
     def step(*args: Any, **kwargs: Any) -> Any:
         try:

@@ -1,0 +1,18 @@
+"""Power iteration with tensors alone: no module, no optimizer, no gradient, no loader."""
+
+import time
+
+import torch
+
+matrix = torch.randn(6144, 6144, device="cuda")
+vector = torch.randn(6144, 64, device="cuda")
+begin = time.perf_counter()
+for n in range(6000):
+    vector = matrix @ vector
+    vector /= vector.norm()
+    if n % 300 == 299:
+        print(
+            f"iteration {n + 1} {float(vector.sum()):.4f} {(time.perf_counter() - begin) / 300 * 1e3:.3f} ms",
+            flush=True,
+        )
+        begin = time.perf_counter()

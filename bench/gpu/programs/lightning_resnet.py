@@ -1,0 +1,37 @@
+"""ResNet-50 under Lightning; decoding and transforms in the main process."""
+
+import lightning
+import torch
+import torchvision
+from torchvision.transforms import v2
+
+torch.set_float32_matmul_precision("high")
+look = v2.Compose(
+    [v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)]
+)
+
+
+class Pictures(torch.utils.data.Dataset):
+    def __len__(self) -> int:
+        return 32 * 36
+
+    def __getitem__(self, at: int) -> tuple[torch.Tensor, int]:
+        return look(torch.randint(0, 256, (3, 256, 256), dtype=torch.uint8)), at % 1000
+
+
+class Net(lightning.LightningModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = torchvision.models.resnet50()
+
+    def training_step(self, batch: list[torch.Tensor], index: int) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=0.01)
+
+
+trainer = lightning.Trainer(
+    max_epochs=1, accelerator="gpu", devices=1, logger=False, enable_checkpointing=False, precision="bf16-mixed"
+)
+trainer.fit(Net(), torch.utils.data.DataLoader(Pictures(), batch_size=32, num_workers=0))

@@ -1,0 +1,106 @@
+"""What the recorder costs a step, with stacks: blocks of steps with it and without it in turn, in one process.
+
+    python bench/gpu/recorder_overhead.py [--pairs 20 60] [--without-stacks]
+
+The two steps are those of bench/gpu/overhead.py: 59 ms of one H200's own work, and a launch-bound one of 29 ms. Each pair of
+neighbouring blocks gives one ratio; the median has a 95% bootstrap interval. No profiler window is part of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+
+from overhead import SHAPES, VOCAB, build
+
+BLOCK_S = 0.35  # of steps: short, so that clocks and neighbours hit both blocks of a pair alike
+WARM_STEPS = 2  # of each block: patches and threads come and go there
+
+
+def loop(which: str) -> Callable[[], None]:
+    import torch
+    import torch.nn.functional as F
+
+    shape = SHAPES[which]
+    model = build(shape)
+    fused = shape["fused"]
+    optimizer = torch.optim.AdamW(model.parameters(), fused=fused, foreach=None if fused else False)
+    ids = torch.randint(0, VOCAB, (shape["batch"], shape["seq"] + 1)).pin_memory()
+
+    def step() -> None:
+        batch = ids.to("cuda", non_blocking=True)
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = F.cross_entropy(model(batch[:, :-1]).float().flatten(0, 1), batch[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def block_s(step: Callable[[], None], count: int) -> float:
+    """Seconds a step."""
+    import torch
+
+    for _ in range(WARM_STEPS):
+        step()
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(count):
+        step()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - begin) / count
+
+
+def interval(values: list[float], rounds: int = 2000) -> tuple[float, float]:
+    """95% of the median, by bootstrap."""
+    chance = random.Random(0)
+    medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(rounds))
+    return medians[int(0.025 * rounds)], medians[int(0.975 * rounds)]
+
+
+def measure(which: str, pairs: int, stacks: bool) -> dict[str, object]:
+    import stallwise
+
+    step = loop(which)
+    for _ in range(20):
+        step()
+    count = max(int(BLOCK_S / block_s(step, 10)), 8)
+    chance = random.Random(1)
+    ratios, off = [], []
+    for _ in range(pairs):
+        times = {}
+        order = [True, False]
+        chance.shuffle(order)  # nothing that comes and goes at a rhythm of its own can favour one
+        for on in order:
+            if on:
+                stallwise.start(tempfile.mkdtemp(), stacks=stacks)
+            times[on] = block_s(step, count)
+            if on:
+                stallwise.stop()
+        ratios.append(times[True] / times[False] - 1.0)
+        off.append(times[False])
+    low, high = interval(ratios)
+    return {
+        "step": which, "stacks": stacks, "off_ms": round(statistics.median(off) * 1e3, 3), "pairs": pairs,
+        "cost_share": round(statistics.median(ratios), 5), "low": round(low, 5), "high": round(high, 5),
+    }  # fmt: skip
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--pairs", type=int, nargs=2, default=(20, 60), help="of the 59 ms step and of the 29 ms one")
+    options.add_argument("--without-stacks", action="store_true", help="measure that as well")
+    chosen = options.parse_args()
+    for which, pairs in zip(SHAPES, chosen.pairs, strict=True):
+        for stacks in (True, False) if chosen.without_stacks else (True,):
+            print(json.dumps(measure(which, pairs, stacks)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

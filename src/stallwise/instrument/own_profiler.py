@@ -1,0 +1,50 @@
+"""One profiler at a time, and the user's wins: ours waits while theirs runs and makes way the moment theirs begins."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Optional
+
+from stallwise.instrument.patches import Patches
+
+# Set by nsys, ncu and the like: they hold the device's counters for the whole life of the process.
+OTHER_TOOLS = (
+    "NSYS_PROFILING_SESSION_ID",
+    "NV_NSIGHT_INJECTION_TRANSPORT_TYPE",
+    "CUDA_INJECTION64_PATH",
+    "INTEL_LIBITTNOTIFY64",
+)
+
+
+class OwnProfiler:
+    """Knows whether a profiler of the user's is on. `make_way` ends ours; it is called before theirs begins."""
+
+    def __init__(self, torch: Any, make_way: Callable[[], None]) -> None:
+        self._torch = torch
+        self._module = torch.autograd.profiler
+        self._make_way = make_way
+        self._patches = Patches()
+        self.ours = False  # our own calls into the profiler pass
+        for name in ("_prepare_profiler", "_enable_profiler"):
+            self._patches.wrap(self._module, name, self._watched)
+
+    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if not self.ours:
+                self._make_way()
+            return call(*args, **kwargs)
+
+        return wrapped
+
+    def on(self) -> Optional[str]:
+        """Why no profiler of ours may start now, or None."""
+        for name in OTHER_TOOLS:
+            if os.environ.get(name):
+                return "another tool (%s) is tracing this process" % name
+        if getattr(self._module, "_is_profiler_enabled", False) or self._torch._C._autograd._profiler_enabled():
+            return "the job's own profiler is on"
+        return None
+
+    def remove(self) -> None:
+        """PyTorch's functions are its own again."""
+        self._patches.remove()

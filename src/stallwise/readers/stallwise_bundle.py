@@ -1,0 +1,77 @@
+"""bundle.json and processes.jsonl of our own recorder: how the job ended, and which of its processes were reached."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from stallwise.errors import UnreadableInput
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import job
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Source
+
+FORMAT = "stallwise bundle"
+EXCLUSIVE = True
+FIRST = re.compile(rb'^\s*\{\s*"(stallwise_bundle"|k": "process")')
+# An error names itself at the start of its line; what follows it (hints, launchers' summaries) is not the reason.
+ERROR = re.compile(
+    r"^\s*(?:\[?rank\d+\]?:\s*)?"
+    r"([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b.*"
+    r"|.*\b(?:fatal|abort|Segmentation fault|terminate called).*)",
+    re.IGNORECASE,
+)
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Our own first words."""
+    return FIRST.match(head) is not None
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Facts of the end."""
+    source = Source(artifact.name)
+    if b'"stallwise_bundle"' not in artifact.head[:200]:
+        yield from _processes(artifact, source)
+        return
+    try:
+        about = json.loads("\n".join(str(line) for line in artifact.lines()))
+    except ValueError as error:
+        raise UnreadableInput(f"{artifact.name} is damaged", hint="record the job again: stallwise run") from error
+    if isinstance(about, dict) and isinstance(about.get("exit_code"), int):
+        yield from _end(about, source)
+
+
+def _end(about: dict[str, Any], source: Source) -> Iterator[Item]:
+    code = int(about["exit_code"])
+    yield Fact(job.EXIT_CODE, float(code), source)
+    if about.get("signal_name"):
+        yield Fact(job.SIGNAL, str(about["signal_name"]), source)
+    words = [str(line) for line in about.get("last_words", []) if isinstance(line, str)]
+    said = [line for line in words if ERROR.match(line) and not line.startswith("stallwise:")]
+    if code != 0 and words:
+        yield Fact(job.LAST_WORDS, (said or words)[-1].strip()[:300], source)
+    kernel = [str(line) for line in about.get("kernel", [])]
+    if about.get("oom_kills"):
+        yield Fact(job.KILLED_FOR_MEMORY, f"the control group counts {about['oom_kills']} killed for memory", source)
+    elif kernel:
+        yield Fact(job.KILLED_FOR_MEMORY, kernel[-1], source)
+
+
+def _processes(artifact: Artifact, source: Source) -> Iterator[Item]:
+    """A run whose processes never imported a framework has nothing that could be recorded."""
+    seen = []
+    for line in artifact.lines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            seen.append(str(entry.get("what")))
+    yield Fact(job.PROCESSES, float(seen.count("begin")), source)
+    if seen and not {"torch", "jax"} & set(seen):
+        yield Fact(
+            job.RECORDER_NOTE, "no process of the job imported torch or jax: only its output was recorded", source
+        )

@@ -1,0 +1,88 @@
+"""The job raised, aborted or was killed: it did not end by itself.
+
+## What it means
+The command that was recorded left with an exit code other than 0, or a signal ended it. Whatever else its record shows, this
+comes first.
+
+## Why it costs
+All work since the last checkpoint is lost, and the ranks of the same job wait for it until their timeout.
+
+## What else looks so
+A program that uses its exit code to say something else (tests failed, nothing to do), and a job that a batch system ended at
+its time limit (SIGTERM, then SIGKILL).
+
+## Fix
+Read its last words. Signal 9 comes most often from the kernel's out-of-memory killer: fewer loader workers, less prefetch,
+a larger memory limit. Signals 6 and 11 come from native code: run once with PYTHONFAULTHANDLER=1 to see the Python line.
+
+## How the gain is found
+Not in seconds: the job runs to its end.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.catalog import job
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+from stallwise.findings.symptom import Symptom
+
+EXPLAINS = {Symptom.CRASH: 0.05}  # says that it crashed, hardly why: every rule that knows why comes before it
+CLUES = (Clue((job.EXIT_CODE,), lambda e: e.value(job.EXIT_CODE, 0.0) != 0, 20.0, 0.01, "the job left with a code"),)
+KILL, SIGNALLED = 137.0, 128.0
+SURE = 0.97  # an exit code is no matter of opinion; that it stands for a failure nearly never is
+NATIVE = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
+ASKED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2")
+
+
+@rule(job.EXIT_CODE)
+def job_failed(evidence: Evidence) -> Finding | None:
+    """Any code but 0."""
+    code = evidence.get(job.EXIT_CODE)
+    if code is None or code.number == 0:
+        return None
+    name, words, memory = (evidence.get(q) for q in (job.SIGNAL, job.LAST_WORDS, job.KILLED_FOR_MEMORY))
+    because = [Reason.of(f"exit code {code.number:.0f}" + (f", {name.value}" if name else ""), code)]
+    if words:
+        because.append(Reason.of(f"its last words: {words.value}", words))
+    if memory:
+        because.append(Reason.of(str(memory.value), memory))
+    return Finding(
+        headline=_headline(code, name, words),
+        summary=_summary(code, name, memory),
+        confidence=SURE,
+        because=tuple(because),
+        fixes=_fixes(code, name),
+        blocking=True,
+    )
+
+
+def _headline(code: Fact, name: Fact | None, words: Fact | None) -> str:
+    if name is not None:
+        return f"The job was killed by signal {code.number - SIGNALLED:.0f} ({name.value})"
+    if words is not None:
+        return f"The job failed with code {code.number:.0f}: {words.value}"
+    return f"The job failed with code {code.number:.0f} and said nothing"
+
+
+def _summary(code: Fact, name: Fact | None, memory: Fact | None) -> str:
+    if code.number == KILL:
+        said = f"; {memory.value}" if memory else "; nothing here confirms it: look at `dmesg | grep -i oom`"
+        return f"Most often this is the kernel's out-of-memory killer{said}."
+    if name is not None and name.value in NATIVE:
+        return "Native code (a library, an extension, the driver) ended the process."
+    if name is not None and name.value in ASKED:
+        return "Somebody asked it to end: a person, a time limit or a scheduler."
+    return "It ended with an error of its own."
+
+
+def _fixes(code: Fact, name: Fact | None) -> tuple[Fix, ...]:
+    if code.number == KILL:
+        action = "Lower the host memory that the job takes (loader workers, prefetch, caches) or raise its limit."
+        return (Fix(action, worth="the job runs to its end", cost="one more run"),)
+    if name is not None and name.value in NATIVE:
+        action = "Run once with PYTHONFAULTHANDLER=1: it prints the Python line at which native code died."
+        return (Fix(action, worth="the place of the fault", cost="one more run"),)
+    return (Fix("Start from the job's last words.", worth="the job runs to its end", cost="reading"),)

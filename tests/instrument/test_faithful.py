@@ -1,0 +1,75 @@
+"""A job is the same with and without a recorder: exit code, output, numbers, files, freed memory.
+
+The jobs are programs in tests/instrument/faithful. Those of PyTorch run in forked children, plain, with the API and with all
+that `stallwise run` puts into a process; those about processes run for real, also under `record`; a choice of both under `run`.
+`python tests/instrument/faithful/ways.py` runs all of them in every way, each in a process of its own (some ten minutes).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+import pytest
+from tests.instrument.faithful.ways import Forks, jobs, outcome
+
+pytestmark = [pytest.mark.slow]
+NEEDS_TORCH = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="needs CPU PyTorch: pip install torch"
+)
+PROCESS_JOBS = [job for job in jobs() if job.startswith("process_jobs:")]
+TORCH_JOBS = [job for job in jobs() if not job.startswith("process_jobs:")]
+UNDER_RUN = (
+    "returns",
+    "raises",
+    "killed",
+    "user_signal",
+    "segfaults",
+    "long_output",
+    "child_outlives",
+    "output_closed",
+)
+TORCH_UNDER_RUN = ("worker_killed", "own_profiler_into_the_window", "in_four_threads_at_once", "compile_in_place")
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """One process for all jobs of this module."""
+    server = Forks()
+    yield server
+    server.close()
+
+
+def test_there_are_enough_jobs_of_every_kind() -> None:
+    assert len(TORCH_JOBS) + len(PROCESS_JOBS) >= 120
+    assert len(PROCESS_JOBS) >= 40
+
+
+@NEEDS_TORCH
+@pytest.mark.torch
+@pytest.mark.parametrize("job", TORCH_JOBS)
+def test_pytorch_computes_the_same_with_a_recorder_inside(forks: Forks, job: str) -> None:
+    plain = forks.outcome(job, "plain")
+    for way in ("api", "inside"):
+        assert plain.differs(forks.outcome(job, way), way) == [], way
+
+
+@pytest.mark.parametrize("job", PROCESS_JOBS)
+def test_a_process_lives_and_ends_as_without_us(job: str) -> None:
+    plain = outcome(job, "plain")
+    for way in ("api", "record"):
+        assert plain.differs(outcome(job, way), way) == [], way
+
+
+@pytest.mark.parametrize("name", UNDER_RUN)
+def test_the_verdict_changes_nothing_either(name: str) -> None:
+    job = f"process_jobs:{name}"
+    assert outcome(job, "plain").differs(outcome(job, "run"), "run") == []
+
+
+@NEEDS_TORCH
+@pytest.mark.torch
+@pytest.mark.parametrize("name", TORCH_UNDER_RUN)
+def test_a_pytorch_job_under_run_is_the_same_from_its_first_line_on(name: str) -> None:
+    job = next(job for job in TORCH_JOBS if job.endswith(f":{name}"))
+    assert outcome(job, "plain").differs(outcome(job, "run"), "run") == []
