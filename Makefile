@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared extras bench soak docs clean
+.PHONY: help demo test test-bare lint types check shared extras accuracy bench soak docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -50,9 +50,13 @@ check: lint types test ## what CI runs
 SHARED ?= ../shared
 shared: $(VENV)/.dev ## score against the shared cases, where that folder is
 	@if [ -d $(SHARED)/checks ]; then \
-	  PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(SHARED)/checks/score_diagnose.py $(SHARED)/checks/expect.jsonl $(SHARED)/data --anonymous --need 1.0 && \
-	  PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(SHARED)/checks/score_diagnose.py $(SHARED)/checks/expect_cases.jsonl $(SHARED)/data --anonymous --need 0.9; \
+	  export PATH="$(abspath $(BIN)):$$PATH"; score() { $(BIN)/python $(SHARED)/checks/score_diagnose.py $(SHARED)/checks/$$1.jsonl $(SHARED)/data --anonymous --clear 0 --need $$2; }; \
+	  score expect 1.0 && score expect_cases 0.966 && score expect_real 0.68 && \
+	  $(BIN)/python $(SHARED)/checks/retell.py $(SHARED)/checks/expect_cases.jsonl $(SHARED)/data --need 0.98 --only prefix,as_json; \
 	else echo "no shared data here: scoring skipped"; fi
+
+accuracy: $(VENV)/.dev ## first answers on public incidents, written to docs/accuracy.md
+	@$(BIN)/python bench/accuracy.py --write
 
 bench: $(VENV)/.dev ## speed, as ratios taken in one run
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -117,15 +117,10 @@ def _with_lookalikes(
     ledger: Ledger | None,
     silent: frozenset[str],
 ) -> tuple[Hypothesis, ...]:
-    """Where no ledger decides: what is left to something else, shared among the causes whose pages say the same."""
+    """Where no ledger decides: base rates and what is left, shared among the causes whose pages say the same."""
     if ledger is not None:
         return hypotheses
-    known = {h.cause: h.probability for h in hypotheses if h.cause != SOMETHING_ELSE}
-    alike = suspects_by_likeness(evidence, [c.symptom for c in heard], known, silent)
-    left = max(0.0, 1.0 - sum(known.values()) - sum(h.probability for h in alike))
-    kept = [h for h in hypotheses if h.cause != SOMETHING_ELSE]
-    found = [*kept, *alike, Hypothesis(SOMETHING_ELSE, left)]
-    return tuple(sorted(found, key=lambda h: (-h.probability, h.cause))) if kept or alike else hypotheses
+    return suspects_by_likeness(evidence, [c.symptom for c in heard], hypotheses, silent)
 
 
 def _as_sure_as_the_table(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...]) -> tuple[Finding, ...]:

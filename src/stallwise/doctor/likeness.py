@@ -3,8 +3,8 @@
 Every rule has a page that tells in plain words what its cause means, costs, is mistaken for and asks for, and declares
 the quantities it reads and the symptoms it explains. Where no rule and no clue has spoken, the cause whose page has most
 in common with the inputs (words, named quantities, symptoms; rare ones weigh more) is the first to suspect. Nothing is
-learnt from cases, so nothing is remembered. Likeness alone never makes a verdict: it shares out what the differential
-leaves to "something else", and stays below even odds.
+learnt from cases, so nothing is remembered. Likeness alone never makes a verdict: it shares out what base rates and
+"something else" hold, and stays below even odds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from stallwise.doctor.differential import LOOKED_AND_SAW_NOT, fits_the_trade
+from stallwise.doctor.differential import LOOKED_AND_SAW_NOT, SOMETHING_ELSE, UNPROMPTED, fits_the_trade
 from stallwise.evidence.bag import stem, stems_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import Hypothesis
@@ -39,33 +39,47 @@ LEAST_SHARE = 0.02
 
 
 def suspects(
-    evidence: Evidence, heard: Iterable[Symptom], known: Mapping[str, float], silent: frozenset[str] = frozenset()
+    evidence: Evidence, heard: Iterable[Symptom], weighed: Iterable[Hypothesis], silent: frozenset[str] = frozenset()
 ) -> tuple[Hypothesis, ...]:
-    """Causes that nobody has weighed yet, most alike first, sharing what is left to "something else".
+    """The table with likeness in it: what base rates and "something else" hold is shared anew.
 
-    A rule that had all it needs and stayed silent makes its cause less likely here as well.
+    Causes that a rule or a clue speaks for keep their odds. Of the rest, a base rate is the prior and likeness the likelihood; a
+    cause without a rate has the prior of one that nobody complains of. A rule that had all it needs and stayed silent makes its
+    cause less likely here as well.
     """
     said = _said(evidence, heard)
     scores = _scores(said)
     top = max(scores.values(), default=0.0)
+    table = tuple(weighed)
     if not said or top < _least(evidence):
-        return ()
+        return table
     pages, by_cause = _pages(), {r.cause: r for r in all_rules()}
-    left = max(0.0, 1.0 - sum(known.values()))
+    kept = [h for h in table if h.cause != SOMETHING_ELSE and not h.by_rate_alone]
+    rates = {h.cause: h for h in table if h.by_rate_alone}
+    spoken = {h.cause for h in kept}
     weights = {
-        cause: math.exp((score - top) / SHARPNESS)
+        cause: (rates[cause].probability if cause in rates else UNPROMPTED)
+        * math.exp((score - top) / SHARPNESS)
         * (LOOKED_AND_SAW_NOT if cause in silent else 1.0)
-        * fits_the_trade(rule, evidence)
+        * fits_the_trade(by_cause[cause], evidence)
         for cause, score in scores.items()
-        for rule in [by_cause[cause]]
+        if cause not in spoken
     }
     total = sum(weights.values())
-    found = []
+    left = max(0.0, 1.0 - sum(h.probability for h in kept)) * MOST_TOGETHER
+    found = list(kept)
     for cause, weight in weights.items():
-        p = min(MOST_ALONE, left * MOST_TOGETHER * weight / total)
-        if cause not in known and p >= LEAST_SHARE:
-            found.append(Hypothesis(cause, p, (Reason(_in_common(pages[cause], said)),), by_words_alone=True))
-    return tuple(sorted(found, key=lambda h: (-h.probability, h.cause)))
+        p = min(MOST_ALONE, left * weight / total)
+        if p >= LEAST_SHARE:
+            words = Reason(_in_common(pages[cause], said))
+            old = rates.get(cause)
+            found.append(
+                Hypothesis(cause, p, (words, *old.because), old.against, by_rate_alone=True)
+                if old is not None
+                else Hypothesis(cause, p, (words,), by_words_alone=True)
+            )
+    rest = max(0.0, 1.0 - sum(h.probability for h in found))
+    return tuple(sorted([*found, Hypothesis(SOMETHING_ELSE, rest)], key=lambda h: (-h.probability, h.cause)))
 
 
 def alike(evidence: Evidence) -> bool:

@@ -1,0 +1,3 @@
+accumulator += tl.dot(a, b, allow_tf32=False)
+...
+acc = tl.maximum(accumulator + bias, 0.0)
