@@ -235,7 +235,8 @@ def test_a_drop_that_nobody_complained_of_is_no_verdict_by_base_rate(tmp_path: P
     assert not any(h.by_rate_alone for h in diagnosis.hypotheses)
     assert diagnosis.next
     complained = diagnose(str(tmp_path), facts=["symptom=throughput fell last night"], cache=False)
-    assert complained.ranked[0] == "straggler-rank"
+    assert any(h.by_rate_alone for h in complained.hypotheses)
+    assert "straggler-rank" in complained.ranked[:3]
 
 
 def test_a_weak_symptom_alone_gives_no_sure_answer(tmp_path: Path) -> None:

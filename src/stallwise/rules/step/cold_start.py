@@ -34,6 +34,8 @@ from stallwise.rules.serving._server_start import slow_server_start
 
 FIRST = 3  # steps that may be warm-up
 MOSTLY = 0.4  # of the window: what a long run does in the rest of it is not seen well enough to be judged
+MANY = 50  # logged steps: a start is a small part of such a run
+ORDINARY_S = 60.0  # every run compiles, loads and warms up for this long; longer is worth a remark by itself
 TIMES_SLOWER = 2.0  # a first step this much slower than the median of the rest is no noise
 
 EXPLAINS = {Symptom.SLOW_START: 0.5, Symptom.HIGH_TTFT: 0.06}
@@ -79,7 +81,7 @@ def cold_start(evidence: Evidence) -> Finding | None:
         ),
         avoid="Do not tune what later steps no longer do.",
         next=(COMPILE_LOG,),
-        optional=len(values) > 50,
+        optional=len(values) > MANY or (not traced and extra < ORDINARY_S),
     )
 
 
