@@ -18,12 +18,16 @@ PLANTED = {
     "slow_checkpoint": {"checkpoint-stall"},
     "garbage": {"python-gc-pauses"},
     "eval_in_loop": {"eval-in-loop"},
-    "healthy": {"none"},
 }
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_planted_fault_is_named(name: str, tmp_path: Path) -> None:
+    done = recorded(name, tmp_path)
+    assert json.loads(done.stdout)["ranked"][0] in PLANTED[name], done.stdout[:2000]
+
+
+def recorded(name: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "stallwise", "run", "--json", "-o", str(tmp_path / "bundle"), "--"]
     environment = {**os.environ, "PYTHONPATH": str(REPO / "src"), "OMP_NUM_THREADS": "1"}
     script = REPO / "examples" / f"{name}.py"
@@ -31,4 +35,9 @@ def test_the_planted_fault_is_named(name: str, tmp_path: Path) -> None:
         [*command, sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["ranked"][0] in PLANTED[name], done.stdout[:2000]
+    return done
+
+
+def test_a_loop_without_a_fault_is_not_called_sick(tmp_path: Path) -> None:
+    answer = json.loads(recorded("healthy", tmp_path).stdout)
+    assert answer["state"] != "sick", answer["ranked"]

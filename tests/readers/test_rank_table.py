@@ -33,7 +33,8 @@ def test_stage_times_are_summed_over_passes(tmp_path: Path) -> None:
 
 def test_even_stages_are_healthy(tmp_path: Path) -> None:
     (tmp_path / "stages.csv").write_text(STAGES.replace("1.3,2.6", "1.0,2.0"))
-    assert "pipeline-stage-imbalance" not in diagnose(str(tmp_path), cache=False).ranked
+    found = diagnose(str(tmp_path), cache=False).findings
+    assert not any(f.cause == "pipeline-stage-imbalance" and f.confidence >= 0.5 for f in found)
 
 
 def test_tokens_by_rank_tell_uneven_experts(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_the_first_answer_fits(case: dict[str, list[str]] | None) -> None:
     folder = shared("checks", "expect_cases.jsonl").parents[1] / "data"
     assert case is not None
     answer = diagnose(*(str(folder / p) for p in case["paths"]))
-    if "none" in case["accept"] and answer.state is State.UNCLEAR and not answer.ranked:
+    if "none" in case["accept"] and answer.state is State.UNCLEAR:
         return  # calm and not proven: what an honest answer to these few artifacts is
     first = answer.ranked[0]
     assert first in case["accept"] and first not in case["never"]

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from stallwise.doctor.differential import LOOKED_AND_SAW_NOT, SOMETHING_ELSE, UNPROMPTED, fits_the_trade
+from stallwise.doctor.differential import LOOKED_AND_SAW_NOT, SOMETHING_ELSE, UNPROMPTED, fits_the_trade, speaks_against
 from stallwise.evidence.bag import stem, stems_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import Hypothesis
@@ -66,6 +66,7 @@ def suspects(
         * math.exp((score - top) / unit)
         * (LOOKED_AND_SAW_NOT if cause in silent else 1.0)
         * fits_the_trade(by_cause[cause], evidence)
+        * speaks_against(by_cause[cause], evidence)
         for cause, score in scores.items()
         if cause not in spoken
     }

@@ -212,6 +212,9 @@ class _Judge:
         first = self.ordered[0] if self.ordered else ""
         if not first or matched(first, ("do not", "don't", "avoid", "never")):
             return ""
+        warned = self.finding.avoid if self.finding else ""
+        if warned and matched(first, _TEMPTING) and meant(first, [warned]) is not None:
+            return warned  # a fix further down the list may be the trap when it comes first
         actions = [f"{f.action} {f.worth}" for f in self.finding.fixes] if self.finding else []
         if meant(first, actions) is not None:
             return ""

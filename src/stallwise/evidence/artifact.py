@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import IO
 
+from isal.igzip_lib import IsalError
+
 from stallwise.errors import UnreadableInput
 
+BLOCK_BYTES = 1 << 22  # read at once, so that what came before a damage is kept
+DAMAGE: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, IsalError)  # type: ignore[assignment]  # what unpacking raises
 SAMPLE_BYTES = 1 << 20  # what recognisers look at, from the start and, for longer inputs, from the end
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -77,13 +82,11 @@ class Artifact:
                     stream.seek(-SAMPLE_BYTES, io.SEEK_END)
                     head += stream.read(SAMPLE_BYTES)
                 return head
-        except (OSError, EOFError, ValueError) as error:
+        except DAMAGE as error:
             # A cut gzip still gives its first bytes to a reader that streams; the recogniser sees what it can.
             return self._readable_prefix() or _fail(self.name, error)
 
     def _readable_prefix(self) -> bytes:
-        import zlib
-
         with self.raw() as stream:
             try:
                 return zlib.decompressobj(wbits=31).decompress(stream.read(SAMPLE_BYTES), SAMPLE_BYTES)
@@ -92,11 +95,24 @@ class Artifact:
 
     def text(self, limit_bytes: int = 512 << 20) -> str:
         """All of it as text; undecodable bytes are kept visible, never fatal."""
-        with self.open() as stream:
-            data = stream.read(limit_bytes)
+        data = self._readable(limit_bytes)
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # PowerShell redirects write UTF-16
             return data.decode("utf-16", errors="replace")
         return data.decode("utf-8-sig", errors="replace")
+
+    def _readable(self, limit_bytes: int) -> bytes:
+        """As much as can be unpacked: a cut or damaged archive gives what came before the damage."""
+        blocks: list[bytes] = []
+        left = limit_bytes
+        try:
+            with self.open() as stream:
+                while left > 0 and (block := stream.read(min(left, BLOCK_BYTES))):
+                    blocks.append(block)
+                    left -= len(block)
+        except DAMAGE as error:
+            if not blocks:
+                return self._readable_prefix() or _fail(self.name, error)
+        return b"".join(blocks)
 
     def lines(self) -> list[str]:
         """Lines without their ends; line n is at index n-1."""

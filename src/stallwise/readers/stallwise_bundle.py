@@ -18,9 +18,9 @@ EXCLUSIVE = True
 FIRST = re.compile(rb'^\s*\{\s*"(stallwise_bundle"|k": "process")')
 # An error names itself at the start of its line; what follows it (hints, launchers' summaries) is not the reason.
 ERROR = re.compile(
-    r"^\s*(?:\[?rank\d+\]?:\s*)?"
-    r"([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b.*"
-    r"|.*\b(?:fatal|abort|Segmentation fault|terminate called).*)",
+    r"^\s{0,40}(?:\[?rank\d{1,6}\]?:\s{0,8})?"
+    r"([A-Za-z_][\w.]{0,120}(?:Error|Exception|Interrupt|Exit|Warning)\b[^\n]{0,2000}"
+    r"|[^\n]{0,400}\b(?:fatal|abort|Segmentation fault|terminate called)[^\n]{0,2000})",
     re.IGNORECASE,
 )
 

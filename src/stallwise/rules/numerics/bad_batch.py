@@ -31,6 +31,7 @@ from stallwise.findings.symptom import Symptom
 
 SHORT = 2.5  # steps
 FEW = 4
+FAR = 1.5  # times the usual loss: a jump that the gradient does not share is sure only from here; noise reaches 1.3 in 600 steps
 JUMP = 1.15  # times the usual loss: less is noise
 
 # Suspected often, the reason in about one of eight.
@@ -56,7 +57,7 @@ def bad_batch(evidence: Evidence) -> Finding | None:
     facts = [f for q in (n.FIRST_STEP, n.LOSS_RATIO, n.GRAD_RATIO) if (f := evidence.get(q)) is not None]
     return Finding(
         headline=f"an outlier batch at step {step.number:.0f}" if step else "an outlier batch",
-        confidence=0.82 if gradient >= 2 else 0.65,
+        confidence=0.82 if gradient >= 2 else 0.65 if evidence.value(n.LOSS_RATIO) >= FAR else 0.45,
         because=(
             Reason.of(f"the loss jumps {evidence.value(n.LOSS_RATIO):.1f}x for {length:.0f} step(s) and comes back", *facts),
             *((Reason.of(f"the gradient norm jumps {gradient:.1f}x in the same step", *facts),) if gradient >= 2 else ()),
