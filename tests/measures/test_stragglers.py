@@ -198,16 +198,16 @@ def test_copies_of_a_real_trace(tmp_path: Path, cause: str | None) -> None:
 
 @pytest.mark.shared
 @pytest.mark.slow
-@pytest.mark.parametrize("cause", ["input", "host", "clocks"])
-def test_five_hundred_and_twelve_copies_of_a_real_trace(tmp_path: Path, cause: str) -> None:
+@pytest.mark.parametrize(("cause", "ranks"), [("input", 512), ("host", 64), ("clocks", 64)])
+def test_hundreds_of_copies_of_a_real_trace(tmp_path: Path, cause: str, ranks: int) -> None:
     path = shared("data/traces/hta/two_of_128_ranks/sampled_rank-0.json.gz")
     doc = json.loads(gzip.decompress(path.read_bytes()))
     kept = ("kernel", "gpu_memcpy", "cuda_runtime", "user_annotation")  # operators change nothing here
     doc["traceEvents"] = [e for e in doc["traceEvents"] if str(e.get("cat", "")).lower() in kept and "ts" in e]
     planted: dict[str, Any] = {"kind": cause, "delay_us": 150_000.0}
     how = {"kind": "clocks", "slowdown": 1.5} if cause == "clocks" else planted
-    evidence = seen(write_copies(tmp_path, doc, 512, late=(400,), packed=False, **how))
+    evidence = seen(write_copies(tmp_path, doc, ranks, late=(ranks - 12,), packed=False, **how))
     finding = verdict(evidence)
     assert finding is not None
-    assert finding.scope.rank == 400
+    assert finding.scope.rank == ranks - 12
     assert evidence.text(q.STRAGGLER_CAUSE) == cause

@@ -35,6 +35,8 @@ FEW_WORDS = 25.0  # a sentence is no surer than this many words make it
 # Score over the root of the number of words: 90 of 100 texts of other trades (changelogs, headers, licences) lie below, 90
 # of 100 incidents above.
 LEAST_ALIKE = 0.9
+LEAST_LEFT = 0.1  # of a base rate, however little the words agree: people leave out what they do not suspect
+REFUTED = 0.5  # what the clues leave of a cause's odds: below, words do not bring it back
 MOST_TOGETHER = 0.75  # of what is left to something else: the rest stays unknown
 MOST_ALONE = 0.45  # words alone are never even odds
 SHOWN = 5  # words in common that the reason names
@@ -63,12 +65,11 @@ def suspects(
     unit = SHARPNESS * math.sqrt(FEW_WORDS + len(evidence.stems))
     weights = {
         cause: (rates[cause].probability if cause in rates else UNPROMPTED)
-        * math.exp((score - top) / unit)
+        * max(math.exp((score - top) / unit), LEAST_LEFT if cause in rates else 0.0)
         * (LOOKED_AND_SAW_NOT if cause in silent else 1.0)
         * fits_the_trade(by_cause[cause], evidence)
-        * speaks_against(by_cause[cause], evidence)
         for cause, score in scores.items()
-        if cause not in spoken
+        if cause not in spoken and speaks_against(by_cause[cause], evidence) >= REFUTED
     }
     total = sum(weights.values())
     left = max(0.0, 1.0 - sum(h.probability for h in kept)) * MOST_TOGETHER
