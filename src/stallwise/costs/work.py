@@ -239,7 +239,7 @@ def _head(model: Model, part: Slice, cluster: Cluster, recipe: Recipe) -> tuple[
     backward = ideal_s(part.tokens, model.hidden, columns, cluster.gpu, dtype) + ideal_s(
         columns, model.hidden, part.tokens, cluster.gpu, dtype
     )
-    ratio = sustained_ratio(cluster.gpu.architecture, dtype)
+    ratio = sustained_ratio(cluster.gpu.architecture, dtype, sustained=recipe.sustained)
     forward, backward = forward * ratio, backward * ratio
     loss = LOSS_PASSES * part.tokens * columns
     times = 1 + model.mtp_layers
