@@ -93,7 +93,7 @@ def power_ratio(gpu: Gpu) -> float:
     if usual is None or not gpu.power_w:
         return 1.0
     each, usual_each = (card.power_w / max(card.peak("bf16"), card.peak("fp16")) for card in (gpu, usual))
-    return min((each / usual_each) ** POWER_EXPONENT, MOST_POWER_RATIO)
+    return float(min((each / usual_each) ** POWER_EXPONENT, MOST_POWER_RATIO))
 
 
 def call_s(m: Any, n: Any, k: Any, gpu: Gpu, dtype: str = "bf16", *, without: int = -1) -> Array:

@@ -142,6 +142,11 @@ def fabric_of(cluster: Cluster) -> Fabric:
     )
 
 
+def plugged_best(fabric: Fabric) -> Fabric:
+    """Cards without NVLink at their best: behind one PCIe switch that nobody shares."""
+    return replace(fabric, host_path="switch", told=True)
+
+
 def step_fabric_of(cluster: Cluster) -> Fabric:
     """As a step meets it: no link waits longer than an older and slower one does.
 
