@@ -135,3 +135,8 @@ def test_only_stored_four_bit_leaves_attention_in_sixteen() -> None:
     model, card = find_model("deepseek-v3"), gpu("b200")
     assert Deployment(model, card, tp=8, weights="int4").attention_dtype == "bf16"
     assert Deployment(model, card, tp=8, weights="nvfp4").attention_dtype == "nvfp4"
+
+
+def test_weights_stored_in_four_bit_are_multiplied_in_sixteen() -> None:
+    four, sixteen = (rank_work(served("llama-3.1-70b", tp=4, weights=w)).peak_s_per_token for w in ("int4", "bf16"))
+    assert four == sixteen

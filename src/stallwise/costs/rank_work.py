@@ -74,9 +74,9 @@ def rank_work(d: Deployment) -> RankWork:
         head_bytes=m.vocab * m.hidden * BF16_BYTES / spread,
         expert_bytes=expert * bytes_per(d.weights) / d.expert_tp,
         experts=max(m.experts, 1), per_token_experts=m.experts_per_token,
-        peak_s_per_token=2 * (attention / gpu.peak(d.attention_dtype) + (dense + _shared(d)) / gpu.peak(d.weights)),
+        peak_s_per_token=2 * (attention / gpu.peak(_multiplied(d.attention_dtype)) + (dense + _shared(d)) / gpu.peak(_multiplied(d.weights))),
         head_s_per_token=2 * m.vocab * m.hidden / spread / gpu.peak("bf16"),
-        expert_s_per_row=2 * expert / spread / gpu.peak(d.weights if d.weights != "int4" else "bf16"),
+        expert_s_per_row=2 * expert / spread / gpu.peak(_multiplied(d.weights)),
         expert_tile_share=_tile_share(d) if m.experts else 1.0,
         stream_bytes_per_token=m.layers * m.hidden * BF16_BYTES,
         expert_stream_bytes_per_row=m.moe_layers * m.hidden * BF16_BYTES / d.ep if m.experts else 0.0,
@@ -95,6 +95,11 @@ def rank_work(d: Deployment) -> RankWork:
         fp8=1 if d.weights in ("fp8", "mxfp8") else 0,
         fp4=1 if d.weights in ("fp4", "nvfp4", "mxfp4") else 0,
     )  # fmt: skip
+
+
+def _multiplied(stored: str) -> str:
+    """The type that the matrix units see: weights only stored in 4 bit are widened on the way."""
+    return "bf16" if stored == "int4" else stored
 
 
 def _tile_share(d: Deployment) -> float:
