@@ -26,15 +26,20 @@ from stallwise.costs.closed_loop import GROWTH_SHARE, steady_times
 from stallwise.costs.inference import Engine, iteration_parts
 from stallwise.costs.kv_room import kv_room
 from stallwise.costs.rank_work import RankWork
-from stallwise.costs.serving_constants import Constants, earlier, release_of
+from stallwise.costs.serving_constants import Constants, earlier, early_by
 from stallwise.errors import StallwiseError
 from stallwise.search.served_runs import cell, served_run
 from stallwise.search.validation.inference import MAX_SEQUENCES
 
 ENGINES = ("vllm", "sglang", "trtllm")
 FOLDS = 12
-# Releases from which an engine counts as late: about the end of 2025, when these runs divide.
-LATE = {"vllm": (0, 16), "sglang": (0, 5, 9), "trtllm": (1, 2)}
+# Where an engine's constants stand: about the end of 2025, when these runs divide; and how many releases each place of a
+# release's number stands for.
+LATE = {
+    "vllm": ((0, 16, 0), (20, 1, 0)),
+    "sglang": ((0, 5, 9), (50, 10, 1)),
+    "trtllm": ((1, 2, 0), (8, 4, 0)),
+}
 # name: (guess, width). Hopper's shares of bandwidth and GEMM peaks are those measured on our own H200.
 SHARED = {
     "weight_read_share": (0.9, 0.04),
@@ -124,8 +129,7 @@ class Runs:
             return None
         engine = Engine(d, Constants(*[0] * len(fields(Constants))))
         load = run.concurrency or max(1.0, min(room.requests(run.isl + run.osl), MAX_SEQUENCES * d.dp))
-        release = release_of(d.engine_version)
-        early = (0.0 if d.engine_version else 0.5) if release is None else float(release < LATE[d.engine])
+        early = early_by(d.engine_version, *LATE[d.engine])
         numbers = (
             run.isl, run.osl, load, room.tokens, engine.kv_read_bytes(run.isl + run.osl / 2),
             tpot / 1e3 if both else np.nan, ttft / 1e3 if both else np.nan, np.nan if both else rate,
@@ -354,8 +358,8 @@ def write(
         "",
         f"[folds]\ncount = {FOLDS}",
         "",
-        "[late]  # releases from which an engine's constants count as late",
-        *(f"{engine} = {list(release)}" for engine, release in LATE.items()),
+        "[late]  # where an engine's constants stand, and how many releases each place of its number counts",
+        *(f"{engine} = {{ release = {list(at)}, steps = {list(steps)} }}" for engine, (at, steps) in LATE.items()),
         "",
         *spreads,
         "",

@@ -81,7 +81,10 @@ def test_what_is_not_stated_is_named_and_widens_the_interval() -> None:
 
 def test_releases_are_numbers_and_old_ones_keep_the_gpu_waiting() -> None:
     assert release_of("v0.5.9.post1") == (0, 5, 9) and release_of("nightly-dev") is None
-    assert earliness("sglang", "0.5.6") == 1 and earliness("sglang", "0.5.9") == 0
+    assert (
+        earliness("sglang", "0.5.4") == 1 and earliness("sglang", "0.5.6") == 0.75 and earliness("sglang", "0.5.9") == 0
+    )
+    assert earliness("vllm", "0.18.0") == -0.5
     assert constants("vllm", "", "0.5.3").host_s > 3 * constants("vllm", "", "0.11.0").host_s
 
 

@@ -74,7 +74,8 @@ def rank_work(d: Deployment) -> RankWork:
         head_bytes=m.vocab * m.hidden * BF16_BYTES / spread,
         expert_bytes=expert * bytes_per(d.weights) / d.expert_tp,
         experts=max(m.experts, 1), per_token_experts=m.experts_per_token,
-        peak_s_per_token=2 * (attention / gpu.peak(_multiplied(d.attention_dtype)) + (dense + _shared(d)) / gpu.peak(_multiplied(d.weights))),
+        peak_s_per_token=2 * (attention / gpu.peak(_multiplied(d.attention_dtype))
+        + (dense + _shared(d)) / gpu.peak(_multiplied(d.weights))),
         head_s_per_token=2 * m.vocab * m.hidden / spread / gpu.peak("bf16"),
         expert_s_per_row=2 * expert / spread / gpu.peak(_multiplied(d.weights)),
         expert_tile_share=_tile_share(d) if m.experts else 1.0,

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
+RELEASES_APART = 4.0  # about a quarter of a year of an engine's releases: so far apart is early from late
 EARLY_UNSTATED = 0.5  # how early a release counts that nobody named: half way between the two
 
 
@@ -82,16 +84,22 @@ def constants(engine: str = "vllm", without: str = "", version: str = "", vendor
 
 
 def earlier(k: Constants, early: Any) -> Constants:
-    """The constants of a release that is early (1), late (0), or not named (between)."""
+    """The constants of a release that is early (up to 1), late (0), newer (below 0), or not named (between)."""
     return replace(k, layer_s=k.layer_s * k.early_layer_ratio**early)
 
 
 def earliness(engine: str, version: str) -> float:
-    """1 before the release from which an engine's constants were fitted as late, 0 from it on."""
-    release = release_of(version)
-    if release is None:
+    """How many releases before (above 0) or after the one where an engine's constants stand, over RELEASES_APART."""
+    return early_by(version, **_table()["late"][engine])
+
+
+def early_by(version: str, release: Sequence[int], steps: Sequence[float]) -> float:
+    """The same from the release and how many releases each place of its number stands for; at most one either way."""
+    found = release_of(version)
+    if found is None:
         return EARLY_UNSTATED if not version.strip() else 0.0  # a nightly or a branch is newer than releases
-    return float(release < tuple(_table()["late"][engine]))
+    before = sum(step * (late - own) for step, late, own in zip(steps, release, found, strict=True))
+    return max(-1.0, min(before / RELEASES_APART, 1.0))
 
 
 def release_of(version: str) -> tuple[int, ...] | None:
