@@ -65,8 +65,8 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
 
 
 def _tried(changes: tuple[str, ...], meaning: str, won_s: float, step_s: float) -> Tried:
-    low = min(range_s(won_s, name)[0] for name in changes)
-    ends = sorted((low, min(range_s(won_s)[1], step_s)))
+    each = [range_s(won_s, name) for name in changes]
+    ends = sorted((min(low for low, _ in each), min(max(high for _, high in each), step_s)))
     return Tried(changes, meaning, Gain(ends[0], ends[1], "replayed", won_s), step_s - won_s)
 
 

@@ -11,16 +11,25 @@ from collections.abc import Mapping
 
 from stallwise.evidence.ledger import Account
 
-LOW, HIGH = 0.8, 1.15
-LOW_OF = {"graphs": 0.6}  # what cannot be captured stays
-OF_THE_HOST = (Account.INPUT_WAIT, Account.LAUNCH_GAP, Account.HOST_WAIT, Account.COPY, Account.CHECKPOINT)
+WAITING = (0.8, 1.15)
+LAUNCHING = (0.7, 1.4)  # operators and calls into the driver: where recording costs most, and hosts differ most
+OF_ACCOUNT = {
+    Account.INPUT_WAIT: WAITING,
+    Account.LAUNCH_GAP: LAUNCHING,
+    Account.HOST_WAIT: WAITING,
+    Account.COPY: WAITING,
+    Account.CHECKPOINT: WAITING,
+}
+OF_CHANGE = dict.fromkeys(("graphs", "fused-optimizer", "no-allocation", "no-sync"), LAUNCHING)
 
 
-def range_s(seconds: float, change: str = "") -> tuple[float, float]:
-    """The ends for this much of the host's time, or for what this change wins of it."""
-    return LOW_OF.get(change, LOW) * seconds, HIGH * seconds
+def range_s(seconds: float, change: str) -> tuple[float, float]:
+    """The ends of what this change wins."""
+    low, high = OF_CHANGE.get(change, WAITING)
+    return low * seconds, high * seconds
 
 
 def ranges_of(seconds: Mapping[Account, float]) -> dict[Account, tuple[float, float]]:
     """The ends of every account that the host fills."""
-    return {account: range_s(seconds[account]) for account in OF_THE_HOST if seconds.get(account, 0.0) > 0}
+    filled = {a: ends for a, ends in OF_ACCOUNT.items() if seconds.get(a, 0.0) > 0}
+    return {account: (low * seconds[account], high * seconds[account]) for account, (low, high) in filled.items()}
