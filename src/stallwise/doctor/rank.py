@@ -25,7 +25,9 @@ def _weight(finding: Finding, whole_s: float) -> tuple[bool, bool, float]:
     share = UNPRICED_SHARE
     if finding.gain is not None and whole_s:
         certain = finding.account is Account.COMPUTE
-        share = (finding.gain.low_s if certain else finding.gain.high_s) / whole_s
+        gain = finding.gain
+        waited_s = gain.high_s if gain.likely_s is None else min(gain.likely_s, gain.high_s)
+        share = (gain.low_s if certain else waited_s) / whole_s
     elif finding.blocking:
         share = 1.0
     return (finding.confidence >= SURE_ENOUGH and not finding.optional, finding.blocking, finding.confidence * share)
