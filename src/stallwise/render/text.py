@@ -8,7 +8,7 @@ import textwrap
 from stallwise.evidence.ledger import Ledger
 from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.render.phrases import an, fix_worth, place, places, worth
+from stallwise.render.phrases import account_ends, an, fix_worth, place, places, worth
 from stallwise.render.verdict import (
     leading_suspect,
     not_understood_rows,
@@ -75,9 +75,13 @@ def _well(diagnosis: Diagnosis, page: _Page) -> list[str]:
 
 
 def _bar(ledger: Ledger, page: _Page) -> list[str]:
-    parts = [(a.value, s) for a, s in ledger.seconds.items() if s > SHOWN * ledger.whole_s]
+    parts = [(a, s) for a, s in ledger.seconds.items() if s > SHOWN * ledger.whole_s]
     parts.sort(key=lambda p: -p[1])
-    cells = [f"{name} {_blocks(s / ledger.whole_s)} {show(s, Unit.SECOND)}" for name, s in parts]
+    cells = []
+    for account, seconds in parts:
+        about = account_ends(ledger, account)
+        cell = f"{account.value} {_blocks(seconds / ledger.whole_s)} {show(seconds, Unit.SECOND)}"
+        cells.append(f"{cell} ({about})" if about else cell)
     rows = [""]
     for cell in cells:  # as many accounts on a line as fit
         joined = f"{rows[-1]}   {cell}".lstrip()
