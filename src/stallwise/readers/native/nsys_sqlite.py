@@ -12,7 +12,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
-from stallwise.readers._nsys_timeline import timeline_of
+from stallwise.readers.native._nsys_timeline import timeline_of
 
 FORMAT = "nsys sqlite export"
 EXCLUSIVE = True

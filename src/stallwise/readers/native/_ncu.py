@@ -14,8 +14,8 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
-from stallwise.readers._ncu_names import COUNTERS, DISPLAY, STALL_COUNTER
-from stallwise.readers._ncu_rules import facts_in_rule
+from stallwise.readers.native._ncu_names import COUNTERS, DISPLAY, STALL_COUNTER
+from stallwise.readers.native._ncu_rules import facts_in_rule
 from stallwise.units import Unit
 
 _SCALE = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}

@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from stallwise.errors import UnreadableInput
-from stallwise.readers._pickle_machine import HINT, REFUSED_OPCODES, load_slowly, refusal
+from stallwise.readers.native._pickle_machine import HINT, REFUSED_OPCODES, load_slowly, refusal
 
 MAGIC = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 OPENINGS = (b"(dp", b"(lp", b"}q", b"]q", b"}r", b"]r", b"(d", b"(l")  # containers in protocols 0 and 1

@@ -13,7 +13,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import job, run, stages
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source
-from stallwise.readers._record_file import PARTS, STAGES, RankRecord, parse
+from stallwise.readers.native._record_file import PARTS, STAGES, RankRecord, parse
 
 FORMAT = "stallwise record"
 EXCLUSIVE = True

@@ -12,9 +12,9 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
-from stallwise.readers._plain_pickle import load_plain, looks_like_pickle
-from stallwise.readers._snapshot import CATEGORIES, LEAVING, Moment, category_of, moment_at, place_of, traces
 from stallwise.readers._traceback import Frame, phase_of
+from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
+from stallwise.readers.native._snapshot import CATEGORIES, LEAVING, Moment, category_of, moment_at, place_of, traces
 from stallwise.units import Unit, show
 
 FORMAT = "PyTorch memory snapshot"

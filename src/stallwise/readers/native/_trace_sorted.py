@@ -12,7 +12,7 @@ from typing import Any, Union
 import msgspec
 from msgspec import Struct
 
-from stallwise.readers._trace_events import Args, Event, Ids, Shapes
+from stallwise.readers.native._trace_events import Args, Event, Ids, Shapes
 
 
 class Has(Enum):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
-from stallwise.readers.torch_trace import DEVICE_ONLY
+from stallwise.readers.native.torch_trace import DEVICE_ONLY
 
 FORMAT = "device-only trace"
 EXCLUSIVE = True

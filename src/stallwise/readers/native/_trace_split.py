@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from stallwise.readers._trace_blocks import Blocks
-from stallwise.readers._trace_events import Event, decode_events, from_text, lenient
-from stallwise.readers._trace_sorted import decode_sorted
+from stallwise.readers.native._trace_blocks import Blocks
+from stallwise.readers.native._trace_events import Event, decode_events, from_text, lenient
+from stallwise.readers.native._trace_sorted import decode_sorted
 
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BORDER = re.compile(r'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|bp|tts)"\s*:')

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
-from stallwise.readers._ncu import Launch, facts_of
-from stallwise.readers._ncu_names import DISPLAY
+from stallwise.readers.native._ncu import Launch, facts_of
+from stallwise.readers.native._ncu_names import DISPLAY
 
 FORMAT = "Nsight Compute text"
 EXCLUSIVE = True

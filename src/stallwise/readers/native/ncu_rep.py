@@ -11,7 +11,7 @@ from stallwise.errors import MissingExtra, UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
-from stallwise.readers._ncu import Launch, facts_of
+from stallwise.readers.native._ncu import Launch, facts_of
 
 FORMAT = "Nsight Compute report"
 EXCLUSIVE = True

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.evidence.timeline import GPU_KINDS, NO_ID, ON_DEVICE, Kind, Lane, MemoryCounters
-from stallwise.readers import _trace_kinds as kinds
-from stallwise.readers._trace_events import (
+from stallwise.readers.native import _trace_kinds as kinds
+from stallwise.readers.native._trace_events import (
     ABSENT,
     JSON_KEYS,
     LAUNCH_DETAIL,
@@ -23,7 +23,7 @@ from stallwise.readers._trace_events import (
     Args,
     Event,
 )  # fmt: skip
-from stallwise.readers._trace_sorted import QUICK, WITHOUT_TIME, Has, as_event
+from stallwise.readers.native._trace_sorted import QUICK, WITHOUT_TIME, Has, as_event
 
 PLAUSIBLE_US = 30 * 86400e6  # no trace spans a month: events farther than this from the middle have a broken clock
 

@@ -13,10 +13,10 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Note, Scope, Source
 from stallwise.evidence.timeline import Device, Timeline
-from stallwise.readers._trace_blocks import Blocks
-from stallwise.readers._trace_columns import Columns, Finished
-from stallwise.readers._trace_cut import trusted_part
-from stallwise.readers._trace_split import Sorted, Split
+from stallwise.readers.native._trace_blocks import Blocks
+from stallwise.readers.native._trace_columns import Columns, Finished
+from stallwise.readers.native._trace_cut import trusted_part
+from stallwise.readers.native._trace_split import Sorted, Split
 
 FORMAT = "PyTorch trace"
 EXCLUSIVE = True

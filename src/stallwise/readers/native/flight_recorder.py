@@ -16,7 +16,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.readers._collective_waits import UNKNOWN, Wait, waits_table
-from stallwise.readers._plain_pickle import load_plain, looks_like_pickle
+from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
 
 FORMAT = "flight recorder"
 EXCLUSIVE = True
