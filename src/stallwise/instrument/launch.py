@@ -15,6 +15,7 @@ from stallwise.instrument import autostart
 from stallwise.instrument.fate import fate, oom_kills
 from stallwise.instrument.kept_log import KeptLog
 from stallwise.instrument.relay import Relay
+from stallwise.instrument.stacks_in_trace import put_stacks_in
 
 BUNDLE = "bundle.json"
 SMI_QUERY = (
@@ -48,6 +49,7 @@ def launch(command: Sequence[str], folder: str, steps: Optional[str] = None, lig
             sampler.wait()
     if about:
         log.close()
+        put_stacks_in(folder)
         try:
             _describe(folder, {**about, "ended": time.time(), **fate(code, log.words, kills)})
         except OSError as error:
