@@ -91,7 +91,9 @@ def _process(name: str) -> str | None:
 
 def _stacks(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
     """The line that held the training thread most often while no stage was open."""
-    aside = Counter(s.stack for s in record.samples if s.stage is None and record.frames.get(s.stack))
+    first_s, last_s = (record.time_s[0], record.time_s[-1]) if record.time_s else (0.0, float("inf"))
+    looked = [s for s in record.samples if s.stage is None and first_s <= s.time_s <= last_s]
+    aside = Counter(s.stack for s in looked if record.frames.get(s.stack))
     if aside.total() < FEWEST_SAMPLES:
         return
     line, share = holding_line([(record.frames[stack], count) for stack, count in aside.items()])
