@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import platform
@@ -51,7 +52,8 @@ def launch(command: Sequence[str], folder: str, steps: Optional[str] = None, lig
         log.close()
         put_stacks_in(folder)
         try:
-            _describe(folder, {**about, "ended": time.time(), **fate(code, log.words, kills)})
+            end = {"ended": time.time(), **fate(code, log.words, kills), **_logged_steps(folder, log)}
+            _describe(folder, {**about, **end})
         except OSError as error:
             sys.stderr.write("stallwise: the record of the job's end is lost (%s)\n" % error)
     return code
@@ -79,6 +81,16 @@ def _settings(folder: str, steps: Optional[str], light: bool) -> Dict[str, str]:
     if "NCCL_DEBUG" in os.environ:  # the user reads these lines on the screen: leave them there
         del env["NCCL_DEBUG_FILE"]
     return {k: v for k, v in env.items() if k in mine or k not in os.environ}
+
+
+def _logged_steps(folder: str, log: KeptLog) -> Dict[str, Any]:
+    """The steps that the output counts, where no process of the job showed any."""
+    for record in glob.glob(os.path.join(glob.escape(folder), "rank-*.jsonl")):
+        with open(record, "rb") as lines:
+            if any(line.startswith(b'{"k":"step"') for line in lines):
+                return {}
+    steps = log.clock.steps()
+    return {"logged_steps": steps} if steps is not None else {}
 
 
 def _about(command: Sequence[str]) -> Dict[str, Any]:
