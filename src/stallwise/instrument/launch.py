@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import platform
@@ -12,7 +11,7 @@ import sys
 import time
 from typing import Any, Dict, Optional, Sequence
 
-from stallwise.instrument import autostart
+from stallwise.instrument import autostart, schema
 from stallwise.instrument.fate import fate, oom_kills
 from stallwise.instrument.kept_log import KeptLog
 from stallwise.instrument.relay import Relay
@@ -85,7 +84,7 @@ def _settings(folder: str, steps: Optional[str], light: bool) -> Dict[str, str]:
 
 def _logged_steps(folder: str, log: KeptLog) -> Dict[str, Any]:
     """The steps that the output counts, where no process of the job showed any."""
-    for record in glob.glob(os.path.join(glob.escape(folder), "rank-*.jsonl")):
+    for record in schema.files_in(folder):
         with open(record, "rb") as lines:
             if any(line.startswith(b'{"k":"step"') for line in lines):
                 return {}

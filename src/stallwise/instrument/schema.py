@@ -21,6 +21,10 @@ follow in a line of their own, {"k": "gpu", "n": 11, "g": {...}}, when the event
 begin with "lib/" in stacks. A torn last line is normal.
 """
 
+import glob
+import os
+from typing import List
+
 VERSION = 2
 
 # The stages of a training step; one that was captured into a CUDA graph is one stage, its replay.
@@ -56,6 +60,12 @@ LIBRARY = "lib/"  # begins the files of others in stacks
 def file_name(rank: int, pid: int = 0) -> str:
     """One file a rank; nobody shares a file or a lock. A second process of the same rank says its number, too."""
     return "rank-%05d.jsonl" % rank if not pid else "rank-%05d.pid-%d.jsonl" % (rank, pid)
+
+
+def files_in(folder: str) -> List[str]:
+    """Every process's record file; what only looks like one (a device, a pipe) is left alone."""
+    found = glob.glob(os.path.join(glob.escape(folder), "rank-*.jsonl"))
+    return sorted(path for path in found if os.path.isfile(path))
 
 
 def folder_name(file: str) -> str:

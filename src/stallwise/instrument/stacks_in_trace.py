@@ -6,7 +6,6 @@ its list of events begins.
 
 from __future__ import annotations
 
-import glob
 import gzip
 import json
 import os
@@ -28,7 +27,7 @@ Sample = Tuple[float, List[str]]  # microseconds on the trace's clock; lines, ou
 
 def put_stacks_in(folder: str) -> None:
     """Every record's traces, one after the other. A trace that is not as expected stays as it is."""
-    for record in glob.glob(os.path.join(glob.escape(folder), "rank-*.jsonl")):
+    for record in schema.files_in(folder):
         try:
             _put(record)
         except (OSError, EOFError, ValueError, KeyError, TypeError):
