@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from stallwise.evidence.fact import WHOLE, Scope, Source
@@ -41,6 +41,9 @@ class Ledger:
     # Of a traced run: the step as recorded, and without the profiler, which is what the accounts speak of.
     traced_step_s: float | None = None
     clean_step_s: float | None = None
+    # What the user named: seconds of a step by span, beside the accounts since a span may lie in any of them, and gauges.
+    spans: Mapping[str, float] = field(default_factory=dict)
+    gauges: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def whole_s(self) -> float:

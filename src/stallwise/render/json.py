@@ -121,6 +121,8 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any] | None:
         "samples": ledger.samples,
         "whole_s": ledger.whole_s,
         "accounts": {a.value: s for a, s in ledger.seconds.items()},
+        "spans": dict(ledger.spans),
+        "gauges": dict(ledger.gauges),
         "source": str(ledger.source),
     }
 
