@@ -123,6 +123,8 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any] | None:
         "whole_s": ledger.whole_s,
         "accounts": {a.value: s for a, s in ledger.seconds.items()},
         "account_ranges": {a.value: list(ends) for a, ends in ledger.ranges.items()},
+        "spans": dict(ledger.spans),
+        "gauges": dict(ledger.gauges),
         "source": str(ledger.source),
     }
 

@@ -11,6 +11,7 @@ from stallwise.findings.finding import Fix, Gain
 from stallwise.units import Unit, show
 
 RANGE_SHARE = 0.05  # of the step: smaller accounts are told without their range
+MOST_NAMED = 8  # spans and gauges of the user's that a report shows; the rest is in the JSON
 
 
 def an(unit: str) -> str:
@@ -34,6 +35,16 @@ def speed_up(gain: Gain, ledger: Ledger | None) -> str:
     if high >= 10:
         return f"{low:.1f}-{high:.0f}x"
     return f"{low:.2f}-{high:.2f}x" if high - low >= 0.005 else f"{high:.2f}x"
+
+
+def named_by_user(ledger: Ledger) -> list[str]:
+    """The user's spans with their part of the whole, then the gauges."""
+    rows = [
+        f"{name} {show(seconds, Unit.SECOND)}"
+        + (f", {show(seconds / ledger.whole_s, Unit.SHARE)}" if ledger.whole_s else "")
+        for name, seconds in list(ledger.spans.items())[:MOST_NAMED]
+    ]
+    return rows + [f"{name} = {value:.6g}" for name, value in list(ledger.gauges.items())[:MOST_NAMED]]
 
 
 def worth(gain: Gain, ledger: Ledger | None) -> str:
