@@ -52,7 +52,9 @@ def command(command_line: tuple[str, ...], listed: bool, folder: str | None, as_
     wanted = _options(asked, {c.name for c in changes})
     options = Options(**wanted)
     if not options.chosen(changes):
-        raise BadRequest("no trial is left", hint="stallwise try --list shows them all; nothing alters the training of")
+        raise BadRequest(
+            "no trial is left", hint="stallwise try --list shows them all, and which leave the training as it is"
+        )
     _run(command_line, folder, as_json, wanted, options.rehearsal(changes))
 
 
@@ -116,7 +118,9 @@ def _run(line: tuple[str, ...], folder: str | None, as_json: bool, wanted: dict[
 def _before(rehearsal: bool, wanted: dict[str, Any], where: str) -> list[str]:
     """Said before the job starts."""
     if wanted["dry_run"]:
-        return ["a dry run: the job is looked at for some steps and then ended; it writes no checkpoint, trackers are off"]
+        return [
+            "a dry run: the job is looked at for some steps and then ended; it writes no checkpoint, trackers are off"
+        ]
     if rehearsal:
         return [
             "this is a rehearsal: some trials change the training, so no checkpoint is written (torch.save and the like do "
@@ -142,14 +146,14 @@ def _say(where: str, as_json: bool) -> None:
         return
     try:
         from stallwise.doctor.examine import diagnose
-        from stallwise.doctor.measured import trials_of
-        from stallwise.render.json import to_dict
-        from stallwise.render.trials import to_json, to_text
+        from stallwise.render.json import to_dict, trials_to_dict
+        from stallwise.render.trials import to_text
 
         diagnosis = diagnose(where)
-        trials = trials_of(diagnosis)
+        trials = diagnosis.trials[0]
         if as_json:
-            click.echo(json.dumps({**to_json(trials), "diagnosis": to_dict(diagnosis)}, indent=2, ensure_ascii=False))
+            answer = {**trials_to_dict(trials), "bundle": where, "diagnosis": to_dict(diagnosis)}
+            click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
         else:
             click.echo("\n" + to_text(trials, diagnosis, color=sys.stdout.isatty()))
             click.echo(f"\nthe whole diagnosis: stallwise diagnose {where}")

@@ -51,8 +51,9 @@ def _capped(ordered: list[Finding], ledger: Ledger) -> list[Finding]:
     result = []
     for finding in ordered:
         if finding.account is not None and finding.gain is not None:
-            # An account tells where time shows, a replay what goes with this cause alone, wherever it shows.
-            room = ledger.whole_s if finding.gain.replayed else left.get(finding.account, 0.0)
+            # An account tells where time shows; a replay and a trial tell what goes with this cause alone, wherever it shows.
+            alone = finding.gain.replayed or finding.gain.measured
+            room = ledger.whole_s if alone else left.get(finding.account, 0.0)
             gain = finding.gain.capped(max(room, 0.0))
             left[finding.account] = left.get(finding.account, 0.0) - gain.high_s
             fixes = tuple(replace(f, gain=f.gain.capped(gain.high_s)) if f.gain else f for f in finding.fixes)

@@ -40,12 +40,15 @@ def speed_up(gain: Gain, ledger: Ledger | None) -> str:
 def worth(gain: Gain, ledger: Ledger | None) -> str:
     """ "57.4 to 62.4 ms a step (1.92-2.09x)"."""
     faster = speed_up(gain, ledger)
-    return f"{gain_range(gain)} {an(ledger.unit if ledger else 'step')}" + (f" ({faster})" if faster else "")
+    how = ", measured" if gain.measured else ""
+    return f"{gain_range(gain)} {an(ledger.unit if ledger else 'step')}" + (f" ({faster})" if faster else "") + how
 
 
 def fix_worth(fix: Fix) -> str:
     """What a fix wins, in seconds or in words."""
-    return f"{gain_range(fix.gain)} less" if fix.gain and fix.gain.high_s > 0 else fix.worth
+    if fix.gain is None or fix.gain.high_s <= 0:
+        return fix.worth
+    return f"{gain_range(fix.gain)} less" + (", measured" if fix.gain.measured else "")
 
 
 def place(source: Source) -> str:

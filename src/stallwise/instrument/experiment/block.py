@@ -110,7 +110,9 @@ class Trying:
             cuda = self._scene.torch.cuda
             total = cuda.get_device_properties(cuda.current_device()).total_memory
             if cuda.max_memory_allocated() > self._memory_share * total:
-                self.broken = Failed(results.MEMORY, "more than %.0f%% of the device's memory" % (100 * self._memory_share))
+                self.broken = Failed(
+                    results.MEMORY, "more than %.0f%% of the device's memory" % (100 * self._memory_share)
+                )
         if self.broken is not None:
             self.switch(False)
             raise self.broken
@@ -128,7 +130,9 @@ class Trying:
             yield settle
             self.check()
         self.sync()
-        watched = self._scene.rehearsal and self._scene.device == "cuda"  # the job's own counters are otherwise the job's
+        watched = (
+            self._scene.rehearsal and self._scene.device == "cuda"
+        )  # the job's own counters are otherwise the job's
         cuda = self._scene.torch.cuda if watched else None
         if cuda is not None:
             cuda.reset_peak_memory_stats()

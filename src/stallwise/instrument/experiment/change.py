@@ -18,6 +18,7 @@ class Change:
     title = ""  # what is done, in a few words
     causes: Tuple[str, ...] = ()  # what a gain proves, most specific first
     alters = True  # the training (or the answers) come out otherwise: the job is then a rehearsal
+    removes = False  # takes its first cause away altogether: no difference means that it costs nothing
     needs = ""  # what the user writes to keep the gain
     risk = ""
     instead_of: Tuple[str, ...] = ()  # never together with these

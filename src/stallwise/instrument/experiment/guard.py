@@ -15,6 +15,15 @@ from stallwise.instrument.experiment.scene import CALL
 WAY = "_stallwise_way"  # how a guarded model is called during a trial that calls it otherwise: compiled, with twice the batch
 
 
+def forget(module: Any, name: str) -> Callable[[], None]:
+    """A way back for something of ours among a module's own attributes."""
+
+    def back() -> None:
+        module.__dict__.pop(name, None)
+
+    return back
+
+
 class Guard:
     """Around one trial. `failed(error)` undoes the change."""
 
@@ -30,7 +39,7 @@ class Guard:
         for root in self._scene.roots:
             if CALL not in vars(root) and type(root).__call__ is torch.nn.Module.__call__:
                 vars(root)[CALL] = self._around(root)
-                self._undo.later(lambda root=root: vars(root).pop(CALL, None))  # type: ignore[misc]
+                self._undo.later(forget(root, CALL))
         if self._scene.rehearsal:
             self._undo.wrap(torch.Tensor, "backward", self._backward)
             self._undo.wrap(torch.autograd, "backward", self._backward)
@@ -45,7 +54,7 @@ class Guard:
         held = weakref.ref(root)
 
         def guarded(*args: Any, **kwargs: Any) -> Any:
-            root = held()
+            root: Any = held()
             way = vars(root).get(WAY) or root._call_impl
             try:
                 return way(*args, **kwargs)
@@ -79,7 +88,7 @@ class Guard:
         own = vars(optimizer).get("step")  # a scheduler's wrapper, where there is one
 
         def step(*args: Any, **kwargs: Any) -> Any:
-            one = held()
+            one: Any = held()
             call = own if own is not None else type(one).step.__get__(one)
             try:
                 return call(*args, **kwargs)

@@ -25,6 +25,7 @@ class Result:
             "title": change.title,
             "causes": list(change.causes),
             "alters_training": change.alters,
+            "removes_cause": change.removes,
             "needs": change.needs,
             "risk": change.risk,
         }

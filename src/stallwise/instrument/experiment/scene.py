@@ -181,7 +181,7 @@ class Scene:
         scene, number = self, id(root)
 
         def seen(*args: Any, **kwargs: Any) -> Any:
-            root = held()
+            root: Any = held()
             vars(root).pop(CALL, None)
             found = scene.inputs[number]
             for value in (*args, *kwargs.values()):

@@ -26,9 +26,16 @@ from stallwise.instrument.settling import Settling
 
 LOOKED_AT = 4  # steps over which models, loaders and calls are counted
 CHECK_EVERY = 8  # steps between two decisions of several ranks on whether the loop has settled
-LEAST_BLOCK_S, MOST_BLOCK_S = 0.15, 6.0  # a border costs the queue's refill: some milliseconds, a few percent of the least
+LEAST_BLOCK_S, MOST_BLOCK_S = (
+    0.15,
+    6.0,
+)  # a border costs the queue's refill: some milliseconds, a few percent of the least
 NOISE_FROM = 24  # steps: the last of the warm-up, as many as tell a spread
-FEWEST_ONCE, MOST_ONCE = 3, 24  # changed steps before the first block: compiling, autotuning and allocating are done by then
+FEWEST_ONCE, MOST_ONCE = (
+    3,
+    24,
+)  # changed steps before the first block: compiling, autotuning and allocating are done by then
+HOPELESS = 3.0  # times as slow once it has settled: no reason to make whole blocks of it
 ALIKE = 1.5  # the last of them differ no more than this
 REPEATS_HELD_BACK = 3  # pairs taken again because the machine was throttled; then the trial is marked
 OTHER_CLOCK = 0.03  # clocks of the two sides this far apart are said
@@ -258,6 +265,10 @@ class Session:
             calm = count >= max(FEWEST_ONCE, settle) and max(last) <= ALIKE * max(min(last), 1e-9)
             if self._ranks.decide(calm or self._now() > self._deadline_s):
                 break
+        if self._ranks.decide(statistics.median(last) > HOPELESS * self.scene.step_s * change.work_ratio):
+            raise Failed(
+                paired.SLOWER, "%.0f times as slow in its first steps; left at that" % (last[-1] / self.scene.step_s)
+            )
         self._trying.sync()
         result.more["one_off_s"] = self._now() - began  # the steady part is taken off when it is known
         result.more["one_off_steps"] = count
@@ -301,7 +312,7 @@ class Session:
         pair = self._ranks.decide([c.name for c in best_pair(tried, self.out.trials)])
         if len(pair) < 2 or self._ranks.decide(self._now() > self._deadline_s):
             return
-        one, other = ([c for c in tried if c.name == name][0] for name in pair)
+        one, other = (next(c for c in tried if c.name == name) for name in pair)
         both = Together(one, other)
         result = yield from self._try(both, steps, max(ROOM_S, self._deadline_s - self._now()))
         self.out.together = {**result.to_dict(), **both.adds(result, self.out.trials)}

@@ -66,7 +66,9 @@ def best_pair(tried: List[Change], found: List[Any]) -> List[Change]:
     best: List[Change] = []
     for result in gains:
         change = by_name.get(result.name)
-        if change is None or any(change is b or change.name in b.instead_of or b.name in change.instead_of for b in best):
+        if change is None or any(
+            change is b or change.name in b.instead_of or b.name in change.instead_of for b in best
+        ):
             continue
         best.append(change)
         if len(best) == 2:

@@ -13,7 +13,7 @@ class Bf16Autocast(Change):
     name = "bf16-autocast"
     title = "bfloat16 autocast"
     causes = ("tensor-cores-unused", "precision-headroom")
-    needs = 'with torch.autocast(device, torch.bfloat16): around forward and loss'
+    needs = "with torch.autocast(device, torch.bfloat16): around forward and loss"
     risk = "products with 8 bits of mantissa; check the loss"
     instead_of = ("tf32",)
 

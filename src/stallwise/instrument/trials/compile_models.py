@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from stallwise.instrument.experiment.change import Change, Undo
-from stallwise.instrument.experiment.guard import WAY
+from stallwise.instrument.experiment.guard import WAY, forget
 
 
 class Compile(Change):
@@ -13,7 +13,7 @@ class Compile(Change):
 
     name = "compile"
     title = "torch.compile"
-    causes = ("elementwise-unfused", "launch-bound", "attention-materialized")
+    causes: Tuple[str, ...] = ("elementwise-unfused", "launch-bound", "attention-materialized")
     needs = "model = torch.compile(model)"
     risk = "compiles again when shapes change; other rounding"
     instead_of = ("compile-graphs",)
@@ -40,4 +40,4 @@ class Compile(Change):
             if id(root) not in self._ways:
                 self._ways[id(root)] = scene.torch.compile(root._call_impl, **self.settings)
             vars(root)[WAY] = self._ways[id(root)]
-            undo.later(lambda root=root: vars(root).pop(WAY, None))  # type: ignore[misc]
+            undo.later(forget(root, WAY))

@@ -11,7 +11,7 @@ class CudnnBenchmark(Change):
     """`torch.backends.cudnn.benchmark = True`."""
 
     name = "cudnn-benchmark"
-    title = "cuDNN looks for the fastest convolutions"
+    title = "cuDNN's fastest convolutions"
     causes = ("layout-copies",)
     needs = "torch.backends.cudnn.benchmark = True"
     risk = "slower where shapes keep changing; other rounding"

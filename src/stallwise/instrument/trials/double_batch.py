@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from stallwise.instrument.experiment.change import Change, Undo
-from stallwise.instrument.experiment.guard import WAY
+from stallwise.instrument.experiment.guard import WAY, forget
 from stallwise.instrument.trials.double_microbatch import joined
 
 ROOM = 0.55  # of the device's memory may be in use
@@ -37,7 +37,7 @@ class DoubleBatch(Change):
     def apply(self, scene: Any, undo: Undo) -> None:
         for root in scene.roots:
             vars(root)[WAY] = _doubled(scene.torch, root)
-            undo.later(lambda root=root: vars(root).pop(WAY, None))  # type: ignore[misc]
+            undo.later(forget(root, WAY))
 
 
 def _batched(shapes: Any) -> bool:
@@ -59,7 +59,7 @@ def _half(torch: Any, value: Any, count: int) -> Any:
     if torch.is_tensor(value):
         return value[:count] if value.dim() and value.shape[0] == 2 * count else value
     if hasattr(value, "keys"):
-        return type(value)(**{k: _half(torch, value[k], count) for k in value.keys()})
+        return type(value)(**{k: _half(torch, value[k], count) for k in value})
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         return type(value)(_half(torch, v, count) for v in value)
     return value

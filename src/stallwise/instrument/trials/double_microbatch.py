@@ -56,7 +56,7 @@ def joined(torch: Any, one: Any, other: Any) -> Any:
     if torch.is_tensor(one):
         return torch.cat([one, other]) if one.dim() else one
     if isinstance(one, dict) or hasattr(one, "keys"):
-        return type(one)({k: joined(torch, one[k], other[k]) for k in one.keys()})
+        return type(one)({k: joined(torch, one[k], other[k]) for k in one})
     if isinstance(one, tuple) and hasattr(one, "_fields"):
         return type(one)(*(joined(torch, a, b) for a, b in zip(one, other)))
     if isinstance(one, (list, tuple)):

@@ -12,7 +12,7 @@ class ForeachOptimizer(Change):
     """`foreach=True` in PyTorch's own optimizers."""
 
     name = "foreach-optimizer"
-    title = "optimizer over groups of parameters"
+    title = "an optimizer over groups of parameters"
     causes = ("optimizer-unfused",)
     needs = "foreach=True when the optimizer is made"
     risk = "a few more temporary tensors"

@@ -12,7 +12,7 @@ class FusedOptimizer(Change):
     """`fused=True` in PyTorch's own optimizers."""
 
     name = "fused-optimizer"
-    title = "fused optimizer"
+    title = "a fused optimizer"
     causes = ("optimizer-unfused",)
     needs = "fused=True when the optimizer is made"
     risk = "other rounding"

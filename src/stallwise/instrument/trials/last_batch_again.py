@@ -13,8 +13,9 @@ class LastBatchAgain(Change):
     """Every batch a loader gives is the last one it gave."""
 
     name = "last-batch-again"
-    title = "every batch is the last one again"
+    title = "the last batch again"
     causes = ("input-starved", "input-bursty")
+    removes = True
     needs = "a loader that keeps up: more workers, cheaper transforms, cached or pre-decoded data"
     risk = "none; an upper bound of what a faster loader wins"
     instead_of = ("double-microbatch",)

@@ -18,6 +18,7 @@ class NoCheckpoint(Change):
     name = "no-checkpoint"
     title = "no checkpoint"
     causes = ("checkpoint-stall",)
+    removes = True
     needs = "save less often, or in the background (torch.distributed.checkpoint.async_save)"
     risk = "more work is lost when the job dies"
     costly = True  # late, so that saves have been seen by then
@@ -34,7 +35,7 @@ class NoCheckpoint(Change):
 
     def _apart(self, scene: Any) -> int:
         steps = sorted(set(scene.saves))
-        return max(1, (steps[-1] - steps[0]) // max(1, len(steps) - 1))
+        return max(1, int(steps[-1] - steps[0]) // max(1, len(steps) - 1))
 
     def block_steps(self, scene: Any, steps: int) -> int:
         """Whole rounds from save to save, so that both sides hold as many."""

@@ -14,6 +14,7 @@ class NoCollector(Change):
     name = "no-collector"
     title = "Python's garbage collector off"
     causes = ("python-gc-pauses",)
+    removes = True
     alters = False
     needs = "gc.disable(), and gc.collect() on all ranks every so many steps"
     risk = "memory held by cycles grows between collections"

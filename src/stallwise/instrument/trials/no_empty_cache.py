@@ -13,8 +13,9 @@ class NoEmptyCache(Change):
     """`torch.cuda.empty_cache()` does nothing."""
 
     name = "no-empty-cache"
-    title = "torch.cuda.empty_cache() does nothing"
+    title = "no torch.cuda.empty_cache()"
     causes = ("allocator-churn",)
+    removes = True
     alters = False
     needs = "remove the call, or keep it for out-of-memory handling"
     risk = "more memory stays reserved"

@@ -15,6 +15,7 @@ class NoGradientSync(Change):
     name = "no-gradient-sync"
     title = "no gradient sync"
     causes = ("exposed-communication", "bucket-too-small")
+    removes = True
     needs = "less to send or a faster way: bf16 gradients, larger buckets, accumulation, a faster network"
     risk = "an upper bound: training needs the sync"
 

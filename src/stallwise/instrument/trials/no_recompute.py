@@ -17,6 +17,7 @@ class NoRecompute(Change):
     name = "no-recompute"
     title = "no activation checkpointing"
     causes = ("recompute-unneeded",)
+    removes = True
     needs = "checkpoint fewer layers, or none"
     risk = "more memory for activations"
     watch = (FUNCTION,)
@@ -36,7 +37,14 @@ class NoRecompute(Change):
 
         def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
             def checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
-                for ours in ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"):
+                for ours in (
+                    "use_reentrant",
+                    "preserve_rng_state",
+                    "context_fn",
+                    "determinism_check",
+                    "debug",
+                    "early_stop",
+                ):
                     kwargs.pop(ours, None)
                 return function(*args, **kwargs)
 

@@ -18,8 +18,9 @@ class StaleReads(Change):
     """
 
     name = "stale-reads"
-    title = "host reads of the device are one step old"
+    title = "host reads one step old"
     causes = ("host-sync",)
+    removes = True
     needs = "read less often, or one step late: keep losses on the device, log every so many steps"
     risk = "decisions that depend on the value come a step late"
     watch = (SYNC,)
