@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from typing import Any, Dict, Generator, List, Optional
 
 from stallwise.instrument.blame import quietly, say
@@ -18,7 +19,7 @@ from stallwise.instrument.experiment.session import Options, Session, leave_job
 from stallwise.instrument.experiment.throttle import Throttle, gpu_index
 from stallwise.instrument.trials import all_changes
 
-TRACED_AT_MOST = 120  # steps after the trials in which the windows of the recorder must have opened and closed
+TRACED_AT_MOST, TRACED_AT_MOST_S = 120, 8.0  # steps and seconds after the trials for the recorder's windows
 TRACED_EVERY = 8  # steps between two looks at whether they have
 
 
@@ -57,7 +58,7 @@ def begin(torch: Any, recorder: Any, folder: str, options: Options) -> Session:
     def on_step(number: int) -> None:
         quietly(session.on_step, number)
         if session.over and rehearsing:
-            _leave(recorder, session)
+            _leave(session)
 
     recorder.step_listeners.append(on_step)
     recorder.closers.append(lambda: session.stop("the job ended before its trials"))
@@ -69,23 +70,23 @@ def _trace(recorder: Any, ranks: Alone) -> Generator[int, None, None]:
     """The windows of the recorder, after the trials: a tracer that stayed attached would have slowed them."""
     from stallwise.instrument.profile_window import ProfileWindow
 
-    window = ProfileWindow(recorder)
-    for _ in range(TRACED_AT_MOST // TRACED_EVERY):
+    window, steps, began = ProfileWindow(recorder), 0, time.monotonic()
+    while True:
         yield TRACED_EVERY
-        if ranks.decide(window.done):
+        steps += TRACED_EVERY
+        late = steps >= TRACED_AT_MOST and time.monotonic() - began > TRACED_AT_MOST_S
+        if ranks.decide(window.done or late):
             return
 
 
-def _leave(recorder: Any, session: Session) -> None:
+def _leave(session: Session) -> None:
     """The rehearsal is over."""
     if session.out.about.get("ended") == "interrupted":
         return  # the job hears of the interrupt itself
-    from stallwise.instrument import verbs
-
-    if verbs.recording() is recorder:
+    if not session.left:
+        session.left = True
         say("the trials are done; the rehearsal ends here")
         sys.stdout.flush()
-        verbs.stop("trials")
     leave_job(0)
 
 

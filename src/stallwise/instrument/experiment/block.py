@@ -36,6 +36,7 @@ class Trying:
         self.changed = False
         self.broken: Optional[Failed] = None
         self._scene = scene
+        scene.failed = self.fail
         self._throttle = throttle
         self._now = now
         self._ranks = ranks
@@ -44,11 +45,14 @@ class Trying:
         self._around = Undo()
         self._guard: Optional[Guard] = None
         self._peak = {False: 0, True: 0}
+        self._used_before = 0
 
     def begin(self, change: Change) -> None:
         """A trial begins, as is."""
         self.current, self.broken = change, None
         self._peak = {False: 0, True: 0}
+        if self._scene.device == "cuda":
+            self._used_before = int(self._scene.torch.cuda.max_memory_allocated())
         self._guard = Guard(self._scene, lambda: self.changed, self.fail)
         self._guard.stand()
         change.begin(self._scene, self._around)
@@ -109,7 +113,8 @@ class Trying:
         if self.broken is None and self.changed and self._scene.device == "cuda":
             cuda = self._scene.torch.cuda
             total = cuda.get_device_properties(cuda.current_device()).total_memory
-            if cuda.max_memory_allocated() > self._memory_share * total:
+            used = cuda.max_memory_allocated()
+            if used > self._memory_share * total and used > self._used_before:
                 self.broken = Failed(
                     results.MEMORY, "more than %.0f%% of the device's memory" % (100 * self._memory_share)
                 )

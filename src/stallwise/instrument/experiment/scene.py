@@ -6,6 +6,7 @@ Everything is held weakly. Counting wraps functions for these steps alone; befor
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
@@ -37,13 +38,18 @@ class Scene:
         self.autocast = False
         self.trains = False
         self.saves: List[int] = []  # steps at which torch.save was called
+        self.failed: Callable[[BaseException], None] = lambda error: (
+            None
+        )  # a trial tells of trouble in a call of the job's
         self.held_off: Any = None  # rehearsal.Rehearsal, in a rehearsal
         self._roots: List[Any] = []
         self._optimizers: List[Any] = []
         self._iterators: List[Any] = []
         self._calls: Dict[str, int] = {}
         self._patches = Patches()
+        self.captured_graphs = False  # the job replays CUDA graphs of its own: addresses must stay
         self._border: Any = None
+        self._inside = threading.local()
 
     # -- what trials ask
 
@@ -126,10 +132,14 @@ class Scene:
 
     def look(self, watched: Iterable[str]) -> None:
         """Begins to count."""
-        stages = self.recorder.stages
-        self._border = stages.border
-        stages.border = self._hear
         self.steps_seen = 0
+        # A hook of PyTorch cannot be added from within a step's own hooks, where the plan goes on; the recorder's is asked.
+        self._border = self.recorder.stages.border
+        self.recorder.stages.border = self._hear
+        calling = self._patches.wrap(self.torch.nn.Module, "__call__", self._calling)
+        dynamo = sys.modules.get("torch._dynamo")
+        if dynamo is not None:
+            dynamo.eval_frame.skip_code(calling.__code__)
         for path in dict.fromkeys(watched):
             owner, name = owner_of(path)
             if owner is not None:
@@ -160,15 +170,27 @@ class Scene:
             if getattr(vars(root).get(CALL), "__name__", "") == "seen":
                 del vars(root)[CALL]
         self.trains = bool(self.optimizers)
+        self.captured_graphs = bool(self.recorder.stages.captured_graphs)
 
     def _hear(self, kind: str, who: Any = None) -> None:
-        try:
-            if kind == borders.FORWARD and who is not None:
-                self._keep(self._roots, who, lambda: next(iter(who.parameters()), None) is not None)
-            elif kind == borders.OPTIMIZER and who is not None:
-                self._keep(self._optimizers, who, lambda: True)
-        finally:
-            self._border(kind, who)
+        if kind == borders.OPTIMIZER and who is not None:
+            self._keep(self._optimizers, who, lambda: True)
+        self._border(kind, who)
+
+    def _calling(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Outermost calls, also those inside an optimizer's closure."""
+
+        def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(self._inside, "a_model", False):
+                return call(module, *args, **kwargs)
+            self._inside.a_model = True
+            try:
+                self._keep(self._roots, module, lambda: next(iter(module.parameters()), None) is not None)
+                return call(module, *args, **kwargs)
+            finally:
+                self._inside.a_model = False
+
+        return __call__
 
     def _keep(self, known: List[Any], one: Any, wanted: Callable[[], bool]) -> None:
         if len(known) < MOST_ROOTS and all(ref() is not one for ref in known) and wanted():

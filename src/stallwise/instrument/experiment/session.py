@@ -41,6 +41,8 @@ REPEATS_HELD_BACK = 3  # pairs taken again because the machine was throttled; th
 OTHER_CLOCK = 0.03  # clocks of the two sides this far apart are said
 ROOM_S = 5.0  # of the budget, left for the best pair
 
+LEAVING = "stallwise-leave"
+
 Plan = Generator[int, None, None]
 
 
@@ -98,6 +100,7 @@ class Session:
         self.options = options
         self.out = out
         self.over = False
+        self.left = False  # the job has been told to end
         self._changes = options.chosen(changes)
         self._ranks = ranks or Alone()
         self._now = now
@@ -380,5 +383,6 @@ def leave_job(code: int, grace_s: float = 20.0) -> None:
                 pass
         os._exit(code)
 
-    threading.Thread(target=for_good, daemon=True, name="stallwise-leave").start()
+    if not any(thread.name == LEAVING for thread in threading.enumerate()):
+        threading.Thread(target=for_good, daemon=True, name=LEAVING).start()
     raise SystemExit(code)

@@ -27,7 +27,7 @@ class Bf16Weights(Change):
             return "no model was called"
         if not scene.float32():
             return "the models are not in float32"
-        if scene.compiled() or scene.recorder.stages.captured_graphs:
+        if scene.compiled() or scene.captured_graphs:
             return "compiled models hold their weights' types"
         used, total = scene.memory()
         return "no room for a second set of weights" if total and used > ROOM * total else None

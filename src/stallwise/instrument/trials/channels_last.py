@@ -21,7 +21,7 @@ class ChannelsLast(Change):
         torch = scene.torch
         if scene.compiled():
             return "the models are compiled, and the compiler has chosen the layout"
-        if scene.recorder.stages.captured_graphs:
+        if scene.captured_graphs:
             return "CUDA graphs hold the addresses of the weights"
         convolutions = [m for m in scene.modules() if isinstance(m, torch.nn.Conv2d)]
         if not convolutions:

@@ -28,7 +28,7 @@ class ForeachOptimizer(Change):
             return "it does so already"
         if scene.device == "cuda" and all(g.get("foreach") is None for o in known for g in o.param_groups):
             return "on GPUs it does so by itself"
-        if scene.recorder.stages.captured_graphs:
+        if scene.captured_graphs:
             return "CUDA graphs have the optimizer's kernels in them"
         return None
 

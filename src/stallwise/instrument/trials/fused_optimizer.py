@@ -24,7 +24,7 @@ class FusedOptimizer(Change):
             return "no optimizer of PyTorch's own that can be fused has stepped"
         if all(walks(o, "fused") for o in known):
             return "it is fused already"
-        if scene.recorder.stages.captured_graphs:
+        if scene.captured_graphs:
             return "CUDA graphs have the optimizer's kernels in them"
         if any(not p.is_floating_point() or p.is_sparse for o in known for g in o.param_groups for p in g["params"]):
             return "fused kernels need dense floating-point parameters"

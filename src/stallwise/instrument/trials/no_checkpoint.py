@@ -47,7 +47,7 @@ class NoCheckpoint(Change):
         held = scene.held_off
         before = held.saving
         undo.later(lambda: setattr(held, "saving", before))
-        held.saving = _scratch
+        held.saving = _scratch(scene)
 
     def apply(self, scene: Any, undo: Undo) -> None:
         held = scene.held_off
@@ -56,15 +56,19 @@ class NoCheckpoint(Change):
         held.saving = None
 
 
-def _scratch(save: Callable[..., Any], thing: Any, target: Any = None, *args: Any, **kwargs: Any) -> None:
-    """The same bytes to the same file system, and away with them."""
-    target = kwargs.pop("f", target)
-    where = None
-    if isinstance(target, (str, os.PathLike)):
-        where = os.path.dirname(os.path.abspath(os.fspath(target)))
-    handle, path = tempfile.mkstemp(prefix=".stallwise_", dir=where if where and os.path.isdir(where) else None)
-    os.close(handle)
-    try:
-        save(thing, path, *args, **kwargs)
-    finally:
-        os.remove(path)
+def _scratch(scene: Any) -> Callable[..., None]:
+    def save_and_forget(save: Callable[..., Any], thing: Any, target: Any = None, *args: Any, **kwargs: Any) -> None:
+        """The same bytes to the same file system, and away with them."""
+        target = kwargs.pop("f", target)
+        where = None
+        if isinstance(target, (str, os.PathLike)):
+            where = os.path.dirname(os.path.abspath(os.fspath(target)))
+        try:
+            with tempfile.TemporaryDirectory(
+                prefix=".stallwise_", dir=where if where and os.path.isdir(where) else None
+            ) as folder:
+                save(thing, os.path.join(folder, "scratch.pt"), *args, **kwargs)
+        except Exception as error:
+            scene.failed(error)
+
+    return save_and_forget

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, Optional, Tuple
+import time
+from typing import Any, Callable, Dict, List, Optional
 
 from stallwise.instrument.experiment.change import Change, Undo, replaced_by_user
 
 VALUES = ("item", "tolist", "__float__", "__int__", "__bool__", "__index__")
+OLDEST_S = 1.0  # a loop that waits for a value to change gets a new one after so long
 SYNC = "torch.cuda.synchronize"
 
 
@@ -26,7 +28,7 @@ class StaleReads(Change):
     watch = (SYNC,)
 
     def __init__(self) -> None:
-        self._known: Dict[Any, Tuple[Any, Any]] = {}  # reading line -> host copy, event that says it is filled
+        self._known: Dict[Any, List[Any]] = {}  # reading line -> host copy, event that says it is filled, when it was
 
     def refuses(self, scene: Any) -> Optional[str]:
         if scene.device != "cuda":
@@ -59,8 +61,13 @@ class StaleReads(Change):
     def _copy(self, torch: Any) -> Callable[..., Any]:
         def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
             def copied(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-                to_host = call.__name__ == "cpu" or (args and (args[0] == "cpu" or args[0] == torch.device("cpu")))
-                if not to_host or tensor.device.type != "cuda" or torch.compiler.is_compiling():
+                place = args[0] if args else kwargs.get("device")
+                named = isinstance(place, (str, torch.device)) and str(place) == "cpu"
+                if (
+                    not (named or call.__name__ == "cpu")
+                    or tensor.device.type != "cuda"
+                    or torch.compiler.is_compiling()
+                ):
                     return call(tensor, *args, **kwargs)
                 return call(self._stale(torch, tensor, sys._getframe(1), call.__name__), *args, **kwargs).clone()
 
@@ -76,12 +83,15 @@ class StaleReads(Change):
         if known is None:
             host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
             host.copy_(tensor)
-            self._known[key] = (host, torch.cuda.Event())
+            self._known[key] = [host, torch.cuda.Event(), time.monotonic()]
             return host
-        host, filled = known
+        host, filled, since_s = known
+        if time.monotonic() - since_s > OLDEST_S:
+            filled.synchronize()
         if filled.query():
             host.copy_(tensor, non_blocking=True)
             filled.record()
+            known[2] = time.monotonic()
         return host
 
 
