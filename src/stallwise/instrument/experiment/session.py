@@ -250,7 +250,8 @@ class Session:
         trying.begin(change)
         try:
             yield from self._once(change, result, settle)
-            yield from self._pairs(change, result, steps, settle, began + allowance_s)
+            until_s = max(began + allowance_s, self._now() + allowance_s / 2)  # whatever the one-off part took
+            yield from self._pairs(change, result, steps, settle, until_s)
         except Failed as failed:
             result.state, result.why, result.estimate = failed.state, failed.text, None
         finally:
