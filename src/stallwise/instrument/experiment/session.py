@@ -172,11 +172,13 @@ class Session:
         recent = self._durations[-NOISE_FROM:]
         if self._ranks.world > 1:
             recent = self._ranks.decide(recent)
-        allowed_s = self.options.budget_s / max(1, len(self._changes)) / 2 / paired.LOOKS[0][0] / 2
+        tried = self._sorted_out()
+        allowed_s = (
+            self.options.budget_s / (len(tried) + 1) / (2 * paired.LOOKS[1][0])
+        )  # every trial gets to its second look
         most_s = max(LEAST_BLOCK_S, min(MOST_BLOCK_S, allowed_s))
         steps, noise = paired.block_steps(recent, LEAST_BLOCK_S, most_s)
         self._describe(recent, steps, noise)
-        tried = self._sorted_out()
         if self.options.dry_run:
             return
         self._deadline_s = self._now() + self.options.budget_s
