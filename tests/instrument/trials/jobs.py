@@ -13,6 +13,8 @@ from torch import nn
 from stallwise.instrument import verbs
 from stallwise.instrument.experiment.scene import Scene
 
+torch.set_num_threads(1)  # tiny models: threads would only wait for each other
+
 
 class Net(nn.Module):
     """A convolution, something recomputed, and a head."""

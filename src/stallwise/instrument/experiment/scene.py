@@ -63,8 +63,10 @@ class Scene:
 
     @property
     def roots(self) -> List[Any]:
-        """Models with parameters that the job calls from outside, still alive."""
-        return [root for root in (ref() for ref in self._roots) if root is not None]
+        """Models with parameters that the job calls from outside, still alive. Parts of one are none: recomputing calls them."""
+        found = [root for root in (ref() for ref in self._roots) if root is not None]
+        parts = {id(part) for root in found for part in root.modules() if part is not root}
+        return [root for root in found if id(root) not in parts]
 
     @property
     def optimizers(self) -> List[Any]:
