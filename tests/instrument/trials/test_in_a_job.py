@@ -128,7 +128,7 @@ def test_what_fails_as_is_belongs_to_the_job(tmp_path: Path) -> None:
 
     with recorded(tmp_path) as recorder:
         nothing = next(c for c in all_changes() if c.name == "nothing")
-        job = Job(Stops(), recorder, tmp_path, [nothing], repeat=5)
+        job = Job(Stops(), recorder, tmp_path, [nothing], repeat=5, only=("nothing",))
         with pytest.raises((RuntimeError, ValueError)):
             job.run()
 
@@ -165,7 +165,7 @@ def test_a_job_whose_training_is_left_as_it_is_ends_with_the_same_weights(tmp_pa
 def test_an_inference_loop_is_tried_and_answers_as_before(tmp_path: Path) -> None:
     with recorded(tmp_path) as recorder:
         chosen = [c for c in all_changes() if c.name in ("double-batch", "bf16-weights", "last-batch-again")]
-        job = Job(Answering(), recorder, tmp_path, chosen, budget_s=2.0)
+        job = Job(Answering(), recorder, tmp_path, chosen, budget_s=6.0)
         found = job.run(6000)
         assert job.out.about["kind"] == "inference"
         assert found["last-batch-again"].state == "not applicable"
