@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.trial import FASTER, NOTHING, SLOWER, Trial, trials_in
+from stallwise.findings.trial import FASTER, NOTHING, SLOWER, Trial, Trials, trials_in
 
 REFUTED = 0.05  # what is left of a finding whose whole cause was taken away without a difference
 PROVEN = 0.97  # taking the cause away made the steps faster by the measured gain
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A prediction and what came of it, in seconds a step."""
-
-    cause: str
-    trial: Trial
-    predicted: Gain
-    whole_s: float
-
-    @property
-    def inside(self) -> bool:
-        """The measured gain lies in the predicted range, or their intervals meet."""
-        low_s, high_s = self.trial.saved_s(self.trial.low), self.trial.saved_s(self.trial.high)
-        return low_s <= self.predicted.high_s and high_s >= self.predicted.low_s
 
 
 def join(findings: list[Finding], evidence: Evidence) -> list[Finding]:
@@ -39,24 +23,25 @@ def join(findings: list[Finding], evidence: Evidence) -> list[Finding]:
     return joined + [_offer(t) for t in tried if t.state == FASTER and t.name not in used and t.causes]
 
 
-def compared(findings: tuple[Finding, ...], evidence: Evidence) -> list[Compared]:
-    """Every prediction that a trial of the same job has measured, best trial of each cause."""
-    tried = [t for trials in trials_in(evidence) for t in trials.found if t.measured]
-    found = []
-    for finding in findings:
-        best = _best([t for t in tried if finding.cause in t.causes and t.state in (FASTER, NOTHING, SLOWER)])
-        if finding.predicted is not None and best is not None:
-            found.append(Compared(finding.cause, best, finding.predicted, best.before_s))
-    return found
+def tried_for(finding: Finding, trials: tuple[Trials, ...]) -> Trial | None:
+    """The trial that measured this finding's gain."""
+    found = [t for one in trials for t in one.found if t.measured and t.name == finding.tried]
+    return _best(found)
 
 
 def _by_cause(tried: list[Trial], findings: list[Finding]) -> dict[str, tuple[Trial, ...]]:
-    """Each trial proves the first of its causes that a rule has found."""
-    causes = {f.cause for f in findings}
+    """Each trial proves one finding: of its causes the one that was expected to be worth most."""
+    expected: dict[str, float] = {}
+    for finding in findings:
+        if finding.scope.kernel is None:
+            expected[finding.cause] = max(
+                expected.get(finding.cause, 0.0), finding.gain.high_s if finding.gain else 0.0
+            )
     found: dict[str, tuple[Trial, ...]] = {}
     for trial in tried:
-        cause = next((c for c in trial.causes if c in causes), None)
-        if cause is not None:
+        causes = [c for c in trial.causes if c in expected]
+        if causes:
+            cause = max(causes, key=lambda c: expected[c])
             found[cause] = (*found.get(cause, ()), trial)
     return found
 
@@ -77,6 +62,7 @@ def _proven(finding: Finding, trials: tuple[Trial, ...]) -> Finding:
         return replace(
             finding,
             predicted=finding.gain,
+            tried=best.name,
             gain=gain,
             confidence=max(finding.confidence, PROVEN),
             because=(*finding.because, said),
@@ -86,11 +72,12 @@ def _proven(finding: Finding, trials: tuple[Trial, ...]) -> Finding:
         return replace(
             finding,
             predicted=finding.gain,
+            tried=best.name,
             gain=_gain(best),
             confidence=min(finding.confidence, REFUTED),
             against=(*finding.against, said),
         )
-    return replace(finding, predicted=finding.gain, against=(*finding.against, said))
+    return replace(finding, predicted=finding.gain, tried=best.name, against=(*finding.against, said))
 
 
 def _offer(trial: Trial) -> Finding:
@@ -102,6 +89,7 @@ def _offer(trial: Trial) -> Finding:
         because=(Reason(sentence(trial), (trial.source,)),),
         cause=trial.causes[0],
         gain=gain,
+        tried=trial.name,
         fixes=(Fix(trial.needs or trial.title, gain, risk=trial.risk),),
         optional=True,
     )

@@ -83,6 +83,7 @@ class Finding:
     optional: bool = False  # nothing is broken; a gain is there for the taking
     summary: str = ""  # one or two sentences of why, under the headline
     predicted: Gain | None = None  # what was expected before the gain was measured
+    tried: str = ""  # the trial that measured it
 
 
 @dataclass(frozen=True, slots=True)

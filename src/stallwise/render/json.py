@@ -178,6 +178,7 @@ def _finding(finding: Finding, place: int, whole_s: float | None) -> dict[str, A
         "account": finding.account.value if finding.account else None,
         "gain": _gain(finding.gain, whole_s),
         "predicted": _gain(finding.predicted, whole_s),
+        "tried": finding.tried,
         "optional": finding.optional,
         "because": [_reason(r) for r in finding.because],
         "against": [_reason(r) for r in finding.against],

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.finding import Finding
 from stallwise.findings.trial import FASTER, SLOWER, UNSURE, Trial, Trials
 from stallwise.units import Unit, show
 
@@ -34,6 +33,12 @@ def to_text(
         for line in _tail(trials, rows):
             console.print(line)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def tried_rows(trials: Trials, diagnosis: Diagnosis) -> list[str]:
+    """One line a trial, best first, for a diagnosis."""
+    rows = sorted((t for t in trials.found if t.measured), key=lambda t: -t.ratio)
+    return [f"{t.name} {gain(t)} {verdict(t, diagnosis)}" for t in rows]
 
 
 def _head(trials: Trials) -> list[str]:
@@ -91,15 +96,11 @@ def verdict(trial: Trial, diagnosis: Diagnosis | None) -> str:
 
 def predicted(trial: Trial, diagnosis: Diagnosis | None) -> str:
     """What the doctor expected of the cause that this trial takes away: "1.9-2.1x"."""
-    finding = next((f for f in (diagnosis.findings if diagnosis else ()) if _proves(trial, f)), None)
+    finding = next((f for f in (diagnosis.findings if diagnosis else ()) if f.tried == trial.name), None)
     if finding is None or finding.predicted is None or trial.before_s <= finding.predicted.high_s:
         return ""
     low, high = (trial.before_s / (trial.before_s - s) for s in (finding.predicted.low_s, finding.predicted.high_s))
     return f"{low:.2f}-{high:.2f}x"
-
-
-def _proves(trial: Trial, finding: Finding) -> bool:
-    return finding.cause in trial.causes and finding.predicted is not None
 
 
 def _tail(trials: Trials, rows: list[Trial]) -> list[str]:

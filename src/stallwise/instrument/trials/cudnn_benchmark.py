@@ -12,7 +12,6 @@ class CudnnBenchmark(Change):
 
     name = "cudnn-benchmark"
     title = "cuDNN's fastest convolutions"
-    causes = ("layout-copies",)
     needs = "torch.backends.cudnn.benchmark = True"
     risk = "slower where shapes keep changing; other rounding"
 

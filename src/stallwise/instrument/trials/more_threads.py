@@ -13,7 +13,6 @@ class MoreThreads(Change):
 
     name = "more-threads"
     title = "a thread for every core"
-    causes = ("host-work-unattributed",)
     needs = "OMP_NUM_THREADS, or torch.set_num_threads()"
     risk = "other rounding; crowds out loader workers"
 
