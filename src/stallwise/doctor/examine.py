@@ -13,6 +13,7 @@ from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.likeness import suspects as suspects_by_likeness
 from stallwise.doctor.measured import join
 from stallwise.doctor.next_step import next_steps, not_just_done
+from stallwise.doctor.owners import owners
 from stallwise.doctor.rank import SURE_ENOUGH, rank
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
@@ -60,6 +61,7 @@ def examine(evidence: Evidence) -> Diagnosis:
     verdicts = [verdict for rule in rules for verdict in rule.verdicts(evidence)]
     ledger = _main_ledger(evidence)
     found = _left_to_judge([v for v in verdicts if isinstance(v, Finding)], rules, evidence)
+    found += owners(evidence, rules, found, ledger)
     found = join(found, evidence)
     unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
     findings = rank([f for f in found if f.scope.kernel is None], ledger)

@@ -11,6 +11,7 @@ import time
 from typing import Any, Dict, Generator, List, Optional
 
 from stallwise.instrument.blame import quietly, say
+from stallwise.instrument.experiment.endless import Endless
 from stallwise.instrument.experiment.ranks import Alone, Ranks
 from stallwise.instrument.experiment.rehearsal import Rehearsal
 from stallwise.instrument.experiment.results import Results
@@ -54,6 +55,10 @@ def begin(torch: Any, recorder: Any, folder: str, options: Options) -> Session:
             yield from _trace(recorder, ranks)
 
     session = Session(scene, changes, options, out, ranks, throttle, finish)
+
+    if rehearsing:
+        endless = Endless(torch, recorder, scene.iterator_classes(), lambda: session.over)
+        recorder.closers.append(endless.remove)
 
     def on_step(number: int) -> None:
         quietly(session.on_step, number)
