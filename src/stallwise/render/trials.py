@@ -76,6 +76,8 @@ def _table(rows: list[Trial], both: Trial | None, diagnosis: Diagnosis | None) -
 
 def gain(trial: Trial) -> str:
     """ "1.24x (1.21 to 1.27)"."""
+    if trial.high == float("inf"):
+        return f"{trial.ratio:.2f}x (too few blocks to tell)"
     return f"{trial.ratio:.2f}x ({trial.low:.2f} to {trial.high:.2f})"
 
 

@@ -43,6 +43,22 @@ def test_nothing_changed_is_seen_as_a_change_one_time_in_ten_at_most(noise: floa
     assert wrong <= 40
 
 
+def test_a_machine_now_free_and_now_busy_fools_nobody() -> None:
+    """Two levels instead of a bell curve: the sides fall the same way by chance, and must not be believed."""
+
+    def two_levels(seed: int) -> paired.Estimate:
+        chance, looks = random.Random(seed), paired.Looks()
+        while True:
+            one, other = ((2.0 if chance.random() < 0.5 else 1.0) * (1 + 0.001 * chance.random()) for _ in range(2))
+            looks.add(one, other)
+            if looks.due():
+                estimate = looks.look()
+                if estimate.clear() or looks.full():
+                    return estimate
+
+    assert sum(two_levels(seed).excludes_none() for seed in range(400)) <= 40
+
+
 @pytest.mark.parametrize("truth", [1.02, 1.24, 4.8])
 def test_the_truth_lies_in_the_interval_nine_times_out_of_ten(truth: float) -> None:
     found = [trial(truth, 0.02, seed) for seed in range(300)]

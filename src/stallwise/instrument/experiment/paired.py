@@ -12,7 +12,11 @@ import statistics
 from typing import List, Sequence, Tuple
 
 # How many pairs there are at each look, and the error each may make; together one in ten.
-LOOKS = ((4, 0.010), (6, 0.010), (9, 0.015), (13, 0.015), (18, 0.020), (24, 0.030))
+LOOKS = ((4, 0.010), (7, 0.015), (10, 0.015), (14, 0.020), (19, 0.020), (25, 0.020))
+# Student's interval trusts in a bell curve. A machine that is now free and now busy has two levels instead, and a few pairs may
+# all fall the same way by chance: once in 8 for four pairs, in 64 for seven. Fewer than that count only where all blocks of
+# one side are faster than all of the other, by more than either side varies.
+FEWEST_BY_SPREAD = 7
 MOST_PAIRS = LOOKS[-1][0]
 LEVEL = 1.0 - sum(error for _, error in LOOKS)
 FINE = 0.01  # an interval of plus or minus one percent is as narrow as anybody asks for
@@ -27,7 +31,7 @@ class Estimate:
     """What the pairs say: the ratio of the step before to the step after, and its interval."""
 
     def __init__(self, middle: float, half: float, pairs: int) -> None:
-        self.ratio = math.exp(middle)
+        self.ratio = math.exp(middle)  # an infinite half says that nothing is known yet
         self.low = math.exp(middle - half) if half < 50 else 0.0
         self.high = math.exp(middle + half) if half < 50 else math.inf
         self.pairs = pairs
@@ -61,10 +65,14 @@ class Looks:
 
     def __init__(self) -> None:
         self.differences: List[float] = []
+        self._before: List[float] = []
+        self._after: List[float] = []
         self._next = 0
 
     def add(self, before_s: float, after_s: float) -> None:
         """One more pair: seconds a step as is and changed."""
+        self._before.append(math.log(before_s))
+        self._after.append(math.log(after_s))
         self.differences.append(math.log(before_s) - math.log(after_s))
 
     def due(self) -> bool:
@@ -81,7 +89,14 @@ class Looks:
         self._next += 1
         middle, spread = statistics.fmean(self.differences), _spread(self.differences)
         count = len(self.differences)
+        if count < FEWEST_BY_SPREAD and not self._apart():
+            return Estimate(middle, math.inf, count)
         return Estimate(middle, student(1.0 - error / 2.0, count - 1) * spread / math.sqrt(count), count)
+
+    def _apart(self) -> bool:
+        """The two sides do not meet, and lie further apart than either is wide."""
+        gap = max(min(self._before) - max(self._after), min(self._after) - max(self._before))
+        return gap > max(max(side) - min(side) for side in (self._before, self._after))
 
     def detectable(self) -> float:
         """The smallest gain, as a ratio, that all the pairs of a full trial would show with this noise."""

@@ -55,7 +55,7 @@ class Result:
                 ratio_high=e.high if e.high != float("inf") else None,
                 saved_s=before_s * (1.0 - 1.0 / e.ratio),
                 saved_low_s=before_s * (1.0 - 1.0 / e.low) if e.low > 0 else None,
-                saved_high_s=before_s * (1.0 - 1.0 / e.high),
+                saved_high_s=before_s * (1.0 - 1.0 / e.high) if e.high != float("inf") else None,
                 pairs=e.pairs,
                 before_blocks_s=self.before_s,
                 after_blocks_s=self.after_s,

@@ -357,7 +357,7 @@ class Session:
     def _tell(self, result: Result) -> None:
         if self._ranks.leads:
             e = result.estimate
-            figures = " %.2fx (%.2f to %.2f)" % (e.ratio, e.low, e.high) if e is not None else ""
+            figures = " %.2fx (%.2f to %.2f)" % (e.ratio, e.low, e.high) if e is not None and e.low > 0 else ""
             say("%-28s %s%s%s" % (result.name, result.state, figures, "  " + result.why if result.why else ""))
 
 
