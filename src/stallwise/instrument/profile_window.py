@@ -58,6 +58,11 @@ class ProfileWindow:
         recorder.step_listeners.append(self.on_step)
         recorder.closers.append(self.close)
 
+    @property
+    def done(self) -> bool:
+        """No window is open, and none will open."""
+        return self._profiler is None and not self._left
+
     # -- the plan
 
     def on_step(self, number: int) -> None:

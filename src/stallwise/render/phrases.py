@@ -51,6 +51,7 @@ def worth(gain: Gain, ledger: Ledger | None) -> str:
     """ "57.4 to 62.4 ms a step (1.92-2.09x)", and how much of it other accounts hold."""
     faster = speed_up(gain, ledger)
     told = f"{gain_range(gain)} {an(ledger.unit if ledger else 'step')}" + (f" ({faster})" if faster else "")
+    told += ", measured" if gain.measured else ""
     return f"{told}, up to {show(gain.beside_s, Unit.SECOND)} of it from other accounts" if gain.beside_s else told
 
 
@@ -63,7 +64,9 @@ def ends(low_s: float, high_s: float) -> str:
 
 def fix_worth(fix: Fix) -> str:
     """What a fix wins, in seconds or in words."""
-    return f"{gain_range(fix.gain)} less" if fix.gain and fix.gain.high_s > 0 else fix.worth
+    if fix.gain is None or fix.gain.high_s <= 0:
+        return fix.worth
+    return f"{gain_range(fix.gain)} less" + (", measured" if fix.gain.measured else "")
 
 
 def account_ends(ledger: Ledger, account: Account) -> str:
