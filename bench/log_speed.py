@@ -34,7 +34,8 @@ def megatron(n: int) -> str:
 def vllm(n: int) -> str:
     return (
         f"INFO 03-01 10:{n // 6 % 60:02d}:{n * 10 % 60:02d} [loggers.py:118] Engine 000: Avg prompt throughput: "
-        f"{1000 + n % 97}.3 tokens/s, Avg generation throughput: {2000 + n % 89}.1 tokens/s, Running: {n % 40} reqs, Waiting: {n % 3} reqs, "
+        f"{1000 + n % 97}.3 tokens/s, Avg generation throughput: {2000 + n % 89}.1 tokens/s, Running: {n % 40} reqs, "
+        f"Waiting: {n % 3} reqs, "
         f"GPU KV cache usage: {n % 90}.5%, "
         f"Prefix cache hit rate: {n % 50}.0%"
     )

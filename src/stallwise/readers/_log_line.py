@@ -91,7 +91,7 @@ class LineParser:
         if len(tokens) != plan.tokens and (plan.values or plan.step >= 0):
             return parse_line(text)
         values = [(m, _number(tokens[slot]) * sign if slot >= 0 else sign) for m, slot, sign in plan.values]
-        step = _number(tokens[plan.step]) if plan.step >= 0 else _step(text) if plan.has_step else None
+        step = _number(tokens[plan.step]) if plan.step >= 0 else step_of(text) if plan.has_step else None
         return Line(step, clock_of(text) if plan.has_step or values else None, _rank(text), values)
 
 
@@ -107,7 +107,7 @@ def _plan(text: str) -> _Plan | None:
     if (
         _LIST.search(text)
         or _TOTAL.search(text)
-        or (line.step is None) != (_step(text) is None)
+        or (line.step is None) != (step_of(text) is None)
         or len(places) != len(line.values)
     ):
         return None
@@ -130,7 +130,7 @@ def _plan(text: str) -> _Plan | None:
 def parse_line(text: str, places: list[int] | None = None) -> Line:
     """Reads what it can; an empty Line for prose. `places` is filled with where each value's number starts."""
     places = [] if places is None else places
-    line = Line(step=_step(text), clock_s=clock_of(text), rank=_rank(text))
+    line = Line(step=step_of(text), clock_s=clock_of(text), rank=_rank(text))
     spans: list[tuple[int, int]] = []
     plain_loss = False
     for match in _PAIR.finditer(text):
@@ -241,7 +241,8 @@ def _number(text: str) -> float:
     return float(text.replace(",", "").lower().rstrip("."))
 
 
-def _step(text: str) -> float | None:
+def step_of(text: str) -> float | None:
+    """The step that a line names."""
     if match := _EPOCH_STEP.search(text):
         if match[1] is not None:
             return float(int(match[1]) * int(match[3]) + int(match[2]))

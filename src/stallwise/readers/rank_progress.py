@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog.fabric import GPUS_PER_NODE, NODES, TP_SIZE
-from stallwise.evidence.catalog.hang import HANG_LAST_ACT, HANG_WORLD
+from stallwise.evidence.catalog.hang import HANG_LAST_ACT
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.readers.shapes.lines import lines_of
@@ -31,12 +30,6 @@ TOOK = re.compile(
     re.IGNORECASE,
 )
 PLACE = re.compile(r"\d+(?:\.\d+)?")
-SETTINGS = (
-    (TP_SIZE, re.compile(r"\btp_size=(\d+)|tensor[_-](?:model[_-])?parallel[_-]size[= ]+'?(\d+)|\btp=(\d+)\b")),
-    (NODES, re.compile(r"\bnnodes[= ]+(\d+)|--nodes[= ](\d+)|num_nodes[=: ]+(\d+)")),
-    (GPUS_PER_NODE, re.compile(r"nproc[_-]per[_-]node[= ]+(\d+)|gpus[_-]per[_-]node[= ]+(\d+)")),
-    (HANG_WORLD, re.compile(r"world[_ ]size\s*[=:]?\s*(\d+)|ranks? \d+(?:-\d+)? of (\d+)|nranks (\d+)|-np (\d+)\b")),
-)
 ACTS = (
     ("saving a checkpoint", re.compile(r"checkpoint|sav(?:e|ing|ed) (?:model|state|to)|state[_ ]dict", re.IGNORECASE)),
     ("evaluating", re.compile(r"\b(?:eval\w*|validat\w*)\b", re.IGNORECASE)),
@@ -64,13 +57,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     batches: dict[tuple[int, str], tuple[int, int, int]] = {}
     tasks: list[tuple[int, str, float, int]] = []
     last: dict[int, tuple[str, str, int]] = {}
-    seen: set[str] = set()
     stuck = False
     for line in lines_of(artifact):
-        for quantity, pattern in SETTINGS:
-            if quantity.name not in seen and (match := pattern.search(line.text)):
-                seen.add(quantity.name)
-                yield Fact(quantity, float(next(g for g in match.groups() if g)), line.source)
         if "NCCL INFO" in line.text or "NCCL WARN" in line.text:
             continue
         rank = -1 if line.rank is None else line.rank

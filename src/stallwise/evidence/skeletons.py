@@ -1,0 +1,52 @@
+"""Lines grouped by what is left of them without their digits: a program prints few such skeletons, however long its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+LONGEST = 4000  # characters of a line that are looked at: longer ones are dumps of data
+_DIGITS = b"0123456789"
+
+
+@dataclass(frozen=True)
+class Skeletons:
+    """Which line has which skeleton. Lines of one skeleton hold the same words; only their numbers differ."""
+
+    lines: Sequence[str]
+    keys: list[str]  # each skeleton once, in the order of their first lines
+    of: list[int]  # the skeleton of each line
+    firsts: list[int]  # the first line of each skeleton
+    _members: dict[int, list[int]] = field(default_factory=dict)
+
+    def members(self, skeleton: int) -> list[int]:
+        """The lines of a skeleton, in order."""
+        if not self._members:
+            for line, own in enumerate(self.of):
+                self._members.setdefault(own, []).append(line)
+        return self._members[skeleton]
+
+    def lines_of(self, skeletons: Iterable[int]) -> list[int]:
+        """All lines of these skeletons, in order."""
+        return sorted(line for s in set(skeletons) for line in self.members(s))
+
+    def before(self, line: int, wanted: frozenset[int]) -> int | None:
+        """The nearest line at or before this one whose skeleton is wanted."""
+        if not wanted:
+            return None
+        return next((at for at in range(line, -1, -1) if self.of[at] in wanted), None)
+
+
+def skeletons_of(lines: Sequence[str]) -> Skeletons:
+    """One pass over the bytes."""
+    short = [line if len(line) <= LONGEST else line[:LONGEST] for line in lines]
+    bare = "\n".join(short).encode("utf-8", "replace").translate(None, _DIGITS).split(b"\n") if short else []
+    if len(bare) != len(short):  # a line that holds a line feed of its own
+        bare = [line.encode("utf-8", "replace").translate(None, _DIGITS) for line in short]
+    numbers: dict[bytes, int] = {}
+    of = [numbers.setdefault(key, len(numbers)) for key in bare]
+    firsts: list[int] = []
+    for line, own in enumerate(of):
+        if own == len(firsts):
+            firsts.append(line)
+    return Skeletons(lines, [key.decode("utf-8", "replace") for key in numbers], of, firsts)
