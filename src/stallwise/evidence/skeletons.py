@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 LONGEST = 4000  # characters of a line that are looked at: longer ones are dumps of data
 _DIGITS = b"0123456789"
+TOKEN = re.compile(r"\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")  # a number, its sign left to whoever knows what stands before it
+_TOKEN_OR_END = re.compile(rf"{TOKEN.pattern}|\n")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,19 @@ class Skeletons:
     def lines_of(self, skeletons: Iterable[int]) -> list[int]:
         """All lines of these skeletons, in order."""
         return sorted(line for s in set(skeletons) for line in self.members(s))
+
+    def where(self, holds: Callable[[str], object]) -> frozenset[int]:
+        """Skeletons whose first line passes a test that does not depend on which digits stand there."""
+        return frozenset(s for s, line in enumerate(self.firsts) if holds(self.lines[line][:LONGEST]))
+
+    def numbers(self, skeleton: int, tokens: int) -> list[list[str]] | None:
+        """All numbers of all lines of a skeleton, as written; None where a line has more or fewer than `tokens`."""
+        members = self.members(skeleton)
+        found = _TOKEN_OR_END.findall("\n".join([self.lines[m][:LONGEST] for m in members]) + "\n")
+        width = tokens + 1
+        if len(found) != width * len(members) or found[tokens::width].count("\n") != len(members):
+            return None
+        return [found[at : at + tokens] for at in range(0, len(found), width)]
 
     def before(self, line: int, wanted: frozenset[int]) -> int | None:
         """The nearest line at or before this one whose skeleton is wanted."""

@@ -11,7 +11,8 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hang import HANG_LAST_ACT
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.readers.shapes.lines import lines_of
+from stallwise.evidence.skeletons import LONGEST, Skeletons
+from stallwise.readers.shapes.lines import Speakers
 
 FORMAT = "rank progress"
 
@@ -53,42 +54,50 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
-    """Tables rank.batches and rank.tasks, the layout, and the last thing each rank did before it stopped."""
+    """Tables rank.batches and rank.tasks, and the last thing each rank did before it stopped."""
+    text, speakers = artifact.skeletons, Speakers(artifact)
     batches: dict[tuple[int, str], tuple[int, int, int]] = {}
     tasks: list[tuple[int, str, float, int]] = []
-    last: dict[int, tuple[str, str, int]] = {}
-    stuck = False
-    for line in lines_of(artifact):
-        if "NCCL INFO" in line.text or "NCCL WARN" in line.text:
-            continue
-        rank = -1 if line.rank is None else line.rank
-        if batch := BATCH.search(line.text):
-            phase = (batch[1] or "").lower()[:3]
-            done, of = int(batch[3]), int(batch[4])
-            earlier = batches.get((rank, phase), (0, 0, 0))
-            batches[rank, phase] = max(done, earlier[0] if earlier[1] == of else 0), of, line.number
-        elif line.rank is not None and (bar := BAR.search(line.text)):
-            batches[rank, _phase(line.text)] = int(bar[1]), int(bar[2]), line.number
-        elif line.rank is not None and (total := TOTAL.search(line.text)):
-            batches[rank, f"planned {_phase(line.text)}"] = 0, int(total[1] or total[2]), line.number
-        if line.rank is not None and (took := TOOK.search(line.text)):
+    quiet = text.where(lambda x: not ("NCCL INFO" in x or "NCCL WARN" in x))
+    counting = text.where(lambda x: BATCH.search(x) or BAR.search(x) or TOTAL.search(x)) & quiet
+    timed = text.where(TOOK.search) & quiet
+    names = {s: PLACE.sub("#", _without_head(speakers.line(text.firsts[s]).text))[:120] for s in timed}
+    for at in text.lines_of(counting | timed):
+        rank, words = speakers.rank(at), text.lines[at][:LONGEST]
+        if text.of[at] in counting:
+            _count(batches, words, rank, at + 1)
+        if rank is not None and text.of[at] in timed and (took := TOOK.search(words)):
             scale = {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
-            tasks.append((rank, PLACE.sub("#", _without_head(line.text))[:120], float(took[1]) * scale, line.number))
-        stuck = stuck or STUCK.search(line.text) is not None
-        if not stuck:
-            act = next((name for name, pattern in ACTS if pattern.search(line.text)), "")
-            if line.text.strip() and "ProcessGroup" not in line.text:
-                last[rank] = act, line.text.strip()[:160], line.number
+            tasks.append((rank, names[text.of[at]], float(took[1]) * scale, at + 1))
     yield from _tables(artifact.name, batches, tasks)
-    for rank, (act, text, number) in last.items():
+    for who, last in _last_acts(text, speakers, quiet).items():
+        line = speakers.line(last)
+        act = next((name for name, pattern in ACTS if pattern.search(line.text)), "")
         if act:
-            yield Fact(
-                HANG_LAST_ACT,
-                act,
-                Source(artifact.name, f"line {number}"),
-                Scope(rank=None if rank < 0 else rank),
-                note=text,
-            )
+            yield Fact(HANG_LAST_ACT, act, line.source, Scope(rank=who), note=line.text.strip()[:160])
+
+
+def _count(batches: dict[tuple[int, str], tuple[int, int, int]], words: str, rank: int | None, number: int) -> None:
+    who = -1 if rank is None else rank
+    if batch := BATCH.search(words):
+        phase, done, of = (batch[1] or "").lower()[:3], int(batch[3]), int(batch[4])
+        earlier = batches.get((who, phase), (0, 0, 0))
+        batches[who, phase] = max(done, earlier[0] if earlier[1] == of else 0), of, number
+    elif rank is not None and (bar := BAR.search(words)):
+        batches[who, _phase(words)] = int(bar[1]), int(bar[2]), number
+    elif rank is not None and (total := TOTAL.search(words)):
+        batches[who, f"planned {_phase(words)}"] = 0, int(total[1] or total[2]), number
+
+
+def _last_acts(text: Skeletons, speakers: Speakers, quiet: frozenset[int]) -> dict[int | None, int]:
+    """The last line of each rank before the first that says that nothing moves."""
+    stuck = text.lines_of(text.where(STUCK.search))
+    silent = text.where(lambda x: not x.strip() or "ProcessGroup" in x)
+    last: dict[int | None, int] = {}
+    for at in range((stuck[0] if stuck else len(text.lines)) - 1, -1, -1):
+        if text.of[at] in quiet and text.of[at] not in silent:
+            last.setdefault(speakers.rank(at), at)
+    return last
 
 
 def _phase(text: str) -> str:

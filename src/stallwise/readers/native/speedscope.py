@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,16 +28,15 @@ def read(artifact: Artifact) -> Iterator[Item]:
     try:
         data = msgspec.json.decode(artifact.text().encode())
         frames = [str(f["name"]) for f in data["shared"]["frames"]]
-        spent: Counter[str] = Counter()
+        spent: dict[str, float] = {}
         for profile in data["profiles"]:
             for stack, weight in _samples(profile):
-                spent[frames[stack[-1]]] += weight
+                spent[frames[stack[-1]]] = spent.get(frames[stack[-1]], 0.0) + weight
     except (msgspec.DecodeError, RecursionError, KeyError, IndexError, TypeError) as error:
         raise UnreadableInput(f"{artifact.name} is a damaged profile: {error}", hint="record it again") from error
     whole = sum(spent.values())
-    heavy = [
-        f"{name} {weight / whole:.0%}" for name, weight in spent.most_common(SHOWN) if whole and weight > HEAVY * whole
-    ]
+    longest = sorted(spent.items(), key=lambda x: -x[1])[:SHOWN]
+    heavy = [f"{name} {weight / whole:.0%}" for name, weight in longest if whole and weight > HEAVY * whole]
     told = f"; most of it in {', '.join(heavy)}" if heavy else ""
     yield Note(
         f"stacks of the host only, {whole:.4g} {data['profiles'][0].get('unit', '')} sampled{told}",

@@ -33,6 +33,7 @@ _LEVELS = {
 }  # fmt: skip
 # A rank that the message itself names as its speaker.
 _SPEAKER = re.compile(r"\[(?:PG[^\]]{0,80} )?rank[ _=:]?(\d{1,6})\]|\brank[=:](\d{1,6})\b", re.IGNORECASE)
+_WHOLE = re.compile(r"\d{1,18}")
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
 _FILE_RANK = re.compile(
     r"(?:^|[^a-z])(?:global_?)?rank[-_.]?(\d+)(?:\D|$)|(?:^|[-_.])r(\d+)\.(?:log|txt|out|err)", re.IGNORECASE
@@ -152,6 +153,42 @@ def lines_of(artifact: Artifact) -> Iterator[Line]:
     rank, node, peeler = rank_of_file(artifact.name), node_of_file(artifact.name), Peeler({})
     for number, text in enumerate(artifact.lines(), 1):
         yield line_of(number, text[:LONGEST], artifact.name, peeler, rank, node)
+
+
+class Speakers:
+    """The rank of each line, looked for once per skeleton: lines that differ in digits alone have it in the same place."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.text, self.file = artifact.skeletons, artifact.name
+        self.own, self.node, self.peeler = rank_of_file(artifact.name), node_of_file(artifact.name), Peeler({})
+        self._places: dict[
+            int, int | None
+        ] = {}  # which number of a line is its rank; None: none is; -1: to be looked for
+
+    def line(self, at: int) -> Line:
+        """One line with its whole row."""
+        return line_of(at + 1, self.text.lines[at][:LONGEST], self.file, self.peeler, self.own, self.node)
+
+    def rank(self, at: int) -> int | None:
+        """The rank that a line names, or its file."""
+        skeleton = self.text.of[at]
+        if skeleton not in self._places:
+            self._places[skeleton] = self._place(skeleton)
+        place = self._places[skeleton]
+        if place is None:
+            return self.own
+        numbers = _WHOLE.findall(self.text.lines[at][:LOOKED_AT]) if place >= 0 else ()
+        return int(numbers[place]) if 0 <= place < len(numbers) else self.line(at).rank
+
+    def _place(self, skeleton: int) -> int | None:
+        members = self.text.members(skeleton)
+        shown = [members[0], members[len(members) // 2], members[-1]]
+        ranks = [self.line(at).rank for at in shown]
+        numbers = [_WHOLE.findall(self.text.lines[at][:LOOKED_AT]) for at in shown]
+        if all(rank == self.own for rank in ranks):
+            return None
+        fitting = range(min(map(len, numbers)))
+        return next((i for i in fitting if all(int(n[i]) == r for n, r in zip(numbers, ranks, strict=True))), -1)
 
 
 def time_of(stamp: str) -> float:
