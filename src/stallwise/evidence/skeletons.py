@@ -5,11 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 LONGEST = 4000  # characters of a line that are looked at: longer ones are dumps of data
 _DIGITS = b"0123456789"
 TOKEN = re.compile(r"\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")  # a number, its sign left to whoever knows what stands before it
 _TOKEN_OR_END = re.compile(rf"{TOKEN.pattern}|\n")
+
+
+_NOT_LITERAL = re.compile(r"\\[dDwWsSbB]|\{[\d,]+\}|\[[^\]]*\]|\(\?P<\w+>|\\x[\da-fA-F]{2}")
+
+
+@cache
+def asks_for_digits(pattern: str) -> bool:
+    """True where an expression wants certain digits: then lines of one skeleton may differ in whether it fits."""
+    return any(c.isdigit() for c in _NOT_LITERAL.sub("", pattern)) or bool(
+        re.search(r"\[[^\]]*\d[^\]]*\]", pattern.replace("0-9", ""))
+    )
 
 
 @dataclass(frozen=True)

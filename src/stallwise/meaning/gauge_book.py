@@ -46,8 +46,11 @@ class Gauge:
 
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Where it stands in a line."""
-        if self.unless and compiled(self.unless, self.cased).search(text):
-            return
+        if not self.unless or not compiled(self.unless, self.cased).search(text):
+            yield from self.found(text)
+
+    def found(self, text: str) -> Iterator[re.Match[str]]:
+        """The same, whatever else the line holds."""
         if self.many:
             yield from compiled(self.pattern, self.cased).finditer(text)
         elif (match := compiled(self.pattern, self.cased).search(text)) is not None:

@@ -15,7 +15,7 @@ import numpy as np
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Series, Source
-from stallwise.evidence.skeletons import LONGEST, Skeletons
+from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits
 from stallwise.meaning.anchors import Finder, finder
 from stallwise.meaning.gauge_book import Gauge, GaugeBook, Value, gauge_books
 from stallwise.meaning.slots import typed
@@ -96,8 +96,10 @@ class _Reading:
 
     def items(self, hits: dict[int, set[int]]) -> Iterator[Item]:
         """Facts and series of the lines whose skeletons hold an anchor."""
-        order = {s: [self.book.gauges[g] for g in sorted(gauges)] for s, gauges in hits.items()}
-        for line in self.text.lines_of(hits):
+        order = {
+            s: kept for s, gauges in hits.items() if (kept := [g for g in self._sorted(gauges) if self._may(g, s)])
+        }
+        for line in self.text.lines_of(order):
             words = self.text.lines[line][:LONGEST]
             for gauge in order[self.text.of[line]]:
                 self._line(gauge, words, line)
@@ -108,6 +110,14 @@ class _Reading:
         if self.heard:
             for name, word in self.book.says.items():
                 yield Fact(quantities()[name], word, Source(self.place.file))
+
+    def _sorted(self, numbers: set[int]) -> list[Gauge]:
+        return [self.book.gauges[n] for n in sorted(numbers)]
+
+    def _may(self, gauge: Gauge, skeleton: int) -> bool:
+        """An expression that asks for no certain digit fits all lines of a skeleton or none."""
+        sample = self.text.lines[self.text.firsts[skeleton]][:LONGEST]
+        return asks_for_digits(gauge.pattern) or any(True for _ in gauge.found(sample))
 
     def _line(self, gauge: Gauge, words: str, line: int) -> None:
         if (gauge.within and gauge.within not in self.context) or (gauge.until and gauge.until in self.context):

@@ -14,9 +14,9 @@ from importlib.resources import files
 
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.line import Line
-from stallwise.evidence.skeletons import Skeletons, skeletons_of
+from stallwise.evidence.skeletons import Skeletons, asks_for_digits, skeletons_of
 from stallwise.meaning.anchors import Finder, finder
-from stallwise.meaning.book import Signature, book
+from stallwise.meaning.book import Signature, book, compiled
 from stallwise.meaning.codes import code_of
 from stallwise.meaning.known import Known, known_message
 from stallwise.meaning.slots import typed
@@ -96,7 +96,18 @@ class Matcher:
         found: dict[int, set[int]] = {}
         for (anchor, _), number in zip(hits, _lines_at(data, [at for _, at in hits]), strict=True):
             found.setdefault(number, set()).update(self.owners[anchor])
-        return {line: owners for skeleton, owners in found.items() for line in text.members(skeleton)}
+        kept: dict[int, set[int]] = {}
+        for skeleton, owners in found.items():
+            sample = text.lines[text.firsts[skeleton]][:LONGEST]
+            if fitting := {o for o in owners if o == MARK or self._may(self.signatures[o], sample)}:
+                kept |= dict.fromkeys(text.members(skeleton), fitting)
+        return kept
+
+    def _may(self, signature: Signature, sample: str) -> bool:
+        """An expression that asks for no certain digit fits all lines of a skeleton or none; a prefix may hide its start."""
+        if signature.starts_line or asks_for_digits(signature.pattern):
+            return True
+        return compiled(signature.pattern, signature.cased).search(sample) is not None
 
 
 def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:

@@ -75,32 +75,36 @@ class _Plan:
     rank: int  # number of the line that is the rank; -1 where it names none
 
 
-def lines_in(text: Skeletons, wanted: Callable[[str], bool]) -> list[tuple[int, Line]]:
-    """Lines that say something, with their places. Keys and units are looked up once for lines that differ in digits alone."""
-    found: list[tuple[int, Line]] = []
+def lines_in(
+    text: Skeletons, wanted: Callable[[str], bool], heard: Callable[[int | None], bool]
+) -> Iterator[tuple[int, Line]]:
+    """Lines that say something, in order. Keys and units are looked up once for lines that differ in digits alone, and numbers
+    are read only of ranks that are heard."""
+    found: list[tuple[int, _Plan | None, list[str]]] = []
     for skeleton, first in enumerate(text.firsts):
         sample = text.lines[first]
         if not wanted(sample):
             continue
         plan = _plan(sample) if skeleton < MOST_PLANS else None
-        if plan is None:
-            found += [(at, parse_line(text.lines[at])) for at in text.members(skeleton)]
-        elif plan.values or plan.has_step:
-            found += _planned(text, skeleton, plan)
+        if plan is not None and not plan.values and not plan.has_step:
+            continue
+        members = text.members(skeleton)
+        rows = (
+            text.numbers(skeleton, plan.tokens) if plan is not None and (plan.step >= 0 or not plan.has_step) else None
+        )
+        if rows is None:
+            found += [(at, None, []) for at in members]
+        else:
+            found += [(at, plan, row) for at, row in zip(members, rows, strict=True)]
     found.sort(key=lambda x: x[0])
-    return found
-
-
-def _planned(text: Skeletons, skeleton: int, plan: _Plan) -> Iterator[tuple[int, Line]]:
-    members = text.members(skeleton)
-    rows = text.numbers(skeleton, plan.tokens)
-    if rows is None or (plan.has_step and plan.step < 0):
-        yield from ((at, parse_line(text.lines[at])) for at in members)
-        return
-    for at, row in zip(members, rows, strict=True):
-        values = [(m, _number(row[slot]) * sign if slot >= 0 else sign) for m, slot, sign in plan.values]
-        step = _number(row[plan.step]) if plan.step >= 0 else None
-        yield at, Line(step, int(row[plan.rank]) if plan.rank >= 0 else None, values)
+    for at, known, row in found:
+        if known is None:
+            line = parse_line(text.lines[at])
+            if (line.values or line.step is not None) and heard(line.rank):
+                yield at, line
+        elif heard(int(row[known.rank]) if known.rank >= 0 else None):
+            values = [(m, _number(row[slot]) * sign if slot >= 0 else sign) for m, slot, sign in known.values]
+            yield at, Line(_number(row[known.step]) if known.step >= 0 else None, None, values)
 
 
 MOST_PLANS = 20_000  # skeletons; a log has a few dozen, prose has one a line
@@ -250,7 +254,10 @@ def _meaning(key: str, unit: str) -> Meaning | None:
 
 
 def _number(text: str) -> float:
-    return float(text.replace(",", "").lower().rstrip("."))
+    try:
+        return float(text)
+    except ValueError:
+        return float(text.replace(",", ""))
 
 
 def step_of(text: str) -> float | None:

@@ -11,7 +11,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hang import HANG_LAST_ACT
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.evidence.skeletons import LONGEST, Skeletons
+from stallwise.evidence.skeletons import LONGEST, TOKEN, Skeletons
 from stallwise.readers.shapes.lines import Speakers
 
 FORMAT = "rank progress"
@@ -61,20 +61,32 @@ def read(artifact: Artifact) -> Iterator[Item]:
     quiet = text.where(lambda x: not ("NCCL INFO" in x or "NCCL WARN" in x))
     counting = text.where(lambda x: BATCH.search(x) or BAR.search(x) or TOTAL.search(x)) & quiet
     timed = text.where(TOOK.search) & quiet
-    names = {s: PLACE.sub("#", _without_head(speakers.line(text.firsts[s]).text))[:120] for s in timed}
-    for at in text.lines_of(counting | timed):
-        rank, words = speakers.rank(at), text.lines[at][:LONGEST]
-        if text.of[at] in counting:
-            _count(batches, words, rank, at + 1)
-        if rank is not None and text.of[at] in timed and (took := TOOK.search(words)):
-            scale = {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
-            tasks.append((rank, names[text.of[at]], float(took[1]) * scale, at + 1))
+    for at in text.lines_of(counting):
+        _count(batches, text.lines[at][:LONGEST], speakers.rank(at), at + 1)
+    for skeleton in timed:
+        name = PLACE.sub("#", _without_head(speakers.line(text.firsts[skeleton]).text))[:120]
+        tasks += [
+            (rank, name, s, at + 1) for at, s in _times(text, skeleton) if (rank := speakers.rank(at)) is not None
+        ]
+    tasks.sort(key=lambda x: x[3])
     yield from _tables(artifact.name, batches, tasks)
     for who, last in _last_acts(text, speakers, quiet).items():
         line = speakers.line(last)
         act = next((name for name, pattern in ACTS if pattern.search(line.text)), "")
         if act:
             yield Fact(HANG_LAST_ACT, act, line.source, Scope(rank=who), note=line.text.strip()[:160])
+
+
+def _times(text: Skeletons, skeleton: int) -> Iterator[tuple[int, float]]:
+    """Line and seconds of each line of a skeleton that says how long something took."""
+    sample = text.lines[text.firsts[skeleton]][:LONGEST]
+    took = TOOK.search(sample)
+    assert took is not None
+    scale = {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
+    starts = [m.start() for m in TOKEN.finditer(sample)]
+    rows = text.numbers(skeleton, len(starts)) if took.start(1) in starts else None
+    for at, row in zip(text.members(skeleton), rows or (), strict=False):
+        yield at, float(row[starts.index(took.start(1))].replace(",", "")) * scale
 
 
 def _count(batches: dict[tuple[int, str], tuple[int, int, int]], words: str, rank: int | None, number: int) -> None:
@@ -93,11 +105,7 @@ def _last_acts(text: Skeletons, speakers: Speakers, quiet: frozenset[int]) -> di
     """The last line of each rank before the first that says that nothing moves."""
     stuck = text.lines_of(text.where(STUCK.search))
     silent = text.where(lambda x: not x.strip() or "ProcessGroup" in x)
-    last: dict[int | None, int] = {}
-    for at in range((stuck[0] if stuck else len(text.lines)) - 1, -1, -1):
-        if text.of[at] in quiet and text.of[at] not in silent:
-            last.setdefault(speakers.rank(at), at)
-    return last
+    return speakers.last_lines(stuck[0] if stuck else len(text.lines), quiet - silent)
 
 
 def _phase(text: str) -> str:

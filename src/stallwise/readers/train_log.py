@@ -58,11 +58,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     values = StepValues(artifact.name)
     clocks: list[tuple[float, int]] = []
     counter, text = _StepCounter(), artifact.skeletons
-    for at, line in lines_in(text, _may_train):
-        if not line.values and line.step is None:
-            continue
-        if line.rank not in (None, counter.rank_of(line)):
-            continue  # one rank's account is enough; the others repeat it
+    for at, line in lines_in(text, _may_train, counter.hears):
         step = counter.advance(line, at + 1)
         if line.step is not None:
             clocks.append((step, at))
@@ -90,11 +86,11 @@ class _StepCounter:
         self._last = -1.0
         self._seen: set[object] = set()
 
-    def rank_of(self, line: Line) -> int | None:
-        """The rank whose lines are read: the first that prints values."""
-        if self.rank is None and line.rank is not None:
-            self.rank = line.rank
-        return self.rank
+    def hears(self, rank: int | None) -> bool:
+        """One rank's account is enough, the first's that prints values; the others repeat it."""
+        if self.rank is None:
+            self.rank = rank
+        return rank is None or rank == self.rank
 
     def advance(self, line: Line, number: int) -> float:
         """The running step of this line."""
