@@ -37,6 +37,7 @@ FEWEST_ONCE, MOST_ONCE = (
 )  # changed steps before the first block: compiling, autotuning and allocating are done by then
 HOPELESS = 3.0  # times as slow once it has settled: no reason to make whole blocks of it
 ALIKE = 1.5  # the last of them differ no more than this
+WAITED_FOR = 48  # more steps as is for a trial that has not yet seen what it needs
 REPEATS_HELD_BACK = 3  # pairs taken again because the machine was throttled; then the trial is marked
 OTHER_CLOCK = 0.03  # clocks of the two sides this far apart are said
 ROOM_S = 5.0  # of the budget, left for the best pair
@@ -244,6 +245,10 @@ class Session:
         result, trying = Result(change), self._trying
         began = self._now()
         refused = self._ranks.decide(self._refusal(change))
+        if refused and change.asked_late:
+            steps_s = max(self.scene.step_s, 1e-9)
+            yield self._ranks.decide(max(1, min(WAITED_FOR, int(allowance_s / 4 / steps_s))))
+            refused = self._ranks.decide(self._refusal(change))
         if refused:
             return Result(change, results.NOT_HERE, str(refused))
         settle, steps = self._ranks.decide([change.settle_steps(self.scene), change.block_steps(self.scene, steps)])
