@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-STAGES = ("batch_wait", "h2d", "forward", "backward", "gradient_sync", "optimizer")
+STAGES = ("batch_wait", "h2d", "forward", "backward", "gradient_sync", "optimizer", "replay")
 WARM_STEPS = 5  # compile, autotune and allocator warm-up end within a few steps
 MIN_STEADY = 5
 OWN_GAUGES = {"gpu_memory_bytes", "host_memory_bytes"}
@@ -75,7 +76,7 @@ class RankRecord:
         profiled = [_range(note) for _, name, note in self.marks if name == "profiled"]
         window = self.window or [None] * len(self.step)  # records of the first version know of neither
         border = self.border or [""] * len(self.step)
-        kind = border[-1] if border else ""
+        kind = Counter(border).most_common(1)[0][0] if border else ""
         keep = [
             i
             for i, n in enumerate(self.step)

@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog import job
+from stallwise.evidence.catalog import job, run
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.fact import Fact, Series, Source
 
 FORMAT = "stallwise bundle"
 EXCLUSIVE = True
@@ -42,6 +44,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
         raise UnreadableInput(f"{artifact.name} is damaged", hint="record the job again: stallwise run") from error
     if isinstance(about, dict) and isinstance(about.get("exit_code"), int):
         yield from _end(about, source)
+    if isinstance(about, dict) and isinstance(about.get("logged_steps"), dict):
+        yield from _logged_steps(about["logged_steps"], source)
 
 
 def _end(about: dict[str, Any], source: Source) -> Iterator[Item]:
@@ -58,6 +62,18 @@ def _end(about: dict[str, Any], source: Source) -> Iterator[Item]:
         yield Fact(job.KILLED_FOR_MEMORY, f"the control group counts {about['oom_kills']} killed for memory", source)
     elif kernel:
         yield Fact(job.KILLED_FOR_MEMORY, kernel[-1], source)
+
+
+def _logged_steps(logged: dict[str, Any], source: Source) -> Iterator[Item]:
+    """What the job's own output counted, timed from outside."""
+    try:
+        number, seconds = (np.array(logged[key], dtype=np.float64) for key in ("n", "s"))
+    except (KeyError, TypeError, ValueError):
+        return
+    if len(number) == len(seconds) > 0 and np.isfinite(seconds).all():
+        at = Source(source.file, f"times of the lines '{str(logged.get('line'))[:60]}'")
+        yield Series(run.STEP_TIME, number, seconds, at)
+        yield Fact(job.STEP_BORDER, "a line of the output", at)
 
 
 def _processes(artifact: Artifact, source: Source) -> Iterator[Item]:

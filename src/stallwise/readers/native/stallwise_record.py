@@ -22,6 +22,7 @@ FIRST_LINE = re.compile(rb'^\s*\{"k":"(run|step|gpu|mark|window|frames|samples)"
 PROCESS = re.compile(r"\.pid-(\d+)\.jsonl$")
 FEWEST_UNTRACED = 5  # steps: fewer give no median worth the name
 FEWEST_SAMPLES = 20
+MOST_OF = 0.6  # of the samples that one line holds, itself or what it called
 LIBRARIES = ("<frozen", "torch/", "numpy/", "python3", "lib/", "jax/", "transformers/", "lightning/", "stallwise/")
 
 
@@ -90,14 +91,30 @@ def _process(name: str) -> str | None:
 
 def _stacks(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
     """The line that held the training thread most often while no stage was open."""
-    aside = [s for s in record.samples if s.stage is None and record.frames.get(s.stack)]
-    if len(aside) < FEWEST_SAMPLES:
+    first_s, last_s = (record.time_s[0], record.time_s[-1]) if record.time_s else (0.0, float("inf"))
+    looked = [s for s in record.samples if s.stage is None and first_s <= s.time_s <= last_s]
+    aside = Counter(s.stack for s in looked if record.frames.get(s.stack))
+    if aside.total() < FEWEST_SAMPLES:
         return
-    lines = Counter(own_line(record.frames[s.stack]) for s in aside)
-    line, count = lines.most_common(1)[0]
-    yield Fact(stages.SIDE_LINE, line, source, scope, len(aside), note=f"{count / len(aside):.2f}")
+    line, share = holding_line([(record.frames[stack], count) for stack, count in aside.items()])
+    yield Fact(stages.SIDE_LINE, line, source, scope, aside.total(), note=f"{share:.2f}")
 
 
-def own_line(stack: list[str]) -> str:
-    """The innermost line of the user's own: the first that is not a library's."""
-    return next((line for line in stack if not line.startswith(LIBRARIES)), stack[0])
+def holding_line(stacks: list[tuple[list[str], int]]) -> tuple[str, float]:
+    """The deepest of the user's own lines that is in most of these stacks, and its share of them.
+
+    A function that works in many lines is held by the line that called it; where no line of the user's is in most of them,
+    the most frequent innermost one stands for itself.
+    """
+    total, held, depth = 0, Counter[str](), dict[str, int]()
+    inner = Counter[str]()
+    for stack, count in stacks:
+        own = [line for line in reversed(stack) if not line.startswith(LIBRARIES)] or stack[:1]
+        total += count
+        inner[own[-1]] += count
+        for level, line in enumerate(dict.fromkeys(own)):
+            held[line] += count
+            depth[line] = max(depth.get(line, 0), level)
+    wide = [line for line, count in held.items() if count >= MOST_OF * total and depth[line] > 0]
+    line = max(wide, key=lambda x: (depth[x], held[x])) if wide else inner.most_common(1)[0][0]
+    return line, held[line] / total
