@@ -36,7 +36,7 @@ def launch(command: Sequence[str], folder: str, steps: Optional[str] = None, lig
         about = _about(command)
         _describe(folder, about)
         env.update(_settings(folder, steps, light))
-        sampler = _sample_gpus(folder)
+        sampler = sample_gpus(folder)
     except OSError as error:
         sys.stderr.write("stallwise: not recording (%s); the job goes on\n" % error)
         about = {}
@@ -110,7 +110,7 @@ def _describe(folder: str, about: Dict[str, Any]) -> None:
     os.replace(path + ".part", path)
 
 
-def _sample_gpus(folder: str) -> "Optional[subprocess.Popen[bytes]]":
+def sample_gpus(folder: str) -> "Optional[subprocess.Popen[bytes]]":
     """nvidia-smi five times a second beside the job, where there is one."""
     if shutil.which("nvidia-smi") is None:
         return None
