@@ -1,7 +1,7 @@
 """A job is the same plain, with the API, under `record` and under `run`: exit code, output, numbers, files, freed memory.
 
-The jobs are programs in tests/instrument/faithful. Those about processes run for real in all four ways. Those of PyTorch run as
-forks of a process that has imported it once, the commands included; a choice of them from their interpreter's first line on.
+The jobs are programs in tests/instrument/faithful. Those of PyTorch run as forks of a process that has imported it once, the
+commands included; a choice of them from their interpreter's first line on. Those about processes are in test_faithful_processes.
 `python tests/instrument/faithful/ways.py` runs all of them in every way, each in processes of its own (some ten minutes).
 """
 
@@ -42,13 +42,6 @@ def test_pytorch_computes_the_same_with_a_recorder_inside(forks: Forks, job: str
     plain = forks.outcome(job, "plain")
     for way in ("api", "record", "run"):
         assert plain.differs(forks.outcome(job, way), way) == [], way
-
-
-@pytest.mark.parametrize("job", PROCESS_JOBS)
-def test_a_process_lives_and_ends_as_without_us(job: str) -> None:
-    plain = outcome(job, "plain")
-    for way in ("api", "record", "run"):
-        assert plain.differs(outcome(job, way), way) == [], way
 
 
 @NEEDS_TORCH
