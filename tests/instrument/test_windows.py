@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from stallwise.instrument import borders, schema, time_window
+from stallwise.instrument.on_main_thread import OnMainThread
 from stallwise.instrument.profile_window import ProfileWindow
 from stallwise.instrument.recorder import Recorder
 from stallwise.instrument.stages import Stages
@@ -44,7 +46,10 @@ def fake_torch(calls: list[str]) -> Any:
             Path(path).write_bytes(b"trace")
 
     torch: Any = types.ModuleType("torch")
-    torch.cuda = types.SimpleNamespace(is_initialized=lambda: True)
+    asked = itertools.count()
+    torch.cuda = types.SimpleNamespace(
+        is_initialized=lambda: True, memory_stats=lambda: {"allocation.all.allocated": next(asked)}
+    )
     torch.version = types.SimpleNamespace(cuda=None)
     torch.profiler = types.SimpleNamespace(profile=Profile, ProfilerActivity=types.SimpleNamespace(CUDA="cuda"))
     own = types.SimpleNamespace(
@@ -76,19 +81,45 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "rank-00000.jsonl").read_text().splitlines()]
 
 
-def wait_for(calls: list[str], word: str) -> None:
-    until = time.monotonic() + 10
-    while not any(word in call for call in calls) and time.monotonic() < until:
-        time.sleep(0.005)
+class Pumped:
+    """What the main thread does between its lines, by hand: Pythons before 3.12 have no other way."""
+
+    def __init__(self) -> None:
+        self.then: Any = None
+
+    def possible(self) -> bool:
+        return True
+
+    def call(self, then: Any) -> bool:
+        self.then = then
+        return True
+
+    def forget(self) -> None:
+        self.then = None
+
+    def between_two_lines(self) -> None:
+        then, self.then = self.then, None
+        if then is not None:
+            then()
 
 
-def test_a_program_without_steps_is_traced_by_time_on_a_thread_of_ours(at_once: list[str], tmp_path: Path) -> None:
-    recorder = recorder_in(tmp_path)
+def started(recorder: Recorder, calls: list[str], until: str) -> Pumped:
+    """A window that has waited for its time; the main thread works until the profiler did this, or a second."""
     window = TimeWindow(recorder, ProfileWindow(recorder))
+    window._main = pumped = Pumped()  # type: ignore[assignment]
     window.start()
-    wait_for(at_once, "stop")
+    end_s = time.monotonic() + (10 if until else 0.5)
+    while not (until and any(until in call for call in calls)) and time.monotonic() < end_s:
+        pumped.between_two_lines()
+        time.sleep(0.005)
+    return pumped
+
+
+def test_a_program_without_steps_is_traced_by_time_on_its_main_thread(at_once: list[str], tmp_path: Path) -> None:
+    recorder = recorder_in(tmp_path)
+    started(recorder, at_once, until="stop")
     recorder.close()
-    assert at_once == ["made", "start on stallwise-window", "stop on stallwise-window"]
+    assert at_once == ["made", "start on MainThread", "stop on MainThread"]
     traced = next(line for line in lines_of(tmp_path) if line["k"] == "window")
     assert traced["window"] == "time" and traced["to"] - traced["from"] >= 0.1
     assert (tmp_path / "rank-00000" / "trace_time.json.gz").read_bytes() == b"trace"
@@ -99,22 +130,31 @@ def test_a_program_with_steps_on_its_main_thread_is_left_to_the_other_window(
 ) -> None:
     recorder = recorder_in(tmp_path)
     recorder.borders.kind = borders.OPTIMIZER
-    window = TimeWindow(recorder, ProfileWindow(recorder))
-    window.start()
-    time.sleep(0.3)
+    started(recorder, at_once, until="")
     recorder.close()
     assert at_once == []
 
 
-def test_steps_in_another_thread_are_traced_by_time(at_once: list[str], tmp_path: Path) -> None:
+def test_a_program_that_only_waits_is_not_traced(at_once: list[str], tmp_path: Path) -> None:
+    sys.modules["torch"].cuda.memory_stats = lambda: {"allocation.all.allocated": 7}
     recorder = recorder_in(tmp_path)
-    recorder.borders.kind = borders.OPTIMIZER
-    by_steps = ProfileWindow(recorder)
-    by_steps.in_threads = True
-    TimeWindow(recorder, by_steps).start()
-    wait_for(at_once, "stop")
+    started(recorder, at_once, until="")
     recorder.close()
-    assert "stop on stallwise-window" in at_once
+    assert at_once == []
+
+
+def test_steps_that_begin_while_it_waits_for_the_main_thread_win(at_once: list[str], tmp_path: Path) -> None:
+    recorder = recorder_in(tmp_path)
+    window = TimeWindow(recorder, ProfileWindow(recorder))
+    window._main = pumped = Pumped()  # type: ignore[assignment]
+    window.start()
+    until_s = time.monotonic() + 10
+    while pumped.then is None and time.monotonic() < until_s:
+        time.sleep(0.005)
+    recorder.borders.kind = borders.FORWARD
+    pumped.between_two_lines()
+    recorder.close()
+    assert at_once == []
 
 
 def test_it_is_closed_before_the_jobs_own_profiler_begins(
@@ -122,11 +162,10 @@ def test_it_is_closed_before_the_jobs_own_profiler_begins(
 ) -> None:
     monkeypatch.setattr(time_window, "FOR_S", 30.0)
     recorder = recorder_in(tmp_path)
-    TimeWindow(recorder, ProfileWindow(recorder)).start()
-    wait_for(at_once, "start")
+    started(recorder, at_once, until="start")
     sys.modules["torch"].autograd.profiler._prepare_profiler()
     recorder.close()
-    assert at_once[-2:] == ["stop on stallwise-window", "theirs"]
+    assert at_once[-2:] == ["stop on MainThread", "theirs"]
 
 
 def test_it_is_closed_before_a_graph_is_captured_and_never_opens_again(
@@ -134,11 +173,10 @@ def test_it_is_closed_before_a_graph_is_captured_and_never_opens_again(
 ) -> None:
     monkeypatch.setattr(time_window, "FOR_S", 30.0)
     recorder = recorder_in(tmp_path)
-    TimeWindow(recorder, ProfileWindow(recorder)).start()
-    wait_for(at_once, "start")
+    pumped = started(recorder, at_once, until="start")
     recorder.stages._capturing(lambda: at_once.append("captures"))()
-    assert at_once[-2:] == ["stop on stallwise-window", "captures"]
-    time.sleep(0.2)
+    assert at_once[-2:] == ["stop on MainThread", "captures"]
+    pumped.between_two_lines()
     recorder.close()
     assert at_once[-1] == "captures" and recorder.stages.capturing
 
@@ -155,6 +193,18 @@ def test_nothing_that_happens_while_a_graph_is_captured_is_a_step(tmp_path: Path
     stages.border(borders.OPTIMIZER, recorder)
     assert recorder.number == 4
     recorder.close()
+
+
+@pytest.mark.skipif(not OnMainThread().possible(), reason="needs Python 3.12")
+def test_the_main_thread_is_called_between_two_lines_of_a_loop() -> None:
+    called: list[str] = []
+    main, until_s = OnMainThread(), time.monotonic() + 10
+    asked = threading.Thread(target=lambda: main.call(lambda: called.append(threading.current_thread().name)))
+    asked.start()
+    while not called and time.monotonic() < until_s:
+        pass
+    asked.join()
+    assert called == ["MainThread"] and all(sys.monitoring.get_tool(i) != "stallwise" for i in (3, 4))
 
 
 class Graph:
