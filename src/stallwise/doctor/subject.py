@@ -53,4 +53,10 @@ def _how_long(evidence: Evidence) -> str:
     replayed = evidence.get(traced.REPLAYED_STEP)
     if replayed is None or replayed.number > (1 - NOTICED) * traced_s:
         return text
-    return f"{text}, about {show(replayed.number, Unit.SECOND)} clean"
+    told = f"{text}, about {show(replayed.number, Unit.SECOND)} clean"
+    ledger = next((x for x in evidence.ledgers if x.clean_step_s is not None), None)
+    if ledger is None or not ledger.ranges:
+        return told
+    low, high = (show(end, Unit.SECOND) for end in ledger.whole_ends_s)
+    number, unit = low.rsplit(" ", 1)
+    return f"{told} ({number if high.endswith(f' {unit}') else low} to {high})"

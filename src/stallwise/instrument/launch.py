@@ -24,8 +24,17 @@ SMI_QUERY = (
 )
 
 
-def launch(command: Sequence[str], folder: str, steps: Optional[str] = None, light: bool = False) -> int:
-    """Runs the command and returns its exit code (negative for a signal). Artifacts land in `folder`."""
+def launch(
+    command: Sequence[str],
+    folder: str,
+    steps: Optional[str] = None,
+    light: bool = False,
+    more: Optional[Dict[str, str]] = None,
+) -> int:
+    """Runs the command and returns its exit code (negative for a signal). Artifacts land in `folder`.
+
+    `more` are further variables for the job: what it is to try.
+    """
     folder = os.path.abspath(folder)
     env = dict(os.environ)
     about: Dict[str, Any] = {}
@@ -36,6 +45,7 @@ def launch(command: Sequence[str], folder: str, steps: Optional[str] = None, lig
         about = _about(command)
         _describe(folder, about)
         env.update(_settings(folder, steps, light))
+        env.update(more or {})
         sampler = sample_gpus(folder)
     except OSError as error:
         sys.stderr.write("stallwise: not recording (%s); the job goes on\n" % error)

@@ -68,7 +68,7 @@ def _counted(shape: str, seen: List[Seen]) -> Optional[Dict[str, Any]]:
         if not all(value.isdigit() for value in values):
             continue
         counts = [int(value) for value in values]
-        pairs = [(b[0] - a[0], n, n - m) for a, b, m, n in zip(seen, seen[1:], counts, counts[1:]) if n > m]  # noqa: B905
+        pairs = [(b[0] - a[0], n, n - m) for a, b, m, n in zip(seen, seen[1:], counts, counts[1:]) if n > m]
         if len(pairs) < FEWEST - 1:
             continue
         usual, often = Counter(by for _, _, by in pairs).most_common(1)[0]

@@ -60,6 +60,11 @@ class ProfileWindow:
         if "torch" in sys.modules:
             self.guard(sys.modules["torch"])  # from the first line on: a profiler of theirs may warm up for long
 
+    @property
+    def done(self) -> bool:
+        """No window is open, and none will open."""
+        return self._profiler is None and not self._left
+
     # -- the plan
 
     def on_step(self, number: int) -> None:
