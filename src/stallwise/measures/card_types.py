@@ -31,7 +31,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         at[[matrix_precision(timeline.text(int(view.work[i]))) in ("fp32", "") for i in at.tolist()]] if len(at) else at
     )
     total = float(view.duration[slow].sum())
-    if total > 0:
+    if total > 0 and (view.operator >= 0).any():  # a trace of the device alone knows of no operator
         alone = view.operator[slow] < 0
         yield said(book, card.HAND_WRITTEN_SHARE, float(view.duration[slow][alone].sum()) / total)
 
