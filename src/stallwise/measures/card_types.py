@@ -32,7 +32,9 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     )
     total = float(view.duration[slow].sum())
     if total > 0 and (view.operator >= 0).any():  # a trace of the device alone knows of no operator
-        alone = view.operator[slow] < 0
+        # Kernels of a replayed graph share one launch, which stands in no operator either.
+        _, launch, together = np.unique(view.launch_row, return_inverse=True, return_counts=True)
+        alone = (view.operator[slow] < 0) & ((together[launch] == 1) | (view.launch_row < 0))[slow]
         yield said(book, card.HAND_WRITTEN_SHARE, float(view.duration[slow][alone].sum()) / total)
 
 
