@@ -54,7 +54,9 @@ def _capped(ordered: list[Finding], ledger: Ledger) -> list[Finding]:
     result = []
     for finding in ordered:
         if finding.account is not None and finding.gain is not None:
-            if finding.gain.replayed:
+            if finding.gain.measured:  # a trial tells what goes with this cause alone, wherever it shows
+                gain = finding.gain.capped(ledger.whole_s)
+            elif finding.gain.replayed:
                 gain = _of_one_truth(finding.gain, finding.account, ledger)
             else:
                 gain = finding.gain.capped(max(left.get(finding.account, 0.0), 0.0))

@@ -43,6 +43,9 @@ class Ledger:
     clean_step_s: float | None = None
     # How far an account may lie off, low and high, where that is known: the host of another run is quicker or slower.
     ranges: Mapping[Account, tuple[float, float]] = field(default_factory=dict)
+    # What the user named: seconds of a step by span, beside the accounts since a span may lie in any of them, and gauges.
+    spans: Mapping[str, float] = field(default_factory=dict)
+    gauges: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def whole_s(self) -> float:

@@ -25,6 +25,11 @@ class Gain:
         return self.basis.startswith("replayed")
 
     @property
+    def measured(self) -> bool:
+        """Found by trying it in the job itself."""
+        return self.basis.startswith("measured:")
+
+    @property
     def middle_s(self) -> float:
         """Half-way between the ends, for ordering."""
         return (self.low_s + self.high_s) / 2
@@ -79,6 +84,8 @@ class Finding:
     blocking: bool = False  # the run is dead, stuck or wrong, not merely slow
     optional: bool = False  # nothing is broken; a gain is there for the taking
     summary: str = ""  # one or two sentences of why, under the headline
+    predicted: Gain | None = None  # what was expected before the gain was measured
+    tried: str = ""  # the trial that measured it
 
 
 @dataclass(frozen=True, slots=True)

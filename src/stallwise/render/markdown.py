@@ -6,7 +6,7 @@ import re
 
 from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Reason
-from stallwise.render.phrases import account_ends, an, fix_worth, places
+from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, places
 from stallwise.render.verdict import (
     ACCOUNT_MEANING,
     kernel_findings,
@@ -84,7 +84,8 @@ def _ledger(diagnosis: Diagnosis) -> list[str]:
             row = (account.value, bar, told, show(share, Unit.SHARE), ACCOUNT_MEANING[account])
             lines.append(f"| {' | '.join(row)} |")
     source = f"Mean of {ledger.samples} {ledger.unit}s, {ledger.source}."
-    return [*lines, "", plain(source), ""]
+    named = [f"- {plain(row)}" for row in named_by_user(ledger)]
+    return [*lines, "", plain(source), "", *(["Your spans and gauges:", "", *named, ""] if named else [])]
 
 
 def _proof(finding: Finding) -> list[str]:

@@ -11,6 +11,7 @@ from stallwise.findings.finding import Fix, Gain
 from stallwise.units import Unit, show
 
 RANGE_SHARE = 0.05  # of the step: smaller accounts are told without their range
+MOST_NAMED = 8  # spans and gauges of the user's that a report shows; the rest is in the JSON
 
 
 def an(unit: str) -> str:
@@ -36,10 +37,21 @@ def speed_up(gain: Gain, ledger: Ledger | None) -> str:
     return f"{low:.2f}-{high:.2f}x" if high - low >= 0.005 else f"{high:.2f}x"
 
 
+def named_by_user(ledger: Ledger) -> list[str]:
+    """The user's spans with their part of the whole, then the gauges."""
+    rows = [
+        f"{name} {show(seconds, Unit.SECOND)}"
+        + (f", {show(seconds / ledger.whole_s, Unit.SHARE)}" if ledger.whole_s else "")
+        for name, seconds in list(ledger.spans.items())[:MOST_NAMED]
+    ]
+    return rows + [f"{name} = {value:.6g}" for name, value in list(ledger.gauges.items())[:MOST_NAMED]]
+
+
 def worth(gain: Gain, ledger: Ledger | None) -> str:
     """ "57.4 to 62.4 ms a step (1.92-2.09x)", and how much of it other accounts hold."""
     faster = speed_up(gain, ledger)
     told = f"{gain_range(gain)} {an(ledger.unit if ledger else 'step')}" + (f" ({faster})" if faster else "")
+    told += ", measured" if gain.measured else ""
     return f"{told}, up to {show(gain.beside_s, Unit.SECOND)} of it from other accounts" if gain.beside_s else told
 
 
@@ -52,7 +64,9 @@ def ends(low_s: float, high_s: float) -> str:
 
 def fix_worth(fix: Fix) -> str:
     """What a fix wins, in seconds or in words."""
-    return f"{gain_range(fix.gain)} less" if fix.gain and fix.gain.high_s > 0 else fix.worth
+    if fix.gain is None or fix.gain.high_s <= 0:
+        return fix.worth
+    return f"{gain_range(fix.gain)} less" + (", measured" if fix.gain.measured else "")
 
 
 def account_ends(ledger: Ledger, account: Account) -> str:
