@@ -9,10 +9,10 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.timeline import NO_ID
-from stallwise.readers._trace_columns import Columns
-from stallwise.readers._trace_events import Args, Event
-from stallwise.readers._xspace import space_of
-from stallwise.readers.torch_trace import timeline_of
+from stallwise.readers.native._trace_columns import Columns
+from stallwise.readers.native._trace_events import Args, Event
+from stallwise.readers.native._xspace import space_of
+from stallwise.readers.native.torch_trace import timeline_of
 
 FORMAT = "JAX profile"
 EXCLUSIVE = True

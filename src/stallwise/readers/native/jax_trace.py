@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stallwise.readers.torch_trace import is_chrome_trace, is_of_xla, read
+from stallwise.readers.native.torch_trace import is_chrome_trace, is_of_xla, read
 
 __all__ = ["EXCLUSIVE", "FORMAT", "read", "recognises"]
 
