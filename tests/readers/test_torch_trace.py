@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stallwise.evidence.timeline import NO_ID, Kind
-from stallwise.readers import _trace_blocks, torch_trace
+from stallwise.readers.native import _trace_blocks, torch_trace
 from tests.readers.trace_files import BASE_US, document, event, launch, read_bytes, read_document, step
 
 

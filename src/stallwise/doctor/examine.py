@@ -12,6 +12,7 @@ from stallwise.doctor.gather import gather
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.likeness import suspects as suspects_by_likeness
 from stallwise.doctor.measured import join
+from stallwise.doctor.named_by_user import with_names_of_the_user
 from stallwise.doctor.next_step import next_steps, not_just_done
 from stallwise.doctor.owners import owners
 from stallwise.doctor.rank import SURE_ENOUGH, rank
@@ -59,7 +60,7 @@ def examine(evidence: Evidence) -> Diagnosis:
     measure_evidence(evidence)
     rules = all_rules()
     verdicts = [verdict for rule in rules for verdict in rule.verdicts(evidence)]
-    ledger = _main_ledger(evidence)
+    ledger = with_names_of_the_user(_main_ledger(evidence), evidence)
     found = _left_to_judge([v for v in verdicts if isinstance(v, Finding)], rules, evidence)
     found += owners(evidence, rules, found, ledger)
     found = join(found, evidence)

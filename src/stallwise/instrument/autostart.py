@@ -67,8 +67,9 @@ def _start(torch: Any, folder: str) -> None:
         return
     from stallwise.instrument.oom import watch_oom
     from stallwise.instrument.profile_window import ProfileWindow, parse_steps
+    from stallwise.instrument.time_window import watch
 
-    ProfileWindow(recording, parse_steps(os.environ.get(STEPS)))
+    watch(recording, ProfileWindow(recording, parse_steps(os.environ.get(STEPS))))
     watch_oom(recording)
 
 

@@ -157,11 +157,15 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any] | None:
     traced, clean = evidence.get(step.TRACED_STEP), evidence.get(step.CLEAN_STEP)
     return {
         "traced_step_s": traced.number if traced else None,
-        "clean_step_s": clean.number if clean else None,
+        "clean_step_s": clean.number if clean else ledger.clean_step_s,
+        "clean_step_range_s": list(ledger.whole_ends_s) if ledger.clean_step_s and not clean else None,
         "unit": ledger.unit,
         "samples": ledger.samples,
         "whole_s": ledger.whole_s,
         "accounts": {a.value: s for a, s in ledger.seconds.items()},
+        "account_ranges": {a.value: list(ends) for a, ends in ledger.ranges.items()},
+        "spans": dict(ledger.spans),
+        "gauges": dict(ledger.gauges),
         "source": str(ledger.source),
     }
 
@@ -207,6 +211,7 @@ def _gain(gain: Gain | None, whole_s: float | None) -> dict[str, Any] | None:
         "low_share": gain.low_s / whole_s if whole_s else None,
         "high_share": gain.high_s / whole_s if whole_s else None,
         "basis": gain.basis,
+        "outside_account_s": gain.beside_s,
     }
 
 
