@@ -10,7 +10,7 @@ from typing import Any
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.fact import Note
 from stallwise.evidence.timeline import Timeline
-from stallwise.readers import torch_trace
+from stallwise.readers.native import torch_trace
 
 BASE_US = 1_700_000_000_000_000
 
@@ -55,7 +55,7 @@ def document(events: list[dict[str, Any]], **head: Any) -> dict[str, Any]:
 def read_bytes(content: bytes, name: str = "trace.json") -> tuple[Timeline, list[str]]:
     """The timeline of these bytes and the notes beside it."""
     artifact = Artifact(name, content=content)
-    assert torch_trace.recognises(artifact.name, artifact.head)
+    assert torch_trace.is_chrome_trace(artifact.name, artifact.head)
     items = list(torch_trace.read(artifact))
     (timeline,) = [i for i in items if isinstance(i, Timeline)]
     return timeline, [i.text for i in items if isinstance(i, Note)]

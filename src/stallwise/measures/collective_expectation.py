@@ -16,16 +16,20 @@ from stallwise.specs.hardware import find_gpu
 from stallwise.units import Unit, show
 
 ORDER = -6
+OTHER_LINKS = 1.25  # times the most that the wires give; the interval itself holds the spread of measured links
+VAGUE = 4.0  # from the low end of an expectation to its high one; known fabrics lie within 2 to 3
 LARGE_BYTES = 16e6  # below this latency rules, and it says little about links
 SHORTER = 0.67  # of the median: the last to come finds the others waiting and is through quickly
 USUALLY = 0.6  # of the collectives
 ENOUGH = 10
+PAIR = 2
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Expected and measured bus bandwidth of every test; the late rank of inspector records."""
     for table in evidence.table("collective.bandwidth"):
-        yield from _against_links(table)
+        told = list(_against_links(table))
+        yield from told or _against_the_map(table, evidence)
     yield from _late(evidence.table("collective.records"))
 
 
@@ -46,10 +50,30 @@ def _against_links(table: Table) -> Iterator[Fact]:
     measured = float(table.columns["bus_bytes_per_s"][place])
     moved = expected.bus_byte_per_s * expected.seconds
     low, high = moved / expected.high_s, moved / expected.low_s
+    if measured > OTHER_LINKS * high or (measured >= low and high > VAGUE * low):
+        return  # other wires than the model's, or a range so wide that nothing inside it can be called good
     yield Fact(fabric.NCCL_EXPECTED, expected.bus_byte_per_s, table.source, low=low, high=high, note=expected.algorithm)
     share = fabric.NCCL_SHARE_IN_NODE if nodes == 1 else fabric.NCCL_SHARE_ACROSS
     words = f"{show(measured, Unit.BYTE_PER_S)} of {show(expected.bus_byte_per_s, Unit.BYTE_PER_S)} at {ranks} ranks on {card.title}"
     yield Fact(share, measured / low, table.source, samples=len(size), note=words)
+
+
+def _against_the_map(table: Table, evidence: Evidence) -> Iterator[Fact]:
+    """Where the model knows no such wires: what NCCL itself says that one link gives.
+
+    Two ranks have that link alone, and a card behind a switch no other; in a mesh of links the sum is not told. The better
+    direction is what the links should give: a pair that reads 240 one way and 20 the other has lost its lanes.
+    """
+    ranks, nodes = int(table.meta.get("ranks") or 0), max(int(table.meta.get("nodes") or 1), 1)
+    links, size = evidence.get(fabric.NCCL_NVLINK_RATE), table.columns["size_bytes"]
+    if links is None or ranks != PAIR or nodes > 1 or not len(size) or size.max() < LARGE_BYTES:
+        return
+    measured = float(table.columns["bus_bytes_per_s"][int(size.argmax())])
+    yield Fact(fabric.NCCL_EXPECTED, links.number, links.source, note="NCCL's own map")
+    words = (
+        f"{show(measured, Unit.BYTE_PER_S)} of {show(links.number, Unit.BYTE_PER_S)} that NCCL's own map gives the pair"
+    )
+    yield Fact(fabric.NCCL_SHARE_IN_NODE, measured / links.number, table.source, samples=len(size), note=words)
 
 
 def _late(tables: list[Table]) -> Iterator[Fact]:

@@ -9,20 +9,17 @@ from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 from stallwise.readers._oom_text import (
-    DEVICE_FAILURE,
-    HOST_FAILURE,
-    REFUSED,
-    WORDS,
     engine_facts,
+    expression,
     shape_in,
     sizes_in,
     wording_of,
+    words,
 )
 from stallwise.readers._traceback import Frame, frames_before, phase_of, place_of
 
 FORMAT = "out-of-memory error"
 MESSAGE_LINES = 12  # the longest wordings spread over this many lines
-MAX_BYTES = 64 << 20
 FRESH_PROCESS_BYTES = 6e8  # a process that has only opened the device
 
 
@@ -31,14 +28,13 @@ def recognises(name: str, head: bytes) -> bool:
     if b"\x00" in head[:4096] or b"traceEvents" in head[:8192]:
         return False
     plain = head.lower()  # searching plain words is a hundred times faster than one expression over a megabyte
-    return any(word in plain for word in WORDS)
+    return any(word in plain for word in words())
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """The first failure in the log (later ones are its echo on other ranks) and how many there were."""
-    lines = artifact.text(MAX_BYTES).splitlines()
-    failures = [i for i, line in enumerate(lines) if DEVICE_FAILURE.search(line)]
-    killed = [i for i, line in enumerate(lines) if HOST_FAILURE.search(line)]
+    lines = artifact.lines()
+    failures, killed = _lines_with(artifact, "device_failure"), _lines_with(artifact, "host_failure")
     if failures:
         at = next((i for i in failures if sizes_in(_message(lines, i)).get(m.REQUEST)), failures[0])
         yield from _failure(artifact.name, lines, at, len(failures))
@@ -55,9 +51,16 @@ def read(artifact: Artifact) -> Iterator[Item]:
                 yield Fact(quantity, value, Source(artifact.name))
 
 
+def _lines_with(artifact: Artifact, name: str) -> list[int]:
+    """Lines that an expression fits; those with an error's or exit's number are told by their digits."""
+    text, pattern = artifact.skeletons, expression(name)
+    may = text.where(lambda x: pattern.search(x) or "exit" in x or "runtime error" in x)
+    return [at for at in text.lines_of(may) if pattern.search(text.lines[at])]
+
+
 def _claimed(name: str, text: str) -> Iterator[Fact]:
     """An engine that refuses to start because others hold the device says what is free and what it wanted."""
-    match = REFUSED.search(text)
+    match = expression("refused").search(text)
     if match is None:
         return
     source = Source(name, "start-up check")
