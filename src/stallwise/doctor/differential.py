@@ -158,6 +158,11 @@ def speaks_against(rule: Rule, evidence: Evidence) -> float:
     return min(1.0, math.prod(ratio for ratio, _ in _outcomes(rule, evidence)))
 
 
+def refuted(rule: Rule, evidence: Evidence) -> bool:
+    """One clue alone speaks so strongly against the cause that what points at it must be something else."""
+    return any(ratio <= 1.0 / TELLING for ratio, _ in _outcomes(rule, evidence))
+
+
 def _outcomes(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:
     """Every clue that the evidence decides, read in the scope where it speaks loudest."""
     views = [evidence, *(evidence.within(s) for s in _parts(rule, evidence))]

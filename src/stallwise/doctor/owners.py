@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from stallwise.doctor.differential import refuted
 from stallwise.doctor.suspects import suspect
 from stallwise.doctor.verdict import UNEXPLAINED_SHARE
 from stallwise.evidence.catalog import change, run
@@ -35,6 +36,8 @@ def owners(evidence: Evidence, rules: Iterable[Rule], found: Sequence[Finding], 
     spoken = []
     for rule in rules:
         if rule.owns is None or rule.cause in judged or rule.owns.account in claimed:
+            continue
+        if refuted(rule, evidence):  # a wait for work that is queued anyway is no loss
             continue
         part = _part(rule.owns, evidence, ledger, step_s)
         if part is not None and part[0] >= UNEXPLAINED_SHARE:
