@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from stallwise.render import strict_json as json
 
 
 @click.command(epilog="Examples: stallwise formats; stallwise formats nvidia")
 @click.argument("words", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(words: tuple[str, ...], as_json: bool) -> None:
-    """Every format by name with what it is; WORDS filter the list. Files are recognised by content, never by name."""
+    """Every format with what it is and the command that captures it; WORDS filter. Files are known by content, never by name."""
     from stallwise.readers import all_readers
 
     rows = [
-        {"format": str(r.FORMAT), "reads": (r.__doc__ or "").strip().splitlines()[0].rstrip(".")}
+        {
+            "format": str(r.FORMAT),
+            "reads": (r.__doc__ or "").strip().splitlines()[0].rstrip("."),
+            "capture": str(getattr(r, "CAPTURE", "")),
+        }
         for r in sorted(all_readers(), key=lambda r: str(r.FORMAT).lower())
     ]
-    rows = [r for r in rows if all(w.lower() in f"{r['format']} {r['reads']}".lower() for w in words)]
+    rows = [r for r in rows if all(w.lower() in " ".join(r.values()).lower() for w in words)]
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
@@ -28,3 +32,5 @@ def command(words: tuple[str, ...], as_json: bool) -> None:
     width = max(len(r["format"]) for r in rows)
     for r in rows:
         click.echo(f"{r['format']:{width}}  {r['reads']}")
+        if r["capture"]:
+            click.echo(f"{'':{width}}  $ {r['capture']}")

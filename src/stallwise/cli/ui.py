@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import signal
+import sys
 from pathlib import Path
 
 import click
+
+from stallwise.render import strict_json as json
 
 
 @click.command(epilog="Examples: stallwise ui; stallwise ui runs/ --port 8123 --no-browser")
@@ -30,9 +33,14 @@ def command(folder: str, port: int, max_upload: str, no_browser: bool, as_json: 
         import webbrowser
 
         webbrowser.open(page.url)
+    signal.signal(signal.SIGTERM, _leave)  # what was dropped on the page goes with it
     try:
         page.serve_forever()
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
     finally:
         page.server_close()
+
+
+def _leave(*_: object) -> None:
+    sys.exit(128 + signal.SIGTERM)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE, differential
-from stallwise.doctor.gather import gather
+from stallwise.doctor.gather import DEFAULT_LIMITS, gather
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.likeness import suspects as suspects_by_likeness
 from stallwise.doctor.next_step import next_steps, not_just_done
@@ -20,8 +20,11 @@ from stallwise.doctor.symptoms import Complaint, complaints
 from stallwise.doctor.tree import narrate
 from stallwise.doctor.verdict import judge
 from stallwise.evidence.capture import Capture
+from stallwise.evidence.contained import tried
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.limits import STEP_S, Limits
 from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
 from stallwise.findings.finding import Finding, Unknown
 from stallwise.findings.proof import Proof
@@ -43,9 +46,10 @@ def diagnose(
     cache: bool = True,
     live_s: float = 0.0,
     base: Path | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Diagnosis:
     """Reads the artifacts, hears what is stated ("mfu=0.22"), and says what stalls."""
-    how = {"engine": engine, "workers": workers, "cache": cache, "live_s": live_s, "base": base}
+    how = {"engine": engine, "workers": workers, "cache": cache, "live_s": live_s, "base": base, "limits": limits}
     evidence = gather(paths, **how) if paths else Evidence()  # type: ignore[arg-type]
     state(evidence, facts)
     return examine(evidence)
@@ -55,7 +59,7 @@ def examine(evidence: Evidence) -> Diagnosis:
     """Measures, judges, ranks; with little evidence the differential answers."""
     measure_evidence(evidence)
     rules = all_rules()
-    verdicts = [verdict for rule in rules for verdict in rule.verdicts(evidence)]
+    verdicts = [verdict for rule in rules for verdict in _verdicts(rule, evidence)]
     ledger = _main_ledger(evidence)
     found = _left_to_judge([v for v in verdicts if isinstance(v, Finding)], rules, evidence)
     unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
@@ -108,6 +112,17 @@ def examine(evidence: Evidence) -> Diagnosis:
         not_understood=verdict.not_understood,
         why_unclear=verdict.why_unclear,
     )
+
+
+def _verdicts(rule: Rule, evidence: Evidence) -> list[Finding | Unknown]:
+    """What one rule says; one that fails leaves a note and the others speak."""
+
+    def said() -> Iterator[Finding | Unknown]:
+        yield from rule.verdicts(evidence)
+
+    answers = tried(said(), f"the rule {rule.cause}", Source(""), STEP_S)
+    evidence.notes += [a for a in answers if isinstance(a, Note)]
+    return [a for a in answers if not isinstance(a, Note)]
 
 
 def _with_lookalikes(

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from stallwise.readers._trace_blocks import Blocks
+from stallwise.evidence.blocks import Blocks
 from stallwise.readers._trace_events import Event, decode_events, from_text, lenient
 from stallwise.readers._trace_sorted import decode_sorted
 

@@ -13,6 +13,7 @@ from stallwise.evidence.fact import Fact, Source
 from stallwise.evidence.quantity import Quantity
 
 FORMAT = "torch.compile log"
+CAPTURE = "TORCH_LOGS=recompiles,graph_breaks python train.py 2> compile.log"
 _MARK = re.compile(
     rb"_dynamo|__recompiles|__graph_breaks|Graph Break Count|Graph break in|cache_size_limit|recompile_limit",
     re.IGNORECASE,

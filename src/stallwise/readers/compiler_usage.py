@@ -11,6 +11,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
 
 FORMAT = "compiler resource usage"
+CAPTURE = "nvcc -Xptxas -v kernel.cu 2> usage.txt"
 _ENTRY = re.compile(r"(?:Compiling entry function|Function properties for) '?([\w$.]+)'?(?: for 'sm_(\d+)\w*')?")
 _SPILL = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")

@@ -12,6 +12,7 @@ from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.readers._gpu_samples import MIB, GpuSamples
 
 FORMAT = "DCGM exporter"
+CAPTURE = "curl -s http://NODE:9400/metrics > dcgm.txt"
 
 COLUMNS = {
     "DCGM_FI_DEV_SM_CLOCK": ("clock_sm_hz", 1e6),

@@ -14,6 +14,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source
 
 FORMAT = "garbage collector log"
+CAPTURE = "gc.set_debug(gc.DEBUG_STATS)"
 _DONE = re.compile(r"gc: done.*?([\d.]+) ?s elapsed")
 _GENERATION = re.compile(r"gc: collecting generation (\d)")
 _STEP = re.compile(r"(?:step|update|iteration|iter)\s*[=:#]?\s*(\d+)")

@@ -15,6 +15,7 @@ from stallwise.readers._log_line import clock_of
 from stallwise.units import Unit, parse
 
 FORMAT = "top or free output"
+CAPTURE = "top -b -n 1 > load.txt"
 _CPU = re.compile(r"%?Cpu\(s\):.*?([\d.]+)[ %]*id")
 _PROCESS = re.compile(r"^\s*(\d+)\s+\S+\s+\S+\s+\S+\s+\S+\s+\S+\s+\S+\s+[RSDZTI]\s+([\d.]+)\s+([\d.]+)\s+\S+\s+(.+)$")
 _FREE = re.compile(r"Mem:.*?used:?\s+([\d.]+ ?[KMGT]i?B?)", re.IGNORECASE)

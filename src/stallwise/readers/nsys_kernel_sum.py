@@ -12,6 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 
 FORMAT = "nsys kernel summary"
+CAPTURE = "nsys stats --report cuda_gpu_kern_sum --format csv run.nsys-rep > kernels.csv"
 NANOSECOND = 1e-9
 _HEADER = re.compile(
     r'^"?Time ?\(%\)"?,"?Total Time(?: \((\w+)\))?"?,"?(?:Instances|Count)"?,.*"?(?:Name|GridXYZ.*)"?', re.I

@@ -13,6 +13,10 @@ from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.readers._gpu_samples import LOST, REASON_BITS, GpuSamples, number, seconds
 
 FORMAT = "nvidia-smi CSV"
+CAPTURE = (
+    "nvidia-smi --query-gpu=timestamp,index,utilization.gpu,clocks.sm,power.draw,temperature.gpu "
+    "--format=csv -lms 200 > smi.csv"
+)
 
 COLUMNS = {
     "utilization.gpu": "utilisation_share",

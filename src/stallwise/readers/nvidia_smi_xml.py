@@ -13,6 +13,7 @@ from stallwise.readers._gpu_samples import GpuSamples, seconds
 from stallwise.readers._gpu_state import take
 
 FORMAT = "nvidia-smi -q -x"
+CAPTURE = "nvidia-smi -q -x > q.xml"
 EXCLUSIVE = True
 MAX_BYTES = 64 << 20  # a thousand GPUs are a few tens of megabytes
 

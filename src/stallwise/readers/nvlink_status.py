@@ -11,6 +11,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
 
 FORMAT = "nvidia-smi nvlink"
+CAPTURE = "nvidia-smi nvlink -s > links.txt; nvidia-smi nvlink -e >> links.txt"
 GPU = re.compile(r"^GPU (\d+): (.+?) \(UUID")
 LINK = re.compile(r"^\s+Link (\d+): (?:(\d+(?:\.\d+)?) GB/s|(<?inactive>?|disabled|down))", re.IGNORECASE)
 ERROR = re.compile(r"^\s+Link (\d+): (.*?(?:Error|Replay|Recovery|CRC).*?): ?(\d+)", re.IGNORECASE)

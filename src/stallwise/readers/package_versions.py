@@ -12,6 +12,7 @@ from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.readers.shapes.lines import node_of_file
 
 FORMAT = "package list"
+CAPTURE = "pip list > packages.txt"
 HOST = re.compile(r"^(?:=+|#+|---+)\s*([\w.-]+)\s*(?:=*|#*|-*)$|^([\w.-]+):\s*$")
 PACKAGE = re.compile(
     r"^(?:([\w.-]+):\s+)?(?:ii\s+)?(nvidia-nccl-cu\d+|libnccl2|nccl|rccl)\s*(?:==|\s|@)\s*(\d+\.\d+[\w.+-]*)"

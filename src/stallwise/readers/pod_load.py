@@ -12,6 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
 
 FORMAT = "container load"
+CAPTURE = "kubectl top pod > load.txt"
 _TOP = re.compile(r"^\s*(?:\S+\s+)?(\S+)\s+(\d+)(m?)\s+\d+(?:Mi|Gi|Ki)\b")
 _STATS = re.compile(r"^\s*[0-9a-f]{12}\s+(\S+)\s+([\d.]+)%\s")
 _LIMIT = re.compile(r"^\s*(?:cpu|cpus|nano_cpus|--cpus)\W+(\d+(?:\.\d+)?)(m?)\W*$", re.IGNORECASE)

@@ -12,6 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 
 FORMAT = "limits and PCIe settings"
+CAPTURE = "ulimit -a > limits.txt"
 
 ULIMIT = re.compile(r"max locked memory\s+\((\w+), -l\)\s+(\S+)")
 PROC = re.compile(r"^Max locked memory\s+(\S+)\s+(\S+)\s+(\w+)")

@@ -14,6 +14,7 @@ from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
 
 FORMAT = "serving benchmark"
+CAPTURE = "vllm bench serve --save-result ..."
 _BENCH = (b'"output_throughput"', b'"request_throughput"', b'"mean_ttft_ms"', b'"median_ttft_ms"')
 _AIPERF = (b'"time_to_first_token"', b'"inter_token_latency"')
 # vLLM and SGLang: key, quantity, scale to SI.

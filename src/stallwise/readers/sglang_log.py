@@ -11,6 +11,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 
 FORMAT = "SGLang log"
+CAPTURE = "python -m sglang.launch_server ... 2>&1 | tee sglang.log"
 _NEW = re.compile(r"#new-token[:=] ?(\d+)")
 _CACHED = re.compile(r"#cached-token[:=] ?(\d+)")
 _RETRACTED = re.compile(r"#retracted[_-]reqs?[:=] ?(\d+)")

@@ -13,6 +13,7 @@ from stallwise.readers._engine_samples import EngineSamples
 from stallwise.readers._log_line import clock_of
 
 FORMAT = "vLLM engine log"
+CAPTURE = "vllm serve MODEL 2>&1 | tee vllm.log"
 _N = r"([\d,]+(?:\.\d+)?)"
 _PREEMPTION_TOTAL = re.compile(r"total_num_cumulative_preemption=(\d+)")
 _PREEMPTION_LATELY = re.compile(r"Preemptions[:=] ?(\d+)")  # v1, since the line before
