@@ -31,7 +31,7 @@ demo: $(VENV)/.installed ## install and diagnose a real bundled example
 	@$(BIN)/stallwise diagnose examples/traces/loader_slow
 
 test: $(VENV)/.dev ## all tests that can run here
-	@$(BIN)/python -m pytest -n 2 --dist loadfile tests
+	@$(BIN)/python -m pytest -n 2 --dist loadfile tests </dev/null
 
 test-bare: ## the command line with nothing but its own dependencies
 	@$(PYTHON) -m venv .venv-bare && .venv-bare/bin/python -m pip install --quiet --disable-pip-version-check .

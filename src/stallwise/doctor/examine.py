@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE, differential
+from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.likeness import suspects as suspects_by_likeness
@@ -39,7 +40,7 @@ HEALTHY = "none"  # the cause of a run that nothing ails
 
 
 def diagnose(
-    *paths: str,
+    *paths: Paths,
     facts: Sequence[str] = (),
     engine: str = "local",
     workers: int | None = None,
@@ -50,7 +51,7 @@ def diagnose(
 ) -> Diagnosis:
     """Reads the artifacts, hears what is stated ("mfu=0.22"), and says what stalls."""
     how = {"engine": engine, "workers": workers, "cache": cache, "live_s": live_s, "base": base, "limits": limits}
-    evidence = gather(paths, **how) if paths else Evidence()  # type: ignore[arg-type]
+    evidence = gather(listed(*paths), **how) if paths else Evidence()  # type: ignore[arg-type]
     state(evidence, facts)
     return examine(evidence)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 import sys
 import zipfile
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stallwise.doctor.piped import from_pipe, limited
-from stallwise.errors import MissingExtra, StallwiseError, UnreadableInput
+from stallwise.errors import BadRequest, MissingExtra, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import UNOPENED, Artifact
 from stallwise.evidence.limits import current, too_much
 
@@ -20,6 +21,24 @@ HTTP_TIMEOUT_S = 20.0
 IGNORED_SUFFIXES = {".py", ".pyc", ".png", ".jpg", ".so", ".pt", ".pth", ".safetensors", ".bin", ".whl"}
 _URL = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _DIGITS = re.compile(r"([0-9]{1,18})")  # more digits than a number has are words
+
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def listed(*given: Paths) -> list[str]:
+    """Whatever a caller names files with: a text, a Path, or a list of them. A text is one path, never its letters."""
+    found: list[str] = []
+    for one in given:
+        if isinstance(one, bytes):
+            raise BadRequest("a path is a text or a Path, not bytes", hint="os.fsdecode(path)")
+        if isinstance(one, (str, os.PathLike)):
+            found.append(os.fspath(one))
+        elif isinstance(one, Iterable):
+            found += listed(*one)
+        else:
+            raise BadRequest(f"{type(one).__name__} is no path", hint='stallwise.diagnose("trace.json.gz")')
+    return found
 
 
 def find(paths: Iterable[str], live_s: float = 0.0) -> tuple[list[Artifact], list[tuple[str, StallwiseError]]]:

@@ -17,7 +17,7 @@ from stallwise.evidence.unread import Unread
 Item = Fact | Series | Table | Ledger | Timeline | Note | Unread | Event | Bag
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Evidence:
     """A growing collection; readers and measures add, rules only look."""
 
@@ -32,6 +32,10 @@ class Evidence:
     events: list[Event] = field(default_factory=list)  # messages with a meaning, in the order of their files
     stems: set[str] = field(default_factory=set)  # words of all texts, each once
     unread: list[Unread] = field(default_factory=list)  # what was read and not understood, file by file
+
+    def __repr__(self) -> str:
+        count = sum(map(len, self.facts.values()))
+        return f"<Evidence {count} facts, {len(self.tables)} tables, {len(self.events)} messages of {len(self.inputs)} files>"
 
     def add(self, items: Iterable[Item]) -> None:
         """Takes whatever a reader or a measure yields."""

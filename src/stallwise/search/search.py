@@ -68,7 +68,7 @@ class Change:
     fits: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan(Shown):
     """The answer of a search."""
 
@@ -94,6 +94,10 @@ class Plan(Shown):
         default_factory=dict
     )  # half-widths: unknown cluster, beside a published run, measured
     anchor: Anchor | None = None  # the newest published run of this model on this card
+
+    def _line(self) -> str:
+        best = f"{self.best[0].layout.label}, {self.best[0].seconds:.3g} s a step" if self.best else "nothing fits"
+        return f"{self.model.name} on {self.cluster.gpus} x {self.cluster.gpu.name}: {best}"
 
 
 def evaluate(
