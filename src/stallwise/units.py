@@ -147,8 +147,8 @@ def example(unit: Unit) -> str:
 
 def show(value: float, unit: Unit) -> str:
     """A value as a person would write it."""
-    if value != value:  # NaN
-        return "unknown"
+    if not math.isfinite(value):
+        return "unknown" if value != value else "endless" if value > 0 else "-endless"
     if unit is Unit.SECOND:
         return _show_seconds(value)
     if unit is Unit.SHARE:

@@ -14,6 +14,7 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Timeline
 from stallwise.evidence.unread import Unread
 
+_ENDLESS = (float("inf"), float("-inf"))
 Item = Fact | Series | Table | Ledger | Timeline | Note | Unread | Event | Bag
 
 
@@ -41,6 +42,8 @@ class Evidence:
         """Takes whatever a reader or a measure yields."""
         for item in items:
             match item:
+                case Fact() if item.value in _ENDLESS:
+                    self.notes.append(Note(f"an endless {item.quantity.name} is left out", item.source, lost=True))
                 case Fact():
                     self.facts[item.quantity.name].append(item)
                 case Series():
