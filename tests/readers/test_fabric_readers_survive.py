@@ -13,16 +13,12 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.readers import (
     dcgm_text,
-    flight_recorder,
-    nccl_inspector,
     nccl_log,
-    nccl_ras,
     nccl_tests,
     nvidia_smi_csv,
     nvidia_smi_dmon,
     nvidia_smi_q,
     nvidia_smi_table,
-    nvidia_smi_topo,
     nvidia_smi_xml,
     nvlink_status,
     package_versions,
@@ -33,6 +29,7 @@ from stallwise.readers import (
     run_speed,
     scaling_csv,
 )
+from stallwise.readers.native import flight_recorder, nccl_inspector, nccl_ras, nvidia_smi_topo
 
 READERS = (
     dcgm_text, flight_recorder, nccl_inspector, nccl_log, nccl_ras, nccl_tests, nvidia_smi_csv,

@@ -16,7 +16,8 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.catalog import kernel as k
-from stallwise.readers import autotune_log, compiler_usage, ncu_csv, ncu_rep, ncu_text, nsys_kernel_sum
+from stallwise.readers import autotune_log, compiler_usage, nsys_kernel_sum
+from stallwise.readers.native import ncu_csv, ncu_rep, ncu_text
 from tests.shared_data import shared
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "kernels"

@@ -11,15 +11,8 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.fact import Fact, Table
-from stallwise.readers import (
-    dcgm_text,
-    nvidia_smi_dmon,
-    nvidia_smi_q,
-    nvidia_smi_table,
-    nvidia_smi_topo,
-    nvidia_smi_xml,
-    nvlink_status,
-)
+from stallwise.readers import dcgm_text, nvidia_smi_dmon, nvidia_smi_q, nvidia_smi_table, nvidia_smi_xml, nvlink_status
+from stallwise.readers.native import nvidia_smi_topo
 
 SMI = Path(__file__).parents[1] / "fixtures" / "smi"
 

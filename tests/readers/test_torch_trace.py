@@ -10,7 +10,7 @@ import pytest
 
 from stallwise.evidence import blocks as unpacking
 from stallwise.evidence.timeline import NO_ID, Kind
-from stallwise.readers import torch_trace
+from stallwise.readers.native import torch_trace
 from tests.readers.trace_files import BASE_US, document, event, launch, read_bytes, read_document, step
 
 

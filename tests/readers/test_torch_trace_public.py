@@ -11,7 +11,7 @@ import pytest
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.timeline import GPU_KINDS, Kind, Timeline
-from stallwise.readers import torch_trace
+from stallwise.readers.native import torch_trace
 from tests.shared_data import SHARED, shared
 
 TRACES = (

@@ -22,7 +22,8 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.limits import Limits, OutOfTime, at_most
 from stallwise.findings.diagnosis import State
 from stallwise.measures import hang
-from stallwise.readers import all_readers, nsys_sqlite, train_log
+from stallwise.readers import all_readers, train_log
+from stallwise.readers.native import nsys_sqlite
 from tests.trust.inputs import (
     GOOD_LOG,
     TRAIN_LOG,

@@ -12,7 +12,10 @@ from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.likeness import suspects as suspects_by_likeness
+from stallwise.doctor.measured import join
+from stallwise.doctor.named_by_user import with_names_of_the_user
 from stallwise.doctor.next_step import next_steps, not_just_done
+from stallwise.doctor.owners import owners
 from stallwise.doctor.rank import SURE_ENOUGH, rank
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
@@ -30,6 +33,7 @@ from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
 from stallwise.findings.finding import Finding, Unknown
 from stallwise.findings.proof import Proof
 from stallwise.findings.rule import Rule
+from stallwise.findings.trial import trials_in
 from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules
 
@@ -61,8 +65,10 @@ def examine(evidence: Evidence) -> Diagnosis:
     measure_evidence(evidence)
     rules = all_rules()
     verdicts = [verdict for rule in rules for verdict in _verdicts(rule, evidence)]
-    ledger = _main_ledger(evidence)
+    ledger = with_names_of_the_user(_main_ledger(evidence), evidence)
     found = _left_to_judge([v for v in verdicts if isinstance(v, Finding)], rules, evidence)
+    found += owners(evidence, rules, found, ledger)
+    found = join(found, evidence)
     unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
     findings = rank([f for f in found if f.scope.kernel is None], ledger)
     kernel_findings = rank_kernels(found, evidence)
@@ -112,6 +118,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         unexplained=verdict.unexplained,
         not_understood=verdict.not_understood,
         why_unclear=verdict.why_unclear,
+        trials=trials_in(evidence),
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Optional
+import threading
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, List, Optional
 
 from stallwise.instrument.patches import Patches
 
@@ -17,24 +19,34 @@ OTHER_TOOLS = (
 
 
 class OwnProfiler:
-    """Knows whether a profiler of the user's is on. `make_way` ends ours; it is called before theirs begins."""
+    """Knows whether a profiler of the user's is on. `make_way` ends ours; each is called before theirs begins."""
 
-    def __init__(self, torch: Any, make_way: Callable[[], None]) -> None:
+    def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._module = torch.autograd.profiler
-        self._make_way = make_way
+        self.make_way: List[Callable[[], None]] = []
         self._patches = Patches()
-        self.ours = False  # our own calls into the profiler pass
+        self._our_thread = 0  # calls into the profiler from there are our own just now
         for name in ("_prepare_profiler", "_enable_profiler"):
             self._patches.wrap(self._module, name, self._watched)
 
     def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if not self.ours:
-                self._make_way()
+            if threading.get_ident() != self._our_thread:
+                for end_ours in list(self.make_way):
+                    end_ours()
             return call(*args, **kwargs)
 
         return wrapped
+
+    @contextmanager
+    def by_us(self) -> Iterator[None]:
+        """What this thread asks of the profiler in here, we ask."""
+        self._our_thread = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._our_thread = 0
 
     def on(self) -> Optional[str]:
         """Why no profiler of ours may start now, or None."""

@@ -45,23 +45,30 @@ class ProfileWindow:
         self._first = 0
         self._opened_s = 0.0
         self._start_s = 0.0
+        self._from_s = 0.0  # on the trace's clock
         self._next = steps[0] if steps else 0
         self._next_s = 0.0
         self._settling = Settling(recorder.now)
         self._takes = 1
         self._detach: Optional[Detach] = None
-        self._untraced: Optional[str] = None  # what a step outside of the windows is called: nothing, or after them
+        self.untraced: Optional[str] = None  # what a step is called that no window of ours traces
         self._guard: Optional[OwnProfiler] = None
         self._told = ""
+        self.in_threads = False  # the loop runs where our profiler cannot follow it
         recorder.step_listeners.append(self.on_step)
         recorder.closers.append(self.close)
+
+    @property
+    def done(self) -> bool:
+        """No window is open, and none will open."""
+        return self._profiler is None and not self._left
 
     # -- the plan
 
     def on_step(self, number: int) -> None:
         """`number` steps have ended."""
         recorder = self._recorder
-        before, recorder.window = recorder.window, self._untraced
+        before, recorder.window = recorder.window, self.untraced
         if before in (None, schema.AFTER):
             self._settling.hear(recorder.last_step_s)
         if self._profiler is not None:
@@ -111,13 +118,20 @@ class ProfileWindow:
 
     def _may_open(self, torch: Any) -> Optional[str]:
         stages = self._recorder.stages
-        if threading.current_thread() is not threading.main_thread():
+        away = threading.current_thread() is not threading.main_thread()
+        self.in_threads = away or bool(stages is not None and stages.other_threads)
+        if away:
             return "the training runs in a thread that is not the main one"
-        if stages is not None and stages.other_threads:
+        if self.in_threads:
             return "several threads run models at once"
+        return self.guard(torch).on()
+
+    def guard(self, torch: Any) -> OwnProfiler:
+        """What tells our profiler from the job's; one for all windows."""
         if self._guard is None:
-            self._guard = OwnProfiler(torch, self.make_way)
-        return self._guard.on()
+            self._guard = OwnProfiler(torch)
+            self._guard.make_way.append(self.make_way)
+        return self._guard
 
     def _open(self, number: int) -> None:
         torch = sys.modules.get("torch")
@@ -159,13 +173,14 @@ class ProfileWindow:
         self._first = number + 1
         self._opened_s = self._recorder.now()
         self._guarded(self._profiler.start)
+        self._from_s = self._recorder.wall()
         self._start_s = time.perf_counter() - began
         self._recorder.not_the_jobs(self._start_s)
         self._recorder.window = schema.EDGE
 
     def _close(self, number: int) -> None:
         profiler, self._profiler = self._profiler, None
-        began = time.perf_counter()
+        began, to_s = time.perf_counter(), self._recorder.wall()
         leaves = self._detach is not None and self._detach.will()
         self._guarded(profiler.stop)
         profiler.action_map = None  # the cycle that would keep the whole trace until the collector comes by
@@ -173,7 +188,7 @@ class ProfileWindow:
             if leaves:
                 self._guarded(self._detach.finish)
             else:
-                self._untraced = schema.AFTER
+                self.untraced = schema.AFTER
         stop_s = time.perf_counter() - began
         self._recorder.not_the_jobs(stop_s)
         kind, first, last = self._kind, self._first, number - 1
@@ -185,7 +200,7 @@ class ProfileWindow:
         self._recorder.writer.put(
             {
                 "k": "window", "window": kind, "first": first, "last": last, "file": schema.TRACE_FILES[kind],
-                "start_s": round(self._start_s, 6), "stop_s": round(stop_s, 6),
+                "from": self._from_s, "to": to_s, "start_s": round(self._start_s, 6), "stop_s": round(stop_s, 6),
             }
         )  # fmt: skip
 
@@ -217,21 +232,18 @@ class ProfileWindow:
             self._guard.remove()
 
     def _guarded(self, call: Any) -> None:
-        if self._guard is not None:
-            self._guard.ours = True
         self._recorder.busy = True
         module: Any = sys.modules.get("torch.profiler.profiler")
         warn = getattr(module, "_warn_once", None)
         if warn is not None:  # what it warns of is our use of it, none of the job's
             module._warn_once = lambda *args, **kwargs: None
         try:
-            call()
+            with self.guard(sys.modules["torch"]).by_us():
+                call()
         finally:
             if warn is not None:
                 module._warn_once = warn
             self._recorder.busy = False
-            if self._guard is not None:
-                self._guard.ours = False
 
     def _safely(self, call: Any, *args: Any) -> None:
         """The profiler's own trouble ends the window, not the job."""

@@ -16,7 +16,7 @@ from stallwise.costs.profiler import RecordingCost, torch_recording
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.timeline import Kind, Timeline
 from stallwise.measures._dependencies import graph_of_view
 from stallwise.measures._host_points import HostPoints, points_of
@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 
 LEAST_LEFT = 0.4  # of the time between two recorded moments stays: recording is not all that a host does
 DRIVERS = ("cuda", "cu", "hip")  # recorders of other devices were not measured
+NOTICED = 0.03  # of the step: runs differ by as much
 LAG_LEFT = 0.4  # of the time between queued work
 DISPATCH_S = 2e-6  # from a hand-over to a start at least
 MOST_WORK = 40_000  # pieces of work over which the doubt is found
@@ -54,8 +55,10 @@ class Cleaned:
     high_s: float
 
     def told(self, ledger: Ledger) -> Ledger:
-        """The ledger with both steps."""
-        return replace(ledger, traced_step_s=self.traced_step_s, clean_step_s=ledger.whole_s)
+        """The ledger with both steps; what the replay took off and nobody would notice is in no account of the host."""
+        seconds = dict(ledger.seconds)
+        seconds[Account.OTHER] = seconds.get(Account.OTHER, 0.0) + max(self.clean_step_s - ledger.whole_s, 0.0)
+        return replace(ledger, seconds=seconds, traced_step_s=self.traced_step_s, clean_step_s=sum(seconds.values()))
 
 
 def clean_steps(cleaned: Cleaned) -> Iterator[Item]:
@@ -106,11 +109,13 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     windows = find_windows(view)
     played = _played(graph, points, cost, 1.0)
     step = _mean_step(graph, played, windows.host, windows.unit)
+    traced = float(np.diff(windows.device).mean())
     low, high = _doubt(graph, points, cost, windows)
     del points
     clean = _moved(view, graph, order, played)
-    traced = float(np.diff(windows.device).mean())
-    return Cleaned(clean, windows.where, len(windows), traced, step, low * step, high * step)
+    # What is less than runs differ by is not told from nothing: then the step is as long as it was traced.
+    told = traced if (1 - NOTICED) * traced < step < traced else step
+    return Cleaned(clean, windows.where, len(windows), traced, told, low * step, max(high * step, told))
 
 
 def _doubt(graph: Graph, points: HostPoints, cost: RecordingCost, windows: Windows) -> tuple[float, float]:
