@@ -10,6 +10,7 @@ import hashlib
 import os
 import stat
 import tempfile
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 WORTH_KEEPING_BYTES = 200_000  # smaller artifacts are read faster than a cache is asked
 MAX_CACHE_BYTES = 256 << 20
+WRITTEN_BY_NOW_S = 3600.0
 MAX_ENTRY_BYTES = 16 << 20
 _STAGES = ("readers", "meaning", "measures", "sim", "costs", "specs", "evidence", "doctor")  # what shapes a reading
 
@@ -103,6 +105,9 @@ def _code_stamp() -> bytes:
 
 
 def _shrink(folder: Path) -> None:
+    for half in folder.glob(".new-*"):  # left by a process that was killed while it wrote
+        if time.time() - half.stat().st_mtime > WRITTEN_BY_NOW_S:
+            half.unlink(missing_ok=True)
     entries = [(p.stat(), p) for p in folder.iterdir() if p.is_file()]
     total = sum(info.st_size for info, _ in entries)
     if total <= MAX_CACHE_BYTES:
