@@ -198,3 +198,17 @@ def test_servers_that_keep_to_no_protocol_are_a_sentence() -> None:
     for url in ("http://127.0.0.1:x/", "http://a b/", "http://[::1", "http://127.0.0.1:99999/"):
         with pytest.raises(StallwiseError):
             scraping.fetch_page(url, 1.0)
+
+
+def test_a_model_named_in_a_log_opens_no_file(tmp_path: Path) -> None:
+    from stallwise.specs.models import known_model
+
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "config.json").write_text('{"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 2}')
+    for name in (str(secret), str(secret / "config.json"), "x" * 5000, "a\0b", "../../secret"):
+        with pytest.raises(StallwiseError):
+            known_model(name)
+    from stallwise.measures import _serving_point, _stated_model
+
+    assert not hasattr(_serving_point, "find_model") and not hasattr(_stated_model, "find_model")

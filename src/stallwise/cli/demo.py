@@ -18,7 +18,7 @@ def command(as_json: bool) -> None:
     from stallwise.render.json import to_dict
     from stallwise.render.text import to_text
 
-    with as_file(files("stallwise") / "demo" / "loader_slow") as folder:
+    with as_file(files("stallwise.cli") / "_demo" / "loader_slow") as folder:
         diagnosis = diagnose(str(folder), base=folder)
     if as_json:
         click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))

@@ -69,7 +69,7 @@ def _toml(text: str) -> Any:
         return None
     try:
         return tomllib.loads(text) or None
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # no TOML, or a number of more digits than numbers have
         return None
 
 
