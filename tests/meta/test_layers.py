@@ -50,6 +50,7 @@ MAY_IMPORT = {
         "costs",
         "specs",
         "readers",
+        "meaning",
         "measures",
         "units",
         "errors",

@@ -12,6 +12,7 @@ from stallwise.render import strict_json as json
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(words: tuple[str, ...], as_json: bool) -> None:
     """Every format with what it is and the command that captures it; WORDS filter. Files are known by content, never by name."""
+    from stallwise.meaning.gauge_book import gauge_books
     from stallwise.readers import all_readers
 
     rows = [
@@ -20,8 +21,10 @@ def command(words: tuple[str, ...], as_json: bool) -> None:
             "reads": (r.__doc__ or "").strip().splitlines()[0].rstrip("."),
             "capture": str(getattr(r, "CAPTURE", "")),
         }
-        for r in sorted(all_readers(), key=lambda r: str(r.FORMAT).lower())
+        for r in all_readers()
     ]
+    rows += [{"format": b.format, "reads": b.reads, "capture": b.capture} for b in gauge_books()]
+    rows.sort(key=lambda r: r["format"].lower())
     rows = [r for r in rows if all(w.lower() in " ".join(r.values()).lower() for w in words)]
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))

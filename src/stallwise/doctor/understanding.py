@@ -40,7 +40,8 @@ _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # an
 
 # What they take of a page that a person wrote, the lexicon reads better.
 LOG_READERS = {
-    "run settings", "model settings", "rank progress", "training log", "checkpoint lines", "evaluation lines", "run speed",
+    "run settings", "model settings", "rank progress", "rank layout", "training log", "checkpoint lines", "evaluation lines",
+    "run speed",
     "tracebacks of collectives", "steps as JSON",
 }  # fmt: skip
 TABLE_READERS = {
@@ -49,7 +50,7 @@ TABLE_READERS = {
 }  # fmt: skip
 # Readers that take a line here and there of any text: what they know does not make it their format.
 ANY_TEXT = {
-    "stated facts", "run settings", "model settings", "rank progress", "training log", "run outcomes",
+    "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
     "out-of-memory error", "messages", "tracebacks of collectives", "steps as JSON", "rows as JSON", "table of steps",
     "scaling series", "table of variants",

@@ -15,6 +15,7 @@ from isal import igzip  # twice the speed of the standard library's
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.blocks import BLOCK_BYTES, DAMAGE, GZIP_MAGIC, Blocks
 from stallwise.evidence.limits import current, too_much
+from stallwise.evidence.skeletons import Skeletons, skeletons_of
 
 TEXT_BYTES = 512 << 20  # of a text that are held; a longer one is read at its beginning and at its end
 MOST_LINES = 16_000_000  # of a text that are held, for the same reason
@@ -177,6 +178,11 @@ class Artifact:
     def lines(self) -> list[str]:
         """Lines without their ends; line n is at index n-1."""
         return self._lines
+
+    @cached_property
+    def skeletons(self) -> Skeletons:
+        """The same lines, grouped by what is left of them without their digits."""
+        return skeletons_of(self.lines())
 
     @cached_property
     def _lines(self) -> list[str]:

@@ -37,6 +37,7 @@ FEWEST_ONCE, MOST_ONCE = (
 )  # changed steps before the first block: compiling, autotuning and allocating are done by then
 HOPELESS = 3.0  # times as slow once it has settled: no reason to make whole blocks of it
 ALIKE = 1.5  # the last of them differ no more than this
+WAITED_FOR = 48  # more steps as is for a trial that has not yet seen what it needs
 REPEATS_HELD_BACK = 3  # pairs taken again because the machine was throttled; then the trial is marked
 OTHER_CLOCK = 0.03  # clocks of the two sides this far apart are said
 ROOM_S = 5.0  # of the budget, left for the best pair
@@ -173,9 +174,9 @@ class Session:
         if self._ranks.world > 1:
             recent = self._ranks.decide(recent)
         tried = self._sorted_out()
-        allowed_s = (
-            self.options.budget_s / (len(tried) + 1) / (2 * paired.LOOKS[1][0])
-        )  # every trial gets to its second look
+        shares = len(tried) + (len(tried) > 1)  # the best pair is one more
+        # Every trial gets to its second look.
+        allowed_s = self.options.budget_s / max(1, shares) / (2 * paired.LOOKS[1][0])
         most_s = max(LEAST_BLOCK_S, min(MOST_BLOCK_S, allowed_s))
         steps, noise = paired.block_steps(recent, LEAST_BLOCK_S, most_s)
         self._describe(recent, steps, noise)
@@ -184,11 +185,12 @@ class Session:
         self._deadline_s = self._now() + self.options.budget_s
         self.scene.recorder.window = "trial"
         for place, change in enumerate(tried):
-            left = len(tried) - place
+            left = shares - place
             result = yield from self._try(change, steps, self._allowance_s(left))
             self.out.add(result)
             self._tell(result)
         yield from self._together(tried, steps)
+        self._say_noise()
         self.scene.recorder.window = None
         self.out.about["ended"] = "done"
         self.out.write()
@@ -243,6 +245,10 @@ class Session:
         result, trying = Result(change), self._trying
         began = self._now()
         refused = self._ranks.decide(self._refusal(change))
+        if refused and change.asked_late:
+            steps_s = max(self.scene.step_s, 1e-9)
+            yield self._ranks.decide(max(1, min(WAITED_FOR, int(allowance_s / 4 / steps_s))))
+            refused = self._ranks.decide(self._refusal(change))
         if refused:
             return Result(change, results.NOT_HERE, str(refused))
         settle, steps = self._ranks.decide([change.settle_steps(self.scene), change.block_steps(self.scene, steps)])
@@ -326,10 +332,20 @@ class Session:
         self._tell(result)
 
     def _allowance_s(self, left: int) -> float:
-        """An equal part of what is left, with room for the best pair."""
-        return max(0.0, self._deadline_s - self._now()) / (left + 1)
+        """An equal part of what is left."""
+        return max(0.0, self._deadline_s - self._now()) / left
 
     # -- telling
+
+    def _say_noise(self) -> None:
+        """What the blocks themselves can show: steps that vary together are noisier than their spread tells beforehand."""
+        known = [
+            r.more["detectable_ratio"]
+            for r in self.out.trials
+            if r.estimate is not None and r.more.get("detectable_ratio")
+        ]
+        if known:
+            self.out.about["detectable_ratio"] = statistics.median(known)
 
     def _describe(self, recent: List[float], steps: int, noise: float) -> None:
         step_s = statistics.median(recent)

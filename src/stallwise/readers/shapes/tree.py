@@ -7,6 +7,8 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_of
 
 MAX_TEXT = 64 << 20
@@ -31,6 +33,9 @@ def read(text: str) -> Iterator[Shape]:
         yield from _object(tree, ())
 
 
+MOST_STRANGE = 3  # lines that are no objects, from which a text is no list of them
+
+
 def tree_of(name: str, text: str) -> Any:
     """The text as objects and lists; None when it is no tree."""
     start = text[:4096].lstrip()
@@ -49,19 +54,29 @@ def _json(text: str) -> Any:
         return found if isinstance(found, (dict, list)) else None
     except (ValueError, RecursionError):
         pass
-    rows = []
     if not text.lstrip().startswith("{"):
         return None
-    for line in text.splitlines():
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(row, dict):
-                rows.append(row)
-    lines = sum(bool(x.strip()) for x in text.splitlines())
-    return rows if rows and len(rows) >= ALIKE * lines else None
+    lines = [line for line in text.splitlines() if line.strip()]
+    rows: list[Any] = []
+    for number, line in enumerate(lines):
+        row = _row(line)
+        if isinstance(row, dict):
+            rows.append(row)
+        elif number - len(rows) >= max(MOST_STRANGE, (1 - ALIKE) * len(lines)):
+            return None
+    return rows if rows and len(rows) >= ALIKE * len(lines) else None
+
+
+def _row(line: str) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        if "NaN" not in line and "Infinity" not in line:  # words that JSON does not have and trainers write
+            return None
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _toml(text: str) -> Any:
@@ -74,10 +89,12 @@ def _toml(text: str) -> Any:
 
 
 def _yaml(text: str) -> Any:
+    if len(text) > MAX_YAML:
+        return None
     lines = [x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#")]
     paired = [x for x in lines if x.rstrip().endswith(":") or ": " in x or x.lstrip().startswith("- ")]
     nested = any(x[0] == " " for x in paired) and any(x.rstrip().endswith(":") for x in lines)
-    if len(text) > MAX_YAML or len(lines) < 2 or not nested or len(paired) < PAIRED * len(lines):
+    if len(lines) < 2 or not nested or len(paired) < PAIRED * len(lines):
         return None
     import yaml
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.skeletons import skeletons_of
 from stallwise.readers.shapes.lines import LONGEST, prefixes
 
 SAMPLE_LINES = 400
@@ -67,12 +68,17 @@ def plain(artifact: Artifact) -> Artifact:
     if not is_text(head):
         return artifact
     sample = _sample(artifact, head)
-    carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(sample)
+    carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(_distinct(sample))
     if not carried:
         return replace(artifact)  # what it remembers of its lines goes when it has been read
     return replace(
         artifact, path=None, url=None, content=unwrapped(artifact.text(MOST_BYTES)).encode("utf-8", "replace")
     )
+
+
+def _distinct(lines: list[str]) -> list[str]:
+    """One of all lines that differ in digits alone."""
+    return [lines[first] for first in skeletons_of(lines).firsts]
 
 
 def unwrapped(text: str) -> str:

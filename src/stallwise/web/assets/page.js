@@ -271,34 +271,8 @@
         } catch (error) { problem(out, error); }
       });
     },
-    "t-drill": async () => {
-      try {
-        const a = await call("/api/drill/list", {});
-        if (!a.available) { $("drill-list").replaceChildren(el("p", a.says)); return; }
-        for (const s of a.scenarios) {
-          const b = el("button", s.title || s.name, { type: "button" });
-          b.addEventListener("click", () => { $("talk").replaceChildren(); talk("start", { name: s.name }); });
-          $("drill-list").append(b, " ");
-        }
-      } catch (error) { $("drill-list").replaceChildren(el("p", error.message, { class: "problem" })); }
-    },
+    "t-drill": stallwiseDrill({ $, el, call }),
   };
-  let session = "";
-  const talk = async (verb, body) => {
-    try {
-      const a = await call("/api/drill/" + verb, body);
-      session = a.session || session;
-      if (body.text) $("talk").append(el("p", body.text, { class: "me" }));
-      $("talk").append(el("p", a.says));
-      for (const choice of a.choices || []) {
-        const b = el("button", choice, { type: "button" });
-        b.addEventListener("click", () => talk("reply", { session, text: choice }));
-        $("talk").append(b, " ");
-      }
-      $("reply").hidden = Boolean(a.over);
-    } catch (error) { $("talk").append(el("p", error.message, { class: "problem" })); }
-  };
-  $("reply").addEventListener("submit", (e) => { e.preventDefault(); const text = $("text").value.trim(); $("text").value = ""; if (text) talk("reply", { session, text }); });
 
   const NS = "http://www.w3.org/2000/svg";
   const s = (tag, props, text) => { const n = document.createElementNS(NS, tag); for (const [k, v] of Object.entries(props)) n.setAttribute(k, v); if (text !== undefined) n.textContent = text; return n; };
