@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallwise.doctor.catalogue import families
 from stallwise.drill import door
 from stallwise.drill.board import board
 from stallwise.drill.calculator import calculate
@@ -20,9 +21,11 @@ from stallwise.drill.desk import handle, opening
 from stallwise.drill.examiner import comment, transcript
 from stallwise.drill.generate import CLASSICS, incident
 from stallwise.drill.journal import Played
+from stallwise.drill.papers.dice import Dice
 from stallwise.drill.quantity import typed
 from stallwise.drill.requests import artifacts, meant
 from stallwise.drill.round import HARD_STOP_S, Round, load, start
+from stallwise.drill.sheet import WEIGHED
 from stallwise.drill.suspects import chosen, suspects
 from stallwise.drill.telling import contradicted, hints
 from stallwise.errors import BadRequest, StallwiseError
@@ -148,6 +151,37 @@ def test_an_answer_is_final_and_an_empty_one_is_none(tmp_path: Path) -> None:
         with pytest.raises(BadRequest):
             played.commit(bad)
     assert played.stage == "number"
+
+
+def test_a_misunderstood_cause_can_be_taken_back_once_and_at_once(tmp_path: Path) -> None:
+    played, clock = begun(tmp_path)
+    handle(played, "commit 1 90%")
+    assert "taken back" in handle(played, "undo").says and played.stage == "cause"
+    handle(played, "2 80%")
+    assert played.said.cause == {played.sheet.suspects[1]: 0.8}
+    assert load(tmp_path / "r.jsonl", clock).said == played.said
+    handle(played, "none")
+    assert "an answer is final" in handle(played, "undo").says
+
+
+SAID = tomllib.loads((Path(__file__).parent / "said.toml").read_text(encoding="utf-8"))["kept"]
+
+
+def test_causes_in_peoples_words_are_right_or_asked_back_never_another() -> None:
+    verdicts = []
+    for place, (cause, text) in enumerate(SAID):
+        apart = [
+            c
+            for c in suspects()
+            if families()[c] in WEIGHED[families()[cause]] and c != cause and c not in suspects()[cause].near
+        ]
+        found = chosen(text, (cause, *Dice(place).some(apart, 7)))
+        verdicts.append("right" if found == cause else "asked back" if found is None else f"{text}: {found}")
+    print(
+        f"\ncauses in people's words: {verdicts.count('right')} right, {verdicts.count('asked back')} asked back of {len(SAID)}"
+    )
+    assert [v for v in verdicts if v not in ("right", "asked back")] == []
+    assert verdicts.count("right") >= 0.7 * len(SAID)
 
 
 AMONG = ("straggler-rank", "thermal-throttle", "input-starved", "network-fallback-socket", "checkpoint-stall")

@@ -19,7 +19,9 @@ def subject_of(evidence: Evidence) -> str:
 
 def _not_recorded(evidence: Evidence) -> str:
     """Where a recorder was there and saw no step, why: nobody must take its silence for an answer."""
-    return "" if evidence.all(traced.STEP_COUNT) else evidence.text(RECORDER_NOTE)
+    if evidence.all(traced.STEP_COUNT):
+        return ""
+    return "; ".join(dict.fromkeys(str(fact.value) for fact in evidence.all(RECORDER_NOTE)))
 
 
 def _what(evidence: Evidence) -> str:

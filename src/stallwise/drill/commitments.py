@@ -20,8 +20,8 @@ _SURE = re.compile(
 )
 _ONLY_SURE = re.compile(r"[\d.]+\s*(?:%|percent|pct)?\s*(?:sure|certain|likely|probability)?", re.IGNORECASE)
 _TALK = re.compile(
-    r"\b(?:options?|answers?|choices?|lines?|numbers?|no\.?|it is|it's|then|and|before|after that|finally|is|i|think|say|would|choose|pick|"
-    r"take|definitely|probably|only|both|the|first|last|order|in|that|with|go|my|so|must be|clearly|guess)\b|[#>,.;:()\[\]\-]"
+    r"\b(?:options?|answers?|choices?|lines?|numbers?|no\.?|it is|it's|then|and|before|after that|finally|is|i|think|say|would|"
+    r"choose|pick|take|definitely|probably|only|both|the|first|last|order|in|that|with|go|my|so|guess)\b|[#>,.;:()\[\]\-]"
 )
 LEAST_WORDS = 4  # letters of a piece of a line that name it
 _ORDINALS = {w: n for n, w in enumerate("first second third fourth fifth sixth seventh eighth".split(), start=1)}

@@ -21,14 +21,16 @@ HELP = (
     "think TEXT    a hypothesis, for the record; its time is shown\n"
     "calc WORK     arithmetic with units and the catalogue: 70e9*2 / h100.bandwidth\n"
     "commit        no more papers: the questions come one by one, an answer is final, 'skip' leaves one out\n"
+    "undo          takes the cause back right after it, where it was misunderstood\n"
     "menu, time, pause, resume, help, quit"
 )
-BESIDE = ("calc", "pause", "resume", "time", "help", "quit")  # commands that are heard between two questions
-ALONE = ("time", "menu", "pause", "resume", "help", "quit")
+BESIDE = ("calc", "undo", "pause", "resume", "time", "help", "quit")  # commands that are heard between two questions
+ALONE = ("time", "menu", "undo", "pause", "resume", "help", "quit")
 MOST_LETTERS_OF_A_LINE = 2  # "c" is the third line while questions are asked, not a command
 _VERBS = {
     "think": "think", "hypothesis": "think", "t": "think", "ask": "ask", "show": "ask", "see": "ask", "a": "ask", "calc": "calc",
-    "c": "calc", "commit": "commit", "answer": "commit", "ready": "commit", "cause": "commit", "menu": "menu", "pause": "pause",
+    "c": "calc", "undo": "undo", "commit": "commit", "answer": "commit", "ready": "commit", "cause": "commit", "menu": "menu",
+    "pause": "pause",
     "resume": "resume", "time": "time", "help": "help", "?": "help", "quit": "quit", "exit": "quit",
 }  # fmt: skip
 
@@ -127,6 +129,9 @@ def _act(played: Round, verb: str, rest: str) -> Answer:
         return Answer(played.calc(rest))
     if verb == "menu":
         return Answer(menu(played))
+    if verb == "undo":
+        played.undo()
+        return Answer(f"taken back\n\n{question(played)}")
     if verb == "commit":
         if rest:
             return _commit(played, rest)
@@ -164,7 +169,8 @@ def taken_as(played: Round, stage: str) -> str:
     if stage == "cause":
         given = "; ".join(f"{suspects()[c].says} ({c}) {p:.0%}" for c, p in said.cause.items())
         rest = 1 - sum(said.cause.values())
-        return f"taken: {given or 'nothing'}" + (f"; something else {rest:.0%}" if given and rest > 0.005 else "")
+        other = f"; something else {rest:.0%}" if given and rest > 0.005 else ""
+        return f"taken: {given or 'nothing'}{other} ('undo' if that is not what you meant)"
     if stage == "second":
         return f"taken: {said.second or ('nothing said' if said.second is None else 'no second fault')}"
     if stage == "number":

@@ -16,7 +16,7 @@ from stallwise.errors import UnreadableInput
 class Event:
     """Something that happened; `at_s` is time of play, pauses not counted."""
 
-    kind: str  # start, think, ask, calc, committing, the stages of `commitments`, pause, resume, score, examiner
+    kind: str  # start, think, ask, calc, committing, the stages of `commitments`, undo, pause, resume, score, examiner
     text: str
     at_s: float
 

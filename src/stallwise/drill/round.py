@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from stallwise.drill.calculator import calculate, shown
 from stallwise.drill.commitments import (
@@ -74,8 +75,18 @@ class Round:
     @property
     def stage(self) -> str:
         """The next commitment; "" when all are given."""
-        given = {e.kind for e in self.events}
-        return next((s for s in STAGES if s not in given), "")
+        return next((s for s in STAGES if s not in self._given), "")
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        """Commitments by stage; the cause may have been taken back."""
+        found: dict[str, Any] = {}
+        for event in self.events:
+            if event.kind in STAGES:
+                found[event.kind] = json.loads(event.text)
+            elif event.kind == "undo":
+                found.pop("cause", None)
+        return found
 
     @property
     def over(self) -> bool:
@@ -176,6 +187,12 @@ class Round:
         self._note(stage, json.dumps(None if nothing and stage != "ticks" else self._understood(stage, text)))
         return stage
 
+    def undo(self) -> None:
+        """Takes the cause back where it was misunderstood: right after it, before anything else is asked."""
+        if self.stage != "second":
+            raise BadRequest("only the cause can be taken back, right after it", hint="an answer is final")
+        self._note("undo", "")
+
     def _understood(self, stage: str, text: str) -> object:
         if stage == "cause":
             return probabilities(text, self.sheet.suspects)
@@ -201,7 +218,7 @@ class Round:
     @property
     def said(self) -> Commitments:
         """What was committed so far."""
-        given = {e.kind: json.loads(e.text) for e in self.events if e.kind in STAGES}
+        given = self._given
         return Commitments(
             cause=given.get("cause") or {},
             second=given.get("second"),

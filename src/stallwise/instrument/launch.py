@@ -46,7 +46,7 @@ def launch(
         _describe(folder, about)
         env.update(_settings(folder, steps, light))
         env.update(more or {})
-        sampler = _sample_gpus(folder)
+        sampler = sample_gpus(folder)
     except OSError as error:
         sys.stderr.write("stallwise: not recording (%s); the job goes on\n" % error)
         about = {}
@@ -120,7 +120,7 @@ def _describe(folder: str, about: Dict[str, Any]) -> None:
     os.replace(path + ".part", path)
 
 
-def _sample_gpus(folder: str) -> "Optional[subprocess.Popen[bytes]]":
+def sample_gpus(folder: str) -> "Optional[subprocess.Popen[bytes]]":
     """nvidia-smi five times a second beside the job, where there is one."""
     if shutil.which("nvidia-smi") is None:
         return None

@@ -27,14 +27,25 @@ class OwnProfiler:
         self.make_way: List[Callable[[], None]] = []
         self._patches = Patches()
         self._our_thread = 0  # calls into the profiler from there are our own just now
+        self._theirs = False  # prepared (a scheduled one warms up before it is on) and not yet stopped
         for name in ("_prepare_profiler", "_enable_profiler"):
-            self._patches.wrap(self._module, name, self._watched)
+            self._patches.wrap(self._module, name, self._beginning)
+        self._patches.wrap(self._module, "_disable_profiler", self._ending)
 
-    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _beginning(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != self._our_thread:
                 for end_ours in list(self.make_way):
                     end_ours()
+                self._theirs = True
+            return call(*args, **kwargs)
+
+        return wrapped
+
+    def _ending(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != self._our_thread:
+                self._theirs = False
             return call(*args, **kwargs)
 
         return wrapped
@@ -53,7 +64,11 @@ class OwnProfiler:
         for name in OTHER_TOOLS:
             if os.environ.get(name):
                 return "another tool (%s) is tracing this process" % name
-        if getattr(self._module, "_is_profiler_enabled", False) or self._torch._C._autograd._profiler_enabled():
+        if (
+            self._theirs
+            or getattr(self._module, "_is_profiler_enabled", False)
+            or self._torch._C._autograd._profiler_enabled()
+        ):
             return "the job's own profiler is on"
         return None
 

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, List
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
 from stallwise.instrument import schema
 
@@ -41,6 +41,7 @@ class Sampler:
         self._recorder = recorder
         self._every_s = every_s
         self._ids: Dict[int, int] = {}
+        self._files: Dict[Tuple[int, int, str], str] = {}  # by code: most frames of a new stack are old ones
         self._new: List[Dict[str, Any]] = []
         self._ms: List[float] = []
         self._id: List[int] = []
@@ -113,7 +114,11 @@ class Sampler:
         stack: List[str] = []
         while frame is not None and len(stack) < DEPTH:
             code = frame.f_code
-            stack.append("%s:%d %s" % (self._short(code.co_filename), frame.f_lineno or 0, code.co_name))
+            which = (id(code), code.co_firstlineno, code.co_name)
+            file = self._files.get(which)
+            if file is None:
+                file = self._files[which] = self._short(code.co_filename)
+            stack.append("%s:%d %s" % (file, frame.f_lineno or 0, code.co_name))
             frame = frame.f_back
         number = self._ids[key] = len(self._ids)
         self._new.append({"k": "frames", "id": number, "stack": stack})

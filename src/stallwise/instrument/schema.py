@@ -9,6 +9,8 @@
     {"k": "stack", "n": 12, "t": epoch_s, "text": "..."}        every thread, when no step ended for too long
     {"k": "frames", "id": 7, "stack": ["train.py:41 main", ...]}  innermost first; each stack is written once
     {"k": "samples", "t": epoch_s, "ms": [after t, ...], "id": [of the stack, ...], "stage": [...]}  where the training thread was
+    {"k": "counted", "id": [of the stack, ...], "count": [...]}   how often each stack was seen from outside, without times
+    {"k": "outside", "cores": ..., "memory_bytes": ..., "threads": ..., ...}      what /proc said meanwhile
     {"k": "end",  "n": 12, "t": epoch_s, "why": "exit" | "exception" | "signal 15"}
 
 Times are seconds; epoch seconds are the clock of the traces too. `d` is the wall time of a step without whatever the recorder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, ParamSpec
 
@@ -29,39 +29,49 @@ def build_server(root: Path) -> Any:
         from mcp.server.mcpserver.exceptions import ToolError
     except ImportError as error:
         raise MissingExtra("mcp", "mcp") from error
-    Tools(root)  # says at once that there is no such folder
+    tools = Tools(root)
     server = MCPServer("stallwise", instructions=INSTRUCTIONS, log_level="ERROR")
 
-    def said(act: Callable[P, Call]) -> Callable[P, Awaitable[dict[str, Any]]]:
-        """Asked in a process of its own, which ends when the call is cancelled or the client leaves.
-
-        Our errors become a sentence for the agent; a bug of ours never shows a traceback.
-        """
-
+    def answered(act: Callable[P, Call], ask: Callable[[Call], Awaitable[dict[str, Any]]]) -> Callable[P, Any]:
+        """Our errors become a sentence for the agent; a bug of ours never shows a traceback."""
         act.__annotations__["return"] = dict[str, Any]  # what the client gets
 
         @wraps(act)
         async def safe(*args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
-            asked: Apart | None = None
             try:
-                asked = Apart(answer, str(root), *act(*args, **kwargs))
-                return await anyio.to_thread.run_sync(asked.wait, abandon_on_cancel=True)
+                return await ask(act(*args, **kwargs))
             except StallwiseError as error:
                 raise ToolError(f"{error.problem}. Try: {error.hint}" if error.hint else error.problem) from error
             except Exception as error:
                 raise ToolError(f"a bug of stallwise: {type(error).__name__}") from error
-            finally:
-                if asked is not None:
-                    asked.end()
 
         return safe
 
-    _doctor_tools(server, said)
+    async def apart(call: Call) -> dict[str, Any]:
+        """In a process of its own, which ends when the call is cancelled or the client leaves."""
+        asked = Apart(answer, str(root), *call)
+        try:
+            return await anyio.to_thread.run_sync(asked.wait, abandon_on_cancel=True)
+        finally:
+            asked.end()
+
+    async def at_home(call: Call) -> dict[str, Any]:
+        """Here: a round of the drill is remembered from call to call."""
+        found: dict[str, Any] = await anyio.to_thread.run_sync(partial(getattr(tools, call[0]), *call[1:]))
+        return found
+
+    def said(act: Callable[P, Call]) -> Callable[P, Any]:
+        return answered(act, apart)
+
+    def here(act: Callable[P, Call]) -> Callable[P, Any]:
+        return answered(act, at_home)
+
+    _doctor_tools(server, said, here)
     _planner_tools(server, said)
     return server
 
 
-def _doctor_tools(server: Any, said: Any) -> None:
+def _doctor_tools(server: Any, said: Any, here: Any) -> None:
     @server.tool()  # type: ignore[untyped-decorator]
     @said  # type: ignore[untyped-decorator]
     def files(path: str = "", offset: int = 0, limit: int = USUAL_ROWS) -> Call:
@@ -94,8 +104,22 @@ def _doctor_tools(server: Any, said: Any) -> None:
     @server.tool()  # type: ignore[untyped-decorator]
     @said  # type: ignore[untyped-decorator]
     def explain(cause: str = "", offset: int = 0, limit: int = USUAL_ROWS) -> Call:
-        """The page of a cause: meaning, cost, look-alikes, fix; without a name the list of all causes."""
+        """The page of a cause (meaning, cost, look-alikes, fix) or of a concept (definition, formula, worked number).
+
+        Without a name the list of all.
+        """
         return ("explain", cause, offset, limit)
+
+    @server.tool()  # type: ignore[untyped-decorator]
+    @here  # type: ignore[untyped-decorator]
+    def drill(verb: str = "list", name: str = "", text: str = "") -> Call:
+        """Play or examine a round of the drill.
+
+        list: the incidents. start: `name` is an incident's number or "new"; gives the session. reply: `name` is the session,
+        `text` one line as typed in the terminal ("ask dmesg", "commit", "3 80%", ...). transcript: of a round that is over,
+        with rubric and exact grades, for a comment on the prose; the grades stay as they are.
+        """
+        return ("drill", verb, name, text)
 
     @server.tool()  # type: ignore[untyped-decorator]
     @said  # type: ignore[untyped-decorator]

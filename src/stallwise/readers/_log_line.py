@@ -102,7 +102,7 @@ def lines_in(
             line = parse_line(text.lines[at])
             if (line.values or line.step is not None) and heard(line.rank):
                 yield at, line
-        elif heard(int(row[known.rank]) if known.rank >= 0 else None):
+        elif heard(int(row[known.rank]) if known.rank >= 0 and row[known.rank].isdigit() else None):
             values = [(m, _number(row[slot]) * sign if slot >= 0 else sign) for m, slot, sign in known.values]
             yield at, Line(_number(row[known.step]) if known.step >= 0 else None, None, values)
 

@@ -64,6 +64,7 @@ class RankRecord:
     windows: list[Window] = field(default_factory=list)
     frames: dict[int, list[str]] = field(default_factory=dict)  # stacks by number, innermost line first
     samples: list[Sample] = field(default_factory=list)
+    counted: dict[int, int] = field(default_factory=dict)  # how often each stack was seen from outside, without times
 
     def steady(self) -> RankRecord:
         """The same record without warm-up and without the steps that a profiler slowed.
@@ -180,5 +181,7 @@ def _take(record: RankRecord, entry: dict[str, Any]) -> None:
     elif kind == "samples":
         rows = zip(entry["ms"], entry["id"], entry["stage"], strict=False)
         record.samples += [Sample(float(entry["t"]) + ms / 1e3, int(stack), stage) for ms, stack, stage in rows]
+    elif kind == "counted":
+        record.counted = {int(stack): int(count) for stack, count in zip(entry["id"], entry["count"], strict=False)}
     elif kind == "end":
         record.ended = str(entry.get("why", "exit"))

@@ -23,6 +23,8 @@ FIRST_LINE = re.compile(rb'^\s*\{"k":"(run|step|gpu|mark|window|frames|samples)"
 PROCESS = re.compile(r"\.pid-(\d+)\.jsonl$")
 FEWEST_UNTRACED = 5  # steps: fewer give no median worth the name
 FEWEST_SAMPLES = 20
+REPLAY = "replay"
+NOTHING_REPEATS = "no step was found: nothing in this program repeats that the recorder knows"
 MOST_OF = 0.6  # of the samples that one line holds, itself or what it called
 LIBRARIES = ("<frozen", "torch/", "numpy/", "python3", "lib/", "jax/", "transformers/", "lightning/", "stallwise/")
 
@@ -40,19 +42,16 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if record.lost_lines:
         yield Note(f"{record.lost_lines} torn or foreign lines were left out", source)
     yield Fact(job.RECORDED_STEPS, float(len(record.step)), source, scope)
-    for note in dict.fromkeys(note for _, name, note in record.marks if name == "no trace"):
-        yield Fact(job.RECORDER_NOTE, f"no trace: {note}", source, scope)
+    for why in dict.fromkeys(f"{name}: {note}" for _, name, note in record.marks if name in ("no trace", "no stacks")):
+        yield Fact(job.RECORDER_NOTE, why, source, scope)
     for window in record.windows:
         yield Fact(job.PROFILER_START, window.start_s, source, scope, note=window.kind)
         yield Fact(job.PROFILER_STOP, window.stop_s, source, scope, note=window.kind)
     yield from _stacks(record, source, scope)
     if len(record.step) == 0:
-        yield Fact(
-            job.RECORDER_NOTE,
-            "no step was found: nothing in this program repeats that the recorder knows",
-            source,
-            scope,
-        )
+        attached = next((note for _, name, note in record.marks if name == "attached"), None)
+        why = f"looked at {attached}: steps are not to be seen so" if attached else NOTHING_REPEATS
+        yield Fact(job.RECORDER_NOTE, why, source, scope)
         return
     ended, last_step = record.ended or "cut off", float(record.step[-1])
     whole, record = record, record.steady()
@@ -61,6 +60,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
     untraced = record.untraced_s()
     if whole.windows and len(untraced) >= FEWEST_UNTRACED:
         middle, low, high = (float(np.percentile(untraced, q)) for q in (50, 25, 75))
+        if (
+            record.border[-1] == REPLAY
+        ):  # a replay returns before it has run; only many of them take as long as they take
+            middle = low = high = float(np.mean(untraced))
         yield Fact(job.UNTRACED_STEP, middle, source, scope, len(untraced), low, high)
     yield Fact(job.STEP_BORDER, record.border[-1], source, scope)
     yield Fact(stages.ON_DEVICE, float(record.on_device), source, scope)
@@ -95,10 +98,16 @@ def _stacks(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
     first_s, last_s = (record.time_s[0], record.time_s[-1]) if record.time_s else (0.0, float("inf"))
     looked = [s for s in record.samples if s.stage is None and first_s <= s.time_s <= last_s]
     aside = Counter(s.stack for s in looked if record.frames.get(s.stack))
+    aside.update({stack: count for stack, count in record.counted.items() if record.frames.get(stack)})
     if aside.total() < FEWEST_SAMPLES:
         return
     line, share = holding_line([(record.frames[stack], count) for stack, count in aside.items()])
     yield Fact(stages.SIDE_LINE, line, source, scope, aside.total(), note=f"{share:.2f}")
+
+
+def own_line(stack: list[str]) -> str:
+    """The innermost line of the user's own: the first that is not a library's."""
+    return next((line for line in stack if not line.startswith(LIBRARIES)), stack[0])
 
 
 def holding_line(stacks: list[tuple[list[str], int]]) -> tuple[str, float]:

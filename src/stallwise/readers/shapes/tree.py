@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import configparser
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -26,13 +28,18 @@ def recognises(name: str, text: str) -> bool:
 
 def read(text: str) -> Iterator[Shape]:
     """Tables and leaves."""
-    tree = tree_of("", text)
+    yield from shapes_of(tree_of("", text))
+
+
+def shapes_of(tree: Any) -> Iterator[Shape]:
+    """What objects and lists hold."""
     if isinstance(tree, list):
         yield from _list(tree, ())
     elif isinstance(tree, dict):
         yield from _object(tree, ())
 
 
+_SECTION = re.compile(r"^\[[\w .:/-]{1,60}\]$")
 MOST_STRANGE = 3  # lines that are no objects, from which a text is no list of them
 
 
@@ -45,7 +52,7 @@ def tree_of(name: str, text: str) -> Any:
         found = _json(text)
         if found is not None:
             return found
-    return _toml(text) or _yaml(text)
+    return _toml(text) or _ini(text) or _yaml(text)
 
 
 def _json(text: str) -> Any:
@@ -86,6 +93,25 @@ def _toml(text: str) -> Any:
         return tomllib.loads(text) or None
     except (ValueError, RecursionError):  # no TOML, or a number of more digits than numbers have
         return None
+
+
+def _ini(text: str) -> Any:
+    """Sections of pairs, as configuration files have them."""
+    lines = [x.strip() for x in text.splitlines() if x.strip() and x.strip()[0] not in "#;"]
+    if (
+        len(text) > MAX_YAML
+        or not lines
+        or not _SECTION.match(lines[0])
+        or sum(_SECTION.match(x) is not None for x in lines) < 2
+    ):
+        return None
+    parser = configparser.RawConfigParser(strict=False, interpolation=None, allow_no_value=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return None
+    return {name: dict(parser.items(name)) for name in parser.sections()} or None
 
 
 def _yaml(text: str) -> Any:

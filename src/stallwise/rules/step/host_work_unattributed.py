@@ -22,7 +22,7 @@ The idle time during such silence; the low end is 0.8 of it, since what is moved
 from __future__ import annotations
 
 from stallwise.evidence.capture import GC_LOG, PY_SPY, TORCH_TRACE
-from stallwise.evidence.catalog import gains, stages
+from stallwise.evidence.catalog import gains, hardware, stages
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -34,6 +34,7 @@ from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.findings.symptom import Symptom
 
 UNRECORDED = 0.15  # of the step idle for no recorded reason
+HELD, IDLE = 0.6, 0.5  # of the looks at the main thread; of the time that a kernel runs
 STAYS = 0.2  # of the time remains after moving work off the main thread
 
 EXPLAINS = {Symptom.LOW_GPU_UTILISATION: 0.08, Symptom.SLOW_STEP: 0.05, Symptom.PERIODIC_STALL: 0.1}
@@ -45,7 +46,20 @@ CLUES = (
         0.2,
         "much wall time is outside every timed action",
     ),
+    Clue(
+        (stages.SIDE_LINE, hardware.GPU_UTILISATION),
+        lambda e: _one_line_and_idle(e),
+        4.0,
+        0.5,
+        "one Python line holds the main thread while the GPU is mostly idle",
+    ),
 )
+
+
+def _one_line_and_idle(evidence: Evidence) -> bool:
+    line = evidence.get(stages.SIDE_LINE)
+    held = float(line.note) if line is not None and line.note else 0.0
+    return held >= HELD and evidence.value(hardware.GPU_UTILISATION, 1.0) < IDLE and not evidence.all(s.STEP_COUNT)
 
 
 @rule(s.SILENT_WAIT, s.STEP_TIME)
