@@ -54,7 +54,7 @@ def holding(seen: object) -> list[tuple[str, float]]:
     from collections import Counter
 
     from stallwise.instrument.attach import Seen
-    from stallwise.readers.stallwise_record import own_line
+    from stallwise.readers.native.stallwise_record import own_line
 
     assert isinstance(seen, Seen)
     total, by_line = seen.stacks.total(), Counter[str]()
