@@ -24,7 +24,7 @@ from stallwise.sim.replay.retime import borders
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-MOST_WORK = 40_000  # pieces of work replayed for a change: whole steps of a long trace, as many as fit
+MOST_WORK = 20_000  # pieces of work replayed for a change: whole steps of a long trace, as many as fit
 GRAPH_LAG_S = 1.0e-6  # between kernels of a replayed CUDA graph: 0.6 to 1.1 us on the H200
 MANY_UPDATES = 50  # launches of the optimizer a step: a fused one needs a handful
 STAGED = 0.05  # of a copy's time stays when it runs ahead of its use: 0.87 to 1.03 of exposed copies went on the H200

@@ -36,7 +36,7 @@ DRIVERS = ("cuda", "cu", "hip")  # recorders of other devices were not measured
 NOTICED = 0.03  # of the step: runs differ by as much
 LAG_LEFT = 0.4  # of the time between queued work
 DISPATCH_S = 2e-6  # from a hand-over to a start at least
-MOST_WORK = 40_000  # pieces of work over which the doubt is found
+MOST_WORK = 20_000  # pieces of work over which the doubt is found
 ENOUGH_LAUNCHES = 20  # for their median to be a yardstick
 PEERS_SHARE = 0.01  # of the device's work: less communication does not set the pace
 LONGEST_LAUNCH_S = 40e-6  # of launches that only launch; longer ones load code or wait
@@ -180,7 +180,7 @@ def _mean_step(graph: Graph, played: Retimed, marks_s: Floats, unit: str) -> flo
 def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed) -> Timeline:
     """The timeline with new times, sorted again."""
     t = view.timeline
-    start, end = t.start_s.copy(), t.end_s
+    start, end = t.start_s.copy(), t.end_s.copy()
     on_device = np.array([lane.on_device for lane in t.lanes], bool)[t.lane]
     host = np.flatnonzero(~on_device)
     start[host], end[host] = played.host(t.start_s[host]), played.host(end[host])

@@ -18,7 +18,7 @@ from stallwise.sim.replay.change import Change
 
 ORDER = 3
 WORTH_SAYING = 0.005  # of the step
-PARTS = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the device's computing time
+PARTS = (0.25, 0.5, 0.75, 0.9)  # of the device's computing time
 
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:

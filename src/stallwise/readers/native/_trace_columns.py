@@ -48,6 +48,9 @@ class Columns:
     labels: dict[tuple[Any, Any], str] = field(default_factory=dict)  # of threads (pid, tid) and processes (pid, None)
     open_ranges: dict[tuple[Any, Any], list[Event]] = field(default_factory=dict)
     untimed: int = 0  # events without a usable time
+    block: int = 0  # the number of the block that is being taken
+    part_blocks: list[int] = field(default_factory=list)  # of each part
+    memory_blocks: list[int] = field(default_factory=list)  # of each part of the allocator's counters
 
     def add(self, events: list[Event]) -> None:
         """Takes a block."""
@@ -150,8 +153,37 @@ class Columns:
         self._take(columns)
 
     def _take(self, columns: dict[str, NDArray[Any]]) -> None:
+        self.part_blocks.append(self.block)
         for key, column in columns.items():
             self.parts.setdefault(key, []).append(column)
+
+    def join(self, other: Columns) -> None:
+        """Takes over what somebody else read of the same trace: its codes become ours, its blocks fall into place."""
+        for nothing in _NOTHING:
+            self.details[nothing]
+        recoded = {
+            "name": np.array([self.names[name] for name in other.names], np.int32),
+            "lane": np.array([self.lanes[lane] for lane in other.lanes], np.int32),
+            "detail": np.array([self.details[key] for key in other.details][len(_NOTHING) :], np.int32) - len(_NOTHING),
+        }
+        for column, codes in recoded.items():
+            # The last entry stands for "none", which is -1.
+            table = np.append(codes, np.int32(NO_ID))
+            other.parts[column] = [table[part] for part in other.parts[column]]
+        self.part_blocks += other.part_blocks
+        self.memory_blocks += other.memory_blocks
+        for key, parts in other.parts.items():
+            self.parts[key] = self.parts.get(key, []) + parts
+        turns = {
+            False: np.argsort(self.part_blocks, kind="stable"),
+            True: np.argsort(self.memory_blocks, kind="stable"),
+        }
+        for key, parts in self.parts.items():
+            self.parts[key] = [parts[at] for at in turns[key.startswith("memory.")].tolist()]
+        self.part_blocks.sort()
+        self.memory_blocks.sort()
+        self.labels |= other.labels
+        self.untimed += other.untimed
 
     def _memory(self, columns: dict[str, NDArray[Any]], where: NDArray[np.bool_], args: list[Args]) -> None:
         found = [args[i] for i in np.flatnonzero(where).tolist()]
@@ -164,6 +196,7 @@ class Columns:
             "address": np.array([(a.address or 0) & 0xFFFFFFFFFFFFFFFF for a in found], dtype=np.uint64),
             "device": np.clip(device, NO_ID, 2**31 - 1).astype(np.int32),
         }
+        self.memory_blocks.append(self.block)
         for key, column in counters.items():
             self.parts.setdefault(f"memory.{key}", []).append(column)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -36,11 +37,25 @@ class Sorted(list[Any]):
     """Events that were decoded by category."""
 
 
+@dataclass(frozen=True)
+class Share:
+    """Which blocks a process decodes, of several that read the same trace; the first also reads its end."""
+
+    part: int
+    of: int
+
+
+class Unshared(Exception):
+    """A block that only one who reads all of them can understand."""
+
+
 class Split:
     """Iterates over lists of events; afterwards `properties`, `lost` and `cut_off` tell the rest."""
 
-    def __init__(self, blocks: Blocks) -> None:
+    def __init__(self, blocks: Blocks, share: Share | None = None) -> None:
         self.blocks = blocks
+        self.share = share
+        self.number = 0  # of the block that the events came from
         self.properties: dict[str, Any] = {}
         self.found = False  # an event array was there
         self.cut_off = False  # it did not end
@@ -61,8 +76,17 @@ class Split:
             if stop < 0 and len(rest) + len(block) < MAX_PENDING_BYTES:
                 rest += block
                 continue
+            self.number += 1
+            if self.share is not None and self.number % self.share.of != self.share.part:
+                if stop <= 0:
+                    raise Unshared
+                rest = block[start:]
+                continue
             events, rest = self._events(rest, block, stop, start)
             yield events
+        if self.share is not None and self.share.part:
+            return
+        self.number += 1
         if not self._closed:
             events, rest = self._events(b"", rest, *last_border(rest))
             yield events
@@ -104,7 +128,8 @@ class Split:
             try:
                 return decode_events(rest, whole), block[start:]
             except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
-                pass
+                if self.share is not None:
+                    raise Unshared from None
         return self._leniently(rest + block)
 
     def _leniently(self, pending: bytes) -> tuple[list[Event], bytes]:

@@ -16,7 +16,8 @@ from stallwise.evidence.fact import WHOLE, Note, Scope, Source
 from stallwise.evidence.timeline import Device, Timeline
 from stallwise.readers.native._trace_columns import Columns, Finished
 from stallwise.readers.native._trace_cut import trusted_part
-from stallwise.readers.native._trace_split import Sorted, Split
+from stallwise.readers.native._trace_shared import columns_of, columns_together
+from stallwise.readers.native._trace_split import Split
 
 FORMAT = "PyTorch trace"
 CAPTURE = "stallwise record -- python train.py"
@@ -43,15 +44,8 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """One timeline, and notes of what was lost."""
-    blocks = Blocks(artifact)
-    split = Split(blocks)
-    columns = Columns()
     with _collector_paused():
-        for events in split:
-            if isinstance(events, Sorted):
-                columns.add_sorted(events)
-            else:
-                columns.add(events)
+        columns, split, blocks = columns_together(artifact) or columns_of(artifact)
     if not split.found or not columns.parts:
         raise _nothing_inside(artifact, blocks, split)
     timeline = _timeline(artifact, columns.finish(), split.properties)
