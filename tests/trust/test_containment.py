@@ -7,6 +7,7 @@ import gzip
 import os
 import sqlite3
 import threading
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -118,6 +119,19 @@ def test_a_rule_that_fails_is_a_note_and_forbids_an_all_clear(monkeypatch: pytes
     found = diagnose("examples/traces/healthy") if healthy else diagnose(facts=["mfu=0.22"])
     assert any("the rule nvlink-fault failed" in n.text for n in found.notes)
     assert found.state is not State.HEALTHY
+
+
+def test_the_whole_examination_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(evidence: object) -> None:
+        time.sleep(0.2)
+
+    rules = tuple(replace(r, judge=slow, needs=(), per=None, in_trace=None) for r in examine.all_rules())
+    monkeypatch.setattr(examine, "all_rules", lambda: rules)
+    monkeypatch.setattr(examine, "EXAMINATION_S", 1.0)
+    began = time.monotonic()
+    found = diagnose(facts=["mfu=0.22"])
+    assert time.monotonic() - began < 0.1 * len(rules)
+    assert any("the examination took longer" in n.text for n in found.notes)
 
 
 def test_debugging_shows_the_failure_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,12 @@ def _causes() -> Iterable[str]:
     return [rule.cause for rule in all_rules()]
 
 
+def _explained() -> Iterable[str]:
+    from stallwise.drill.explain import concepts
+
+    return [*_causes(), *concepts()]
+
+
 def _limits() -> Iterable[str]:
     return ["any", "unclear", *_causes()]
 
@@ -94,6 +100,7 @@ def _kinds() -> Iterable[str]:
 
 LISTS: dict[str, Callable[[], Iterable[str]]] = {
     "cause": _causes,
+    "explain name": _explained,
     "fail-on": _limits,
     "family": _families,
     "model": _models,

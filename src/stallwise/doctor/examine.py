@@ -28,7 +28,7 @@ from stallwise.evidence.contained import tried
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.ledger import Ledger
-from stallwise.evidence.limits import STEP_S, Limits
+from stallwise.evidence.limits import EXAMINATION_S, STEP_S, Limits, OutOfTime, at_most, out_of_time
 from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
 from stallwise.findings.finding import Finding, Unknown
 from stallwise.findings.proof import Proof
@@ -62,9 +62,8 @@ def diagnose(
 
 def examine(evidence: Evidence) -> Diagnosis:
     """Measures, judges, ranks; with little evidence the differential answers."""
-    measure_evidence(evidence)
     rules = all_rules()
-    verdicts = [verdict for rule in rules for verdict in _verdicts(rule, evidence)]
+    verdicts = _examined(evidence, rules)
     ledger = with_names_of_the_user(_main_ledger(evidence), evidence)
     found = _left_to_judge([v for v in verdicts if isinstance(v, Finding)], rules, evidence)
     found += owners(evidence, rules, found, ledger)
@@ -120,6 +119,22 @@ def examine(evidence: Evidence) -> Diagnosis:
         why_unclear=verdict.why_unclear,
         trials=trials_in(evidence),
     )
+
+
+def _examined(evidence: Evidence, rules: Sequence[Rule]) -> list[Finding | Unknown]:
+    """What measures and rules say in the time there is for all of them."""
+    found: list[Finding | Unknown] = []
+    try:
+        with at_most(EXAMINATION_S):
+            measure_evidence(evidence)
+            for rule in rules:
+                found += _verdicts(rule, evidence)
+                if out_of_time():  # the rule itself was the one to be stopped
+                    raise OutOfTime
+    except OutOfTime:
+        said = f"the examination took longer than its limit of {EXAMINATION_S:.0f} s; some causes were not looked for"
+        evidence.notes.append(Note(said, Source(""), lost=True))
+    return found
 
 
 def _verdicts(rule: Rule, evidence: Evidence) -> list[Finding | Unknown]:

@@ -18,6 +18,7 @@ from stallwise.errors import UnreadableInput
 FILE_S = 60.0  # for a file of no size; ordinary ones take a second
 SLOWEST_BYTES_PER_S = 1e6  # as stored: ten times slower than the slowest reader on a slow machine
 STEP_S = 30.0  # for one measure or one rule over everything that was read
+EXAMINATION_S = 120.0  # for all of them together
 LEAST_UNPACKED_BYTES = 2 << 30  # whatever the size of the archive
 MOST_PACKING = 200.0  # times the stored size: logs pack 10 to 60 times, bombs a thousand
 AGAIN_S = 1.0  # somebody may have swallowed the interruption
