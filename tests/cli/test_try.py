@@ -139,7 +139,7 @@ def test_ranks_try_together_and_end_together(tmp_path: Path) -> None:
     ]
     ours = [sys.executable, "-m", "stallwise", "try", "-o", "out", "--only", "no-gradient-sync,last-batch-again"]
     done = subprocess.run(
-        [*ours, "--seconds", "12", "--no-trace", "--json", "--", *launcher],
+        [*ours, "--seconds", "8", "--no-trace", "--json", "--", *launcher],
         cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

@@ -61,6 +61,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record = [{"k": "run", "v": 1, "rank": 0, "world": 1, "t": 0, "env": {}}]
     record += [{"k": "step", "n": n, "t": n * 0.1, "d": 0.1, "s": {"forward": 0.05}} for n in range(30)]
     record += [{"k": "end", "n": 30, "t": 3, "why": "exit"}]
+    (folder / "stallwise_try" / "first").mkdir(parents=True)
+    shutil.copy(FIXTURES / "trials" / "nano124_eager.json", folder / "stallwise_try" / "first" / "trials.json")
     (folder / "stallwise_run").mkdir()
     lines = "".join(json.dumps(x, separators=(",", ":")) + "\n" for x in record)
     (folder / "stallwise_run" / "rank-00000.jsonl").write_text(lines)

@@ -62,6 +62,15 @@ def test_the_planted_cause_is_the_first_answer_with_its_own_verdict() -> None:
     assert found.total() >= FOUND * len(worlds())
 
 
+def test_public_cases_are_worlds_too_and_are_found() -> None:
+    told = [(cause, author) for cause, each in authors().items() for author in each if "-" in author.__name__]
+    assert len(told) >= 8
+    for cause, author in told:
+        case = incident_of(5, cause, author(Dice(5)), Dice(5))
+        assert case.source.startswith("https://") and case.source not in case.setup
+        assert model_answer(case).ranked[0] == cause and model_answer(case).state.value == "sick", author.__name__
+
+
 def test_second_faults_are_seen_and_come_after_the_first() -> None:
     double = [case for case in worlds() if case.also]
     assert len(double) >= 5
@@ -73,7 +82,7 @@ def test_second_faults_are_seen_and_come_after_the_first() -> None:
 def test_worlds_are_whole() -> None:
     for case in worlds():
         assert case.deciding and "note" in case.kinds and "changes" in case.kinds, case.cause
-        assert len(case.kinds) >= 6 and set(case.kinds) <= set(artifacts()), case.cause
+        assert len(case.kinds) >= (4 if case.source else 6) and set(case.kinds) <= set(artifacts()), case.cause
         assert case.cause.replace("-", " ") not in case.setup.lower(), case.cause
         assert case.blamed and case.blamed != case.cause and case.blamed not in suspects()[case.cause].near
         assert suspects()[case.blamed].says in case.of("note")[0].text

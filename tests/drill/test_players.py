@@ -50,6 +50,19 @@ def test_means_are_in_the_order_the_players_deserve(table: dict[str, list[Score]
     assert abs(average(table, "terse") - average(table, "non_native")) < SAME_POINTS
 
 
+def test_the_page_quotes_these_means(table: dict[str, list[Score]]) -> None:
+    told = " ".join((Path(__file__).parents[2] / "docs" / "drill.md").read_text(encoding="utf-8").split())
+    for words, name in (
+        ("an expert {}", "expert"),
+        ("other words {} each", "terse"),
+        ("four ways {}", "hedger"),
+        ("for everything {}", "shotgun"),
+        ("a bluffer {}", "bluffer"),
+        ("a parrot {}", "parrot"),
+    ):
+        assert words.format(f"{average(table, name):.0f}") in told, (name, average(table, name))
+
+
 @pytest.mark.parametrize("name", ["bluffer", "parrot", "trap_taker", "silent"])
 def test_nobody_passes_who_should_not(table: dict[str, list[Score]], name: str) -> None:
     assert [seed for seed, s in zip(SEEDS, table[name], strict=True) if s.level] == []

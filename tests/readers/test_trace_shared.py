@@ -12,7 +12,7 @@ import pytest
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.timeline import Timeline
-from stallwise.readers import _trace_shared, torch_trace
+from stallwise.readers.native import _trace_shared, torch_trace
 
 EVENTS = 24_000  # several blocks of a megabyte
 

@@ -55,7 +55,7 @@ def document(events: list[dict[str, Any]], **head: Any) -> dict[str, Any]:
 def read_bytes(content: bytes, name: str = "trace.json") -> tuple[Timeline, list[str]]:
     """The timeline of these bytes and the notes beside it."""
     artifact = Artifact(name, content=content)
-    assert torch_trace.recognises(artifact.name, artifact.head)
+    assert torch_trace.is_chrome_trace(artifact.name, artifact.head)
     items = list(torch_trace.read(artifact))
     (timeline,) = [i for i in items if isinstance(i, Timeline)]
     return timeline, [i.text for i in items if isinstance(i, Note)]

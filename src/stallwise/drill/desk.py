@@ -260,6 +260,8 @@ def narrated(played: Round) -> list[str]:
     lines += [f"refuted if {known.refuted}", f"the trap: {known.trap}"]
     if played.incident.blamed:
         lines.append(f"the colleague's note blamed {played.incident.blamed}: nothing in the papers says so")
+    if played.incident.source:
+        lines.append(f"told after {played.incident.source}")
     lines += [f"there was a second, smaller fault too, {c}: {suspects()[c].says}" for c in played.incident.also]
     return lines
 

@@ -19,6 +19,7 @@ from stallwise.errors import BadRequest
 from stallwise.units import Unit
 
 CLASSICS = 8
+NEVER_DISAGREES = ("changes", "note", "kernel-log", "host-profile")
 
 
 @cache
@@ -42,11 +43,11 @@ def incident_of(seed: int, cause: str, plot: Plot, dice: Dice) -> Incident:
     planted = (cause, *plot.also)
     blamable = [c for c in suspects() if c not in planted and not any(c in suspects()[p].near for p in planted)]
     blamed = dice.pick(*(c for c in blamable if families()[c] in WEIGHED[families()[cause]] and c != "none"))
-    papers = (
-        *plot.exhibits,
-        *_background(dice, {e.kind for e in plot.exhibits}, plot.gpu_use, suspects()[blamed].says),
+    more = _background(dice, {e.kind for e in plot.exhibits}, plot.gpu_use, suspects()[blamed].says)
+    papers = (*plot.exhibits, *(e for e in more if not plot.source or e.kind in NEVER_DISAGREES))
+    return Incident(
+        seed, cause, families()[cause], plot.setup, papers, plot.number, plot.also, source=plot.source, blamed=blamed
     )
-    return Incident(seed, cause, families()[cause], plot.setup, papers, plot.number, plot.also, blamed=blamed)
 
 
 def _background(dice: Dice, have: set[str], gpu_use: int, blamed: str) -> list[Exhibit]:
@@ -74,5 +75,13 @@ def _classic(number: int) -> Incident:
     more = _background(dice, {p.kind for p in papers}, 99, suspects()[told["blamed"]].says)
     decisive = Decisive(asked["ask"], asked["value"], Unit(asked["unit"]), asked.get("within", READ_OFF))
     return Incident(
-        number, cause, families()[cause], told["setup"], (*papers, *more), decisive, (), told["title"], told["blamed"]
+        number,
+        cause,
+        families()[cause],
+        told["setup"],
+        (*papers, *more),
+        decisive,
+        (),
+        told["title"],
+        blamed=told["blamed"],
     )

@@ -64,6 +64,7 @@ class Plot:
     number: Decisive
     also: tuple[str, ...] = ()  # further faults, smaller than the first
     gpu_use: int = 98  # percent that nvidia-smi would show, so that background papers agree
+    source: str = ""  # of a public case; then no made-up papers are laid beside it that could disagree
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Incident:
     number: Decisive
     also: tuple[str, ...] = ()
     title: str = ""
+    source: str = ""
     blamed: str = ""  # the cause that a colleague's note names without grounds
 
     @property

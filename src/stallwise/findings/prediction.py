@@ -29,6 +29,11 @@ class Prediction:
         return low_s <= self.predicted.high_s and high_s >= self.predicted.low_s
 
     @property
+    def middle_inside(self) -> bool:
+        """The measured gain itself lies in the range, its doubt left aside."""
+        return self.predicted.low_s <= self.measured_s <= self.predicted.high_s
+
+    @property
     def miss(self) -> str:
         """Which way the prediction was wrong."""
         if self.inside:

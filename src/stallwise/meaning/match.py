@@ -53,7 +53,7 @@ class Matcher:
     def hear(self, said: Sequence[str] | Skeletons, line_of: LineMaker, *, pasted: bool = False) -> Heard:
         """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
         known_as = said if isinstance(said, Skeletons) else skeletons_of(said)
-        candidates, lines = self._candidates(known_as), known_as.lines
+        (candidates, passed), lines = self._candidates(known_as), known_as.lines
         heard = Heard()
         counts: dict[str, int] = {}
         late: dict[str, list[Event]] = {}
@@ -85,29 +85,39 @@ class Matcher:
                     last.append(event)
                     if len(last) > KEPT:
                         last.pop(0)
-        _count(heard.events, counts)
+        _count(heard.events, {name: n + passed.get(name, 0) for name, n in counts.items()})
         heard.events += [e for last in late.values() for e in last]
         return heard
 
-    def _candidates(self, text: Skeletons) -> dict[int, set[int]]:
-        """Lines that hold an anchor, and whose anchors they hold. Lines that differ in digits alone are looked at once."""
+    def _candidates(self, text: Skeletons) -> tuple[dict[int, set[int]], dict[str, int]]:
+        """Lines that hold an anchor, and whose anchors they hold; and how many lines of each signature were passed over."""
         data = ("\n" + "\n".join(text.keys)).encode("utf-8", "replace").lower()
         hits = list(self.find(data))
         found: dict[int, set[int]] = {}
         for (anchor, _), number in zip(hits, _lines_at(data, [at for _, at in hits]), strict=True):
             found.setdefault(number, set()).update(self.owners[anchor])
         kept: dict[int, set[int]] = {}
+        passed: dict[str, int] = {}
         for skeleton, owners in found.items():
-            sample = text.lines[text.firsts[skeleton]][:LONGEST]
-            if fitting := {o for o in owners if o == MARK or self._may(self.signatures[o], sample)}:
-                kept |= dict.fromkeys(text.members(skeleton), fitting)
-        return kept
+            sample, members = text.lines[text.firsts[skeleton]][:LONGEST], text.members(skeleton)
+            fitting = {o for o in owners if o == MARK or self._may(self.signatures[o], sample)}
+            told = [self.signatures[o] for o in fitting if o != MARK]
+            if told and len(members) > 2 * KEPT and not any(s.every or _varies(s) for s in told):
+                for signature in told:  # the same message again and again: its first and last lines are enough
+                    passed[signature.id] = passed.get(signature.id, 0) + len(members) - 2 * KEPT
+                members = [*members[:KEPT], *members[-KEPT:]]
+            if fitting:
+                kept |= dict.fromkeys(members, fitting)
+        return kept, passed
 
     def _may(self, signature: Signature, sample: str) -> bool:
         """An expression that asks for no certain digit fits all lines of a skeleton or none; a prefix may hide its start."""
-        if signature.starts_line or asks_for_digits(signature.pattern):
-            return True
-        return compiled(signature.pattern, signature.cased).search(sample) is not None
+        return _varies(signature) or compiled(signature.pattern, signature.cased).search(sample) is not None
+
+
+def _varies(signature: Signature) -> bool:
+    """Lines of one skeleton may differ in whether it fits."""
+    return signature.starts_line or asks_for_digits(signature.pattern)
 
 
 def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:

@@ -9,7 +9,7 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import hardware, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
-from stallwise.measures._stated_model import shape_of
+from stallwise.measures._stated_model import by_family, shape_of
 from stallwise.sim.service import Settings
 from stallwise.sim.what_if import Point
 from stallwise.specs.deployment import ENGINES, Deployment
@@ -77,7 +77,7 @@ def _model(evidence: Evidence, name: str) -> Model | None:
     try:
         return known_model(name) if name else shape_of(evidence)
     except StallwiseError:
-        return shape_of(evidence)
+        return shape_of(evidence) or by_family(name)
 
 
 def busiest_run(evidence: Evidence) -> str | None:

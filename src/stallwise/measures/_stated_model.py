@@ -7,10 +7,13 @@ from dataclasses import replace
 from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import run, stated
 from stallwise.evidence.evidence import Evidence
+from stallwise.specs.dtype import ALIASES, BYTES
 from stallwise.specs.hardware import Gpu, find_gpu
 from stallwise.specs.model import Model
 from stallwise.specs.models import known_model, model_names
 
+# What a served name adds to its family and size: how it was tuned and stored, which leaves the shape alone.
+NO_SHAPE = {*BYTES, *ALIASES, "instruct", "chat", "it", "hf", "awq", "gptq", "quantized", "dynamic", "base"}
 NEAR = 0.12  # a stated size this close to a known dense model's takes its shape ("70B")
 
 
@@ -52,12 +55,12 @@ def _named(evidence: Evidence) -> Model | None:
     try:
         return known_model(name)
     except StallwiseError:
-        return _by_family(name)
+        return by_family(name)
 
 
-def _by_family(name: str) -> Model | None:
+def by_family(name: str) -> Model | None:
     """ "Llama-70B" without a version: the newest of the family with that size."""
-    words = [w for w in name.lower().replace("_", "-").split("-") if w]
+    words = [w for w in name.lower().replace("_", "-").split("-") if w and w not in NO_SHAPE]
     matches = [
         n for n in model_names() if all(any(w == part or w in n.split("-") for part in n.split("-")) for w in words)
     ]

@@ -56,7 +56,7 @@ _OPERATORS = _table(
 _KERNELS = _table(
     (Work.COMMUNICATION, r"nccl|rccl|msccl|cross_device_reduce|all_?reduce|allgather|reduce_?scatter|all_?to_?all|sendrecv|nvshmem|quick_reduce|mscclpp|custom_ar|deep_?ep|dpsk::ep|(inter|intra)node::|multimem_|(one|two)_shot|symm_mem|hccl|oneccl|xccl"),
     (Work.ATTENTION, r"flash|fmha|sdpa|attention|attn_fwd|attn_bwd|_attn|paged_|mla_|mha_"),
-    (Work.FUSED, r"^triton_(poi|red|per|for)_"),
+    (Work.FUSED, r"^triton_(poi|red|per|for)_|^(loop|input)_\w*fusion|^wrapped_\w+$|^fusion(_\d+)*$"),
     (Work.OPTIMIZER, r"multi_tensor_apply|fused_?adam|fused_?sgd|adam_|lamb_"),
     (Work.ELEMENTWISE, r"rotary|rope_"),
     (Work.NORM, r"(layer|rms|batch|group|instance)_?norm|bn_(fw|bw)|welford|cuCompute|GammaBeta"),

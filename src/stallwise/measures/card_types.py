@@ -31,8 +31,10 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         at[[matrix_precision(timeline.text(int(view.work[i]))) in ("fp32", "") for i in at.tolist()]] if len(at) else at
     )
     total = float(view.duration[slow].sum())
-    if total > 0:
-        alone = view.operator[slow] < 0
+    if total > 0 and (view.operator >= 0).any():  # a trace of the device alone knows of no operator
+        # Kernels of a replayed graph share one launch, which stands in no operator either.
+        _, launch, together = np.unique(view.launch_row, return_inverse=True, return_counts=True)
+        alone = (view.operator[slow] < 0) & ((together[launch] == 1) | (view.launch_row < 0))[slow]
         yield said(book, card.HAND_WRITTEN_SHARE, float(view.duration[slow][alone].sum()) / total)
 
 

@@ -22,12 +22,14 @@ LARGE_BYTES = 16e6  # below this latency rules, and it says little about links
 SHORTER = 0.67  # of the median: the last to come finds the others waiting and is through quickly
 USUALLY = 0.6  # of the collectives
 ENOUGH = 10
+PAIR = 2
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Expected and measured bus bandwidth of every test; the late rank of inspector records."""
     for table in evidence.table("collective.bandwidth"):
-        yield from _against_links(table)
+        told = list(_against_links(table))
+        yield from told or _against_the_map(table, evidence)
     yield from _late(evidence.table("collective.records"))
 
 
@@ -54,6 +56,24 @@ def _against_links(table: Table) -> Iterator[Fact]:
     share = fabric.NCCL_SHARE_IN_NODE if nodes == 1 else fabric.NCCL_SHARE_ACROSS
     words = f"{show(measured, Unit.BYTE_PER_S)} of {show(expected.bus_byte_per_s, Unit.BYTE_PER_S)} at {ranks} ranks on {card.title}"
     yield Fact(share, measured / low, table.source, samples=len(size), note=words)
+
+
+def _against_the_map(table: Table, evidence: Evidence) -> Iterator[Fact]:
+    """Where the model knows no such wires: what NCCL itself says that one link gives.
+
+    Two ranks have that link alone, and a card behind a switch no other; in a mesh of links the sum is not told. The better
+    direction is what the links should give: a pair that reads 240 one way and 20 the other has lost its lanes.
+    """
+    ranks, nodes = int(table.meta.get("ranks") or 0), max(int(table.meta.get("nodes") or 1), 1)
+    links, size = evidence.get(fabric.NCCL_NVLINK_RATE), table.columns["size_bytes"]
+    if links is None or ranks != PAIR or nodes > 1 or not len(size) or size.max() < LARGE_BYTES:
+        return
+    measured = float(table.columns["bus_bytes_per_s"][int(size.argmax())])
+    yield Fact(fabric.NCCL_EXPECTED, links.number, links.source, note="NCCL's own map")
+    words = (
+        f"{show(measured, Unit.BYTE_PER_S)} of {show(links.number, Unit.BYTE_PER_S)} that NCCL's own map gives the pair"
+    )
+    yield Fact(fabric.NCCL_SHARE_IN_NODE, measured / links.number, table.source, samples=len(size), note=words)
 
 
 def _late(tables: list[Table]) -> Iterator[Fact]:

@@ -91,6 +91,9 @@ def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
     seconds = {account: float(values.mean()) for account, values in accounts.items()}
     # Device events and the host's clock differ by a little; what is left over is other, and never negative.
     seconds[Account.OTHER] = max(float(steps.values.mean()) - sum(seconds.values()), 0.0)
+    if on_device and silent.mean() > seconds[Account.OTHER]:
+        # A host that runs ahead waits in few steps for what all of them queued: only the sum of many steps is the device's.
+        silent = silent * (seconds[Account.OTHER] / float(silent.mean()))
     count = len(steps.values)
     yield Ledger(seconds, source, scope, count)
 

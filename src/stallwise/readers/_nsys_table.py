@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-_UNIT = re.compile(r"\s*\((ns|us|ms|s)\)$")
+_UNIT = re.compile(r"\((ns|us|ms|s)\)$")
 _RULER = re.compile(r"^\s*-{3,}(\s+-{3,})+\s*$")
 
 

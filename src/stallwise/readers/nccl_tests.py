@@ -49,7 +49,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
     rows: list[tuple[float, float, float]] = []
     hosts: set[str] = set()
     ranks, test, device, wrong, first = 0, "", "", 0.0, 0
-    for number, line in enumerate((x.strip()[:LONGEST] for x in artifact.lines()), 1):
+    text = artifact.skeletons
+    telling = text.where(lambda x: any(p.search(x.strip()) for p in (DEVICE, TEST, ROW, ROW_SHORT)))
+    for number, line in ((at + 1, text.lines[at].strip()[:LONGEST]) for at in text.lines_of(telling)):
         if found := DEVICE.search(line):
             ranks, device = max(ranks, int(found[1]) + 1), found[4]
             hosts.add(found[2])

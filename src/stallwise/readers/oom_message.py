@@ -20,7 +20,6 @@ from stallwise.readers._traceback import Frame, frames_before, phase_of, place_o
 
 FORMAT = "out-of-memory error"
 MESSAGE_LINES = 12  # the longest wordings spread over this many lines
-MAX_BYTES = 64 << 20
 FRESH_PROCESS_BYTES = 6e8  # a process that has only opened the device
 
 
@@ -34,9 +33,8 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """The first failure in the log (later ones are its echo on other ranks) and how many there were."""
-    lines = artifact.text(MAX_BYTES).splitlines()
-    failures = [i for i, line in enumerate(lines) if expression("device_failure").search(line)]
-    killed = [i for i, line in enumerate(lines) if expression("host_failure").search(line)]
+    lines = artifact.lines()
+    failures, killed = _lines_with(artifact, "device_failure"), _lines_with(artifact, "host_failure")
     if failures:
         at = next((i for i in failures if sizes_in(_message(lines, i)).get(m.REQUEST)), failures[0])
         yield from _failure(artifact.name, lines, at, len(failures))
@@ -51,6 +49,13 @@ def read(artifact: Artifact) -> Iterator[Item]:
         for quantity, value in sizes_in(whole).items():
             if quantity in (m.KV_NEEDED, m.KV_AVAILABLE, m.KV_TOKENS, m.MAX_LENGTH):
                 yield Fact(quantity, value, Source(artifact.name))
+
+
+def _lines_with(artifact: Artifact, name: str) -> list[int]:
+    """Lines that an expression fits; those with an error's or exit's number are told by their digits."""
+    text, pattern = artifact.skeletons, expression(name)
+    may = text.where(lambda x: pattern.search(x) or "exit" in x or "runtime error" in x)
+    return [at for at in text.lines_of(may) if pattern.search(text.lines[at])]
 
 
 def _claimed(name: str, text: str) -> Iterator[Fact]:

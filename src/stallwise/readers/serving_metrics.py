@@ -41,6 +41,21 @@ def read(artifact: Artifact) -> Iterator[Item]:
 def pages(text: str) -> list[Scrape]:
     """The readings in a file."""
     parts = PAGE.split(text)
-    found = [parse_scrape(parts[0])]
+    found = [parse_scrape(page) for page in _apart(parts[0])]
     found += [parse_scrape(page, float(t)) for t, page in zip(parts[1::2], parts[2::2], strict=True)]
     return [scrape for scrape in found if scrape]
+
+
+def _apart(text: str) -> list[str]:
+    """Pages that were only appended to each other: a line that names what was already named begins the next."""
+    found: list[list[str]] = [[]]
+    named: set[str] = set()
+    for line in text.splitlines():
+        key = line.rsplit(" ", 1)[0]
+        if line and not line.startswith("#") and key in named:
+            found.append([])
+            named = set()
+        if line and not line.startswith("#"):
+            named.add(key)
+        found[-1].append(line)
+    return ["\n".join(page) for page in found]

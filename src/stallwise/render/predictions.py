@@ -24,6 +24,7 @@ def to_dict(found: Any) -> dict[str, Any]:
         "rows": [_row(r) for r in rows],
         "compared": len(rows),
         "inside": sum(r.inside for r in rows),
+        "middle_inside": sum(r.middle_inside for r in rows),
         "inside_share": sum(r.inside for r in rows) / len(rows) if rows else None,
         "by_cause": {c: [sum(r.inside for r in rows if r.cause == c), sum(r.cause == c for r in rows)] for c in causes},
         "unread": list(found.unread),
@@ -42,6 +43,7 @@ def _row(row: Prediction) -> dict[str, Any]:
         "measured_low_s": row.trial.saved_s(row.trial.low),
         "measured_high_s": row.trial.saved_s(row.trial.high),
         "inside": row.inside,
+        "middle_inside": row.middle_inside,
         "miss": row.miss,
         "basis": row.predicted.basis,
     }
@@ -68,7 +70,13 @@ def to_text(found: Any) -> str:
     if found.rows:
         console.print(table)
     answer = to_dict(found)
-    console.print(f"{answer['inside']} of {answer['compared']} measured gains lie in the predicted range")
+    if found.rows:
+        console.print(
+            f"{answer['inside']} of {answer['compared']} measured intervals meet the predicted range; "
+            f"{answer['middle_inside']} measured gains lie in it themselves"
+        )
+    else:
+        console.print("no gain was both predicted and tried in these jobs")
     for line in found.unread:
         console.print(f"not read: {line}")
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())

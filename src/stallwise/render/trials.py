@@ -57,9 +57,7 @@ def _head(trials: Trials) -> list[str]:
 def _table(rows: list[Trial], both: Trial | None, diagnosis: Diagnosis | None) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for head, justify in (("change", "left"), ("before", "right"), ("after", "right"), ("gain", "left"), ("", "left")):
-        table.add_column(head, justify=justify, no_wrap=head != "")  # type: ignore[arg-type]
-    table.add_column("needs", overflow="fold")
-    table.add_column("risk", overflow="fold")
+        table.add_column(head, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for trial in [*rows, *([both] if both and both.measured else [])]:
         style = STYLE.get(trial.state, "")
         table.add_row(
@@ -68,8 +66,6 @@ def _table(rows: list[Trial], both: Trial | None, diagnosis: Diagnosis | None) -
             show(trial.after_s, Unit.SECOND),
             Text(gain(trial), style=style),
             verdict(trial, diagnosis),
-            trial.needs if trial.state == FASTER else "",
-            trial.risk if trial.state == FASTER else "",
         )
     return table
 
@@ -93,7 +89,7 @@ def verdict(trial: Trial, diagnosis: Diagnosis | None) -> str:
         parts.append(f"{show(trial.more_bytes, Unit.BYTE)} more")
     if trial.state == UNSURE and trial.detectable > 1:
         parts.append(f"{100 * (trial.detectable - 1):.0f}% would show")
-    return "; ".join([*parts, *trial.remarks])
+    return "; ".join(parts)
 
 
 def predicted(trial: Trial, diagnosis: Diagnosis | None) -> str:
@@ -110,6 +106,10 @@ def _tail(trials: Trials, rows: list[Trial]) -> list[str]:
     best = rows[0] if rows and rows[0].state == FASTER else None
     if rows and best is None:
         lines.append("Nothing that was tried is faster than the job as it is, within its noise.")
+    kept = [t for t in rows if t.state == FASTER]
+    wide = max((len(t.name) for t in kept), default=0)
+    lines += [f"to keep {t.name:{wide}}  {t.needs}" + (f"   risk: {t.risk}" if t.risk else "") for t in kept]
+    lines += [f"note    {t.name}: {remark}" for t in rows for remark in t.remarks]
     both = trials.together
     if both is not None and both.measured and both.alone:
         lines.append(

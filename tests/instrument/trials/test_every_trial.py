@@ -186,6 +186,32 @@ def test_inference_gives_the_same_answers_afterwards(name: str, tmp_path: Path) 
         assert changed.shape == job.answers[0].shape and torch.allclose(changed, job.answers[0], atol=0.05)
 
 
+@pytest.mark.parametrize("name", ["bf16-weights", "double-batch"])
+def test_a_model_with_a_cache_keeps_its_type_and_its_batch(name: str, tmp_path: Path) -> None:
+    class Cache:
+        """Remembers from call to call."""
+
+    class Answers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = torch.nn.Linear(2, 2)
+
+        def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
+            return self.line(x)
+
+    class Job:
+        model = Answers().eval()
+
+        def step(self, count: int = 1) -> None:
+            self.model(torch.ones(1, 2), cache=Cache())
+
+    with recorded(tmp_path) as recorder:
+        job = Job()
+        scene = looked_at(job, recorder)
+        assert "cache" in (change_named(name).refuses(scene) or "")
+        assert "_compiled_call_impl" not in vars(job.model)
+
+
 def test_no_gradient_sync_overrides_the_loop_and_gives_back_what_it_set(tmp_path: Path) -> None:
     class Wrapped(torch.nn.Module):
         """Has what DistributedDataParallel has."""

@@ -270,6 +270,27 @@ def test_a_checkpoint_is_timed_in_a_scratch_folder_and_gone(tmp_path: Path) -> N
     assert not list(tmp_path.glob("*.pt")) and not list(tmp_path.glob(".stallwise*"))
 
 
+@pytest.mark.parametrize("container", [False, True])
+def test_compiling_really_compiles(container: bool, tmp_path: Path) -> None:
+    from torch._dynamo.utils import counters
+
+    class Plain(Answering):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(108, 4)) if container else self.model
+
+    change = next(c for c in all_changes() if c.name == "compile")
+    change.settings = {"backend": "eager"}
+    with recorded(tmp_path) as recorder:
+        job = Job(Plain(), recorder, tmp_path, [change])
+        torch._dynamo.reset()
+        before = counters["stats"]["unique_graphs"]
+        found = job.run()["compile"]
+        assert found.state != "failed", found.why
+        assert counters["stats"]["unique_graphs"] > before
+        assert WAY not in vars(job.job.model) and "_compiled_call_impl" not in vars(job.job.model)
+
+
 @pytest.mark.slow
 def test_a_compiled_model_is_tried_and_called_as_before_afterwards(tmp_path: Path) -> None:
     import shutil

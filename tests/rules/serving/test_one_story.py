@@ -103,3 +103,31 @@ def test_twice_the_rate_needs_more_and_says_so(told: Evidence) -> None:
     assert seen is not None
     point = _closest(seen)
     assert outcome(replace(point, rate_per_s=2 * point.rate_per_s)).pain(1.0, 0.05) > outcome(point).pain(1.0, 0.05)
+
+
+def page(running: int, waiting: int, done: int, ttft_s: float, tpot_s: float) -> str:
+    name = '{model_name="llama-70b-fp8"}'
+    return f"""# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{name} {running}
+vllm:num_requests_waiting{name} {waiting}
+vllm:kv_cache_usage_perc{name} 0.21
+vllm:request_success_total{name} {done}
+vllm:time_to_first_token_seconds_sum{name} {done * ttft_s}
+vllm:time_to_first_token_seconds_count{name} {done}
+vllm:time_per_output_token_seconds_sum{name} {done * 299 * tpot_s}
+vllm:time_per_output_token_seconds_count{name} {done * 299}
+"""
+
+
+def test_pages_appended_to_one_file_are_a_watch_and_not_a_sum(tmp_path: Path) -> None:
+    pages = [page(256, 60, 420 * i, 4.2, 0.0455) for i in range(1, 13)]
+    (tmp_path / "metrics.txt").write_text("".join(pages))
+    (tmp_path / "setup.toml").write_text(SETUP)
+    found = gather([str(tmp_path)])
+    evidence = getattr(found, "evidence", found)
+    diagnosis = examine(evidence)
+    assert diagnosis.first is not None
+    assert evidence.value(serving.RUNNING_MAX) == 256
+    assert sum(f.number for f in evidence.all(serving.STORY_PART)) == pytest.approx(0.0455, rel=0.01)
+    assert sum(f.number for f in evidence.all(serving.WAIT_PART)) == pytest.approx(4.2, rel=0.01)
+    assert any(f.worth.startswith("simulated") for f in diagnosis.first.fixes)

@@ -16,6 +16,9 @@ NCCL_ENV = Quantity("nccl.env", Unit.TEXT, "a setting of NCCL, NAME=VALUE", NCCL
 NCCL_WARNING = Quantity("nccl.warning", Unit.TEXT, "a warning of NCCL of no special kind", NCCL_LOG)
 NCCL_TIME = Quantity("nccl.bus_bandwidth", Unit.BYTE_PER_S, "best bus bandwidth of a collective test", NCCL_TESTS)
 NCCL_EXPECTED = Quantity("nccl.expected_bandwidth", Unit.BYTE_PER_S, "what the links should give", NCCL_TESTS)
+NCCL_NVLINK_RATE = Quantity(
+    "nccl.nvlink_rate", Unit.BYTE_PER_S, "NVLink from a card to another or to the switch, by NCCL's own map", NCCL_LOG
+)
 NCCL_WRONG = Quantity("nccl.wrong_results", Unit.COUNT, "values that a collective test got wrong", NCCL_TESTS)
 
 FABRIC_RANKS = Quantity("fabric.ranks", Unit.COUNT, "ranks of the communicator", NCCL_LOG)

@@ -15,6 +15,7 @@ from stallwise.instrument.experiment.change import owner_of
 from stallwise.instrument.patches import Patches
 
 CALL = "_compiled_call_impl"  # where `nn.Module.__call__` looks for another way to call this one module
+PLAIN = (int, float, str, bytes, type(None), list, tuple, dict)  # inputs that remember nothing
 MOST_ROOTS = 16  # a job that calls more models from outside than this is no model and a loss
 ITERATORS = (
     "torch.utils.data.dataloader._BaseDataLoaderIter",
@@ -33,6 +34,9 @@ class Scene:
         self.steps_seen = 0
         self.step_s = 0.0
         self.inputs: Dict[int, List[Tuple[Tuple[int, ...], str, str]]] = {}  # of a root: shape, dtype, device
+        self.stateful = (
+            False  # models are handed something that remembers from call to call: a cache of keys and values
+        )
         self.reads_host = 0  # calls on device tensors that wait for the device
         self.copies_in = 0  # copies of pageable host tensors to the device
         self.autocast = False
@@ -211,6 +215,8 @@ class Scene:
             for value in (*args, *kwargs.values()):
                 if isinstance(value, scene.torch.Tensor):
                     found.append((tuple(value.shape), str(value.dtype), str(value.device.type)))
+                elif not isinstance(value, PLAIN):
+                    scene.stateful = True
             return root._call_impl(*args, **kwargs)
 
         held = weakref.ref(root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from stallwise.instrument.experiment.change import Change, Undo
 
@@ -29,9 +29,22 @@ class Bf16Autocast(Change):
         return None
 
     def apply(self, scene: Any, undo: Undo) -> None:
-        context = scene.torch.autocast(scene.device, scene.torch.bfloat16)
+        torch, device = scene.torch, scene.device
+        context = torch.autocast(device, torch.bfloat16)
         context.__enter__()
         undo.later(lambda: context.__exit__(None, None, None))
+
+        def outside(call: Callable[..., Any]) -> Callable[..., Any]:
+            """A backward pass takes the types of its forward pass, as it does where one writes the context by hand."""
+
+            def backward(*args: Any, **kwargs: Any) -> Any:
+                with torch.autocast(device, enabled=False):
+                    return call(*args, **kwargs)
+
+            return backward
+
+        undo.wrap(torch.Tensor, "backward", outside)
+        undo.wrap(torch.autograd, "backward", outside)
 
     def on_step(self, scene: Any) -> None:
         """A context that ends with the forward pass forgets its casts of the weights; this one is told to, every step."""

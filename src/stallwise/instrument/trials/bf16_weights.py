@@ -27,6 +27,8 @@ class Bf16Weights(Change):
             return "no model was called"
         if not scene.float32():
             return "the models are not in float32"
+        if scene.stateful:
+            return "the models are handed a cache, which holds its own type"
         if scene.compiled() or scene.captured_graphs:
             return "compiled models hold their weights' types"
         used, total = scene.memory()

@@ -38,6 +38,15 @@ class Compile(Change):
     def apply(self, scene: Any, undo: Undo) -> None:
         for root in scene.roots:
             if id(root) not in self._ways:
-                self._ways[id(root)] = scene.torch.compile(root._call_impl, **self.settings)
+                self._ways[id(root)] = scene.torch.compile(_call_of(root), **self.settings)
             vars(root)[WAY] = self._ways[id(root)]
             undo.later(forget(root, WAY))
+
+
+def _call_of(root: Any) -> Any:
+    """A function of ours around the call: a compiler leaves functions of PyTorch's own containers as they are, silently."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return root._call_impl(*args, **kwargs)
+
+    return call

@@ -25,6 +25,8 @@ class DoubleBatch(Change):
     def refuses(self, scene: Any) -> Optional[str]:
         if scene.trains:
             return "the job trains: the loader's batches are doubled instead"
+        if scene.stateful:
+            return "the models are handed a cache, which holds its own batch"
         if scene.compiled():
             return "the models are compiled for the batch they have"
         if not scene.roots or not all(_batched(scene.inputs.get(id(root), [])) for root in scene.roots):

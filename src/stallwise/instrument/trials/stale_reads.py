@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional
 from stallwise.instrument.experiment.change import Change, Undo, replaced_by_user
 
 VALUES = ("item", "tolist", "__float__", "__int__", "__bool__", "__index__")
+NEWEST_S = 0.02  # filling a copy costs two launches; reading must not cost more than what it is to show
 OLDEST_S = 1.0  # a loop that waits for a value to change gets a new one after so long
 SYNC = "torch.cuda.synchronize"
 
@@ -88,7 +89,7 @@ class StaleReads(Change):
         host, filled, since_s = known
         if time.monotonic() - since_s > OLDEST_S:
             filled.synchronize()
-        if filled.query():
+        if time.monotonic() - since_s > NEWEST_S and filled.query():
             host.copy_(tensor, non_blocking=True)
             filled.record()
             known[2] = time.monotonic()

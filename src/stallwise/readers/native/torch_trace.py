@@ -25,11 +25,17 @@ EXCLUSIVE = True
 DEVICE_ONLY = "trace_device.json.gz"  # what the recorder calls the window in which only the device was traced
 AGAIN = "capture it again: stallwise record -- python train.py"
 
+_XLA_PLANE = re.compile(rb'"name"\s*:\s*"/(host:CPU|device:[A-Z]+:\d+)')  # JAX names its processes so
 _EVENT = re.compile(rb'"ph"\s*:\s*"[XBEMsfi]"')
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])(?:rank|worker|trainer)[-_.]?(\d{1,6})(?![\d])", re.IGNORECASE)
 
 
 def recognises(name: str, head: bytes) -> bool:
+    """An event array of Chrome's format that no other profiler signs."""
+    return is_chrome_trace(name, head) and not is_of_xla(head)
+
+
+def is_chrome_trace(name: str, head: bytes) -> bool:
     """An event array of Chrome's format, by its own words."""
     if name.endswith(DEVICE_ONLY):
         return False  # the same steps' kernels without their operators: for comparison, no run of its own
@@ -42,13 +48,18 @@ def recognises(name: str, head: bytes) -> bool:
     return text[:1] == b"{" and b'"schemaVersion"' in text[:4096] and b'"deviceProperties"' in text[:4096]
 
 
+def is_of_xla(head: bytes) -> bool:
+    """Whether processes are named as XLA names its planes: a trace of JAX."""
+    return _XLA_PLANE.search(head[:65536]) is not None
+
+
 def read(artifact: Artifact) -> Iterator[Item]:
     """One timeline, and notes of what was lost."""
     with _collector_paused():
         columns, split, blocks = columns_together(artifact) or columns_of(artifact)
     if not split.found or not columns.parts:
         raise _nothing_inside(artifact, blocks, split)
-    timeline = _timeline(artifact, columns.finish(), split.properties)
+    timeline = timeline_of(artifact, columns.finish(), split.properties)
     if not len(timeline):
         raise _nothing_inside(artifact, blocks, split)
     yield from _losses(timeline.source, blocks, split, columns)
@@ -88,7 +99,8 @@ def _nothing_inside(artifact: Artifact, blocks: Blocks, split: Split) -> Unreada
     )
 
 
-def _timeline(artifact: Artifact, done: Finished, properties: dict[str, Any]) -> Timeline:
+def timeline_of(artifact: Artifact, done: Finished, properties: dict[str, Any]) -> Timeline:
+    """The finished columns with what the trace says of itself."""
     base_ns = properties.get("baseTimeNanoseconds")
     base_s = base_ns * 1e-9 if isinstance(base_ns, (int, float)) else 0.0
     columns = done.columns
