@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared extras accuracy bench soak docs clean
+.PHONY: help demo test test-bare lint types check shared extras accuracy bench soak fuzz lock docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -31,7 +31,7 @@ demo: $(VENV)/.installed ## install and diagnose a real bundled example
 	@$(BIN)/stallwise diagnose examples/traces/loader_slow
 
 test: $(VENV)/.dev ## all tests that can run here
-	@$(BIN)/python -m pytest -n 2 --dist loadfile tests
+	@$(BIN)/python -m pytest -n 2 --dist loadfile tests </dev/null
 
 test-bare: ## the command line with nothing but its own dependencies
 	@$(PYTHON) -m venv .venv-bare && .venv-bare/bin/python -m pip install --quiet --disable-pip-version-check .
@@ -63,6 +63,15 @@ accuracy: $(VENV)/.dev ## first answers on public incidents, written to docs/acc
 
 bench: $(VENV)/.dev ## speed, as ratios taken in one run
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+SECONDS_OF_FUZZ ?= 1800
+fuzz: $(VENV)/.dev ## damaged inputs through the whole tool for half an hour, and a hundred kills; failures in fuzz/
+	@$(BIN)/python -m tests.trust.kills --times 100
+	@$(BIN)/python -m tests.fuzz.harness --cases 10000000 --seconds $(SECONDS_OF_FUZZ) --seed $$(date +%Y%m%d) --keep fuzz --report fuzz/report.json \
+	  --seeds $$(ls -d $(SHARED)/data/cases $(SHARED)/data/h200 2>/dev/null) </dev/null
+
+lock: $(VENV)/.dev ## pin what the gate installs, with hashes
+	@$(BIN)/python .ci/lock.py
 
 docs: $(VENV)/.extras ## the documentation site in site/, with the pages that are generated from the code
 	@$(BIN)/python -m stallwise.costs.formulas._write docs/formulas

@@ -102,7 +102,10 @@ def main() -> None:
             except StallwiseError as error:
                 print(f"{Path(name).name:24s} {error.problem[:60]}")
             took_s = time.process_time() - began
-            print(f"{Path(name).name:24s} {actual:5.1f} MB in {took_s:6.2f} s of CPU  {actual / took_s:6.1f} MB/s", flush=True)
+            print(
+                f"{Path(name).name:24s} {actual:5.1f} MB in {took_s:6.2f} s of CPU  {actual / took_s:6.1f} MB/s",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

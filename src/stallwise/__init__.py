@@ -6,7 +6,8 @@ the planner load when first used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from stallwise.instrument import gauge, mark, recording, span, start, step, steps, stop
@@ -14,7 +15,9 @@ from stallwise.instrument import gauge, mark, recording, span, start, step, step
 if TYPE_CHECKING:
     from stallwise.findings.comparison import Comparison
     from stallwise.findings.diagnosis import Diagnosis
+    from stallwise.findings.whatif import WhatIf
     from stallwise.probe.timing import Timing
+    from stallwise.search.search import Plan
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,30 +27,56 @@ __all__ = [
     "diagnose",
     "gauge",
     "mark",
+    "plan",
     "recording",
+    "simulate",
     "span",
     "start",
     "step",
     "steps",
     "stop",
+    "whatif",
 ]
 
 
 # Plain functions rather than a module `__getattr__`: with one, every `stallwise.span` takes a third longer.
 
 
-def diagnose(*paths: str, **options: Any) -> Diagnosis:
-    """Reads artifacts and says what stalls; see stallwise.doctor.examine.diagnose for the options."""
+def diagnose(*paths: str | PathLike[str] | Iterable[str | PathLike[str]], **options: Any) -> Diagnosis:
+    """Reads artifacts (texts, Paths, or lists of them) and says what stalls; options: stallwise.doctor.examine.diagnose."""
     from stallwise.doctor.examine import diagnose as answer
 
     return answer(*paths, **options)
 
 
-def compare(*bundles: Any, **options: Any) -> Comparison:
-    """Says what changed between two bundles; see stallwise.doctor.compare.compare."""
+def compare(
+    good: str | PathLike[str] | Iterable[str | PathLike[str]], bad: str | PathLike[str] | Iterable[str | PathLike[str]]
+) -> Comparison:
+    """Says what changed between two bundles, each a path or a list of paths."""
     from stallwise.doctor.compare import compare as answer
 
-    return answer(*bundles, **options)
+    return answer(good, bad)
+
+
+def plan(model: str, cluster: str, *, seq: int = 4096, global_batch: int = 512, **options: Any) -> Plan:
+    """Searches layouts of a model on a cluster such as "64xh100"; options: stallwise.search.ask.ask_plan."""
+    from stallwise.search.ask import ask_plan
+
+    return ask_plan(model, cluster, seq=seq, global_batch=global_batch, **options)
+
+
+def simulate(stages: int, microbatches: int, schedule: str = "1f1b", **options: Any) -> dict[str, Any]:
+    """Simulates a pipeline schedule and takes its bubble apart; options: stallwise.search.pipeline.Question."""
+    from stallwise.search.pipeline import Question, answer_pipeline
+
+    return answer_pipeline(Question(stages, microbatches, schedule, **options))
+
+
+def whatif(trace: str | PathLike[str], changes: Iterable[str] = ()) -> WhatIf:
+    """Replays the steps of a trace without what stalls them; changes: stallwise.doctor.whatif.ALL."""
+    from stallwise.doctor.whatif import what_if
+
+    return what_if(fspath(trace), changes)
 
 
 def bench(fn: Callable[..., object], *inputs: Any, **options: Any) -> Timing:

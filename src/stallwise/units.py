@@ -6,6 +6,7 @@ microseconds exist only in this file.
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from enum import Enum
@@ -47,17 +48,18 @@ _SECONDS = {
     "minutes": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0,
     "day": 86400.0, "days": 86400.0,
 }  # fmt: skip
+LONGEST_NUMBER = 200  # letters of a number with its unit
 _QUANTITY = re.compile(r"^\s*([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*$")
 
 
 def parse(text: str | float | int, unit: Unit) -> float:
     """Reads "80 GiB", "58ms", "22%", "989 TFLOP/s" as SI; a bare number is already SI."""
     if isinstance(text, (int, float)):
-        return float(text)
-    match = _QUANTITY.match(text)
+        return _finite(text, unit)
+    match = _QUANTITY.match(text) if isinstance(text, str) and len(text) <= LONGEST_NUMBER else None
     if not match:
-        raise BadRequest(f"'{text}' is not a number", hint=f"write it like {example(unit)}")
-    number = float(match[1].replace(",", "").replace("_", ""))
+        raise BadRequest(f"'{str(text)[:LONGEST_NUMBER]}' is not a number", hint=f"write it like {example(unit)}")
+    number = _finite(match[1].replace(",", "").replace("_", ""), unit)
     suffix = match[2]
     if not suffix:
         return number
@@ -65,6 +67,16 @@ def parse(text: str | float | int, unit: Unit) -> float:
     if scale is None:
         raise BadRequest(f"'{suffix}' is not a unit of {unit.value}", hint=f"write it like {example(unit)}")
     return number * scale
+
+
+def _finite(number: str | float, unit: Unit) -> float:
+    try:
+        found = float(number)
+    except (OverflowError, ValueError):
+        found = math.inf
+    if not math.isfinite(found):
+        raise BadRequest(f"'{str(number)[:40]}' is no number of this world", hint=f"write it like {example(unit)}")
+    return found
 
 
 def _scale(suffix: str, unit: Unit) -> float | None:
@@ -135,8 +147,8 @@ def example(unit: Unit) -> str:
 
 def show(value: float, unit: Unit) -> str:
     """A value as a person would write it."""
-    if value != value:  # NaN
-        return "unknown"
+    if not math.isfinite(value):
+        return "unknown" if value != value else "endless" if value > 0 else "-endless"
     if unit is Unit.SECOND:
         return _show_seconds(value)
     if unit is Unit.SHARE:

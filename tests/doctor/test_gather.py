@@ -11,10 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from stallwise.cli import main
-from stallwise.doctor import cache, engine_local, find
+from stallwise.doctor import cache, engine_local
 from stallwise.doctor.gather import artifacts_of, gather
 from stallwise.doctor.reading import ReadingPlan
 from stallwise.errors import BadRequest, MissingExtra, StallwiseError
+from stallwise.evidence import limits
 from stallwise.evidence.timeline import Timeline
 from tests.readers.trace_files import document, step, write_trace
 
@@ -79,10 +80,10 @@ def test_a_zip_in_a_zip_is_opened_but_not_without_end(tmp_path: Path) -> None:
 
 
 def test_a_member_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find, "MAX_MEMBER_BYTES", 1000)
+    monkeypatch.setattr(limits, "LEAST_UNPACKED_BYTES", 1000)
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("trace.json", b" " * 2000)
-    with pytest.raises(StallwiseError, match="2000 bytes"):
+        archive.writestr("trace.json", b" " * 200_000)
+    with pytest.raises(StallwiseError, match="unpacks to more than"):
         artifacts_of([str(tmp_path / "bomb.zip")])
 
 

@@ -8,8 +8,9 @@ import json
 import numpy as np
 import pytest
 
+from stallwise.evidence import blocks as unpacking
 from stallwise.evidence.timeline import NO_ID, Kind
-from stallwise.readers.native import _trace_blocks, torch_trace
+from stallwise.readers.native import torch_trace
 from tests.readers.trace_files import BASE_US, document, event, launch, read_bytes, read_document, step
 
 
@@ -228,7 +229,7 @@ def test_blocks_are_cut_between_events_whatever_the_layout(monkeypatch: pytest.M
     for e in events:
         e["args"]["note"] = [{"name": '},{ "ph"'}, {"name": "nested"}]
     whole = read_document(document(events))
-    monkeypatch.setattr(_trace_blocks, "BLOCK_BYTES", 700)
+    monkeypatch.setattr(unpacking, "BLOCK_BYTES", 700)
     for indent in (None, 1):
         for reverse in (False, True):
             rows = [dict(sorted(e.items(), reverse=reverse)) for e in events]

@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stallwise.errors import StallwiseError
+from stallwise.evidence import blocks as unpacking
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.timeline import Kind, Timeline
 from stallwise.readers import readers_for
-from stallwise.readers.native import _trace_blocks, torch_trace
+from stallwise.readers.native import torch_trace
 from tests.readers.trace_files import document, event, read_bytes, step
 
 EVENTS = [e for n in range(60) for e in step(n, start_us=n * 250.0)]
@@ -23,7 +24,7 @@ WHOLE = json.dumps(document(EVENTS, distributedInfo={"rank": 1}), indent=1).enco
 
 @pytest.fixture(params=[1 << 22, 900], ids=["one block", "many blocks"])
 def any_block_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_trace_blocks, "BLOCK_BYTES", request.param)
+    monkeypatch.setattr(unpacking, "BLOCK_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("any_block_size")

@@ -9,10 +9,15 @@ from pathlib import Path
 
 import click
 
+from stallwise import __version__
+from stallwise.cli._complete import complete
+from stallwise.cli._fitted import fit_output
 from stallwise.errors import StallwiseError
+from stallwise.render.visible import visible
 
 HERE = Path(__file__).parent
 BUG = 4
+LONGEST_PROBLEM = 2000  # letters that anybody reads
 
 
 class Commands(click.Group):
@@ -29,7 +34,8 @@ class Commands(click.Group):
         if stem.startswith("_") or not (self.folder / f"{stem}.py").is_file():
             return None
         command: click.Command = import_module(f"{self.package}.{stem}").command
-        return command
+        command.name = command.name if command.name != "command" else name
+        return complete(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, _first_line(self.folder / f"{name.replace('-', '_')}.py")) for name in self.list_commands(ctx)]
@@ -59,20 +65,33 @@ def _first_line(path: Path) -> str:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Start here: stallwise diagnose trace.json.gz",
 )
-@click.version_option(package_name="stallwise", message="%(version)s")
+@click.version_option(__version__, message="%(version)s")
 def main() -> None:
     """Names the stage that stalls, proves it, and says what fixing it is worth."""
 
 
+def _shown(error: click.ClickException) -> str:
+    """What click would print, its usage line first."""
+    from io import StringIO
+
+    text = StringIO()
+    error.show(file=text)
+    return text.getvalue().rstrip("\n")
+
+
 def run() -> None:
     """The console script: every error becomes a sentence and an exit code."""
+    for stream in (sys.stdout, sys.stderr):  # a name that is no text is shown with its bytes, never an error
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    fit_output(sys.argv[1:])
     try:
         code = main.main(prog_name="stallwise", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except StallwiseError as error:
-        click.echo(f"stallwise: {error.problem}", err=True)
+        click.echo(visible(f"stallwise: {error.problem[:LONGEST_PROBLEM]}"), err=True)
         if error.hint:
-            click.echo(f"  try: {error.hint}", err=True)
+            click.echo(visible(f"  try: {error.hint[:LONGEST_PROBLEM]}"), err=True)
         sys.exit(error.exit_code)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
@@ -80,7 +99,7 @@ def run() -> None:
         click.echo("stopped", err=True)
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        click.echo(visible(_shown(error)), err=True)
         sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -88,6 +107,6 @@ def run() -> None:
     except Exception as error:  # a bug of ours: say so in one line, keep the traceback for those who ask
         if os.environ.get("STALLWISE_DEBUG"):
             raise
-        click.echo(f"stallwise: a bug of ours: {type(error).__name__}: {error}", err=True)
+        click.echo(visible(f"stallwise: a bug of ours: {type(error).__name__}: {error}"[:LONGEST_PROBLEM]), err=True)
         click.echo("  try: set STALLWISE_DEBUG=1 for the traceback and file it with the input", err=True)
         sys.exit(BUG)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
+
+from stallwise.render import strict_json as json
 
 if TYPE_CHECKING:
     from stallwise.drill.round import Round

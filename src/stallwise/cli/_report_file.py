@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from stallwise.errors import BadRequest, StallwiseError
 from stallwise.findings.diagnosis import Diagnosis
+from stallwise.render import strict_json as json
 
 KNOWN = ".html, .md, .json, .txt, .sarif, .xml (JUnit), or a name with 'trace' or 'annotated' ending in .json.gz"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ import click
 from stallwise.cli._scalar_sinks import Sink, open_sinks
 from stallwise.doctor.live import LiveView, load, look
 from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.render import strict_json as json
 from stallwise.render.live import as_lines, as_prometheus
 
 

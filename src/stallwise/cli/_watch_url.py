@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ import click
 
 from stallwise.doctor.scraping import MARK, fetch_page
 from stallwise.errors import UnreadableInput
+from stallwise.render import strict_json as json
 
 REMEMBERED = 300  # pages; ten minutes at two seconds, after which the oldest go
 GIVE_UP = 5  # failures in a row before the first page: the address is wrong

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
+
+from stallwise.render import strict_json as json
 
 SETTINGS = "stallwise.toml"
 EXAMPLE = """[budgets]

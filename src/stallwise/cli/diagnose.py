@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 
 import click
+
+from stallwise.render import strict_json as json
 
 
 @click.command(
@@ -36,7 +36,7 @@ import click
     multiple=True,
     help="Write a report: .html, .md, .json, .txt, .sarif, .xml (JUnit), annotated.json.gz (trace). Repeatable.",
 )
-@click.option("--share", is_flag=True, help="Replace host names, paths, code and prompts by stand-ins.")
+@click.option("--share", is_flag=True, help="Replace keys, host names, paths, code, models and prompts by stand-ins.")
 @click.option(
     "--fail-on",
     metavar="WHAT",
@@ -48,6 +48,12 @@ import click
 @click.option(
     "--for", "live", default="0s", metavar="TIME", help="Read live addresses (http://HOST:PORT/metrics) this long: 30s."
 )
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(0.001),
+    help="Most seconds for one small file; larger ones get more. Default: 60.",
+)
+@click.option("--max-unpacked", metavar="SIZE", help="Most bytes that one archive may unpack to, such as 20GB.")
 @click.option("--no-cache", is_flag=True, help="Read anew, even what was read before.")
 def command(
     paths: tuple[str, ...],
@@ -61,11 +67,14 @@ def command(
     engine: str,
     workers: int | None,
     live: str,
+    max_seconds: float | None,
+    max_unpacked: str | None,
     no_cache: bool,
 ) -> None:
     """Read any mix of artifacts (files, folders, globs, '-') and name the stage that stalls."""
     from stallwise.doctor.examine import diagnose
     from stallwise.doctor.stating import split_words
+    from stallwise.evidence.limits import FILE_S, Limits
     from stallwise.render.json import to_dict
     from stallwise.units import Unit, parse
 
@@ -74,9 +83,11 @@ def command(
         words.append(f"step.clean_time={clean_step}")
     if not places and not words:
         raise click.UsageError("give a file, a folder, or --fact WORD=VALUE")
+    limits = Limits(max_seconds or FILE_S, int(parse(max_unpacked, Unit.BYTE)) if max_unpacked else 0)
     diagnosis = diagnose(
-        *places, facts=words, engine=engine, workers=workers, cache=not no_cache, live_s=parse(live, Unit.SECOND)
-    )
+        *places, facts=words, engine=engine, workers=workers, cache=not no_cache, live_s=parse(live, Unit.SECOND),
+        limits=limits,
+    )  # fmt: skip
     if share:
         from stallwise.render.redact import shareable
 
@@ -88,9 +99,10 @@ def command(
     if as_json:
         click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
     else:
+        from stallwise.cli._fitted import colored
         from stallwise.render.text import to_text
 
-        click.echo(to_text(diagnosis, color=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+        click.echo(to_text(diagnosis, color=colored()))
     if github:
         from stallwise.cli._github import announce_findings
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from stallwise.cli._drill_round import mock_sitting, past_rounds, play_round
+from stallwise.render import strict_json as json
 
 ENOUGH_KNOWN = {"cards": 40}  # forty answered cold: the line at which the material is said to be yours
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from stallwise.render import strict_json as json
 
 
 @click.command(

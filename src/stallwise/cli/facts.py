@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from stallwise.render import strict_json as json
 
 TEMPLATE = """\
 # What is wrong, in your words; then what you know. Delete the rest. Units are welcome: 58ms, 22%, 80GB, 989TFLOP/s.

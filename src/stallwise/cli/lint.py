@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
+
+from stallwise.render import strict_json as json
 
 STDIN = "-"
 EXAMPLES = """\b

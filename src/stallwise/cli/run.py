@@ -25,13 +25,13 @@ def command(command_line: tuple[str, ...], light: bool, steps: str | None, folde
 
 def say(where: str, as_json: bool) -> None:
     """The diagnosis; trouble with it is one line."""
-    import json
     import os
-    import sys
 
     from stallwise.errors import StallwiseError
+    from stallwise.render import strict_json as json
 
     try:
+        from stallwise.cli._fitted import colored
         from stallwise.doctor.examine import diagnose
         from stallwise.render.json import to_dict
         from stallwise.render.text import to_text
@@ -40,7 +40,7 @@ def say(where: str, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
         else:
-            click.echo("\n" + to_text(diagnosis, color=sys.stdout.isatty()))
+            click.echo("\n" + to_text(diagnosis, color=colored()))
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)
         click.echo(f"  try: {error.hint}", err=True)

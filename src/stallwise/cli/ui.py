@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import signal
+import sys
 from pathlib import Path
 
 import click
+
+from stallwise.render import strict_json as json
 
 
 @click.command(epilog="Examples: stallwise ui; stallwise ui runs/ --port 8123 --no-browser")
@@ -20,19 +23,24 @@ def command(folder: str, port: int, max_upload: str, no_browser: bool, as_json: 
     from stallwise.units import Unit, parse
     from stallwise.web.server import LocalPage
 
+    signal.signal(signal.SIGTERM, _leave)  # what was dropped on the page goes with it
     try:
         page = LocalPage(Path(folder), port=port, limit_bytes=int(parse(max_upload, Unit.BYTE)))
     except OSError as error:
         raise StallwiseError(f"cannot listen on port {port}: {error.strerror}", hint="leave --port away") from error
-    click.echo(json.dumps({"url": page.url}) if as_json else page.url)
-    click.echo("on this machine only; Ctrl-C stops it", err=True)
-    if not no_browser:
-        import webbrowser
-
-        webbrowser.open(page.url)
     try:
+        click.echo(json.dumps({"url": page.url}) if as_json else page.url)
+        click.echo("on this machine only; Ctrl-C stops it", err=True)
+        if not no_browser:
+            import webbrowser
+
+            webbrowser.open(page.url)
         page.serve_forever()
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
     finally:
         page.server_close()
+
+
+def _leave(*_: object) -> None:
+    sys.exit(128 + signal.SIGTERM)

@@ -60,7 +60,7 @@ def occupancy(
     sm: Multiprocessor, capability: float, *, registers: int, shared_bytes: float, block_threads: int
 ) -> Occupancy:
     """The vendor's occupancy arithmetic for a launch."""
-    warps = -(-block_threads // WARP)
+    warps = max(-(-block_threads // WARP), 1)
     per_warp = -(-max(registers, 1) * WARP // REGISTER_UNIT) * REGISTER_UNIT
     unit = 128 if capability >= AMPERE else 256
     shared = shared_bytes + (DRIVER_SHARED_BYTES if capability >= AMPERE else 0)

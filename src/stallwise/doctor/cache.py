@@ -1,20 +1,20 @@
 """A second look is instant: what was read and measured is kept, keyed by content, name and the code that read it.
 
 Lives in $XDG_CACHE_HOME/stallwise; STALLWISE_CACHE=off switches it off, STALLWISE_CACHE=DIR moves it. Entries are
-pickles of our own evidence types; the loader refuses every other type and every folder that others can write to.
+plain data, which can do nothing when they are read; a folder that others can write to is not used.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import stat
 import tempfile
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stallwise.evidence.artifact import Artifact
 
@@ -23,25 +23,22 @@ if TYPE_CHECKING:
 
 WORTH_KEEPING_BYTES = 200_000  # smaller artifacts are read faster than a cache is asked
 MAX_CACHE_BYTES = 256 << 20
+WRITTEN_BY_NOW_S = 3600.0
 MAX_ENTRY_BYTES = 16 << 20
 _STAGES = ("readers", "meaning", "measures", "sim", "costs", "specs", "evidence", "doctor")  # what shapes a reading
-_PLAIN = {
-    ("builtins", n) for n in ("set", "frozenset", "complex", "slice", "range", "bytearray")
-} | {("collections", "OrderedDict"), ("collections", "defaultdict")}  # fmt: skip
-_NUMPY = {"_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer"}
-_OURS = ("stallwise.evidence.", "stallwise.units", "stallwise.doctor.reading", "stallwise.errors", "stallwise.specs.")
 
 
 def recall(artifact: Artifact) -> tuple[str, Reading | None]:
     """The key of this artifact (empty when it is not to be cached) and what is known of it."""
+    from stallwise.doctor.cache_format import decoded
+
     folder = cache_folder()
     if folder is None or artifact.url is not None or artifact.size_bytes < WORTH_KEEPING_BYTES:
         return "", None
     key = _key(artifact)
     path = folder / key
     try:
-        with path.open("rb") as stream:
-            known = _Restricted(stream).load()
+        known = decoded(path.read_bytes())
         os.utime(path)  # the least recently used entry goes first
     except Exception:  # a missing, old or damaged entry: read anew
         return key, None
@@ -50,11 +47,13 @@ def recall(artifact: Artifact) -> tuple[str, Reading | None]:
 
 def remember(key: str, reading: Reading) -> None:
     """Keeps a reading; failing to is never an error."""
+    from stallwise.doctor.cache_format import encoded
+
     folder = cache_folder()
     if folder is None:
         return
-    with suppress(OSError, pickle.PicklingError, TypeError, AttributeError):
-        content = pickle.dumps(reading, protocol=5)
+    with suppress(OSError, TypeError, ValueError, RecursionError):
+        content = encoded(reading)
         if len(content) > MAX_ENTRY_BYTES:
             return
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=".new-")
@@ -106,6 +105,9 @@ def _code_stamp() -> bytes:
 
 
 def _shrink(folder: Path) -> None:
+    for half in folder.glob(".new-*"):  # left by a process that was killed while it wrote
+        if time.time() - half.stat().st_mtime > WRITTEN_BY_NOW_S:
+            half.unlink(missing_ok=True)
     entries = [(p.stat(), p) for p in folder.iterdir() if p.is_file()]
     total = sum(info.st_size for info, _ in entries)
     if total <= MAX_CACHE_BYTES:
@@ -115,13 +117,3 @@ def _shrink(folder: Path) -> None:
         total -= info.st_size
         if total <= 0.8 * MAX_CACHE_BYTES:
             return
-
-
-class _Restricted(pickle.Unpickler):
-    """Builds our own types and numpy arrays, nothing else."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        ours = module.startswith(_OURS) or module in ("stallwise.evidence", "stallwise.units")
-        if ours or (module, name) in _PLAIN or (module.split(".")[0] == "numpy" and name in _NUMPY):
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in the cache")

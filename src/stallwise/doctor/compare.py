@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from stallwise.doctor.examine import HEALTHY, diagnose
+from stallwise.doctor.find import Paths
 from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.evidence.catalog import change, quantities, run, stated
 from stallwise.evidence.evidence import Evidence
@@ -66,9 +67,9 @@ SEEN_BESIDE_LEDGER = (
 SETUP_WORDS = ("gpu", "model", "precision", "workers", "version", "tp", "pp", "dp", "microbatch", "sequence", "device")
 
 
-def compare(good: Sequence[str], bad: Sequence[str]) -> Comparison:
-    """Diagnoses both and explains the difference."""
-    return compared(diagnose(*good), diagnose(*bad))
+def compare(good: Paths, bad: Paths) -> Comparison:
+    """Diagnoses both, each a path or a list of paths, and explains the difference."""
+    return compared(diagnose(good), diagnose(bad))
 
 
 def compared(good: Diagnosis, bad: Diagnosis) -> Comparison:

@@ -25,8 +25,7 @@ class LocalEngine:
 
     def readings(self, artifacts: list[Artifact], plan: ReadingPlan) -> Iterator[Reading]:
         """In the order of the artifacts."""
-        # What lives in this process's memory (stdin, members of zips) is not worth sending to another.
-        away = [a for a in artifacts if a.content is None]
+        away = [a for a in artifacts if not a.in_memory]
         workers = min(self.workers, len(away))
         if workers < 2 or plan.keep_timelines or sum(map(work_bytes, away)) < WORTH_A_POOL_BYTES:
             yield from one_by_one(artifacts, plan)
@@ -49,10 +48,10 @@ class LocalEngine:
 
 
 def _submitted(pool: ProcessPoolExecutor, artifact: Artifact, plan: ReadingPlan) -> Future[Reading] | None:
-    if artifact.content is not None:
+    if artifact.in_memory:
         return None
     try:
-        return pool.submit(reading_of, Artifact(artifact.name, artifact.path, url=artifact.url), plan)
+        return pool.submit(reading_of, artifact.bare(), plan)
     except BrokenProcessPool:
         return None
 

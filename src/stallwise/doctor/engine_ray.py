@@ -29,18 +29,12 @@ class RayEngine:
         left = iter(artifacts)
         while True:
             while len(pending) < room and (artifact := next(left, None)) is not None:
-                there = None if artifact.content is not None else away.remote(_bare(artifact), plan)
+                there = None if artifact.in_memory else away.remote(artifact.bare(), plan)
                 pending.append((artifact, there))
             if not pending:
                 return
             artifact, there = pending.popleft()
             yield reading_of(artifact, plan) if there is None else _fetched(ray, artifact, there)
-
-
-def _bare(artifact: Artifact) -> Artifact:
-    """Without what was already looked at; an absolute path, for a worker has its own working directory."""
-    path = artifact.path.resolve() if artifact.path is not None else None
-    return Artifact(artifact.name, path, url=artifact.url)
 
 
 def _fetched(ray: Any, artifact: Artifact, there: Any) -> Reading:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE, differential
-from stallwise.doctor.gather import gather
+from stallwise.doctor.find import Paths, listed
+from stallwise.doctor.gather import DEFAULT_LIMITS, gather
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.likeness import suspects as suspects_by_likeness
 from stallwise.doctor.measured import join
@@ -23,8 +24,11 @@ from stallwise.doctor.symptoms import Complaint, complaints
 from stallwise.doctor.tree import narrate
 from stallwise.doctor.verdict import judge
 from stallwise.evidence.capture import Capture
+from stallwise.evidence.contained import tried
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.limits import EXAMINATION_S, STEP_S, Limits, OutOfTime, at_most, out_of_time
 from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
 from stallwise.findings.finding import Finding, Unknown
 from stallwise.findings.proof import Proof
@@ -40,26 +44,26 @@ HEALTHY = "none"  # the cause of a run that nothing ails
 
 
 def diagnose(
-    *paths: str,
+    *paths: Paths,
     facts: Sequence[str] = (),
     engine: str = "local",
     workers: int | None = None,
     cache: bool = True,
     live_s: float = 0.0,
     base: Path | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Diagnosis:
     """Reads the artifacts, hears what is stated ("mfu=0.22"), and says what stalls."""
-    how = {"engine": engine, "workers": workers, "cache": cache, "live_s": live_s, "base": base}
-    evidence = gather(paths, **how) if paths else Evidence()  # type: ignore[arg-type]
+    how = {"engine": engine, "workers": workers, "cache": cache, "live_s": live_s, "base": base, "limits": limits}
+    evidence = gather(listed(*paths), **how) if paths else Evidence()  # type: ignore[arg-type]
     state(evidence, facts)
     return examine(evidence)
 
 
 def examine(evidence: Evidence) -> Diagnosis:
     """Measures, judges, ranks; with little evidence the differential answers."""
-    measure_evidence(evidence)
     rules = all_rules()
-    verdicts = [verdict for rule in rules for verdict in rule.verdicts(evidence)]
+    verdicts = _examined(evidence, rules)
     ledger = with_names_of_the_user(_main_ledger(evidence), evidence)
     found = _left_to_judge([v for v in verdicts if isinstance(v, Finding)], rules, evidence)
     found += owners(evidence, rules, found, ledger)
@@ -115,6 +119,33 @@ def examine(evidence: Evidence) -> Diagnosis:
         why_unclear=verdict.why_unclear,
         trials=trials_in(evidence),
     )
+
+
+def _examined(evidence: Evidence, rules: Sequence[Rule]) -> list[Finding | Unknown]:
+    """What measures and rules say in the time there is for all of them."""
+    found: list[Finding | Unknown] = []
+    try:
+        with at_most(EXAMINATION_S):
+            measure_evidence(evidence)
+            for rule in rules:
+                found += _verdicts(rule, evidence)
+                if out_of_time():  # the rule itself was the one to be stopped
+                    raise OutOfTime
+    except OutOfTime:
+        said = f"the examination took longer than its limit of {EXAMINATION_S:.0f} s; some causes were not looked for"
+        evidence.notes.append(Note(said, Source(""), lost=True))
+    return found
+
+
+def _verdicts(rule: Rule, evidence: Evidence) -> list[Finding | Unknown]:
+    """What one rule says; one that fails leaves a note and the others speak."""
+
+    def said() -> Iterator[Finding | Unknown]:
+        yield from rule.verdicts(evidence)
+
+    answers = tried(said(), f"the rule {rule.cause}", Source(""), STEP_S)
+    evidence.notes += [a for a in answers if isinstance(a, Note)]
+    return [a for a in answers if not isinstance(a, Note)]
 
 
 def _with_lookalikes(

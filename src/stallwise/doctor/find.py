@@ -3,48 +3,69 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from stallwise.errors import MissingExtra, StallwiseError, UnreadableInput
-from stallwise.evidence.artifact import Artifact
+from stallwise.doctor.piped import from_pipe, limited
+from stallwise.errors import BadRequest, MissingExtra, StallwiseError, UnreadableInput
+from stallwise.evidence.artifact import UNOPENED, Artifact
+from stallwise.evidence.limits import current, too_much
 
-MAX_MEMBER_BYTES = 2 << 30  # a zip member that claims more is a bomb or needs unpacking by hand
-MAX_UNPACKED_BYTES = 8 << 30  # of all members of one archive together
+MOST_MEMBERS = 100_000  # of one zip
 MAX_ZIP_DEPTH = 3
 HTTP_TIMEOUT_S = 20.0
 IGNORED_SUFFIXES = {".py", ".pyc", ".png", ".jpg", ".so", ".pt", ".pth", ".safetensors", ".bin", ".whl"}
 _URL = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-_DIGITS = re.compile(r"(\d+)")
+_DIGITS = re.compile(r"([0-9]{1,18})")  # more digits than a number has are words
 
 
-def find(paths: Iterable[str], live_s: float = 0.0) -> tuple[list[Artifact], list[StallwiseError]]:
-    """Every artifact once, in an order that does not depend on how it was asked for, and what could not be opened."""
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def listed(*given: Paths) -> list[str]:
+    """Whatever a caller names files with: a text, a Path, or a list of them. A text is one path, never its letters."""
+    found: list[str] = []
+    for one in given:
+        if isinstance(one, bytes):
+            raise BadRequest("a path is a text or a Path, not bytes", hint="os.fsdecode(path)")
+        if isinstance(one, (str, os.PathLike)):
+            found.append(os.fspath(one))
+        elif isinstance(one, Iterable):
+            found += listed(*one)
+        else:
+            raise BadRequest(f"{type(one).__name__} is no path", hint='stallwise.diagnose("trace.json.gz")')
+    return found
+
+
+def find(paths: Iterable[str], live_s: float = 0.0) -> tuple[list[Artifact], list[tuple[str, StallwiseError]]]:
+    """Every artifact once, in an order that does not depend on how it was asked for, and the files that would not open."""
     found: dict[str, Artifact] = {}
     for given in paths:
         for artifact in _given(given, live_s):
             found.setdefault(artifact.name, artifact)
     artifacts: list[Artifact] = []
-    problems: list[StallwiseError] = []
+    problems: list[tuple[str, StallwiseError]] = []
     for artifact in found.values():
         try:
-            artifacts += _unzipped(artifact)
+            for member in _unzipped(artifact):
+                artifacts.append(member)  # members before a damage stay
         except StallwiseError as error:
-            problems.append(error)
+            problems.append((artifact.name, error))
     return sorted(artifacts, key=lambda a: natural(a.name)), problems
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
     """Sorts rank-2 before rank-10."""
-    return tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in _DIGITS.split(name))
+    return tuple((0, int(p), "") if p.isascii() and p.isdigit() else (1, 0, p) for p in _DIGITS.split(name))
 
 
 def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
     if given == "-":
-        return [Artifact("stdin", content=sys.stdin.buffer.read())]
+        return [Artifact("stdin", content=limited(sys.stdin.buffer, "stdin"))]
     if given.startswith(("http://", "https://")):
         return [_page(given, live_s)]
     if _URL.match(given):
@@ -58,8 +79,10 @@ def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
                 hint="capture something into it: stallwise record -o RUN_DIR -- python train.py",
             )
         return [Artifact(str(p), p) for p in files]
-    if path.exists():
+    if path.is_file():
         return [Artifact(given, path)]
+    if path.exists():  # `<(zcat trace.json.gz)` and named pipes
+        return [Artifact(given, content=from_pipe(path))]
     matches = [m for m in glob.glob(given, recursive=True) if Path(m).is_file()]
     if not matches:
         raise UnreadableInput(
@@ -116,19 +139,17 @@ def _unzipped(artifact: Artifact, depth: int = 0) -> Iterator[Artifact]:
         )
     try:
         with artifact.raw() as stream, zipfile.ZipFile(stream) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir()]
-            if sum(info.file_size for info in members) > MAX_UNPACKED_BYTES:
-                raise UnreadableInput(f"{artifact.name} unpacks to more than 8 GB", hint="unpack it first")
-            for info in members:
-                if info.file_size > MAX_MEMBER_BYTES:
-                    raise UnreadableInput(
-                        f"{artifact.name}!{info.filename} unpacks to {info.file_size} bytes", hint="unpack it first"
-                    )
-                if Path(info.filename).suffix.lower() in IGNORED_SUFFIXES:
-                    continue
-                member = Artifact(f"{artifact.name}!{info.filename}", content=archive.read(info))
-                yield from _unzipped(member, depth + 1)
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError, ValueError) as error:
+            members = archive.infolist()
+    except UNOPENED as error:
         raise UnreadableInput(
             f"{artifact.name} is a damaged or encrypted zip: {error}", hint="unpack it by hand"
         ) from error
+    if sum(info.file_size for info in members) > current().unpacked_for(artifact.size_bytes):
+        raise too_much(artifact.name, artifact.size_bytes)
+    if len(members) > MOST_MEMBERS:
+        raise UnreadableInput(f"{artifact.name} holds {len(members):,} files", hint="unpack it by hand")
+    for place, info in enumerate(members):
+        if not info.is_dir() and Path(info.filename).suffix.lower() not in IGNORED_SUFFIXES:
+            name = f"{artifact.name}!{info.filename}"
+            member = Artifact(name, inside=artifact, member=place, member_bytes=info.file_size)
+            yield from _unzipped(member, depth + 1)

@@ -16,9 +16,11 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
+from stallwise.evidence.limits import Limits, within
 
 __all__ = ["artifacts_of", "gather", "read_artifact"]
 
+DEFAULT_LIMITS = Limits()
 ENGINES = ("local", "ray")
 NO_READER = "no reader knows this file"
 NAMED = 3  # files named in a message before the rest is counted
@@ -29,7 +31,7 @@ def artifacts_of(paths: Iterable[str]) -> list[Artifact]:
     """Files, folders, globs, URLs and '-'; zips opened."""
     artifacts, problems = find(paths)
     if problems and not artifacts:
-        raise problems[0]
+        raise problems[0][1]
     return artifacts
 
 
@@ -42,21 +44,24 @@ def gather(
     cache: bool = True,
     live_s: float = 0.0,
     base: Path | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Evidence:
     """Reads everything that can be read; complains only when nothing can. Names are told from `base`, where given."""
-    artifacts, problems = find(paths, live_s)
+    with within(limits):
+        artifacts, unopened = find(paths, live_s)
     if base is not None:
         artifacts = [replace(a, name=a.name.removeprefix(f"{base}/")) for a in artifacts]
-    plan = ReadingPlan(keep_timelines=keep_timelines, cache=cache)
+    plan = ReadingPlan(keep_timelines=keep_timelines, cache=cache, limits=limits)
     read = _engine(engine, workers).readings(artifacts, plan)
     readings = told_apart(list(shown(read, len(artifacts), "reading")))
     evidence = Evidence()
-    for problem in problems:
-        evidence.notes.append(Note(problem.problem, Source("")))
+    for name, problem in unopened:
+        evidence.notes.append(Note(problem.problem, Source(name), lost=True))
+    problems = [problem for _, problem in unopened]
     for reading in readings:
         if reading.problem is not None:
             problems.append(reading.problem)
-            evidence.notes.append(Note(reading.problem.problem, Source(reading.name)))
+            evidence.notes.append(Note(reading.problem.problem, Source(reading.name), lost=True))
         elif not reading.formats:
             evidence.notes.append(Note(NO_READER, Source(reading.name)))
         else:

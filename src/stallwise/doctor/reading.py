@@ -15,9 +15,11 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag, stems_of
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
+from stallwise.evidence.contained import failure_of, kept
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Series, Source, Table
+from stallwise.evidence.limits import Limits, OutOfTime, at_most, within
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
@@ -52,29 +54,35 @@ class ReadingPlan:
 
     keep_timelines: bool = False
     cache: bool = True
+    limits: Limits = field(default_factory=Limits)
 
 
 def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[list[str], list[Item]]:
     """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
-    artifact = plain(artifact)
+    stored, artifact = artifact, plain(artifact)
     told, readers = _told(artifact)
     written = is_written(told)
     alone = any(getattr(r, "EXCLUSIVE", False) for r in readers)
-    said = [] if alone else list(messages_in(artifact, written=written))
+    source = Source(artifact.name)
+    said = [] if alone else list(kept(messages_in(artifact, written=written), "the book of messages", source))
     pasted = any(
         isinstance(x, Event) and x.role is Role.ROOT and x.level == "error" for x in said
     )  # lines of a program
     first = [r for r in readers if not written or pasted or not (r.FORMAT in LOG_READERS or _mentioned(r, told))]
     formats, items, problems = _read(first, told, keep_timelines)
-    lines: Gauged = [] if alone else gauged(told)
+    lines: Gauged = []
+    try:
+        lines = [] if alone else gauged(told)
+    except Exception as error:
+        problems.append(failure_of("the reader of gauges", error))
     spoken = [x for x in lines if not written or pasted or not x[0].in_logs]
     formats, items = _with(spoken, formats, items)
     if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
-        items += engine_samples(told)
+        items += kept(engine_samples(told), "the reader of engine lines", source)
     if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
         formats += [MESSAGES] if any(isinstance(item, Event) for item in said) else []
         items += said
-        more = understood(told, items, formats, written=written)
+        more = list(kept(_understood(told, items, formats, written), "the lexicon", source))
         if any(isinstance(item, (Fact, Series, Table)) for item in more):
             formats += [] if formats else [IN_WORDS]
         elif len(first) + len(spoken) < len(readers) + len(lines):  # the page says nothing in words: a log after all
@@ -83,11 +91,17 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             formats, items = _with([x for x in lines if x not in spoken], formats, items)
         items += more
         words = told.skeletons  # lines that differ in digits alone have the same words
-        items.append(Bag(stems_of("\n".join(words.lines[i] for i in words.firsts)), Source(artifact.name)))
+        items.append(Bag(stems_of("\n".join(words.lines[i] for i in words.firsts)), source))
     if problems and not formats:
         raise problems[0]
-    items += [Note(problem.problem, Source(artifact.name)) for problem in problems]
+    items += [Note(problem.problem, source, lost=True) for problem in problems]
+    losses = dict.fromkeys(loss for one in (stored, artifact, told) for loss in one.losses)
+    items += [Note(loss, source, lost=True) for loss in losses]
     return formats, items
+
+
+def _understood(told: Artifact, known: list[Item], formats: list[str], written: bool) -> Iterator[Item]:
+    yield from understood(told, known, formats, written=written)
 
 
 def _read(
@@ -101,13 +115,13 @@ def _read(
         try:
             for item in reader.read(told):
                 if isinstance(item, Timeline):
-                    items += measure_timeline(item)
+                    items += kept(measure_timeline(item), "a measure", Source(told.name))
                     if not keep_timelines:
                         continue
                 items.append(item)
             formats.append(reader.FORMAT)
-        except StallwiseError as error:
-            problems.append(error)
+        except Exception as error:
+            problems.append(failure_of(f"the reader of '{reader.FORMAT}'", error))
     return formats, items, problems
 
 
@@ -135,20 +149,17 @@ def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
     """Never raises what a user should not see; a problem is part of the answer. Looked up before it is computed."""
     from stallwise.doctor.cache import recall, remember
 
-    key = ""
+    key, seconds = "", plan.limits.file_s
     try:
-        if plan.cache and not plan.keep_timelines:
-            key, known = recall(artifact)
-            if known is not None:
-                return known
-        formats, items = read_artifact(artifact, keep_timelines=plan.keep_timelines)
-    except StallwiseError as error:
-        return Reading(artifact.name, problem=error)
-    except MemoryError:
-        problem = StallwiseError(
-            f"{artifact.name} does not fit into memory", hint="use fewer workers, or a larger machine"
-        )
-        return Reading(artifact.name, problem=problem)
+        seconds = plan.limits.seconds_for(artifact.size_bytes)
+        with within(plan.limits), at_most(seconds):
+            if plan.cache and not plan.keep_timelines:
+                key, known = recall(artifact)
+                if known is not None:
+                    return known
+            formats, items = read_artifact(artifact, keep_timelines=plan.keep_timelines)
+    except (Exception, OutOfTime) as error:
+        return Reading(artifact.name, problem=failure_of(artifact.name, error, seconds))
     reading = Reading(artifact.name, formats, items)
     if key:
         remember(key, reading)

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from http.client import HTTPException, IncompleteRead
+from typing import Any
 from urllib.error import URLError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.limits import OutOfTime, at_most
 
 PAGE_TIMEOUT_S = 5.0  # a healthy engine answers in milliseconds even under load; one that does not is news itself
 MAX_PAGE_BYTES = 64 << 20
 EVERY_S = 2.0
 PIECE_BYTES = 1 << 16
+SLACK_S = 1.0
 MARK = "# stallwise scrape t="
+
+
+class _OnlyHttp(HTTPRedirectHandler):
+    """A server may send us on to another page, not to another protocol."""
+
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
+        if not newurl.lower().startswith(("http://", "https://")):
+            raise UnreadableInput(f"{req.full_url} leads to {newurl[:120]}", hint="give the address of the page itself")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+_OPENER = build_opener(_OnlyHttp)
 
 
 def fetch_page(url: str, timeout_s: float = PAGE_TIMEOUT_S) -> bytes:
@@ -23,7 +39,10 @@ def fetch_page(url: str, timeout_s: float = PAGE_TIMEOUT_S) -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:
-        with urlopen(Request(url, headers={"Accept": "text/plain, */*"}), timeout=timeout_s) as answer:
+        with (
+            at_most(timeout_s + SLACK_S),  # a status line or a header can come letter by letter
+            _OPENER.open(Request(url, headers={"Accept": "text/plain, */*"}), timeout=timeout_s) as answer,
+        ):
             while piece := answer.read1(PIECE_BYTES):
                 pieces.append(piece)
                 size += len(piece)
@@ -33,8 +52,14 @@ def fetch_page(url: str, timeout_s: float = PAGE_TIMEOUT_S) -> bytes:
                     )
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"still sending after {timeout_s:.0f} s")
-    except (URLError, OSError, ValueError) as error:
+            if answer.length:
+                raise IncompleteRead(b"".join(pieces), answer.length)
+    except (URLError, OSError, ValueError, HTTPException, OutOfTime) as error:
         reason = getattr(error, "reason", error)
+        if isinstance(error, OutOfTime):
+            reason = f"no whole answer after {timeout_s:.0f} s"
+        elif isinstance(error, HTTPException):
+            reason = f"this is no answer of a web server ({type(error).__name__})"
         raise UnreadableInput(
             f"cannot read {url}: {reason}", hint="check the address and that the server is up"
         ) from error

@@ -65,8 +65,9 @@ def judge(
         return Judgement(State.SICK, proofs, limit, unexplained, unread)
     told = any(not f.stated for facts in evidence.facts.values() for f in facts) or evidence.all_series
     why = _why_not(
-        proofs, unexplained, unread, complained, contradictions, nothing_told=not told, last_words=_last_words(evidence)
-    )
+        proofs, unexplained, unread, complained, contradictions, nothing_told=not told, last_words=_last_words(evidence),
+        lost=next((f"{n.source}: {n.text}".removeprefix(": ") for n in evidence.notes if n.lost), ""),
+    )  # fmt: skip
     state = State.UNCLEAR if why else State.HEALTHY
     return Judgement(state, proofs, limit, unexplained, unread, why)
 
@@ -85,6 +86,7 @@ def _why_not(
     *,
     nothing_told: bool,
     last_words: str,
+    lost: str,
 ) -> str:
     """What stands against an all-clear, the weightiest first; empty when nothing does."""
     if complained:
@@ -98,6 +100,8 @@ def _why_not(
         return f"{worst.share:.0%} of the time ({worst.what}) is explained by nothing found here."
     if unread.line_count:
         return f"{_count(unread.line_count, 'error or warning')} in the logs mean nothing to stallwise."
+    if lost:
+        return f"part of it could not be read or judged ({lost})."
     covered = {name for p in proofs if p.whole for name in p.covers}
     lacking = [p for p in proofs if p.objects or (p.lacks and p.speaks_for_run and p.of not in covered)]
     if lacking:

@@ -35,10 +35,20 @@ class Journal:
 
     def append(self, event: Event) -> None:
         """Written and flushed to the disk before this returns."""
+        self._drop_half_a_line()
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(event)) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+    def _drop_half_a_line(self) -> None:
+        """What a crash cut off must not become the beginning of the next line."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb+") as file:
+            content = file.read()
+            if content and not content.endswith(b"\n"):
+                file.truncate(content.rfind(b"\n") + 1)
 
     def events(self) -> list[Event]:
         """All events; a last line cut off by a crash is left out."""

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import io
-import zlib
-from dataclasses import dataclass
+import zipfile
+from collections import deque
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO
 
-from isal.igzip_lib import IsalError
+from isal import igzip  # twice the speed of the standard library's
 
 from stallwise.errors import UnreadableInput
+from stallwise.evidence.blocks import BLOCK_BYTES, DAMAGE, GZIP_MAGIC, Blocks
+from stallwise.evidence.limits import current, too_much
 from stallwise.evidence.skeletons import Skeletons, skeletons_of
 
-BLOCK_BYTES = 1 << 22  # read at once, so that what came before a damage is kept
-DAMAGE: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, IsalError)  # type: ignore[assignment]  # what unpacking raises
+TEXT_BYTES = 512 << 20  # of a text that are held; a longer one is read at its beginning and at its end
+MOST_LINES = 16_000_000  # of a text that are held, for the same reason
+UNOPENED: tuple[type[Exception], ...] = (*DAMAGE, RuntimeError, NotImplementedError, IndexError)  # and zips besides
 SAMPLE_BYTES = 1 << 20  # what recognisers look at, from the start and, for longer inputs, from the end
-GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,26 @@ class Artifact:
 
     name: str  # as the user wrote it; members of archives as "run.zip!trace.json"
     path: Path | None = None
-    content: bytes | None = None  # for stdin and members of archives
+    content: bytes | None = None  # for stdin, and for texts taken out of their carrier
     url: str | None = None  # for files behind fsspec
+    inside: Artifact | None = None  # the zip that holds it
+    member: int = 0  # its place in that zip
+    member_bytes: int = 0
+
+    def bare(self) -> Artifact:
+        """Without what was already looked at; an absolute path, for another process has its own working directory."""
+        path = self.path.resolve() if self.path is not None else None
+        return replace(self, path=path, inside=self.inside.bare() if self.inside else None)
+
+    @property
+    def in_memory(self) -> bool:
+        """What lives in this process is not worth sending to another."""
+        return self.content is not None or (self.inside is not None and self.inside.in_memory)
 
     def raw(self) -> IO[bytes]:
         """The bytes as stored."""
+        if self.inside is not None:
+            return self._member()
         if self.content is not None:
             return io.BytesIO(self.content)
         if self.url is not None:
@@ -46,16 +64,28 @@ class Artifact:
         stream = self.raw()
         if not self.packed:
             return stream
-        from isal import igzip  # twice the speed of the standard library's
-
-        unpacked = igzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[no-untyped-call]
+        unpacked = _Unpacked(fileobj=stream, mode="rb")  # type: ignore[no-untyped-call]
         unpacked.myfileobj = stream  # type: ignore[assignment]  # closing the one closes the other
+        unpacked.artifact = self
         return unpacked  # type: ignore[return-value]
 
+    def _member(self) -> IO[bytes]:
+        assert self.inside is not None
+        try:
+            with zipfile.ZipFile(self.inside.raw()) as archive:
+                return archive.open(archive.infolist()[self.member])
+        except UNOPENED as error:
+            raise UnreadableInput(
+                f"{self.name} is damaged or encrypted: {error}", hint="unpack the zip by hand"
+            ) from error
+
     def start(self, length_bytes: int) -> bytes:
-        """The first bytes as stored."""
-        with self.raw() as stream:
-            return stream.read(length_bytes)
+        """The first bytes as stored; none where not even they can be read."""
+        try:
+            with self.raw() as stream:
+                return stream.read(length_bytes)
+        except DAMAGE:
+            return b""
 
     @cached_property
     def packed(self) -> bool:
@@ -65,6 +95,8 @@ class Artifact:
     @cached_property
     def size_bytes(self) -> int:
         """Size as stored."""
+        if self.inside is not None:
+            return self.member_bytes
         if self.content is not None:
             return len(self.content)
         if self.url is not None:
@@ -76,44 +108,72 @@ class Artifact:
     @cached_property
     def head(self) -> bytes:
         """The start, and for long plain files also the end, for recognisers."""
-        try:
-            with self.open() as stream:
-                head = stream.read(SAMPLE_BYTES)
-                if not self.packed and self.size_bytes > 2 * SAMPLE_BYTES:
-                    stream.seek(-SAMPLE_BYTES, io.SEEK_END)
-                    head += stream.read(SAMPLE_BYTES)
-                return head
-        except DAMAGE as error:
-            # A cut gzip still gives its first bytes to a reader that streams; the recogniser sees what it can.
-            return self._readable_prefix() or _fail(self.name, error)
+        blocks = Blocks(self)
+        head = b""
+        for block in blocks:
+            head += block
+            if len(head) >= SAMPLE_BYTES:
+                break
+        if blocks.damage and not head:
+            raise UnreadableInput(f"{self.name} is damaged: {blocks.damage}", hint="copy it again, or capture it anew")
+        head = head[:SAMPLE_BYTES]
+        if self.size_bytes > 2 * SAMPLE_BYTES and not self.packed and self.inside is None:
+            with self.raw() as stream:
+                stream.seek(-SAMPLE_BYTES, io.SEEK_END)
+                head += stream.read(SAMPLE_BYTES)
+        return head
 
-    def _readable_prefix(self) -> bytes:
-        with self.raw() as stream:
-            try:
-                return zlib.decompressobj(wbits=31).decompress(stream.read(SAMPLE_BYTES), SAMPLE_BYTES)
-            except zlib.error:
-                return b""
-
-    def text(self, limit_bytes: int = 512 << 20) -> str:
-        """All of it as text; undecodable bytes are kept visible, never fatal."""
+    def text(self, limit_bytes: int = TEXT_BYTES) -> str:
+        """All of it as text; undecodable bytes are kept visible, never fatal. Of a longer one the beginning and the end."""
         data = self._readable(limit_bytes)
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # PowerShell redirects write UTF-16
             return data.decode("utf-16", errors="replace")
         return data.decode("utf-8-sig", errors="replace")
 
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """What of the text was left out so far, and why."""
+        return tuple(self.__dict__.get("_lost", ()))
+
+    def _lose(self, sentence: str) -> None:
+        lost = self.__dict__.setdefault("_lost", [])
+        if sentence not in lost:
+            lost.append(sentence)
+
     def _readable(self, limit_bytes: int) -> bytes:
         """As much as can be unpacked: a cut or damaged archive gives what came before the damage."""
-        blocks: list[bytes] = []
-        left = limit_bytes
-        try:
-            with self.open() as stream:
-                while left > 0 and (block := stream.read(min(left, BLOCK_BYTES))):
-                    blocks.append(block)
-                    left -= len(block)
-        except DAMAGE as error:
-            if not blocks:
-                return self._readable_prefix() or _fail(self.name, error)
-        return b"".join(blocks)
+        first: list[bytes] = []
+        last: deque[bytes] = deque()
+        whole = limit_bytes >= TEXT_BYTES  # somebody wants all of it
+        left, last_bytes, skipped_bytes = limit_bytes // 2 if whole else limit_bytes, 0, 0
+        blocks = Blocks(self)
+        for block in blocks:
+            if left > 0:
+                first.append(block[:left])
+                left -= len(block)
+                if left > 0:
+                    continue
+                block = block[len(block) + left :]
+            if not whole:
+                break
+            last.append(block)
+            last_bytes += len(block)
+            while last_bytes - len(last[0]) >= limit_bytes // 2:
+                skipped_bytes += len(last[0])
+                last_bytes -= len(last.popleft())
+        if blocks.damage:
+            if not blocks.read_bytes:
+                raise UnreadableInput(
+                    f"{self.name} is damaged: {blocks.damage}", hint="copy it again, or capture it anew"
+                )
+            self._lose(f"only its first {blocks.read_bytes:,} bytes could be read: {blocks.damage}"[:200])
+        if not skipped_bytes:
+            return b"".join((*first, *last))
+        self._lose(
+            f"{skipped_bytes:,} bytes in its middle were not read: it is longer than {limit_bytes >> 20} MiB; lines after "
+            "the gap are counted on from those before it"
+        )
+        return b"".join((*first, b"\n", *last))
 
     def lines(self) -> list[str]:
         """Lines without their ends; line n is at index n-1."""
@@ -126,7 +186,31 @@ class Artifact:
 
     @cached_property
     def _lines(self) -> list[str]:
-        return self.text().splitlines()  # decoded once for all who read lines
+        text = self.text()
+        if text.count("\n") > MOST_LINES:
+            return self._outer_lines(text)
+        return text.splitlines()  # decoded once for all who read lines
+
+    def _outer_lines(self, text: str) -> list[str]:
+        """The first and the last of very many lines; each costs more than its letters."""
+        half = MOST_LINES // 2
+        first, last = text.split("\n", half), text.rsplit("\n", half)
+        self._lose(f"{text.count(chr(10)) - MOST_LINES:,} lines in its middle were not read: it has too many")
+        return [*first[:half], *last[-half:]]
+
+
+class _Unpacked(igzip.GzipFile):
+    """Ends with a sentence where an archive holds far more than archives do."""
+
+    artifact: Artifact
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
+        found: bytes = super().read(size)
+        if self.tell() > current().unpacked_for(self.artifact.size_bytes):
+            raise too_much(self.artifact.name, self.artifact.size_bytes)
+        return found
 
 
 def _open_url(url: str) -> IO[bytes]:
@@ -137,7 +221,3 @@ def _open_url(url: str) -> IO[bytes]:
     except Exception as error:  # back ends raise whatever their clients raise
         raise UnreadableInput(f"cannot open {url}: {error}", hint="check the URL and your credentials") from error
     return stream
-
-
-def _fail(name: str, error: Exception) -> bytes:
-    raise UnreadableInput(f"{name} is damaged: {error}", hint="copy it again, or capture it anew") from error

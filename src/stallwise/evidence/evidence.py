@@ -14,10 +14,11 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Timeline
 from stallwise.evidence.unread import Unread
 
+_ENDLESS = (float("inf"), float("-inf"))
 Item = Fact | Series | Table | Ledger | Timeline | Note | Unread | Event | Bag
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Evidence:
     """A growing collection; readers and measures add, rules only look."""
 
@@ -33,10 +34,16 @@ class Evidence:
     stems: set[str] = field(default_factory=set)  # words of all texts, each once
     unread: list[Unread] = field(default_factory=list)  # what was read and not understood, file by file
 
+    def __repr__(self) -> str:
+        count = sum(map(len, self.facts.values()))
+        return f"<Evidence {count} facts, {len(self.tables)} tables, {len(self.events)} messages of {len(self.inputs)} files>"
+
     def add(self, items: Iterable[Item]) -> None:
         """Takes whatever a reader or a measure yields."""
         for item in items:
             match item:
+                case Fact() if item.value in _ENDLESS:
+                    self.notes.append(Note(f"an endless {item.quantity.name} is left out", item.source, lost=True))
                 case Fact():
                     self.facts[item.quantity.name].append(item)
                 case Series():

@@ -114,3 +114,4 @@ class Note:
 
     text: str
     source: Source
+    lost: bool = False  # part of the input or of the examination is missing: no all-clear can rest on the rest

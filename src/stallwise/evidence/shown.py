@@ -12,6 +12,7 @@ from typing import Any
 
 from stallwise.errors import BadRequest, MissingExtra
 
+LONGEST_LINE = 160
 WAYS: dict[tuple[str, str], Callable[..., Any]] = {}  # (kind, name of the result's type) -> how
 
 
@@ -33,6 +34,14 @@ class Shown:
     def _as(self, kind: str, *args: Any) -> Any:
         import_module("stallwise.notebook")  # registers the ways; found by name, since it stands above all layers
         return WAYS[kind, type(self).__name__](self, *args)
+
+    def _line(self) -> str:
+        """What it is, in a few words."""
+        return ""
+
+    def __repr__(self) -> str:
+        """One line: the whole is for rich displays and `to_dict`."""
+        return f"<{type(self).__name__} {' '.join(self._line().split())[:LONGEST_LINE]}>"
 
     def _repr_html_(self) -> str:
         return str(self._as("html"))

@@ -118,6 +118,8 @@ def stated_items(pairs: Mapping[str, Any], source: Source = STATED, scope: Scope
             points.setdefault((quantity, own), []).extend(
                 (float(k), float(value_of(quantity, v))) for k, v in value.items() if _is_float(k)
             )
+        elif quantity.unit is Unit.COUNT and isinstance(value, list) and all(isinstance(v, Mapping) for v in value):
+            yield Fact(quantity, float(len(value)), Source(source.file, source.where or key, source.stated), own)
         elif isinstance(value, list):
             points.setdefault((quantity, own), []).extend(
                 (float(i), float(value_of(quantity, v))) for i, v in enumerate(value)
@@ -133,6 +135,10 @@ def stated_items(pairs: Mapping[str, Any], source: Source = STATED, scope: Scope
             else:
                 yield Fact(quantity, value_of(quantity, value), where, own)
     for (quantity, own), pairs_of in points.items():
+        if not pairs_of:
+            raise BadRequest(
+                f"{quantity.name} is an empty table or list", hint=f"write it like {example(quantity.unit)}"
+            )
         xs, values = zip(*sorted(pairs_of), strict=True)
         yield Series(
             quantity,

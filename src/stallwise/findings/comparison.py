@@ -24,7 +24,7 @@ class Change:
     because: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison(Shown):
     """The whole answer of `stallwise compare`."""
 
@@ -38,6 +38,10 @@ class Comparison(Shown):
     vanished: tuple[str, ...]
     unexplained_s: float | None = None
     rate: bool = False  # the metric is one of which more is better
+
+    def _line(self) -> str:
+        by = "nothing to compare" if self.worse_by is None else f"{self.metric} {self.worse_by:+.1%} worse"
+        return f"{by}; {len(self.changes)} changes, {len(self.appeared)} new causes"
 
     @property
     def worse_by(self) -> float | None:

@@ -50,7 +50,7 @@ class NextStep:
     information_bits: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Diagnosis(Shown):
     """Everything a report says."""
 
@@ -72,6 +72,10 @@ class Diagnosis(Shown):
     not_understood: NotUnderstood = field(default_factory=NotUnderstood)
     trials: tuple[Trials, ...] = ()  # what was tried in the job itself
     why_unclear: str = ""  # one sentence, where the state is unclear
+
+    def _line(self) -> str:
+        first = f": {self.first.cause} ({self.first.confidence:.0%})" if self.first and self.state is State.SICK else ""
+        return f"{self.state.value}{first}; {self.subject}"
 
     @property
     def healthy(self) -> bool:

@@ -41,7 +41,7 @@ def launch(
     sampler = None
     kills = oom_kills()
     try:
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
         about = _about(command)
         _describe(folder, about)
         env.update(_settings(folder, steps, light))

@@ -125,7 +125,7 @@ class Writer:
 
 def claim(folder: str, names: List[str]) -> str:
     """The first of these files that is not another process's; it is ours from now on."""
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
     for name in names[:-1]:
         path = os.path.join(folder, name)
         try:

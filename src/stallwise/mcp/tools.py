@@ -18,6 +18,12 @@ LARGEST_SOURCE_BYTES = 2 << 20
 MOST_SAID = 8000  # letters of one line in a round
 
 
+def answer(root: str, tool: str, *asked: Any) -> dict[str, Any]:
+    """One call, as it is made in a process of its own."""
+    found: dict[str, Any] = getattr(Tools(Path(root)), tool)(*asked)
+    return found
+
+
 class Tools:
     """Bound to one folder; every path is asked and told relative to it."""
 
@@ -132,7 +138,10 @@ class Tools:
     def _paths(self, asked: Sequence[str]) -> list[str]:
         if len(asked) > MOST_ROWS:
             raise BadRequest(f"at most {MOST_ROWS} paths at once", hint="name their folder instead")
-        return [str(p) for a in asked for p in self.folder.files(a)]
+        found = [str(p) for a in asked for p in self.folder.files(a)]
+        if asked and not found:
+            raise BadRequest("there is no file in it", hint="list the files first")
+        return found
 
     def _told(self, value: Any) -> Any:
         """The same with paths told from the folder."""

@@ -68,6 +68,7 @@ class GaugeBook:
     needs: tuple[str, ...] = ()  # one of these must stand in the text
     says: dict[str, str] = field(default_factory=dict)  # quantity: word, wherever a gauge of the book stood
     in_logs: bool = False  # of lines that a program printed; on a page that a person wrote the lexicon reads better
+    capture: str = ""  # the command that makes such a file, where there is one
 
 
 @cache
@@ -91,6 +92,7 @@ def book_in(text: str) -> GaugeBook:
     return GaugeBook(
         head["format"], head["reads"], tuple(_gauge(row, head) for row in document["gauge"]), head.get("given", {}),
         tuple(w.lower() for w in head.get("needs", ())), head.get("says", {}), head.get("in_logs", False),
+        head.get("capture", ""),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from stallwise.evidence.quantity import Quantity
@@ -66,7 +67,7 @@ def in_si(named: Name, value: float) -> float:
 
 def plausible(quantity: Quantity, number: float) -> bool:
     """Whether a number can be this quantity at all."""
-    if number != number:
+    if not math.isfinite(number):
         return False
     if quantity.unit is Unit.SHARE:
         return -0.01 <= number <= 1.2

@@ -7,15 +7,21 @@ A measure module defines `from_timeline(timeline)` (run once per rank, next to t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import TypeVar
 
+from stallwise.evidence.contained import kept, tried
 from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.limits import STEP_S
 from stallwise.evidence.timeline import Timeline
+
+T = TypeVar("T")
 
 
 @cache
@@ -39,7 +45,7 @@ def measure_timeline(timeline: Timeline) -> Iterator[Item]:
         yield from clean_steps(cleaned)
     for module in all_measures():
         if hasattr(module, "from_timeline"):
-            for item in module.from_timeline(timeline):
+            for item in kept(_late(module.from_timeline, timeline), _name(module), timeline.source):
                 yield cleaned.told(item) if cleaned is not None and isinstance(item, Ledger) else item
 
 
@@ -47,4 +53,13 @@ def measure_evidence(evidence: Evidence) -> None:
     """Adds what only the whole shows: across ranks, across artifacts."""
     for module in all_measures():
         if hasattr(module, "from_evidence"):
-            evidence.add(list(module.from_evidence(evidence)))
+            evidence.add(tried(_late(module.from_evidence, evidence), _name(module), Source(""), STEP_S))
+
+
+def _late(measure: Callable[[T], Iterable[Item]], of: T) -> Iterator[Item]:
+    """Started only where its failure is contained."""
+    yield from measure(of)
+
+
+def _name(module: ModuleType) -> str:
+    return f"the measure of {module.__name__.rpartition('.')[2].replace('_', ' ')}"

@@ -16,7 +16,7 @@ from stallwise.specs.deployment import ENGINES, Deployment
 from stallwise.specs.dtype import ALIASES, BYTES
 from stallwise.specs.hardware import find_gpu
 from stallwise.specs.model import Model
-from stallwise.specs.models import find_model
+from stallwise.specs.models import known_model
 
 USUAL_CAP = {"vllm": 256, "sglang": 512, "trtllm": 2048}  # requests that engines run at most unless told
 USUAL_BUDGET = 8192  # tokens of an iteration on cards with 80 GB and more
@@ -75,7 +75,7 @@ def deployment_of(evidence: Evidence) -> Deployment | None:
 def _model(evidence: Evidence, name: str) -> Model | None:
     """By name; else what the statement describes ("Llama-70B", layers and heads)."""
     try:
-        return find_model(name) if name else shape_of(evidence)
+        return known_model(name) if name else shape_of(evidence)
     except StallwiseError:
         return shape_of(evidence) or by_family(name)
 

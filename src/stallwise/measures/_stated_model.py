@@ -10,7 +10,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.specs.dtype import ALIASES, BYTES
 from stallwise.specs.hardware import Gpu, find_gpu
 from stallwise.specs.model import Model
-from stallwise.specs.models import find_model, model_names
+from stallwise.specs.models import known_model, model_names
 
 # What a served name adds to its family and size: how it was tuned and stored, which leaves the shape alone.
 NO_SHAPE = {*BYTES, *ALIASES, "instruct", "chat", "it", "hf", "awq", "gptq", "quantized", "dynamic", "base"}
@@ -53,7 +53,7 @@ def _named(evidence: Evidence) -> Model | None:
     if not name or "/" in name:
         return None
     try:
-        return find_model(name)
+        return known_model(name)
     except StallwiseError:
         return by_family(name)
 
@@ -64,13 +64,13 @@ def by_family(name: str) -> Model | None:
     matches = [
         n for n in model_names() if all(any(w == part or w in n.split("-") for part in n.split("-")) for w in words)
     ]
-    return find_model(sorted(matches)[-1]) if matches else None
+    return known_model(sorted(matches)[-1]) if matches else None
 
 
 def _sized(evidence: Evidence) -> Model | None:
     size = evidence.value(stated.PARAMETERS)
     if not size > 0:
         return None
-    dense = [find_model(n) for n in model_names() if n.startswith("llama-3")]
+    dense = [known_model(n) for n in model_names() if n.startswith("llama-3")]
     best = min(dense, key=lambda m: abs(m.parameters().total / size - 1), default=None)
     return best if best is not None and abs(best.parameters().total / size - 1) < NEAR else None

@@ -250,8 +250,10 @@ def _missing(calls: list[Call], stuck: list[Call], dumped: set[int], world: int)
             yield Fact(
                 hang.HANG_MISSING, _ranks(absent), recorded[0].source, _only(absent), len(absent), note="dumps lack it"
             )
-    silent = sorted(set(range(world)) - waited - dumped)
-    if world and 0 < len(silent) <= world // 2 and all(c.rank >= 0 for c in stuck):
+    heard = {rank for rank in waited | dumped if 0 <= rank < world}
+    few = 0 < world - len(heard) <= world // 2  # asked before a list is made: a log may claim any number of ranks
+    silent = [rank for rank in range(world) if rank not in heard] if few else []
+    if silent and all(c.rank >= 0 for c in stuck):
         yield Fact(hang.HANG_MISSING, _ranks(silent), stuck[0].source, _only(silent), len(silent), note="silent")
 
 

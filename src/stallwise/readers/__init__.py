@@ -2,7 +2,8 @@
 
 A reader module has three names: FORMAT, `recognises(name, head) -> bool` and `read(artifact) -> Iterator[Item]`. It
 recognises by content, converts units, streams, never judges, and raises only StallwiseError. Several readers may read
-one log: each takes the lines it knows. A module that sets EXCLUSIVE = True owns its artifact alone.
+one log: each takes the lines it knows. A module that sets EXCLUSIVE = True owns its artifact alone;
+CAPTURE is the command that makes such a file, where there is one.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ def items_of(
     axes = sorted(
         {key for row in rows for key, v in row.items() if key not in _NOT_AXES and isinstance(v, (int, float))}
     )
-    columns: dict[str, Any] = {a: np.array([float(row.get(a, np.nan)) for row in rows]) for a in axes}
+    columns: dict[str, Any] = {a: np.array([_number(row.get(a)) for row in rows]) for a in axes}
     times = np.array([_time(row) for row in rows])
-    spills = np.array([float(row.get("nspill", row.get("n_spills", np.nan))) for row in rows])
+    spills = np.array([_number(row.get("nspill", row.get("n_spills"))) for row in rows])
     columns |= {"time_s": times, "spills": spills}
     meta: dict[str, Any] = {"axes": axes, "kernel": kernel, "shape": shape}
     if library_s is not None:
@@ -65,3 +65,10 @@ def _time(row: dict[str, Any]) -> float:
         if isinstance(value, list) and value and isinstance(value[0], (int, float)):
             return float(value[0]) * scale
     return float("nan")
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")

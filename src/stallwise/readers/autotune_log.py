@@ -13,6 +13,7 @@ from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.readers._configs import items_of
 
 FORMAT = "autotune log"
+CAPTURE = "TRITON_PRINT_AUTOTUNING=1 python script.py 2> autotune.log"
 _BEST = re.compile(r"(?:Triton autotuning|Autotuner) for function (\S+?),?\s.*?finished after ([\d.]+)s.*?"
                    r"best config selected: (.+?);", re.S)  # fmt: skip
 _BENCHMARK = re.compile(r"Benchmark all input configs for (\S+?),? get")

@@ -12,6 +12,7 @@ from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.readers._gpu_samples import GpuSamples, gpu_words
 
 FORMAT = "DCGM exporter"
+CAPTURE = "curl -s http://NODE:9400/metrics > dcgm.txt"
 
 LINK_ERRORS = re.compile(r"DCGM_FI_DEV_NVLINK_\w*(?:CRC|REPLAY|RECOVERY)\w*(?:COUNT|ERROR)\w*")
 SAMPLE = re.compile(r"^(DCGM_FI_\w+)\{([^}]*)\}\s+(\S+)(?:\s+(\d+))?")

@@ -14,6 +14,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
 
 FORMAT = "iperf3"
+CAPTURE = "iperf3 -c NODE -P 8 -J > iperf.json"
 _TO = re.compile(r"(?:iperf3?\s.*?-c\s*|Connecting to host\s+)([\w.:-]+?)(?:,|\s|$)")
 _RATE = re.compile(r"(?<![\d.])([\d.]+)\s*([KMGT]?)bits/sec")
 _SUM = re.compile(r"^\[SUM\].*(sender|receiver)|^\[\s*\d+\].*(sender|receiver)")

@@ -11,6 +11,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 
 FORMAT = "Lightning profiler report"
+CAPTURE = "Trainer(profiler='simple')"
 _ROW = re.compile(r"^\|\s+(.+?)\s*\|\s*([\d.e-]+|-)\s*\|\s*([\d.e+]+)\s*\|\s*([\d.e+-]+)\s*\|\s*([\d.]+)\s*%?\s*\|")
 _LOADER = re.compile(
     r"dataloader_next|fetch_next_batch|data_fetch|get_train_batch|load_batch|next_batch|dataloader", re.I

@@ -12,6 +12,7 @@ from stallwise.evidence.fact import Fact, Source
 from stallwise.units import Unit, parse
 
 FORMAT = "PyTorch memory summary"
+CAPTURE = "print(torch.cuda.memory_summary())"
 _TITLE = "memory summary, device ID"
 _COUNTS = re.compile(r"OOMs\s*[:=]\s*(\d+)\s*\|\s*cudaMalloc retries\s*[:=]\s*(\d+)")
 _ROW = re.compile(r"\|\s*(Allocated memory|GPU reserved memory|Non-releasable memory|Active memory)\s*\|"

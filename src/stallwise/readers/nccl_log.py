@@ -22,6 +22,7 @@ from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.readers._collective_waits import Wait, waits_table
 
 FORMAT = "NCCL log"
+CAPTURE = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,ENV NCCL_DEBUG_FILE=nccl.%h.%p.log python train.py"
 LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
 
 LINE = re.compile(

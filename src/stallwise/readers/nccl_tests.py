@@ -16,6 +16,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source, Table
 
 FORMAT = "nccl-tests"
+CAPTURE = "all_reduce_perf -b 8 -e 4G -f 2 -g 8 -J out.json"
 LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
 
 ROW = re.compile(

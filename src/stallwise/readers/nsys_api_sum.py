@@ -11,6 +11,7 @@ from stallwise.evidence.fact import Fact, Source
 from stallwise.readers._nsys_table import summaries
 
 FORMAT = "nsys API summary"
+CAPTURE = "nsys stats --report cuda_api_sum --format csv run.nsys-rep > api.csv"
 _CALLS = (b"cudaLaunchKernel", b"cudaMemcpy", b"cuLaunchKernel", b"cudaStreamSynchronize", b"cudaDeviceSynchronize")
 _SYNCS = (
     "cudaDeviceSynchronize",

@@ -11,6 +11,7 @@ from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.readers._nsys_table import has_summary, summaries
 
 FORMAT = "nsys kernel summary"
+CAPTURE = "nsys stats --report cuda_gpu_kern_sum --format csv run.nsys-rep > kernels.csv"
 COUNTED = ("Instances", "Count")
 _COPIES = ("[CUDA memcpy", "[CUDA memset", "[CUDA Unified")
 

@@ -13,6 +13,10 @@ from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.readers._gpu_samples import LOST, GpuSamples, gpu_words, number, seconds
 
 FORMAT = "nvidia-smi CSV"
+CAPTURE = (
+    "nvidia-smi --query-gpu=timestamp,index,utilization.gpu,clocks.sm,power.draw,temperature.gpu "
+    "--format=csv -lms 200 > smi.csv"
+)
 
 IDENTITY = {"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "gpu_name", "timestamp", "driver_version"}
 REASONS = re.compile(r"^clocks_(?:throttle|event)_reasons\.(\w+)$")

@@ -9,6 +9,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.readers._gpu_samples import GpuSamples, gpu_words, number, seconds
 
 FORMAT = "nvidia-smi dmon"
+CAPTURE = "nvidia-smi dmon -s pucvmet -d 1 > dmon.txt"
 
 
 def recognises(name: str, head: bytes) -> bool:

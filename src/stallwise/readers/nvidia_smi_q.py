@@ -13,6 +13,7 @@ from stallwise.readers._gpu_samples import LOST, GpuSamples, seconds
 from stallwise.readers._gpu_state import take, word
 
 FORMAT = "nvidia-smi -q"
+CAPTURE = "nvidia-smi -q > q.txt"
 GPU_LINE = re.compile(r"^GPU (?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 NAME = re.compile(r"product_name$")
 

@@ -12,6 +12,7 @@ from stallwise.evidence.fact import Fact, Source
 from stallwise.readers._gpu_samples import LOST, MIB, GpuSamples, number, seconds
 
 FORMAT = "nvidia-smi table"
+CAPTURE = "nvidia-smi > smi.txt"
 BANNER = re.compile(r"\|\s*NVIDIA-SMI\s+\S+")
 FIRST = re.compile(
     r"^\|\s*(\d+)\s+(.+?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:\S+)\s+\S+\s*\|\s*(\S+)\s*\|"

@@ -14,6 +14,7 @@ from stallwise.readers._gpu_state import take
 from stallwise.readers.shapes.xml import parsed
 
 FORMAT = "nvidia-smi -q -x"
+CAPTURE = "nvidia-smi -q -x > q.xml"
 EXCLUSIVE = True
 MAX_BYTES = 64 << 20  # a thousand GPUs are a few tens of megabytes
 

@@ -12,6 +12,7 @@ from stallwise.evidence.fact import Fact, Source
 from stallwise.units import Unit, parse
 
 FORMAT = "PyTorch profiler table"
+CAPTURE = "print(prof.key_averages().table(sort_by='cuda_time_total'))"
 _SYNCS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize")
 _CALLERS = ("aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero", "aten::to", "aten::copy_")
 _LOADER = re.compile(r"DataLoader.*__next__|_next_data")

@@ -12,6 +12,7 @@ from stallwise.readers._collective_waits import Wait, waits_table
 from stallwise.readers.shapes.lines import rank_of_file
 
 FORMAT = "Python stacks"
+CAPTURE = "py-spy dump --pid PID > stacks.txt"
 
 THREAD = re.compile(
     r'^(?:Thread (?:0x)?[0-9a-f]+ \((?:active|idle|most recent call first)[^)]*\)|Thread \d+|Current thread 0x[0-9a-f]+|Thread 0x)[^"]*(?:"([^"]*)")?',

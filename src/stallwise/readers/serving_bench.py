@@ -16,6 +16,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
 
 FORMAT = "serving benchmark"
+CAPTURE = "vllm bench serve --save-result ..."
 _BENCH = (b'"output_throughput"', b'"request_throughput"', b'"mean_ttft_ms"', b'"median_ttft_ms"')
 _AIPERF = (b'"time_to_first_token"', b'"inter_token_latency"')
 _TO_S = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}

@@ -12,6 +12,7 @@ from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
 
 FORMAT = "serving benchmark printout"
+CAPTURE = "vllm bench serve ... | tee bench.txt"
 _TITLE = re.compile(r"={4,}\s*Serving Benchmark Result\s*={4,}")
 _ROW = re.compile(r"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+([\d.]+|inf)\s*$")
 _ROWS: dict[str, tuple[Quantity, float]] = {

@@ -12,6 +12,7 @@ from stallwise.readers._scrape import Scrape, metric_names, parse_scrape
 from stallwise.readers._scraped_facts import facts_from
 
 FORMAT = "engine metrics"
+CAPTURE = "curl -s http://HOST:8000/metrics > metrics.txt"
 EXCLUSIVE = True
 PAGE = re.compile(
     r"^# stallwise scrape t=([\d.]+)\s*$", re.MULTILINE

@@ -22,6 +22,7 @@ from stallwise.evidence.vocabulary import BEFORE, find, stated_items
 from stallwise.readers._kernel_summary import summary_facts
 
 FORMAT = "stated facts"
+CAPTURE = "stallwise facts --template > case.toml"
 EXCLUSIVE = True
 SUMMARY_KEYS = {"summary", "nsight", "ncu"}
 IGNORED_KEYS = {"title", "name", "note", "notes", "description", "question"}

@@ -17,6 +17,7 @@ from stallwise.readers._log_line import Line, clock_of, lines_in
 from stallwise.readers._steps import StepValues
 
 FORMAT = "training log"
+CAPTURE = "python train.py 2>&1 | tee train.log"
 _HINT = re.compile(
     rb"loss|iteration|\bstep\b|it/s|s/it|samples_per_sec|tokens/s|throughput|ms/step|s/batch|/iter\b|steps in |epoch",
     re.IGNORECASE,

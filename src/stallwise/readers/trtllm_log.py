@@ -14,6 +14,7 @@ from stallwise.readers._engine_samples import EngineSamples
 from stallwise.readers._log_line import clock_of
 
 FORMAT = "TensorRT-LLM iteration log"
+CAPTURE = "trtllm-serve MODEL 2>&1 | tee trtllm.log"
 _ITERATION = re.compile(r"\biter = (\d+)|\"(?:Iteration Counter|iter)\":")
 _POLICY = re.compile(
     r"(?:capacity|scheduler)[ _]?\w*[ _]policy:?\s*=?\s*['\"]?(?:CapacitySchedulerPolicy\.)?([A-Z_]{6,})", re.I

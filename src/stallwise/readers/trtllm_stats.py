@@ -15,6 +15,7 @@ from stallwise.readers._engine_samples import EngineSamples
 from stallwise.readers._log_line import clock_of
 
 FORMAT = "TensorRT-LLM iteration statistics"
+CAPTURE = "curl -s http://HOST:8000/metrics > stats.json"
 _KEYS = (b'"kvCacheStats"', b'"inflightBatchingStats"', b'"numActiveRequests"')
 
 

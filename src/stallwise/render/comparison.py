@@ -7,6 +7,7 @@ from typing import Any
 from stallwise.findings.comparison import SCHEMA, Change, Comparison
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.verdict import in_a_word
+from stallwise.render.visible import visible
 from stallwise.units import Unit, show
 
 LABEL_WIDTH = 20
@@ -59,7 +60,7 @@ def comparison_text(comparison: Comparison) -> str:
         lines += _rows(
             "not explained", [f"{show(comparison.unexplained_s, Unit.SECOND)} a step; a trace of both would tell"]
         )
-    return "\n".join(line.rstrip() for line in lines)
+    return visible("\n".join(line.rstrip() for line in lines))
 
 
 def _verdict(comparison: Comparison) -> str:

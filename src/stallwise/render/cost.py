@@ -6,6 +6,8 @@ from typing import Any
 
 from stallwise.units import Unit, show
 
+CLOSE_RATIO = 1.5  # of two intervals: then the textbook explains the chosen one
+
 
 def to_text(answer: dict[str, Any]) -> str:
     """Goodput and the price of a useful hour first, then what they rest on."""
@@ -23,8 +25,7 @@ def to_text(answer: dict[str, Any]) -> str:
         f"lost       checkpoints {good['checkpoint_share']:.2%}, repeated work {good['lost_work_share']:.2%}, down "
         f"{good['down_share']:.2%}",
         f"checkpoint {show(write['size_bytes'], Unit.BYTE)} in {_s(write['write_s'])}, the step waits "
-        f"{_s(write['stall_s'])}; every {_s(good['interval_s'])} (Young {_s(write['young_s'])}, Daly "
-        f"{_s(write['daly_s'])}, exact {_s(write['best_s'])})",
+        f"{_s(write['stall_s'])}; every {_s(good['interval_s'])} ({_optima(write, good['interval_s'])})",
         f"storage    {show(good['storage_byte_per_s'], Unit.BYTE_PER_S)} on average; synchronous writes at this "
         f"interval cost 1% from {show(write['storage_for_one_percent_byte_per_s'], Unit.BYTE_PER_S)} up",
     ]
@@ -43,3 +44,12 @@ def to_text(answer: dict[str, Any]) -> str:
 
 def _s(value: float) -> str:
     return show(value, Unit.SECOND)
+
+
+def _optima(write: dict[str, Any], interval_s: float) -> str:
+    """The textbook intervals; where writes in the background set a longer one, that is said first."""
+    said = f"Young {_s(write['young_s'])}, Daly {_s(write['daly_s'])}, exact {_s(write['best_s'])}"
+    if interval_s <= CLOSE_RATIO * write["best_s"]:
+        return said
+    times = interval_s / write["write_s"]
+    return f"{times:.1f} times the write itself, which must be over before the next; for the stall alone: {said}"

@@ -9,6 +9,7 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Finding
+from stallwise.render.visible import visible
 from stallwise.units import Unit, show
 
 HEALTHY = "healthy"
@@ -95,7 +96,7 @@ def to_text(diagnosis: Diagnosis, *, wide: bool = False) -> str:
             lines.append(f"  fix      {finding.fixes[0].action}")
         if finding.avoid:
             lines.append(f"  not this {finding.avoid}")
-    return "\n".join(lines)
+    return visible("\n".join(lines))
 
 
 def _short(name: str) -> str:

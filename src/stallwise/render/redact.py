@@ -1,4 +1,4 @@
-"""A diagnosis that may be shown to strangers: host names, paths, code and prompts are replaced by stand-ins.
+"""A diagnosis that may be shown to strangers: keys, host names, paths, code, models and prompts are replaced by stand-ins.
 
 The same secret always gets the same stand-in, so the report still makes sense: `file-1.json.gz`, `host-2`, `code-3`.
 Kernel names stay (they are the subject), unless they hold a path.
@@ -19,6 +19,16 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Series, Source, Table
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.diagnosis import Diagnosis
+from stallwise.render.secrets import (
+    CLASS,
+    CODE_LINE,
+    KEY,
+    KEYED,
+    MODEL,
+    SHORT_IPV6,
+    is_public_class,
+    is_public_model,
+)
 from stallwise.units import Unit
 
 T = TypeVar("T")
@@ -40,6 +50,7 @@ _MAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 _QUOTED = re.compile(
     r"([\"'“])(?=[^\"'”]*\s[^\"'”]*\s)([^\"'”]{16,})([\"'”])"
 )  # three words or more in quotes: somebody's text
+_ENDLESS = re.compile(r"\S{2000,}")  # longer than any name of a kernel
 _ORDINARY = frozenset(
     "node host server pod is are has and the to of in for or that work wait time memory clock".split()
 )
@@ -78,6 +89,9 @@ def shareable(diagnosis: Diagnosis) -> Diagnosis:
             names.words[item.scope.node] = names.of("host", item.scope.node)
         if item.source.file and item.source.file != "stated" and item.source.file not in names.words:
             names.words[item.source.file] = names.of("file", item.source.file, _ending(item.source.file))
+    for fact in _facts(diagnosis):
+        if fact.quantity.name.endswith("model") and isinstance(fact.value, str) and not is_public_model(fact.value):
+            names.words.setdefault(fact.value, names.of("model", fact.value))
     for secret in sorted(names.words, key=len):
         short = PurePath(secret).name
         if len(short) > 3:
@@ -107,14 +121,21 @@ class _Clean:
         if not text:
             return text
         names = self.names
+        text = _ENDLESS.sub(lambda m: names.of("text", m[0]), text)
+        text = KEYED.sub(lambda m: m[1] + names.of("secret", m[2]), text)
+        text = KEY.sub(lambda m: names.of("secret", m[0]), text)
         if self._literal:
             text = self._literal.sub(lambda m: names.words[m[0]], text)
         text = _PROMPT.sub(lambda m: m[1] + names.of("text", m[2]), text)
         text = _URL.sub(lambda m: names.of("address", m[0]), text)
         text = _MAIL.sub(lambda m: names.of("person", m[0]), text)
         text = _CODE.sub(self._code, text)
+        text = CODE_LINE.sub(lambda m: m[1] + names.of("text", m[2]), text)
         text = _PATH.sub(lambda m: names.of("path", m[0]), text)
         text = _HOST.sub(lambda m: names.of("host", m[0]), text)
+        text = SHORT_IPV6.sub(lambda m: names.of("host", m[0]), text)
+        text = MODEL.sub(lambda m: m[0] if is_public_model(m[0]) else names.of("model", m[0]), text)
+        text = CLASS.sub(lambda m: m[0] if is_public_class(m[0]) else names.of("name", m[0]), text)
         text = _HOST_WORD.sub(self._host, text)
         return _QUOTED.sub(lambda m: m[1] + names.of("text", m[2]) + m[3], text)
 

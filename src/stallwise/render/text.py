@@ -18,6 +18,7 @@ from stallwise.render.verdict import (
     unexplained_rows,
     verdict,
 )
+from stallwise.render.visible import visible
 from stallwise.units import Unit, show
 
 LABEL_WIDTH = 24  # "where an iteration goes" and a space
@@ -53,7 +54,7 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = No
     lines += page.rows("cannot be true", [r.text for r in diagnosis.contradictions])
     lines += page.rows("next", [f"{n.capture.artifact}: {n.capture.command}" for n in diagnosis.next[:2]])
     lines += page.rows("note", [f"{n.text} ({place(n.source)})" for n in diagnosis.notes[:5]])
-    return "\n".join(line.rstrip() for line in lines)
+    return visible("\n".join(line.rstrip() for line in lines), colors=color)
 
 
 def _verdict(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]:

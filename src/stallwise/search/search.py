@@ -69,7 +69,7 @@ class Change:
     fits: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan(Shown):
     """The answer of a search."""
 
@@ -93,6 +93,10 @@ class Plan(Shown):
     would_change: list[str] = field(default_factory=list)
     answers: list[Told] = field(default_factory=list)  # the first layout's, by how much is known of the cluster
     anchor: Anchor | None = None  # the newest published run of this model on this card
+
+    def _line(self) -> str:
+        best = f"{self.best[0].layout.label}, {self.best[0].seconds:.3g} s a step" if self.best else "nothing fits"
+        return f"{self.model.name} on {self.cluster.gpus} x {self.cluster.gpu.name}: {best}"
 
 
 def evaluate(

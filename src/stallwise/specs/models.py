@@ -58,12 +58,21 @@ def find_model(name_or_path: str) -> Model:
     if not text:
         raise BadRequest("no model was named", hint="--model llama-3.1-8b, or the path of a config.json")
     path = Path(text).expanduser()
-    if path.is_dir():
-        path = path / "config.json"
-        if not path.is_file():
-            raise UnreadableInput(f"no config.json in {text}", hint="give the folder of a Hugging Face model")
-    if path.is_file():
-        return read_config(_json(path), _title(path))
+    try:
+        if path.is_dir():
+            path = path / "config.json"
+            if not path.is_file():
+                raise UnreadableInput(f"no config.json in {text}", hint="give the folder of a Hugging Face model")
+        if path.is_file():
+            return read_config(_json(path), _title(path))
+    except (OSError, ValueError) as error:  # longer than any name, or with a zero byte
+        raise BadRequest(f"'{text[:80]}' is no model", hint="--model llama-3.1-8b") from error
+    return known_model(text)
+
+
+def known_model(text: str) -> Model:
+    """A model by its name alone: what a log or a page calls a model must never open a file of that name."""
+    path = Path(text)
     name = _names().get(_plain(text))
     if name:
         return read_config(catalog()[name], name)

@@ -38,7 +38,10 @@ class Folder:
 
     def holds(self, path: Path) -> bool:
         """Whether the real path lies inside."""
-        return path.resolve().is_relative_to(self.root)
+        try:
+            return path.resolve().is_relative_to(self.root)
+        except (OSError, RuntimeError):  # a loop of links
+            return False
 
     def files(self, asked: str = "") -> list[Path]:
         """Regular files under a path, at most MOST_FILES; those that lead out are left out."""

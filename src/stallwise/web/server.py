@@ -6,22 +6,30 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
-from threading import Lock
+from select import select
+from socket import MSG_PEEK, SHUT_RDWR
+from threading import BoundedSemaphore, Timer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from stallwise.errors import StallwiseError
+from stallwise.errors import StallwiseError, UnreadableInput
+from stallwise.render import strict_json
 from stallwise.web import answers
+from stallwise.web.apart import Apart
 from stallwise.web.drill_door import drill
 from stallwise.web.folder import Folder
 from stallwise.web.uploads import TooLarge, Uploads
 
 MOST_JSON_BYTES = 64 << 10
 SOCKET_TIMEOUT_S = 30.0
+HEAD_S = 30.0  # for the request line and all headers together, and for an idle connection
+AT_ONCE = 4  # diagnoses side by side; each has a process of its own
+MOST_CONNECTIONS = 64
 LOOPBACK = "127.0.0.1"
 POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; "
@@ -48,7 +56,8 @@ class LocalPage(ThreadingHTTPServer):
         self.folder = Folder(folder)
         self.uploads = Uploads(limit_bytes)
         self.token = token or secrets.token_urlsafe(32)
-        self.one_at_a_time = Lock()
+        self.at_once = BoundedSemaphore(AT_ONCE)
+        self._connections = BoundedSemaphore(MOST_CONNECTIONS)
         super().__init__((LOOPBACK, port), _Handler)
 
     @property
@@ -65,6 +74,19 @@ class LocalPage(ThreadingHTTPServer):
         super().server_close()
         self.uploads.close()
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """One thread each, and no more of them than a few browsers need."""
+        if self._connections.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._connections.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that closes early is no news."""
 
@@ -75,9 +97,33 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "stallwise"
     sys_version = ""
     timeout = SOCKET_TIMEOUT_S
+    _patience: Timer
+    _body_left = 0  # bytes of this request that nobody has read: they must not be taken for the next one
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests carry the token: nothing is logged."""
+
+    def handle_one_request(self) -> None:
+        """A head must come at once: drop by drop it would hold a thread for ever."""
+        self._patience = Timer(HEAD_S, self._give_up)
+        self._patience.daemon = True
+        self._patience.start()
+        try:
+            super().handle_one_request()
+        finally:
+            self._patience.cancel()
+
+    def _give_up(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(SHUT_RDWR)
+
+    def _gone(self) -> bool:
+        """Whether the browser has hung up while it waited."""
+        try:
+            ready, _, _ = select([self.connection], [], [], 0)
+            return bool(ready) and not self.connection.recv(1, MSG_PEEK)
+        except (OSError, ValueError):
+            return True
 
     def do_GET(self) -> None:
         self._guarded(self._get)
@@ -86,6 +132,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._guarded(self._post)
 
     def _guarded(self, act: Callable[[], None]) -> None:
+        self._patience.cancel()
+        self._body_left = 0
         try:
             self._check_sender()
             act()
@@ -93,12 +141,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # a body that was not read must not be taken for the next request
             self._json({"problem": refused.problem}, refused.status)
         except StallwiseError as error:
-            self.close_connection = self.close_connection or isinstance(error, TooLarge)
+            self.close_connection = self.close_connection or self._body_left > 0
             status = 413 if isinstance(error, TooLarge) else 422
             self._json({"problem": error.problem, "hint": error.hint}, status)
         except (BrokenPipeError, ConnectionResetError, TimeoutError):
             self.close_connection = True
         except Exception as error:  # a bug of ours; the page says so and goes on
+            self.close_connection = True
             self._json({"problem": f"a bug of ours: {type(error).__name__}"}, 500)
 
     def _check_sender(self) -> None:
@@ -141,6 +190,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         if path == "/api/upload":
             self._upload()
+        elif path == "/api/diagnose":
+            self._json(_diagnose(self.server, self._body(), self._gone))
         elif path in _VERBS:
             self._json(_VERBS[path](self.server, self._body()))
         else:
@@ -152,14 +203,15 @@ class _Handler(BaseHTTPRequestHandler):
         bundle = self.headers.get("X-Bundle") or uploads.new()
         name = unquote(self.headers.get("X-Name", "file"))
         stored = uploads.put(bundle, name, self.rfile, length)
+        self._body_left = 0
         self._json({"bundle": bundle, "name": stored})
 
     def _length(self, most: int) -> int:
         text = self.headers.get("Content-Length", "")
-        if not text.isdigit():
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
             self.close_connection = True
             raise Refused(411, "the length of the body is missing")
-        length = int(text)
+        self._body_left = length = int(text)
         if length > most:
             self.close_connection = True  # what follows is not read
             raise TooLarge(
@@ -171,6 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> dict[str, Any]:
         try:
             found = json.loads(self.rfile.read(self._length(MOST_JSON_BYTES)) or b"{}")
+            self._body_left = 0
         except (ValueError, RecursionError) as error:
             raise Refused(400, "the body is not JSON") from error
         if not isinstance(found, dict):
@@ -178,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
         return found
 
     def _json(self, value: Mapping[str, Any], status: int = 200) -> None:
-        self._send(json.dumps(value, ensure_ascii=False), "application/json", "default-src 'none'", status)
+        self._send(strict_json.dumps(value, ensure_ascii=False), "application/json", "default-src 'none'", status)
 
     def _send(self, text: str, kind: str, policy: str, status: int = 200) -> None:
         content = text.encode("utf-8", "replace")
@@ -195,12 +248,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-def _diagnose(server: LocalPage, body: dict[str, Any]) -> dict[str, Any]:
+def _diagnose(server: LocalPage, body: dict[str, Any], gone: Callable[[], bool]) -> dict[str, Any]:
     """The report of a bundle, or of files of the chosen folder."""
-    from stallwise.doctor.examine import diagnose
-    from stallwise.render.html import to_html
-    from stallwise.render.redact import shareable
-    from stallwise.render.verdict import verdict
+    from stallwise.web.report import report
 
     if "bundle" in body:
         name = str(body["bundle"])
@@ -211,23 +261,14 @@ def _diagnose(server: LocalPage, body: dict[str, Any]) -> dict[str, Any]:
             raise Refused(400, "name the files to read")
         base = server.folder.root
         paths = [str(p) for a in asked for p in server.folder.files(a)]
-    with server.one_at_a_time:
-        diagnosis = diagnose(*paths, base=base, workers=1)
-    if body.get("share"):
-        diagnosis = shareable(diagnosis)
-    says = verdict(diagnosis)
-    return {
-        "report": server.uploads.keep(to_html(diagnosis)),
-        "what": says.what,
-        "why": says.why,
-        "do": says.do,
-        "state": diagnosis.state.value,
-        "ranked": list(diagnosis.ranked[:10]),
-    }
+    if not paths:
+        raise UnreadableInput("there is no file in it", hint="drop or choose a trace, a log, or a metrics page")
+    with server.at_once:
+        answer = Apart(report, paths, str(base), bool(body.get("share"))).wait(gone)
+    return {"report": server.uploads.keep(answer.pop("html")), **answer}
 
 
 _VERBS: dict[str, Callable[[LocalPage, dict[str, Any]], dict[str, Any]]] = {
-    "/api/diagnose": _diagnose,
     "/api/layout": lambda _, body: answers.layout(body),
     "/api/search": lambda _, body: answers.best_layouts(body),
     "/api/serve": lambda _, body: answers.service(body),

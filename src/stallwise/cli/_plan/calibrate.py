@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from stallwise.render import strict_json as json
+
 
 @click.command(
     epilog="Examples: stallwise plan calibrate trace.json.gz --model llama-3-8b --cluster 8xh100 --seq 8192 "
-    "--global-batch 128 --tp 2 --dp 4 -o mine.json; stallwise plan calibrate --step-time 9.3s --model ... "
+    "--global-batch 128 --tp 2 -o mine.json; stallwise plan calibrate --step-time 9.3s --model ... "
     "then: stallwise plan train --constants mine.json ..."
 )
 @click.argument("run", nargs=-1)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
+
+from stallwise.render import strict_json as json
 
 
 @click.command(

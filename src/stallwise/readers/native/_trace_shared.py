@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.readers.native._trace_blocks import Blocks
+from stallwise.evidence.blocks import Blocks
 from stallwise.readers.native._trace_columns import Columns
 from stallwise.readers.native._trace_split import Share, Sorted, Split, Unshared
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from stallwise.readers.native._trace_blocks import Blocks
+from stallwise.evidence.blocks import Blocks
 from stallwise.readers.native._trace_events import Event, decode_events, from_text, lenient
 from stallwise.readers.native._trace_sorted import decode_sorted
 
@@ -70,7 +70,7 @@ class Split:
             return
         for block in stream:
             if self._closed:
-                rest += block
+                rest += block if len(rest) < MAX_PENDING_BYTES else b""
                 continue
             stop, start = last_border(block)
             if stop < 0 and len(rest) + len(block) < MAX_PENDING_BYTES:
@@ -102,9 +102,10 @@ class Split:
         seen = b""
         for block in stream:
             searched = max(len(seen) - 64, 0)
+            if searched > MAX_PENDING_BYTES:
+                return b""  # no writer puts so much before its events
             seen += block
-            start = seen.lstrip(b"\xef\xbb\xbf" + _SPACE)[:1]
-            if start == b"[":
+            if not searched and seen[:4096].lstrip(b"\xef\xbb\xbf" + _SPACE)[:1] == b"[":
                 self.found = True
                 return seen[seen.index(b"[") + 1 :]
             match = _ARRAY.search(seen, searched)

@@ -19,6 +19,9 @@ from stallwise.readers._collective_waits import UNKNOWN, Wait, waits_table
 from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
 
 FORMAT = "flight recorder"
+CAPTURE = (
+    "TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=fr/rank_ python train.py"
+)
 EXCLUSIVE = True
 MAX_BYTES = 1 << 30
 MAX_FRAMES = 64  # of one stack; deeper ones repeat

@@ -18,6 +18,7 @@ from stallwise.readers.native._snapshot import CATEGORIES, LEAVING, Moment, cate
 from stallwise.units import Unit, show
 
 FORMAT = "PyTorch memory snapshot"
+CAPTURE = "torch.cuda.memory._record_memory_history(); ...; torch.cuda.memory._dump_snapshot('snapshot.pickle')"
 EXCLUSIVE = True
 MAX_BYTES = 2 << 30
 TIMELINE_POINTS = 2000

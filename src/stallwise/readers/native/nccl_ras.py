@@ -15,6 +15,7 @@ from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.readers._collective_waits import Wait, waits_table
 
 FORMAT = "NCCL RAS"
+CAPTURE = "ncclras -f json > ras.json"
 EXCLUSIVE = True
 
 

@@ -13,6 +13,7 @@ from stallwise.evidence.fact import Note, Source
 from stallwise.readers.native._ncu import Launch, facts_of
 
 FORMAT = "Nsight Compute CSV"
+CAPTURE = "ncu --set full --csv --page details python script.py > details.csv"
 EXCLUSIVE = True
 
 _KEY = "Kernel Name"

@@ -14,6 +14,7 @@ from stallwise.evidence.fact import Note, Source
 from stallwise.readers.native._ncu import Launch, facts_of
 
 FORMAT = "Nsight Compute report"
+CAPTURE = "ncu --set full -o report python script.py"
 EXCLUSIVE = True
 MAGIC = b"NVR\x00"
 
@@ -25,13 +26,13 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """Facts per kernel. The package reads a cut file without complaint, so its blocks are walked first."""
-    with artifact.open() as stream:
-        data = stream.read()
-    lost = missing_bytes(data)
     try:
         import ncu_report  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         raise MissingExtra("ncu-report", "ncu") from None
+    with artifact.open() as stream:
+        data = stream.read()
+    lost = missing_bytes(data)
     source = Source(artifact.name)
     if lost:
         yield Note(f"the report is cut: at least {lost} bytes are missing at its end", source)
@@ -70,6 +71,7 @@ def _payload_bytes(header: bytes) -> int:
 
 
 _PAYLOAD_FIELD = 5
+LONGEST_VARINT_BITS = 63
 
 
 def _varints(message: bytes) -> dict[int, int]:
@@ -101,6 +103,8 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             break
         shift += 7
+        if shift > LONGEST_VARINT_BITS:
+            return 0, len(message)  # no number: nothing after it can be trusted
     return value, at
 
 

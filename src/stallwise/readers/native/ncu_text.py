@@ -12,6 +12,7 @@ from stallwise.readers.native._ncu import Launch, facts_of
 from stallwise.readers.native._ncu_names import DISPLAY
 
 FORMAT = "Nsight Compute text"
+CAPTURE = "ncu --set full python script.py > details.txt"
 EXCLUSIVE = True
 _KERNEL = re.compile(
     r"^  (\S.*?) (\(\d+, \d+, \d+\))x(\(\d+, \d+, \d+\)), Context \d+, Stream \d+, Device \d+, CC ([\d.]+)\s*$"

@@ -12,6 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
 
 FORMAT = "nvidia-smi topo -m"
+CAPTURE = "nvidia-smi topo -m > topo.txt"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 DEVICE = re.compile(r"^(GPU\d+|NIC\d+|mlx\d+_\d+|hfi\d+_\d+|rocep\w+|bnxt_re\d+)$")
 LINK = re.compile(r"^(X|SYS|NODE|PHB|PXB|PIX|NV\d+|SOC|PSB|C2C)$")

@@ -9,6 +9,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.readers.native.torch_trace import DEVICE_ONLY
 
 FORMAT = "device-only trace"
+CAPTURE = "stallwise record -- python train.py"
 EXCLUSIVE = True
 
 

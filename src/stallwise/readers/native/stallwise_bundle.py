@@ -16,6 +16,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source
 
 FORMAT = "stallwise bundle"
+CAPTURE = "stallwise record -o RUN_DIR -- python train.py"
 EXCLUSIVE = True
 FIRST = re.compile(rb'^\s*\{\s*"(stallwise_bundle"|k": "process")')
 # An error names itself at the start of its line; what follows it (hints, launchers' summaries) is not the reason.

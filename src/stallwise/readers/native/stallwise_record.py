@@ -16,6 +16,7 @@ from stallwise.evidence.fact import Fact, Note, Scope, Series, Source
 from stallwise.readers.native._record_file import PARTS, STAGES, RankRecord, parse
 
 FORMAT = "stallwise record"
+CAPTURE = "stallwise record --light -- python train.py"
 EXCLUSIVE = True
 FIRST_LINE = re.compile(rb'^\s*\{"k":"(run|step|gpu|mark|window|frames|samples)",')
 

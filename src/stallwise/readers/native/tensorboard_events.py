@@ -17,6 +17,7 @@ from stallwise.readers._keys import meaning_of
 from stallwise.readers._steps import StepValues
 
 FORMAT = "TensorBoard events"
+CAPTURE = "SummaryWriter(log_dir)"
 EXCLUSIVE = True
 MAX_RECORD_BYTES = 256 << 20
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types of protobuf

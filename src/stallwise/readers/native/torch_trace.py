@@ -10,16 +10,17 @@ from typing import Any
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Note, Scope, Source
 from stallwise.evidence.timeline import Device, Timeline
-from stallwise.readers.native._trace_blocks import Blocks
 from stallwise.readers.native._trace_columns import Columns, Finished
 from stallwise.readers.native._trace_cut import trusted_part
 from stallwise.readers.native._trace_shared import columns_of, columns_together
 from stallwise.readers.native._trace_split import Split
 
 FORMAT = "PyTorch trace"
+CAPTURE = "stallwise record -- python train.py"
 EXCLUSIVE = True
 DEVICE_ONLY = "trace_device.json.gz"  # what the recorder calls the window in which only the device was traced
 AGAIN = "capture it again: stallwise record -- python train.py"

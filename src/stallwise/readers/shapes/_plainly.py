@@ -71,7 +71,7 @@ def _as_csv(artifact: Artifact, rows: Rows) -> Artifact:
     writer.writerow([snake(c) for c in rows.columns])
     for record in zip(*rows.cells, strict=True):
         writer.writerow([_written(cell) for cell in record])
-    return replace(artifact, path=None, url=None, content=out.getvalue().encode())
+    return replace(artifact, path=None, url=None, content=out.getvalue().encode("utf-8", "replace"))
 
 
 def _written(cell: Cell) -> str:

@@ -15,6 +15,7 @@ from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows
 
 MAX_TEXT = 64 << 20
 MAX_YAML = 1 << 18  # people write it by hand; the parser is slow
+MOST = 1 << 1000  # a whole number that no float can hold is a text
 DEEPEST = 12
 ALIKE = 0.5  # share of an object's keys that the others of its list must have
 PAIRED = 0.6  # share of the lines of a YAML document that must be pairs or items
@@ -90,7 +91,7 @@ def _toml(text: str) -> Any:
         return None
     try:
         return tomllib.loads(text) or None
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # no TOML, or a number of more digits than numbers have
         return None
 
 
@@ -229,7 +230,7 @@ def _flat(tree: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, Cell]
 def _leaf(value: Any) -> float | str | bool:
     if isinstance(value, bool):
         return value
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float)) and abs(value) < MOST:
         return float(value)
     return str(value)
 

@@ -40,6 +40,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 MANY_ERRORS = 100  # corrected PCIe errors in one log; a few are normal
+MOST_GENERATIONS = 8  # between two that are spoken of in one file
 EXPLAINS = {
     Symptom.SLOW_STEP: 0.02,
     Symptom.SUDDEN_SLOWDOWN: 0.03,
@@ -97,11 +98,11 @@ def _slow(evidence: Evidence, scope: Scope) -> tuple[Scope, float, list[Fact], s
     ratio, words = 1.0, []
     facts = [gen]
     if gen_max and gen.number < gen_max.number:
-        ratio *= 2 ** (gen_max.number - gen.number)  # each generation doubles the rate
+        ratio *= 2 ** min(gen_max.number - gen.number, MOST_GENERATIONS)  # each generation doubles the rate
         words.append(f"Gen{gen.number:.0f} of Gen{gen_max.number:.0f}")
         facts.append(gen_max)
     elif gen_max is None and (best := _neighbours(evidence, scope)) > gen.number:
-        ratio *= 2 ** (best - gen.number)
+        ratio *= 2 ** min(best - gen.number, MOST_GENERATIONS)
         words.append(f"Gen{gen.number:.0f} where its neighbours run Gen{best:.0f}")
     if width and width_max and 0 < width.number < width_max.number:
         ratio *= width_max.number / width.number

@@ -102,9 +102,7 @@ def thermal_throttle(evidence: Evidence) -> Finding | None:
         fixes=(
             Fix(
                 "Drain the node and restore its cooling: fans, airflow, dust, thermal pads, inlet temperature.",
-                worth=f"{show(clock.number / (1 - lower), Unit.HERTZ)} instead of {clock}"
-                if clock and lower < 1
-                else "full clocks",
+                worth=_regained(clock, lower),
                 cost="hands on the machine",
             ),
             Fix(
@@ -139,7 +137,7 @@ def _hot_and_slow(evidence: Evidence) -> Finding | None:
             fixes=(
                 Fix(
                     "Drain the node and restore its cooling.",
-                    worth=f"{show(clock.number / (1 - lower), Unit.HERTZ)} instead of {clock}",
+                    worth=_regained(clock, lower),
                     cost="hands on the machine",
                 ),
             ),
@@ -174,3 +172,11 @@ def _loss(evidence: Evidence, labels: dict[str, object]) -> float:
 def _name(fact: Fact) -> str:
     node = f" of {fact.scope.node}" if fact.scope.node else ""
     return f"GPU {fact.scope.gpu}{node}"
+
+
+def _regained(clock: Fact | None, lower: float) -> str:
+    """The clock that could be had, where it differs from the one there is."""
+    if clock is None or not 0 < lower < 1:
+        return "full clocks"
+    could = show(clock.number / (1 - lower), Unit.HERTZ)
+    return f"{could} instead of {clock}" if could != str(clock) else "full clocks"

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import lzma
+import zipfile
+import zlib
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from stallwise.evidence.artifact import GZIP_MAGIC, Artifact
+from isal.igzip_lib import IsalError
 
+from stallwise.evidence.limits import current, too_much
+
+if TYPE_CHECKING:
+    from stallwise.evidence.artifact import Artifact
+
+_ISAL: type[Exception] = IsalError  # type: ignore[assignment]
+# What unpacking raises.
+DAMAGE: tuple[type[Exception], ...] = (
+    OSError,
+    EOFError,
+    ValueError,
+    zlib.error,
+    _ISAL,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+)
+GZIP_MAGIC = b"\x1f\x8b"
 BLOCK_BYTES = 1 << 20  # decoded, a block still fits the cache; larger ones were measured to be slower
 
 
@@ -19,19 +39,23 @@ class Blocks:
         self.read_bytes = 0
 
     def __iter__(self) -> Iterator[bytes]:
+        packed = self.artifact.packed
+        most_bytes = current().unpacked_for(self.artifact.size_bytes) if packed else float("inf")
         with self.artifact.raw() as stream:
-            pieces = self._unpacked(stream) if self.artifact.packed else self._plain(stream)
-            for piece in pieces:
+            for piece in self._unpacked(stream) if packed else self._plain(stream):
                 if piece:
                     self.read_bytes += len(piece)
                     yield piece
+                if self.read_bytes > most_bytes:
+                    self.damage = too_much(self.artifact.name, self.artifact.size_bytes).problem
+                    return
 
     def _plain(self, stream: IO[bytes]) -> Iterator[bytes]:
         while True:
             try:
                 piece = stream.read(BLOCK_BYTES)
-            except OSError as error:
-                self.damage = f"reading failed: {error.strerror}"
+            except DAMAGE as error:  # of the disk, or of the zip that holds it
+                self.damage = f"reading failed: {getattr(error, 'strerror', None) or error}"
                 return
             if not piece:
                 return
@@ -47,7 +71,7 @@ class Blocks:
             while not member.eof:
                 try:
                     yield member.decompress(pending, BLOCK_BYTES)
-                except isal_zlib.error as error:  # type: ignore[misc]
+                except DAMAGE as error:
                     self.damage = f"the gzip stream is damaged ({error})"
                     return
                 pending = member.unconsumed_tail or (b"" if member.eof else stream.read(BLOCK_BYTES))

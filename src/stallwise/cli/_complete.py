@@ -1,0 +1,114 @@
+"""What the shell may complete: files where files are read, and the names that our own lists hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import click
+from click.shell_completion import CompletionItem
+
+FILES = {"paths", "path", "good", "bad", "run", "target", "folder", "trace", "file"}
+
+
+class Completed(click.types.StringParamType):
+    """A text whose beginnings are known; the shell completes file names itself, with all their odd letters."""
+
+    def __init__(self, names: Callable[[], Iterable[str]] | None) -> None:
+        self.names = names
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        if self.names is None:
+            return [CompletionItem(incomplete, type="file")]
+        return [CompletionItem(name) for name in sorted(self.names()) if name.startswith(incomplete)]
+
+
+def complete(command: click.Command) -> click.Command:
+    """Gives every plain text of a command the list that it is chosen from, where there is one."""
+    for param in command.params:
+        if type(param.type) is not click.types.StringParamType:
+            continue
+        wanted = [o.lstrip("-") for o in param.opts] if isinstance(param, click.Option) else []
+        names = next(
+            (LISTS[w] for w in (*wanted, f"{command.name} {param.name}", param.name or "") if w in LISTS), None
+        )
+        if names is not None or param.name in FILES:
+            param.type = Completed(names)
+    return command
+
+
+def _causes() -> Iterable[str]:
+    from stallwise.rules import all_rules
+
+    return [rule.cause for rule in all_rules()]
+
+
+def _explained() -> Iterable[str]:
+    from stallwise.drill.explain import concepts
+
+    return [*_causes(), *concepts()]
+
+
+def _limits() -> Iterable[str]:
+    return ["any", "unclear", *_causes()]
+
+
+def _families() -> Iterable[str]:
+    from stallwise.rules import all_rules
+
+    return {rule.family for rule in all_rules()}
+
+
+def _models() -> Iterable[str]:
+    from stallwise.specs.models import model_names
+
+    return model_names()
+
+
+def _gpus() -> Iterable[str]:
+    from stallwise.specs.hardware import all_gpus
+
+    return [g.name for g in all_gpus()]
+
+
+def _clusters() -> Iterable[str]:
+    return [f"{count}x{name}" for count in (8, 64, 512) for name in _gpus()]
+
+
+def _schedules() -> Iterable[str]:
+    from stallwise.sim.schedules import all_schedules
+
+    return all_schedules()
+
+
+def _formulas() -> Iterable[str]:
+    from stallwise.costs.formulas import all_formulas
+
+    return all_formulas()
+
+
+def _facts() -> Iterable[str]:
+    from stallwise.evidence.catalog import quantities
+
+    return [f"{name}=" for name in quantities()]
+
+
+def _kinds() -> Iterable[str]:
+    from stallwise.search.validation import all_kinds
+
+    return all_kinds()
+
+
+LISTS: dict[str, Callable[[], Iterable[str]]] = {
+    "cause": _causes,
+    "explain name": _explained,
+    "fail-on": _limits,
+    "family": _families,
+    "model": _models,
+    "models which": _models,
+    "gpu": _gpus,
+    "cluster": _clusters,
+    "schedule": _schedules,
+    "formula name": _formulas,
+    "fact": _facts,
+    "kind": _kinds,
+}

@@ -1,0 +1,106 @@
+"""What one file may cost before it is given up: seconds and unpacked bytes. Others' answers do not wait for it.
+
+The clock interrupts Python and its regular expressions wherever they are; what runs in a database asks `out_of_time`.
+Threads cannot be interrupted: who reads for several people does so in a process of its own.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from stallwise.errors import UnreadableInput
+
+FILE_S = 60.0  # for a file of no size; ordinary ones take a second
+SLOWEST_BYTES_PER_S = 1e6  # as stored: ten times slower than the slowest reader on a slow machine
+STEP_S = 30.0  # for one measure or one rule over everything that was read
+EXAMINATION_S = 120.0  # for all of them together
+LEAST_UNPACKED_BYTES = 2 << 30  # whatever the size of the archive
+MOST_PACKING = 200.0  # times the stored size: logs pack 10 to 60 times, bombs a thousand
+AGAIN_S = 1.0  # somebody may have swallowed the interruption
+
+
+class OutOfTime(BaseException):
+    """Raised in the midst of whatever takes too long; no `except Exception` may hold it up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Chosen by the user; travels to workers."""
+
+    file_s: float = FILE_S
+    unpacked_bytes: int = 0  # 0: by the size of the archive
+
+    def seconds_for(self, size_bytes: int) -> float:
+        """A file may take longer the larger it is."""
+        return self.file_s + size_bytes / SLOWEST_BYTES_PER_S
+
+    def unpacked_for(self, size_bytes: int) -> int:
+        """How much may come out of an archive of this size."""
+        return self.unpacked_bytes or max(LEAST_UNPACKED_BYTES, int(size_bytes * MOST_PACKING))
+
+
+_chosen = Limits()
+_deadline = float("inf")
+
+
+def current() -> Limits:
+    """The limits that hold now."""
+    return _chosen
+
+
+def out_of_time() -> bool:
+    """For loops that no signal can interrupt."""
+    return time.monotonic() > _deadline
+
+
+@contextmanager
+def within(limits: Limits) -> Iterator[None]:
+    """These limits hold inside."""
+    global _chosen
+    before, _chosen = _chosen, limits
+    try:
+        yield
+    finally:
+        _chosen = before
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raises OutOfTime inside when the time is over; in a thread, where nothing can be interrupted, it only sets the clock."""
+    global _deadline
+    before_deadline, _deadline = _deadline, min(_deadline, time.monotonic() + seconds)
+    can_interrupt = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    if not can_interrupt:
+        try:
+            yield
+        finally:
+            _deadline = before_deadline
+        return
+    began = time.monotonic()
+    before = signal.signal(signal.SIGALRM, _interrupt)
+    left, again = signal.setitimer(signal.ITIMER_REAL, max(_deadline - began, 1e-3), AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
+        _deadline = before_deadline
+        if left:  # somebody else's alarm, or the outer limit's
+            signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 1e-3), again)
+
+
+def _interrupt(*_: object) -> None:
+    raise OutOfTime
+
+
+def too_much(name: str, size_bytes: int) -> UnreadableInput:
+    """The sentence for an archive that does not end."""
+    return UnreadableInput(
+        f"{name} unpacks to more than {current().unpacked_for(size_bytes) / 1e9:.1f} GB",
+        hint="unpack it by hand, or raise --max-unpacked",
+    )
