@@ -27,6 +27,7 @@ STATED_FORMAT = "stated facts"
 IN_WORDS = "words and numbers"
 _RAISED = re.compile(rb"allocat|\b[A-Za-z]{2,40}(?:Error|Exception)\b|startup is less|No available memory")
 MESSAGES = "messages"
+MOST_BYTES = 1 << 21  # of a text that its reader found empty
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +79,8 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             formats, items, problems = formats + rest[0], items + rest[1], problems + rest[2]
         items += more
         items.append(Bag(stems_of(told.text()), Source(artifact.name)))
+    elif not items and b"\x00" not in artifact.head[:4096]:  # of its format, yet nothing in it: the words remain
+        items.append(Bag(stems_of(told.text(MOST_BYTES)), Source(artifact.name)))
     if problems and not formats:
         raise problems[0]
     items += [Note(problem.problem, Source(artifact.name)) for problem in problems]
