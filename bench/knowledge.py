@@ -1,7 +1,7 @@
 """Counts the cases anew and fits what is fitted to them: `make knowledge`.
 
 Reads every case that has a truth (tests/incidents, and the shared cases where that folder is), writes
-src/stallwise/knowledge/cases/*.toml, counts.toml and fitted.toml, and prints what moved. Each case's testimony is taken
+src/stallwise/knowledge/cases/*.toml and fitted.toml, and prints what moved. Each case's testimony is taken
 with its whole project left out, so that what is fitted is how well cases of other projects speak.
 """
 
@@ -23,7 +23,7 @@ from stallwise.doctor.differential import SOMETHING_ELSE
 from stallwise.doctor.gather import gather
 from stallwise.doctor.said import said
 from stallwise.doctor.stating import state
-from stallwise.doctor.suspicion import WITNESSES, by_clues, by_rules, probabilities, testimony
+from stallwise.doctor.suspicion import WITNESSES, by_clues, by_rules, probabilities, statements
 from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence
 from stallwise.knowledge import cases as counted
@@ -38,6 +38,7 @@ KNOWLEDGE = ROOT / "src" / "stallwise" / "knowledge"
 WITNESSED = 2  # projects that must use a word
 FEWEST_IN_A_STEP = 25  # answers behind each step of the curve from score to frequency
 RIDGE = 0.01
+KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
 NOT_A_CAUSE = {"none", "unclear"}
 
 
@@ -79,11 +80,12 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
         source = row["source"]
         assert isinstance(source, dict)
         owners[row["id"]] = str(source.get("repo") or source.get("url") or row["id"])
-    for name, file, kind in (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture")):  # fmt: skip
+    for name, file, kind in KNOWN:
         for row in _rows(SHARED / "checks" / f"{file}.jsonl"):
             paths = row["paths"]
             assert isinstance(paths, list)
-            yield name, row, owners.get(row["id"], f"{name}:{row['id']}"), kind, [str(SHARED / "data" / p) for p in paths], ()  # fmt: skip
+            project = owners.get(row["id"], f"{name}:{row['id']}")
+            yield name, row, project, kind, [str(SHARED / "data" / p) for p in paths], ()
 
 
 def _rows(path: Path) -> list[dict[str, object]]:
@@ -121,7 +123,7 @@ def _words(given: object) -> tuple[str, ...]:
 def write_cases(told: list[Told]) -> None:
     """One file a set; words only where two projects use them, and none of artifacts that are other people's."""
     users: dict[str, set[str]] = defaultdict(set)
-    for case in told:
+    for case in (c for c in told if c.kind != "capture"):
         for word in case.marks:
             users[word].add(case.project)
     for name in dict.fromkeys(case.set for case in told):
@@ -159,7 +161,7 @@ def design(told: list[Told]) -> tuple[NDArray[np.float64], NDArray[np.bool_], li
         with counted.leaving_out(project):
             for i, case in enumerate(told):
                 if case.project == project:
-                    for cause, says in testimony(case.marks, case.clues, case.spoken).items():
+                    for cause, says in statements(case.marks, case.clues, case.spoken).items():
                         x[i, at[cause], : len(WITNESSES)] = [says[w] for w in WITNESSES]
         vote._electorate.cache_clear()
     for i, case in enumerate(told):
@@ -202,10 +204,10 @@ def curve(score: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[list[fl
     return [round(s / n, 4) for s, _, n in steps], [round((r + 1.0) / (n + 2.0), 4) for _, r, n in steps]
 
 
-def main() -> None:
+def main(told: list[Told] | None = None) -> None:
     """Reads, counts, fits, writes, tells."""
     before = fitted.fitted()
-    told = heard()
+    told = told or heard()
     write_cases(told)
     x, y, causes = design(told)
     open_ = np.array([not c.proved for c in told])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stallwise.doctor.decisive import decisive
 from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE, differential
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
-from stallwise.doctor.likeness import alike
 from stallwise.doctor.rank import rank
 from stallwise.doctor.suspects import rests_on_words
 from stallwise.doctor.symptoms import Complaint, complaints
@@ -32,8 +32,9 @@ class Considered:
     @property
     def proved(self) -> bool:
         """A ledger, a kernel's counters or a clear sign decides; what words resemble is no matter then."""
-        clear = any(h.probability >= CLEAR for h in self.table if h.cause != SOMETHING_ELSE)
-        return self.ledger is not None or self.kernels_speak or clear
+        clear = _clear(self.table)
+        timed = self.ledger is not None and not self.ledger.source.stated and bool(self.seen)
+        return timed or self.kernels_speak or clear
 
 
 def consider(evidence: Evidence, rules: tuple[Rule, ...]) -> Considered:
@@ -49,13 +50,16 @@ def consider(evidence: Evidence, rules: tuple[Rule, ...]) -> Considered:
     spoke = {f.cause for f in found} | {u.cause for u in unknown}
     silent = frozenset(r.cause for r in rules if r.needs and r.per is None and r.cause not in spoke)
     table, heard = differential(evidence, rules, seen, silent, priced=ledger is not None)
+    if not spoken and not _clear(table) and not any(f.scope.kernel is None and f.account for f in seen):
+        told = tuple(f for f in decisive(evidence, rules) if not any(f.cause == s.cause for s in seen if s.blocking))
+        if told:
+            seen = (*told, *seen)
+            table, heard = differential(evidence, rules, seen, silent, priced=ledger is not None)
     return Considered(ledger, seen, kernel_findings, bool(spoken), unknown, heard, table)
 
 
-def worth_suspecting(evidence: Evidence, considered: Considered) -> bool:
-    """Nothing is proved, and the inputs speak of our trade: by a number, a message, a complaint, or by their words."""
-    told = any(evidence.facts.values()) or evidence.all_series or evidence.events or considered.heard
-    return not considered.proved and bool(evidence.stems) and (bool(told) or alike(evidence))
+def _clear(table: tuple[Hypothesis, ...]) -> bool:
+    return any(h.probability >= CLEAR for h in table if h.cause != SOMETHING_ELSE)
 
 
 def _left_to_judge(found: list[Finding], rules: tuple[Rule, ...], evidence: Evidence) -> list[Finding]:

@@ -153,11 +153,6 @@ def fits_the_trade(rule: Rule, evidence: Evidence) -> float:
     return 1.0
 
 
-def speaks_against(rule: Rule, evidence: Evidence) -> float:
-    """What the clues that the evidence decides leave of a cause's odds; never more than they were."""
-    return min(1.0, math.prod(ratio for ratio, _ in clue_odds(rule, evidence)))
-
-
 def clue_odds(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:
     """Every clue that the evidence decides, read in the scope where it speaks loudest."""
     views = [evidence, *(evidence.within(s) for s in _parts(rule, evidence))]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from stallwise.doctor.consider import consider, worth_suspecting
+from stallwise.doctor.consider import consider
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE
 from stallwise.doctor.gather import gather
@@ -56,7 +56,7 @@ def examine(evidence: Evidence) -> Diagnosis:
     rules = all_rules()
     known = consider(evidence, rules)
     ledger, spoken, heard, unknown = known.ledger, known.kernels_speak, known.heard, known.unknown
-    suspecting = worth_suspecting(evidence, known)
+    suspecting = bool(evidence.stems) and not known.proved
     hypotheses = suspicion(evidence, [c.symptom for c in heard], known.table, known.seen) if suspecting else known.table
     seen = _as_sure_as_the_table(known.seen, hypotheses)
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
@@ -71,7 +71,7 @@ def examine(evidence: Evidence) -> Diagnosis:
     cannot_be = contradictions(evidence)
     # What a log hints at is a complaint only where no trace accounts for every second; what a person says always is.
     complained = bool(heard) if ledger is None else any(c.by_person for c in heard)
-    telling = _telling((*seen, *suspects), hypotheses, complained)
+    telling = _telling((*seen, *suspects), hypotheses, known.seen, complained) if suspecting else (*seen, *suspects)
     verdict = judge(evidence, telling, ledger, complained=complained, contradictions=cannot_be)
     healthy = verdict.state is State.HEALTHY
     if healthy:
@@ -109,11 +109,18 @@ def examine(evidence: Evidence) -> Diagnosis:
 
 
 def _telling(
-    findings: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...], complained: bool
+    findings: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...], seen: tuple[Finding, ...], complained: bool
 ) -> tuple[Finding, ...]:
-    """What may make a verdict: words alone only of a complaint, and only where they are nearly always right."""
+    """What may make a verdict: what a rule has seen; a suspect that nothing speaks against; words alone only of a complaint,
+    and only where they are nearly always right."""
+    ruled = {f.cause for f in seen}
     words = {h.cause for h in hypotheses if h.by_words_alone}
-    return tuple(f for f in findings if f.cause not in words or (complained and f.confidence >= CLEAR))
+    doubted = {h.cause for h in hypotheses if h.against and h.cause not in ruled}
+    return tuple(
+        f
+        for f in findings
+        if (f.cause not in words or (complained and f.confidence >= CLEAR)) and f.cause not in doubted
+    )
 
 
 def _by_probability(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...]) -> tuple[str, ...]:

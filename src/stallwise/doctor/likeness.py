@@ -13,9 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 
-from stallwise.doctor.said import said
 from stallwise.evidence.bag import stem, stems_of
-from stallwise.evidence.evidence import Evidence
 from stallwise.findings.rule import Rule
 from stallwise.knowledge.fitted import told
 from stallwise.knowledge.rarity import rarity
@@ -29,9 +27,6 @@ TOLD = 2.0  # so does a word that people use of it
 # A page speaks of its rivals under "What else looks so", and of much beside the cause where it tells what to do.
 SECTIONS = {"What else looks so": 0.3, "Fix": 0.5, "How the gain is found": 0.5}
 FEW_WORDS = 25.0  # a sentence is no surer than this many words make it
-LEAST_ALIKE = (
-    0.5  # score over the root of the number of words: texts of other trades (licences, headers, changelogs) lie below
-)
 SHOWN = 5  # words in common that the reason names
 
 
@@ -42,11 +37,6 @@ def page_scores(marks: frozenset[str]) -> dict[str, float]:
     return {
         cause: sum(page[mark] * weight[mark] for mark in page.keys() & marks) / scale for cause, page in pages().items()
     }
-
-
-def alike(evidence: Evidence) -> bool:
-    """Whether the words of the inputs are those of some cause's page, rather than of another trade."""
-    return bool(evidence.stems) and max(page_scores(said(evidence)).values()) >= LEAST_ALIKE
 
 
 def in_common(cause: str, marks: frozenset[str]) -> str:
