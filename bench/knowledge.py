@@ -7,10 +7,11 @@ with its whole project left out, so that what is fitted is how well cases of oth
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,14 +152,14 @@ def forget() -> None:
         known.cache_clear()
 
 
-def design(told: list[Told]) -> tuple[NDArray[np.float64], NDArray[np.bool_], list[str]]:
+def design(told: list[Told], *without: str) -> tuple[NDArray[np.float64], NDArray[np.bool_], list[str]]:
     """Case x cause x witness with every project left out in its turn; which causes are right; their order."""
     causes = [r.cause for r in all_rules() if r.cause != "none"] + [SOMETHING_ELSE]
     at = {cause: i for i, cause in enumerate(causes)}
     x = np.zeros((len(told), len(causes), len(WITNESSES) + 2))
     y = np.zeros((len(told), len(causes)), dtype=bool)
     for project in sorted({c.project for c in told}):
-        with counted.leaving_out(project):
+        with counted.leaving_out(project, *without):
             for i, case in enumerate(told):
                 if case.project == project:
                     for cause, says in statements(case.marks, case.clues, case.spoken).items():
@@ -204,8 +205,40 @@ def curve(score: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[list[fl
     return [round(s / n, 4) for s, _, n in steps], [round((r + 1.0) / (n + 2.0), 4) for _, r, n in steps]
 
 
+def firsts(x: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The first answer of every case and its raw probability."""
+    z = x @ w
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    first = p[:, :-1].argmax(axis=1)
+    return first, p[np.arange(len(p)), first]
+
+
+def stability(told: list[Told], largest: int) -> None:
+    """Takes one project's cases away, fits anew, and counts the first answers of other projects that move."""
+    open_ = np.array([not c.proved for c in told])
+    weight = np.array([counted.WEIGHTS[c.kind] for c in told])
+    x, y, _ = design(told)
+    first, _ = firsts(x, fit(x[open_], y[open_], weight[open_]))
+    for project, count in Counter(c.project for c in told).most_common(largest):
+        rest = np.array([c.project != project for c in told])
+        without, _, _ = design(told, project)
+        keep = open_ & rest
+        moved, _ = firsts(without, fit(without[keep], y[keep], weight[keep]))
+        changed = int(((moved != first) & keep).sum())
+        share = changed / int(rest.sum())
+        print(
+            f"without {project} ({count} cases): {changed} of {int(rest.sum())} first answers of others move, {share:.1%}"
+        )
+
+
 def main(told: list[Told] | None = None) -> None:
     """Reads, counts, fits, writes, tells."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--stability", type=int, default=0, metavar="N", help="then take away each of the N largest projects"
+    )
+    given = parser.parse_args()
     before = fitted.fitted()
     told = told or heard()
     write_cases(told)
@@ -215,11 +248,7 @@ def main(told: list[Told] | None = None) -> None:
     w = fit(x[open_], y[open_], weight[open_])
     names = (*WITNESSES, "else", "else_words")
     raw = fitted.Fitted(dict(zip(names, map(float, w), strict=True)), (0.0, 1.0), (0.0, 1.0))
-    z = x @ w
-    p = np.exp(z - z.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    first = p[:, :-1].argmax(axis=1)
-    top = p[np.arange(len(told)), first]
+    first, top = firsts(x, w)
     right = np.array([causes[f] in c.causes for f, c in zip(first, told, strict=True)])
     score, frequency = curve(top[open_], right[open_])
     lines = [
@@ -244,6 +273,8 @@ def main(told: list[Told] | None = None) -> None:
         print(
             f"{name:10s} open {int(mine.sum()):4d}, right {int((right & mine).sum()):4d}, first answers moved {moved}"
         )
+    if given.stability:
+        stability(told, given.stability)
 
 
 if __name__ == "__main__":
