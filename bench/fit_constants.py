@@ -141,6 +141,20 @@ def components(residual: np.ndarray, publishers: np.ndarray, vague: np.ndarray, 
     return float(np.sqrt(found_b)), float(np.sqrt(found_w))
 
 
+def kin(runs: Runs, residual: np.ndarray) -> tuple[float, list[tuple[str, str, str, str, float, int]]]:
+    """Mean residual of every publisher by kind, framework and generation, and the share of their scatter that is common."""
+    cells: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    for run, publisher, own in zip(runs.runs, runs.publishers, residual, strict=True):
+        key = ("moe" if run.family == "moe" else "dense", run.recipe.framework, run.cluster.gpu.architecture)
+        cells.setdefault(key, {}).setdefault(str(publisher), []).append(float(own))
+    means = {key: {name: float(np.mean(own)) for name, own in part.items()} for key, part in cells.items()}
+    dense = [np.array(list(part.values())) for key, part in means.items() if key[0] == "dense"]
+    alone = sum((len(m) - 1) * m.var(ddof=1) for m in dense if len(m) > 1) / sum(len(m) - 1 for m in dense)
+    share = float(np.clip(1 - alone / np.mean(np.concatenate(dense) ** 2), 0.0, 1.0))
+    found = [(*key, name, mean, len(cells[key][name])) for key, part in means.items() for name, mean in part.items()]
+    return share, sorted(found)
+
+
 def main() -> None:
     runs = Runs(sys.argv[1])
     predicted, sets = left_out(runs)
@@ -161,6 +175,18 @@ def main() -> None:
         f"frameworks = {sorted(k for k, v in frameworks.items() if v >= 8)}".replace("'", '"'),
         f"most_gpus = {max(r.cluster.gpus for r in runs.runs)}",
     ]  # fmt: skip
+    share, found = kin(runs, residual)
+    lines += [
+        "",
+        "[kin]  # of publishers with one framework and generation of cards, each left out of its own prediction",
+    ]
+    lines += [f"common_share = {share:.3f}  # of the variance between publishers", "runs = ["]
+    for kind, framework, architecture, publisher, mean, rows in found:
+        lines.append(
+            f'  {{ kind = "{kind}", framework = "{framework}", architecture = "{architecture}", '
+            f'publisher = "{publisher}", log_ratio = {mean:.4f}, rows = {rows} }},'
+        )
+    lines.append("]")
     for name, values in sets.items():
         lines += ["", f'[without."{name}"]', *_lines(values)]
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")

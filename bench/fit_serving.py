@@ -56,6 +56,7 @@ SHARED = {
     "all_to_all_share": (0.2, 0.7),
     "kv_room_share": (0.95, 0.1),
     "mla_layer_s": (20e-6, 0.5),
+    "indexer_layer_s": (30e-6, 0.5),
     "fp8_layer_s": (10e-6, 0.7),
     "prompt_layer_s": (0.3e-3, 0.3),
     "prompt_moe_layer_s": (0.3e-3, 0.3),

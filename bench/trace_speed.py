@@ -32,7 +32,7 @@ PROGRAMS = {
     "columns": (
         "from pathlib import Path\n"
         "from stallwise.evidence.artifact import Artifact\n"
-        "from stallwise.readers import torch_trace\n"
+        "from stallwise.readers.native import torch_trace\n"
         "list(torch_trace.read(Artifact(PATH, Path(PATH))))"
     ),
     "verdict": (

@@ -30,7 +30,7 @@ def child(way: str) -> None:
 
     from stallwise.instrument import verbs
     from stallwise.instrument.profile_window import ProfileWindow
-    from stallwise.readers._record_file import parse
+    from stallwise.readers.native._record_file import parse
 
     folder = tempfile.mkdtemp()
     if way == "stays":

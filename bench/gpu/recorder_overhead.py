@@ -1,9 +1,11 @@
 """What the recorder costs a step, with stacks: blocks of steps with it and without it in turn, in one process.
 
-    python bench/gpu/recorder_overhead.py [--pairs 20 60] [--without-stacks]
+    python bench/gpu/recorder_overhead.py [--seconds 40 60] [--without-stacks]
 
-The two steps are those of bench/gpu/overhead.py: 59 ms of one H200's own work, and a launch-bound one of 29 ms. Each pair of
-neighbouring blocks gives one ratio; the median has a 95% bootstrap interval. No profiler window is part of it.
+The two steps are those of bench/gpu/overhead.py: 59 ms of one H200's own work, and a launch-bound one of 29 ms. Four
+neighbouring blocks (on, off, off, on, or the other way round, by chance) give one ratio of median steps; the median of the ratios
+has a 95% bootstrap interval. `of_means` is the same for mean steps, which the machine's own hiccups dominate. No profiler window is
+part of it.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from collections.abc import Callable
 
 from overhead import SHAPES, VOCAB, build
 
-BLOCK_S = 0.35  # of steps: short, so that clocks and neighbours hit both blocks of a pair alike
-WARM_STEPS = 2  # of each block: patches and threads come and go there
+BLOCK_S, FEWEST = 0.25, 6  # of steps: short, so that clocks and neighbours hit all blocks alike
+WARM_STEPS = 4  # of each block: patches, threads and events are made there
 
 
 def loop(which: str) -> Callable[[], None]:
@@ -43,18 +45,20 @@ def loop(which: str) -> Callable[[], None]:
     return step
 
 
-def block_s(step: Callable[[], None], count: int) -> float:
-    """Seconds a step."""
+def block_s(step: Callable[[], None], count: int) -> list[float]:
+    """Seconds of every step; the last waits for the device, as the first of the next block begins with nothing queued."""
     import torch
 
     for _ in range(WARM_STEPS):
         step()
     torch.cuda.synchronize()
-    begin = time.perf_counter()
+    times = []
     for _ in range(count):
+        begin = time.perf_counter()
         step()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - begin) / count
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    return times
 
 
 def interval(values: list[float], rounds: int = 2000) -> tuple[float, float]:
@@ -64,42 +68,48 @@ def interval(values: list[float], rounds: int = 2000) -> tuple[float, float]:
     return medians[int(0.025 * rounds)], medians[int(0.975 * rounds)]
 
 
-def measure(which: str, pairs: int, stacks: bool) -> dict[str, object]:
+def measure(which: str, seconds: float, stacks: bool) -> dict[str, object]:
     import stallwise
 
     step = loop(which)
     for _ in range(20):
         step()
-    count = max(int(BLOCK_S / block_s(step, 10)), 8)
+    count = max(int(BLOCK_S / statistics.median(block_s(step, 10))), FEWEST)
     chance = random.Random(1)
-    ratios, off = [], []
-    for _ in range(pairs):
-        times = {}
-        order = [True, False]
-        chance.shuffle(order)  # nothing that comes and goes at a rhythm of its own can favour one
-        for on in order:
+    ratios, means, off = [], [], []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        times: dict[bool, list[float]] = {True: [], False: []}
+        first = chance.random() < 0.5  # nothing that comes and goes at a rhythm of its own can favour one
+        for on in (first, not first, not first, first):  # and a drift hits both alike
             if on:
                 stallwise.start(tempfile.mkdtemp(), stacks=stacks)
-            times[on] = block_s(step, count)
+            times[on] += block_s(step, count)
             if on:
                 stallwise.stop()
-        ratios.append(times[True] / times[False] - 1.0)
-        off.append(times[False])
+        ratios.append(statistics.median(times[True]) / statistics.median(times[False]) - 1.0)
+        means.append(statistics.mean(times[True]) / statistics.mean(times[False]) - 1.0)
+        off.append(statistics.median(times[False]))
     low, high = interval(ratios)
+    mean_low, mean_high = interval(means)
     return {
-        "step": which, "stacks": stacks, "off_ms": round(statistics.median(off) * 1e3, 3), "pairs": pairs,
-        "cost_share": round(statistics.median(ratios), 5), "low": round(low, 5), "high": round(high, 5),
+        "step": which, "stacks": stacks, "off_ms": round(statistics.median(off) * 1e3, 3), "quads": len(ratios),
+        "steps_a_block": count, "cost_share": round(statistics.median(ratios), 5), "low": round(low, 5),
+        "high": round(high, 5), "of_means": [round(x, 5) for x in (statistics.median(means), mean_low, mean_high)],
+        "ratios": [round(r, 5) for r in ratios],
     }  # fmt: skip
 
 
 def main() -> None:
     options = argparse.ArgumentParser()
-    options.add_argument("--pairs", type=int, nargs=2, default=(20, 60), help="of the 59 ms step and of the 29 ms one")
+    options.add_argument(
+        "--seconds", type=float, nargs=2, default=(40, 60), help="for the 59 ms step and the 29 ms one"
+    )
     options.add_argument("--without-stacks", action="store_true", help="measure that as well")
     chosen = options.parse_args()
-    for which, pairs in zip(SHAPES, chosen.pairs, strict=True):
+    for which, seconds in zip(SHAPES, chosen.seconds, strict=True):
         for stacks in (True, False) if chosen.without_stacks else (True,):
-            print(json.dumps(measure(which, pairs, stacks)), flush=True)
+            print(json.dumps(measure(which, seconds, stacks)), flush=True)
 
 
 if __name__ == "__main__":

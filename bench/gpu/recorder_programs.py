@@ -134,7 +134,7 @@ def run(command: list[str], where: Path, limit_s: float) -> tuple[int, str, floa
 def recorded_ms(bundle: Path) -> dict[str, Any]:
     """Medians of the record's own step times by window, and what the windows cost."""
     sys.path.insert(0, str(REPO / "src"))
-    from stallwise.readers._record_file import parse
+    from stallwise.readers.native._record_file import parse
 
     found: dict[str, Any] = {}
     for file in sorted(bundle.glob("*.jsonl")):

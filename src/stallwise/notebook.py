@@ -142,7 +142,7 @@ def _plan_table(plan: Plan) -> tuple[str, list[tuple[str, ...]]]:
         )
         for c in plan.best
     ]  # fmt: skip
-    return title, [("layout", "step", "90% interval", "MFU", "memory"), *rows]
+    return title, [("layout", "step", "90% interval", f"MFU of the {plan.best[0].mfu_against}", "memory"), *rows]
 
 
 @way("html", "Plan")

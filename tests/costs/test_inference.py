@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,3 +118,20 @@ def test_constants_are_complete_for_every_engine_and_every_group_left_out() -> N
         for group in groups:
             k = constants(engine, group)
             assert all(getattr(k, name) >= 0 for name in FIELDS)
+
+
+def test_an_indexer_reads_short_keys_of_all_tokens_and_latents_of_few() -> None:
+    plain = find_model("deepseek-v3")
+    assert plain.mla is not None
+    sparse = replace(plain, mla=replace(plain.mla, index_topk=2048, index_dim=128))
+    card = gpu("b200")
+    dense, picked = (Engine(Deployment(m, card, tp=8, weights="fp8", engine="sglang")) for m in (plain, sparse))
+    assert picked.kv_read_bytes(64_000) < dense.kv_read_bytes(64_000) / 3
+    assert picked.decode_s(1, 512) > dense.decode_s(1, 512)  # short contexts only pay for the picking
+    assert picked.decode_s(64, 64_000) < dense.decode_s(64, 64_000)
+
+
+def test_only_stored_four_bit_leaves_attention_in_sixteen() -> None:
+    model, card = find_model("deepseek-v3"), gpu("b200")
+    assert Deployment(model, card, tp=8, weights="int4").attention_dtype == "bf16"
+    assert Deployment(model, card, tp=8, weights="nvfp4").attention_dtype == "nvfp4"

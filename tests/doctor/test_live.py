@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from stallwise.cli.watch import command
 from stallwise.doctor.live import load, look
 from stallwise.errors import UnreadableInput
-from stallwise.readers._record_file import RankRecord
+from stallwise.readers.native._record_file import RankRecord
 from stallwise.render.live import as_lines, as_prometheus
 
 

@@ -2,48 +2,99 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from stallwise.drill.generate import CLASSICS, incident
-from stallwise.drill.incident import model_answer
+from stallwise.drill.digest import digest
+from stallwise.drill.generate import CLASSICS, incident, incident_of
+from stallwise.drill.hints import numbers
+from stallwise.drill.incident import EXACT, Incident, model_answer
+from stallwise.drill.papers.dice import Dice
+from stallwise.drill.requests import artifacts
 from stallwise.drill.scenarios import authors
+from stallwise.drill.suspects import suspects
+from stallwise.rules import all_rules
 
-SEEDS = range(1001, 1101)
+FOUND = 0.95
+# Planted where nothing is broken: the verdict is not "sick", and the cause stands first among what binds or explains.
+NOT_SICK = {
+    "none": ("healthy",),
+    "compute-roof": ("healthy",),
+    "dram-bandwidth-bound": ("healthy",),
+    "profiler-inflated": ("unclear", "healthy"),
+}
 
 
-def test_the_planted_cause_is_the_first_answer() -> None:
+@cache
+def worlds() -> tuple[Incident, ...]:
+    """One incident of every cause, its generator picked by chance; the same ones every day."""
+    found = []
+    for place, cause in enumerate(authors()):
+        dice = Dice(60_000 + place)
+        found.append(incident_of(60_000 + place, cause, dice.pick(*authors()[cause])(dice), dice))
+    return tuple(found)
+
+
+def test_every_cause_has_an_incident() -> None:
+    assert set(authors()) == {rule.cause for rule in all_rules()}
+    assert len(authors()) >= 100
+
+
+def test_the_planted_cause_is_the_first_answer_with_its_own_verdict() -> None:
     found, missed = Counter[str](), []
-    for seed in SEEDS:
-        case = incident(seed)
-        first = model_answer(case).ranked[0]
-        found[case.family] += first == case.cause
-        if first != case.cause:
-            missed.append((seed, case.cause, first))
-    planted = Counter(incident(seed).family for seed in SEEDS)
+    for case in worlds():
+        answer = model_answer(case)
+        ranked = [c for c in answer.ranked if c != "none" or case.cause == "none"]
+        states = NOT_SICK.get(case.cause, ("sick",))
+        right = ranked[:1] == [case.cause] and answer.state.value in states
+        found[case.family] += right
+        if not right:
+            missed.append((case.cause, answer.state.value, ranked[:2]))
+    planted = Counter(case.family for case in worlds())
     print(f"\n{'family':12} {'planted':>7} {'found':>6}")
     for family, count in sorted(planted.items()):
-        print(f"{family:12} {count:7d} {found[family]:6d}")
-    print(f"{'all':12} {len(SEEDS):7d} {found.total():6d}  missed: {missed}")
-    assert found.total() >= 95
+        print(f"{family or '(healthy)':12} {count:7d} {found[family]:6d}")
+    print(f"{'all':12} {len(worlds()):7d} {found.total():6d}  missed: {missed}")
+    assert found.total() >= FOUND * len(worlds())
 
 
-@pytest.mark.parametrize("number", range(1, CLASSICS + 1))
-def test_the_classics_are_incidents_one_to_eight(number: int) -> None:
-    case = incident(number)
-    assert case.title and model_answer(case).ranked[0] == case.cause
+def test_second_faults_are_seen_and_come_after_the_first() -> None:
+    double = [case for case in worlds() if case.also]
+    assert len(double) >= 5
+    seen = sum(case.also[0] in {f.cause for f in model_answer(case).findings} for case in double)
+    print(f"\n{len(double)} incidents with two faults, the smaller one seen in {seen}")
+    assert seen >= 0.8 * len(double)
 
 
-def test_a_second_fault_is_seen_and_comes_after_the_first() -> None:
-    double = [case for seed in range(2000, 2250) if (case := incident(seed)).also]
-    assert len(double) >= 10
-    answers = [(case, model_answer(case)) for case in double]
-    first = sum(answer.ranked[0] == case.cause for case, answer in answers)
-    second = sum(case.also[0] in {f.cause for f in answer.findings} for case, answer in answers)
-    print(f"\n{len(double)} incidents with two faults: larger one first in {first}, smaller one seen in {second}")
-    assert first >= 0.95 * len(double) and second >= 0.9 * len(double)
+def test_worlds_are_whole() -> None:
+    for case in worlds():
+        assert case.deciding and "note" in case.kinds and "changes" in case.kinds, case.cause
+        assert len(case.kinds) >= 6 and set(case.kinds) <= set(artifacts()), case.cause
+        assert case.cause.replace("-", " ") not in case.setup.lower(), case.cause
+        assert case.blamed and case.blamed != case.cause and case.blamed not in suspects()[case.cause].near
+        assert suspects()[case.blamed].says in case.of("note")[0].text
+        assert all(e.hearsay == (e.kind == "note") for e in case.exhibits)
+
+
+def test_the_decisive_number_stands_in_the_papers_or_follows_from_two_that_do() -> None:
+    """Read off in most worlds; the others need one division or sum, which the question says."""
+    read_off = []
+    for case in worlds():
+        text = "\n".join(digest(e) for e in case.exhibits if e.deciding)
+        whole = "\n".join(e.text for e in case.exhibits if e.deciding)[:400_000]
+        told = (
+            [v for _, v in numbers(text)] + [v for _, v in numbers(whole)]
+            if case.number.within == EXACT
+            else [v for _, v in numbers(text)]
+        )
+        scaled = [v * s for v in told for s in (1, 1e-3, 1e-2, 2.0**20)]
+        read_off.append(case.number.value == 0 or any(case.number.accepts(v) for v in scaled))
+    print(f"\nthe number is read off in {sum(read_off)} of {len(read_off)} worlds")
+    assert sum(read_off) >= 0.8 * len(read_off)
 
 
 def test_the_same_seed_is_the_same_incident_and_another_is_not() -> None:
@@ -51,22 +102,13 @@ def test_the_same_seed_is_the_same_incident_and_another_is_not() -> None:
     first = incident(4711)
     incident.cache_clear()
     assert incident(4711) == first
-    assert len({incident(seed).setup for seed in range(100, 160)}) > 40
+    assert len({incident(seed).setup for seed in range(100, 140)}) > 25
 
 
-def test_all_families_and_most_causes_can_be_planted() -> None:
-    assert len(authors()) >= 85
-    assert len({incident(seed).family for seed in range(1000, 1200)}) == 8
-
-
-def test_a_setup_does_not_give_the_cause_away() -> None:
-    for seed in range(1000, 1200):
-        case = incident(seed)
-        assert case.cause.replace("-", " ") not in case.setup.lower()
-
-
-def test_the_classics_are_the_scenarios_of_the_examples() -> None:
-    for folder in sorted((Path(__file__).parents[2] / "examples" / "scenarios").glob("0*")):
-        case = incident(int(folder.name[:2]))
-        told = [e.content for e in case.exhibits]
-        assert told == [(folder / f"{part}.toml").read_bytes() for part in ("case", "deciding")]
+@pytest.mark.parametrize("number", range(1, CLASSICS + 1))
+def test_the_classics_are_the_scenarios_of_the_examples(number: int) -> None:
+    (folder,) = (Path(__file__).parents[2] / "examples" / "scenarios").glob(f"0{number}*")
+    case = incident(number)
+    told = [e.content for e in case.exhibits[:2]]
+    assert told == [(folder / f"{part}.toml").read_bytes() for part in ("case", "deciding")]
+    assert case.title and tomllib.loads(told[0].decode())

@@ -47,10 +47,16 @@ class Terminal:
         self.screen += got
         return got.replace("\r", "")
 
-    def type(self, line: str) -> str:
+    def type(self, line: str, until: str | re.Pattern[str] = PROMPT) -> str:
         """One line, and what it is answered with."""
         os.write(self.master, line.encode() + b"\n")
-        return self.until(PROMPT)
+        return self.until(until)
+
+    def line_of(self, words: str) -> str:
+        """The number of the last listed line with these words."""
+        found = re.findall(rf"^\s*(\d+)\. .*{re.escape(words)}", self.screen.replace("\r", ""), re.M)
+        assert found, words
+        return str(found[-1])
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -68,44 +74,51 @@ def terminals(tmp_path: Path) -> Iterator[list[Terminal]]:
 
 
 def test_a_round_is_played_killed_resumed_and_scored(tmp_path: Path, terminals: list[Terminal]) -> None:
+    examiner = tmp_path / "examiner.py"
+    examiner.write_text("import json, sys; print('a fair account of', json.load(sys.stdin)['planted']['cause'])")
     first = Terminal(tmp_path, "round", "--scenario", "2")
     terminals.append(first)
     assert "512 H100" in first.until(PROMPT)
-    assert "noted at 0:" in first.type("think most likely a degraded node, a straggler; sharding is less likely")
-    assert "slow_node" in first.type("ask nccl per-rank times")
+    assert "noted at 0:" in first.type("think most likely a degraded node")
+    assert "slow_node" in first.type("can I see the times of each rank?")
     assert "2.182" in first.type("calc 48% / 22%")
+    assert "how sure are you?" in first.type("commit")
     first.process.send_signal(signal.SIGKILL)
     first.process.wait()
 
-    second = Terminal(tmp_path, "round", "--resume")
+    second = Terminal(tmp_path, "round", "--resume", "--examiner", f"{sys.executable} {examiner}")
     terminals.append(second)
-    assert "512 H100" in second.until(PROMPT)
-    assert "nvidia-smi" in second.type("ask nvidia-smi")
-    assert "1. " in second.type(
-        "fixes compare per-rank times, finds the node; check throttle reasons and ECC on node 17; drain it, 2.18x back"
-    )
-    os.write(second.master, b"commit one degraded node, node 17: a straggler that holds 512 GPUs at 2.18x\n")
-    verdict = second.until(r"dispute a mark \(empty: none\):? ?$")
-    assert "root cause: the mechanism, straggler-rank" in verdict
-    assert "first one after" in verdict and "STRONG PASS" in verdict
-    assert "How it could be told" in verdict
-    os.write(second.master, b"the time is mine\n")
-    assert "kept beside the mark" in second.until("kept beside")
+    assert "how sure are you?" in second.until(PROMPT)
+    assert "could be none or several" in second.type("banana 80%")
+    assert "straggler-rank) 90%" in second.type("one slow node, 90%")
+    assert "no second fault" in second.type("none")
+    assert "2.1 ratio" in second.type("about 2,1")
+    order = [second.line_of(words) for words in ("Compare per-rank", "Check node 17", "Drain it")]
+    assert "taken: Compare per-rank" in second.type(" then ".join(order))
+    second.type(second.line_of("every rank arrives"))
+    second.type(second.line_of("change sharding"))
+    assert "not found" in second.type("One machine is late, all wait for it.").replace("did not find", "not found")
+    verdict = second.type("1", r"a fair account of straggler-rank")
+    assert "STAFF" in verdict and "How it could be told" in verdict and "Your examiner says" in verdict
     assert second.process.wait(timeout=PATIENCE_S) == 0
     (journal,) = (tmp_path / "stallwise" / "rounds").glob("*.jsonl")
-    assert '"dispute"' in journal.read_text() and journal.read_text().count('"start"') == 1
+    assert '"examiner"' in journal.read_text() and journal.read_text().count('"start"') == 1
+
+    listed = Terminal(tmp_path, "rounds")
+    terminals.append(listed)
+    assert re.search(r"1 +2 +9\d +6 min .* staff", listed.until("most is lost in"))
 
 
 def test_mistakes_are_answered_and_quitting_keeps_the_round(tmp_path: Path, terminals: list[Terminal]) -> None:
     terminal = Terminal(tmp_path, "round", "--seed", "4711")
     terminals.append(terminal)
     terminal.until(PROMPT)
-    assert "is no command" in terminal.type("dance")
+    assert "do not know that artifact or command" in terminal.type("dance")
     assert "cannot be worked out" in terminal.type("calc __import__('os')")
     assert "do not know that artifact" in terminal.type("ask the weather")
+    assert "not on the menu" in terminal.type("ask 99")
     assert "paused" in terminal.type("pause")
-    os.write(terminal.master, b"quit\n")
-    assert "--resume" in terminal.until("--resume")
+    assert "--resume" in terminal.type("quit", "--resume")
     assert terminal.process.wait(timeout=PATIENCE_S) == 0
 
 
@@ -115,16 +128,22 @@ def test_a_mock_goes_from_one_incident_to_the_next_and_stops_when_left(
     terminal = Terminal(tmp_path, "mock", "--sitting", "2")
     terminals.append(terminal)
     assert "Incident 5" in terminal.until(PROMPT)
-    os.write(terminal.master, b"commit no idea\n")
-    assert "FAIL" in terminal.until(r"\(empty: none\):? ?$")
-    assert "Incident 6" in terminal.type("")
-    os.write(terminal.master, b"quit\n")
-    assert "Stopped" in terminal.until("Stopped")
+    terminal.type("commit")
+    for _ in range(6):
+        terminal.type("skip")
+    assert "FAIL" in terminal.type("skip") and "Incident 6" in terminal.screen
+    assert "Stopped" in terminal.type("quit", "Stopped")
     assert terminal.process.wait(timeout=PATIENCE_S) == 0
 
-    listed = Terminal(tmp_path, "rounds")
-    terminals.append(listed)
-    assert "1 played, 0 strong" in listed.until("strong")
+
+def test_a_card_is_answered_and_scheduled(tmp_path: Path, terminals: list[Terminal]) -> None:
+    terminal = Terminal(tmp_path, "cards", "--topic", "serving", "--count", "1")
+    terminals.append(terminal)
+    terminal.until(r"you: ?$")
+    terminal.type("decode reads weights, so bandwidth", r"you: ?$")
+    assert "is not a line" in terminal.type("banana", r"you: ?$")
+    assert "right" in terminal.type("reading weights and KV from memory", r"you: ?$")
+    assert "pass; next time" in terminal.type("1", "next time")
 
 
 def test_the_plan_and_an_incident_can_be_had_as_json() -> None:
@@ -135,4 +154,4 @@ def test_the_plan_and_an_incident_can_be_had_as_json() -> None:
     plan = json.loads(CliRunner().invoke(command, ["mock", "--json"]).output)
     assert [len(titles) for titles in plan.values()] == [4, 4]
     case = json.loads(CliRunner().invoke(command, ["round", "--seed", "77", "--json"]).output)
-    assert case["seed"] == 77 and case["artifacts"] and "cause" not in case
+    assert case["seed"] == 77 and case["artifacts"][0]["minutes"] and "cause" not in case

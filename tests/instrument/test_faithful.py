@@ -1,8 +1,8 @@
-"""A job is the same with and without a recorder: exit code, output, numbers, files, freed memory.
+"""A job is the same plain, with the API, under `record` and under `run`: exit code, output, numbers, files, freed memory.
 
-The jobs are programs in tests/instrument/faithful. Those of PyTorch run in forked children, plain, with the API and with all
-that `stallwise run` puts into a process; those about processes run for real, also under `record`; a choice of both under `run`.
-`python tests/instrument/faithful/ways.py` runs all of them in every way, each in a process of its own (some ten minutes).
+The jobs are programs in tests/instrument/faithful. Those of PyTorch run as forks of a process that has imported it once, the
+commands included; a choice of them from their interpreter's first line on. Those about processes are in test_faithful_processes.
+`python tests/instrument/faithful/ways.py` runs all of them in every way, each in processes of its own (some ten minutes).
 """
 
 from __future__ import annotations
@@ -19,16 +19,6 @@ NEEDS_TORCH = pytest.mark.skipif(
 )
 PROCESS_JOBS = [job for job in jobs() if job.startswith("process_jobs:")]
 TORCH_JOBS = [job for job in jobs() if not job.startswith("process_jobs:")]
-UNDER_RUN = (
-    "returns",
-    "raises",
-    "killed",
-    "user_signal",
-    "segfaults",
-    "long_output",
-    "child_outlives",
-    "output_closed",
-)
 TORCH_UNDER_RUN = ("worker_killed", "own_profiler_into_the_window", "in_four_threads_at_once", "compile_in_place")
 
 
@@ -50,21 +40,8 @@ def test_there_are_enough_jobs_of_every_kind() -> None:
 @pytest.mark.parametrize("job", TORCH_JOBS)
 def test_pytorch_computes_the_same_with_a_recorder_inside(forks: Forks, job: str) -> None:
     plain = forks.outcome(job, "plain")
-    for way in ("api", "inside"):
+    for way in ("api", "record", "run"):
         assert plain.differs(forks.outcome(job, way), way) == [], way
-
-
-@pytest.mark.parametrize("job", PROCESS_JOBS)
-def test_a_process_lives_and_ends_as_without_us(job: str) -> None:
-    plain = outcome(job, "plain")
-    for way in ("api", "record"):
-        assert plain.differs(outcome(job, way), way) == [], way
-
-
-@pytest.mark.parametrize("name", UNDER_RUN)
-def test_the_verdict_changes_nothing_either(name: str) -> None:
-    job = f"process_jobs:{name}"
-    assert outcome(job, "plain").differs(outcome(job, "run"), "run") == []
 
 
 @NEEDS_TORCH

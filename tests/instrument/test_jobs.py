@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.live import load, look
-from stallwise.readers._record_file import RankRecord, parse
+from stallwise.readers.native._record_file import RankRecord, parse
 
 pytest.importorskip("torch", reason="needs CPU PyTorch: pip install torch")
 pytestmark = [pytest.mark.torch, pytest.mark.slow]

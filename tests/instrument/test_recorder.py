@@ -13,7 +13,7 @@ from stallwise.instrument.device_clock import KEEP_STEPS, DeviceClock
 from stallwise.instrument.recorder import Recorder
 from stallwise.instrument.watchdog import Watchdog
 from stallwise.instrument.writer import Writer
-from stallwise.readers._record_file import parse
+from stallwise.readers.native._record_file import parse
 
 
 class FakeClock:

@@ -163,7 +163,11 @@ PAIRS: dict[str, tuple[str, tuple[str, str]]] = {
         in_loop("if rank == 0:\n    dist.barrier()", "if rank == 0:\n    dist.barrier()\nelse:\n    dist.barrier()"),
     ),
     "foreach off": ("optimizer-unfused", in_set_up("fused=True", "foreach=False")),
-    "not fused": ("optimizer-unfused", in_set_up(", fused=True", "")),
+    "branch": ("host-sync", in_loop("if loss > 10:\n    continue", "if step > 10:\n    continue")),
+    "mask": (
+        "host-sync",
+        in_loop("kept = x[x.abs() > 1]\nlow = loss[loss > 0]", "kept = torch.where(loss > 0, loss, 0)"),
+    ),
     "host timer": (
         "none",
         in_step(

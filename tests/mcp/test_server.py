@@ -57,7 +57,7 @@ def test_all_tools_are_offered_with_descriptions(root: Path) -> None:
             return {t.name: t.description or "" for t in (await client.list_tools()).tools}
 
     found = run(names())
-    assert set(found) == {"files", "diagnose", "compare", "explain", "lint", "plan", "simulate"}
+    assert set(found) == {"files", "diagnose", "compare", "explain", "drill", "lint", "plan", "simulate"}
     assert all(len(text) > 30 for text in found.values())
 
 
@@ -70,6 +70,8 @@ GOOD: list[tuple[str, dict[str, Any], str]] = [
     ("compare", {"good": ["good.log"], "bad": ["bad.log"]}, "changes"),
     ("explain", {"cause": "input-starved"}, "page"),
     ("explain", {}, "causes"),
+    ("explain", {"cause": "speculative decoding"}, "worked"),
+    ("drill", {}, "incidents"),
     ("lint", {"path": "train.py"}, "remarks"),
     ("plan", {"kind": "layout", "question": {"model": "llama-3-70b", "gpus": 512, "tp": 8, "pp": 4}}, "seconds"),
     ("plan", {"kind": "serving", "question": {"model": "llama-3.1-70b"}}, "options"),
@@ -99,6 +101,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("diagnose", {"paths": ["case.toml"], "part": "secrets"}), ("diagnose", {"paths": ["x"] * 1000}),
     ("diagnose", {"paths": ["http://127.0.0.1:1/metrics"]}), ("diagnose", {"paths": ["*.toml"]}),
     ("compare", {}), ("compare", {"good": ["good.log"]}), ("compare", {"good": ["out.log"], "bad": ["bad.log"]}),
+    ("drill", {"verb": "dance"}), ("drill", {"verb": "reply", "name": "../x"}), ("drill", {"verb": "start", "name": "x"}),
     ("explain", {"cause": "gremlins"}), ("explain", {"cause": ["a"]}), ("explain", {"limit": -5}),
     ("lint", {}), ("lint", {"path": "case.toml"}), ("lint", {"path": "/"}), ("lint", {"path": "x" * 9000}),
     ("plan", {}), ("plan", {"kind": "world"}), ("plan", {"kind": "layout", "question": {"model": "/etc/passwd"}}),

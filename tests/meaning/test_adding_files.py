@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stallwise.evidence.line import Line
 from stallwise.meaning import entries as lexicon
 from stallwise.meaning import name as naming
 from stallwise.readers import shapes
@@ -63,3 +64,63 @@ def test_a_shape_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         sys.modules.pop("stallwise.readers.shapes.a_new_shape", None)
         monkeypatch.undo()
         _forget()
+
+
+SIGNATURE = """
+[[signature]]
+id = "mine.burst"
+event = "mine-burst"
+anchor = "flux capacitor overheated"
+match = 'flux capacitor overheated at (?P<heat>\\d+)'
+slots = { heat = "int" }
+role = "root"
+level = "error"
+source = "a test"
+"""
+GAUGE = """
+[book]
+format = "my trainer"
+reads = "Lines of my trainer"
+[[gauge]]
+anchor = "flush of"
+match = 'flush of \\d+ shards lasted (?P<took>[\\d.]+ ?\\w+)'
+slots = { took = "time" }
+facts = { "run.save_time" = "took" }
+"""
+
+
+def test_a_signature_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stallwise.meaning import book as judged
+    from stallwise.meaning import match
+
+    shutil.copytree(str(files("stallwise.meaning") / "signatures"), tmp_path / "signatures")
+    (tmp_path / "signatures" / "zz_mine.toml").write_text(SIGNATURE, encoding="utf-8")
+    monkeypatch.setattr(judged, "files", lambda _: tmp_path)
+    judged.book.cache_clear()
+    try:
+        heard = match.matcher_of(judged.book()).hear(
+            ["ERROR flux capacitor overheated at 88"], lambda i: Line(i + 1, "flux capacitor overheated at 88", "x")
+        )
+        assert [(e.kind, e.slots["heat"]) for e in heard.events] == [("mine-burst", 88.0)]
+    finally:
+        monkeypatch.undo()
+        judged.book.cache_clear()
+
+
+def test_a_format_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stallwise.doctor.gauged import gauged
+    from stallwise.evidence.artifact import Artifact
+    from stallwise.meaning import gauge_book, gauges
+
+    shutil.copytree(str(files("stallwise.meaning") / "gauges"), tmp_path / "gauges")
+    (tmp_path / "gauges" / "zz_mine.toml").write_text(GAUGE, encoding="utf-8")
+    monkeypatch.setattr(gauge_book, "files", lambda _: tmp_path)
+    gauge_book.gauge_books.cache_clear()
+    gauges._finder.cache_clear()
+    try:
+        ((book, (fact,)),) = gauged(Artifact("x.log", content=b"10:00:01 flush of 12 shards lasted 3.5 s\n"))
+        assert book.format == "my trainer" and fact.value == 3.5
+    finally:
+        monkeypatch.undo()
+        gauge_book.gauge_books.cache_clear()
+        gauges._finder.cache_clear()

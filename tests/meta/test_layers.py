@@ -52,6 +52,7 @@ MAY_IMPORT = {
         "costs",
         "specs",
         "readers",
+        "meaning",
         "measures",
         "units",
         "errors",

@@ -12,6 +12,8 @@ import pytest
 import stallwise.doctor
 import stallwise.meaning
 import stallwise.readers
+from stallwise.meaning.book import book
+from stallwise.meaning.gauge_book import gauge_books
 
 LENGTH = 20_000  # characters
 MOST_S = 0.5  # linear patterns take well under 10 ms; a quadratic one takes seconds
@@ -33,6 +35,12 @@ def _patterns() -> list[tuple[str, re.Pattern]]:
             for name, value in vars(import_module(module.name)).items():
                 for pattern in _inside(value):
                     found.append((f"{module.name.removeprefix('stallwise.')}.{name}", pattern))
+    found += [(f"signature {s.id}", re.compile(s.pattern, re.IGNORECASE)) for s in book()]
+    found += [
+        (f"gauge {b.format}: {g.anchors[0]}", re.compile(g.pattern, 0 if g.cased else re.IGNORECASE))
+        for b in gauge_books()
+        for g in b.gauges
+    ]
     return found
 
 

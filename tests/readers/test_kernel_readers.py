@@ -12,11 +12,13 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
+from stallwise.doctor.gauged import gauged
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.catalog import kernel as k
-from stallwise.readers import autotune_log, compiler_usage, ncu_csv, ncu_rep, ncu_text, nsys_kernel_sum
+from stallwise.readers import autotune_log, nsys_kernel_sum
+from stallwise.readers.native import ncu_csv, ncu_rep, ncu_text
 from tests.shared_data import shared
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "kernels"
@@ -111,7 +113,10 @@ def test_ptxas_spills_are_read() -> None:
         "512 bytes "
         "spill loads\nptxas info    : Used 255 registers, 360 bytes cmem[0]\n"
     )
-    facts = {f.quantity.name: f.value for f in compiler_usage.read(Artifact("build.log", content=text.encode()))}
+    facts = {
+        f.quantity.name: f.value
+        for f in [i for _, found in gauged(Artifact("build.log", content=text.encode())) for i in found]
+    }
     assert facts == {"kernel.spill_bytes_per_thread": 512.0, "kernel.registers_per_thread": 255.0}
 
 

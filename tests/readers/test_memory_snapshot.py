@@ -14,7 +14,7 @@ import pytest
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import memory as m
-from stallwise.readers import memory_snapshot
+from stallwise.readers.native import memory_snapshot
 from tests.shared_data import shared
 
 SEGMENT = {

@@ -86,7 +86,7 @@ def test_the_export_has_steps_a_ledger_and_a_gain(tmp_path: Path) -> None:
 
 def test_a_view_in_the_place_of_a_table_is_not_asked(tmp_path: Path) -> None:
     from stallwise.evidence.fact import Source
-    from stallwise.readers._nsys_timeline import timeline_of
+    from stallwise.readers.native._nsys_timeline import timeline_of
 
     path = tmp_path / "view.sqlite"
     with sqlite3.connect(path) as base:

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from stallwise.doctor.gauged import gauged
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.fact import Fact, Note, Series
@@ -17,6 +18,7 @@ def facts(text: str | bytes, name: str = "run.log") -> dict[str, Fact]:
     content = text.encode() if isinstance(text, str) else text
     artifact = Artifact(name, content=content)
     found = [i for r in readers_for(artifact) for i in r.read(artifact)]
+    found += [i for _, items in gauged(artifact) for i in items]
     return {f.quantity.name: f for f in reversed(found) if isinstance(f, Fact)}
 
 
@@ -101,7 +103,7 @@ def test_top_and_free() -> None:
     assert facts(top)[run.HOST_IDLE_SHARE.name].value == pytest.approx(0.988)
     free = "".join(f"01:{m:02d}:00 Mem: total 503 GiB used {60 + m} GiB available 400 GiB\n" for m in range(0, 50, 10))
     artifact = Artifact("free.txt", content=free.encode())
-    series = [i for r in readers_for(artifact) for i in r.read(artifact) if isinstance(i, Series)]
+    series = [i for _, items in gauged(artifact) for i in items if isinstance(i, Series)]
     assert series[0].quantity is run.HOST_MEMORY and series[0].values[-1] == pytest.approx(100 * 2**30)
 
 
@@ -170,6 +172,7 @@ def test_tensorboard_scalars(tensor: bool) -> None:
     events = b"".join(_record(_event(i, "train/loss", 2.0 - i / 10, tensor=tensor)) for i in range(5))
     artifact = Artifact("events.out.tfevents.1", content=version + events)
     found = [i for r in readers_for(artifact) for i in r.read(artifact)]
+    found += [i for _, items in gauged(artifact) for i in items]
     series = next(i for i in found if isinstance(i, Series))
     assert series.quantity is run.LOSS
     assert list(series.x) == [0, 1, 2, 3, 4]

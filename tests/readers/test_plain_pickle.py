@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.errors import UnreadableInput
-from stallwise.readers._pickle_machine import load_slowly
-from stallwise.readers._plain_pickle import load_plain, looks_like_pickle
+from stallwise.readers.native._pickle_machine import load_slowly
+from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
 
 PLAIN = st.recursive(
     st.none()

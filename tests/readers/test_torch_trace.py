@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stallwise.evidence.timeline import NO_ID, Kind
-from stallwise.readers import _trace_blocks, torch_trace
+from stallwise.readers.native import _trace_blocks, torch_trace
 from tests.readers.trace_files import BASE_US, document, event, launch, read_bytes, read_document, step
 
 
@@ -44,7 +44,7 @@ def test_details_are_interned_and_decoded_on_demand() -> None:
     timeline = read_document(document(step()))
     ops = timeline.rows(Kind.CPU_OP)
     assert timeline.details_of(int(ops[0])) == {"Input Dims": [[8, 4], [4, 2]]}
-    assert timeline.detail_values("Input Dims", ops) == [[[8, 4], [4, 2]]] * 2
+    assert timeline.distinct_values("Input Dims", ops)[0] == [[[8, 4], [4, 2]]]
     assert timeline.detail[ops[0]] == timeline.detail[ops[1]]
     assert timeline.details_of(int(timeline.rows(Kind.KERNEL)[0]))["grid"] == [1, 2, 3]
     assert timeline.details_of(int(timeline.rows(Kind.RUNTIME)[0])) == {}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.timeline import Kind, Timeline
-from stallwise.readers import _trace_blocks, readers_for, torch_trace
+from stallwise.readers import readers_for
+from stallwise.readers.native import _trace_blocks, torch_trace
 from tests.readers.trace_files import document, event, read_bytes, step
 
 EVENTS = [e for n in range(60) for e in step(n, start_us=n * 250.0)]

@@ -10,7 +10,7 @@ from typing import Any
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.fact import Note
 from stallwise.evidence.timeline import Timeline
-from stallwise.readers import torch_trace
+from stallwise.readers.native import torch_trace
 
 BASE_US = 1_700_000_000_000_000
 

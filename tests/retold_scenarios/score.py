@@ -80,7 +80,9 @@ def main() -> None:
     verbose = "-v" in sys.argv
     tally: Counter[str] = Counter()
     by_form: Counter[str] = Counter()
-    for scenario, book in books(HERE / "kept" if "--kept" in sys.argv else HERE):
+    for scenario, book in books(
+        HERE / "kept" if "--kept" in sys.argv else HERE / "later" if "--later" in sys.argv else HERE
+    ):
         for form, text in book["forms"].items():
             first, state, evidence = asked(form, text)
             right, share = first == book["cause"], kept(evidence, book["numbers"])

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from stallwise.costs.grid import grid_of
+from stallwise.costs.known import kin_of
 from stallwise.costs.spread import doubt_of
 from stallwise.search.anchors import anchor_for, published
 from stallwise.search.ranking import EQUAL_SHARE, order, picked_ratio, simplicity
 from stallwise.search.runs import run_of
 from stallwise.search.search import candidates, search
 from stallwise.search.space import Fixed
+from stallwise.search.standing import KNOWN, MEASURED, UNKNOWN
 from stallwise.specs.cluster import find_cluster
 from stallwise.specs.layout import Layout
 from stallwise.specs.model import find_model
@@ -107,3 +109,27 @@ def test_unknown_wiring_of_pcie_cards_is_said_in_the_interval() -> None:
     one, other = (search(model, c, workload, keep=1).best[0] for c in (blind, told))
     assert np.log(one.high_s / one.low_s) > 2 * np.log(other.high_s / other.low_s)
     assert other.seconds <= one.seconds
+
+
+def test_three_answers_by_how_much_is_known() -> None:
+    model, workload = find_model("llama-3-8b"), Workload(4096, 512)
+    plan = search(model, find_cluster("64xa100"), workload, Recipe(framework="paddle"), keep=1)
+    by_name = {a.name: a for a in plan.answers}
+    unknown, known, measured = by_name[UNKNOWN], by_name[KNOWN], by_name[MEASURED]
+    assert unknown.half_width_ratio > known.half_width_ratio > measured.half_width_ratio
+    assert unknown.seconds and known.seconds and known.seconds > unknown.seconds  # Paddle's publishers were slower
+    assert measured.seconds is None
+    taken = next(a for a in plan.answers if a.taken)
+    assert (plan.best[0].seconds, plan.best[0].low_s, plan.best[0].high_s) == pytest.approx(
+        (taken.seconds, taken.low_s, taken.high_s)
+    )
+
+
+def test_kin_are_others_and_a_bag_of_programs_is_no_framework() -> None:
+    both = kin_of("dense-bf16", "paddle", "ampere")
+    one = kin_of("dense-bf16", "paddle", "ampere", without="FlagPerf")
+    assert both is not None and one is not None
+    assert one.publishers == ("PaddleNLP",) and one.between > both.between
+    assert 0 < one.log_ratio < both.log_ratio  # fewer publishers are believed less
+    assert kin_of("dense-bf16", "other", "hopper") is None
+    assert kin_of("dense-bf16", "megatron", "no such card") is None

@@ -171,7 +171,7 @@ def test_the_best_layout_can_be_taken_over(at_page: Watched) -> None:
     page.click("#t-plan")
     page.get_by_role("button", name="Find the best layout").click()
     page.get_by_role("button", name="Use layout").first.click()
-    label = page.locator("#p-plan tbody tr td:nth-child(2)").first.inner_text()
+    label = page.locator("#p-plan tr:has(button) td:nth-child(2)").first.inner_text()
     page.wait_for_function("label => document.getElementById('plan-answer').textContent.includes(label)", arg=label)
 
 

@@ -1,4 +1,4 @@
-"""The drill tab: topics are listed, answers graded, sessions end."""
+"""The drill tab: topics are listed, checks graded exactly, sessions end."""
 
 from __future__ import annotations
 
@@ -13,26 +13,34 @@ def test_every_topic_can_be_drilled_to_its_end() -> None:
     listed = drill("list", {})["scenarios"]
     cards = [s for s in listed if s["name"].startswith("cards:")]
     assert {s["name"].removeprefix("cards:") for s in cards} == {c.topic for c in all_cards()}
-    first = drill("start", {"name": cards[0]["name"]})
+    answer = drill("start", {"name": cards[0]["name"]})
+    session = answer["session"]
     mine = [c for c in all_cards() if f"cards:{c.topic}" == cards[0]["name"]]
-    assert first["says"] == mine[0].ask
-    answer = first
-    for card in mine:
-        assert not answer["over"]
-        ideas = " ".join(idea[0] for idea in card.must)
-        answer = drill("reply", {"session": first["session"], "text": ideas})
-        assert answer["share"] == pytest.approx(1.0)
-        assert card.answer in answer["says"]
-    assert answer["over"]
+    assert answer["says"] == mine[0].ask
+    for place, card in enumerate(mine):
+        assert not answer["over"] and card.ask in answer["says"]
+        asked = drill("reply", {"session": session, "text": "in my own words"})
+        assert card.check.ask in asked["says"]
+        if card.check.kind == "choice":
+            assert asked["form"]["lines"] == list(card.check.lines(0))
+            right = card.check.right[0]
+            answer = drill("reply", {"session": session, "text": right})
+            assert "right:" in answer["says"]
+            answer = drill("reply", {"session": session, "text": "none"})
+            assert answer["verdict"] == "pass"
+        else:
+            answer = drill("reply", {"session": session, "text": "skip"})
+            assert answer["verdict"] == "again" and card.check.answer in answer["says"]
+        assert answer["over"] == (place == len(mine) - 1)
     with pytest.raises(BadRequest):
-        drill("reply", {"session": first["session"], "text": "more"})
+        drill("reply", {"session": session, "text": "more"})
 
 
-def test_an_empty_answer_names_what_is_missing() -> None:
-    name = drill("list", {})["scenarios"][0]["name"]
-    started = drill("start", {"name": name})
-    answer = drill("reply", {"session": started["session"], "text": "I do not know"})
-    assert answer["share"] < 0.5 and "Missing:" in answer["says"]
+def test_what_is_not_understood_is_asked_again() -> None:
+    started = drill("start", {"name": "cards:serving"})
+    drill("reply", {"session": started["session"], "text": "words"})
+    answer = drill("reply", {"session": started["session"], "text": "banana"})
+    assert "is not a line" in answer["says"] and not answer["verdict"]
 
 
 @pytest.mark.parametrize(

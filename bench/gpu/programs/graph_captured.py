@@ -27,7 +27,7 @@ graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):
     step()
 begin = time.perf_counter()
-for n in range(3000):
+for n in range(6000):
     graph.replay()
     if n % 500 == 499:
         torch.cuda.synchronize()

@@ -14,19 +14,27 @@ SITTING = 4  # incidents in one sitting of the mock
 
 
 @click.command(
-    "round", epilog="Examples: stallwise drill round; stallwise drill round --seed 4711; stallwise drill round --resume"
+    "round",
+    epilog="Examples: stallwise drill round; stallwise drill round --seed 4711; stallwise drill round --resume; "
+    "stallwise drill round --examiner ./ask_my_model.py",
 )
 @click.option("--seed", type=click.IntRange(min=1), help="The incident of this number: send it to a friend.")
 @click.option("--scenario", type=click.IntRange(1, 8), help="One of the eight classic ones.")
 @click.option("--resume", is_flag=True, help="Go on with the last round that was not finished.")
+@click.option(
+    "--examiner",
+    metavar="CMD",
+    help="A program of yours that gets the transcript and the rubric as JSON; its comment is shown beside the grades.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the incident (without its answer) and leave.")
-def play_round(seed: int | None, scenario: int | None, resume: bool, as_json: bool) -> None:
-    """Diagnose one incident against the clock: think, ask, calc, fixes, commit."""
+def play_round(seed: int | None, scenario: int | None, resume: bool, examiner: str | None, as_json: bool) -> None:
+    """Diagnose one incident: buy papers with minutes, commit to exact answers, tell it, tick what you told."""
     import random
     import time
 
     from stallwise.drill.generate import CLASSICS, incident
     from stallwise.drill.journal import unfinished
+    from stallwise.drill.requests import artifacts
     from stallwise.drill.round import load, start
     from stallwise.errors import BadRequest
 
@@ -35,8 +43,8 @@ def play_round(seed: int | None, scenario: int | None, resume: bool, as_json: bo
     chosen = scenario or seed or random.randrange(CLASSICS + 1, 1 << 30)
     if as_json:
         case = incident(chosen)
-        papers = [{"kind": e.kind, "file": e.file, "bytes": len(e.content)} for e in case.exhibits]
-        click.echo(json.dumps({"seed": case.seed, "setup": case.setup, "artifacts": papers}, indent=2))
+        menu = [{"kind": k, "what": artifacts()[k].what, "minutes": artifacts()[k].minutes} for k in case.kinds]
+        click.echo(json.dumps({"seed": case.seed, "setup": case.setup, "artifacts": menu}, indent=2))
         return
     if resume:
         waiting = unfinished()
@@ -46,7 +54,7 @@ def play_round(seed: int | None, scenario: int | None, resume: bool, as_json: bo
         played.resume()
     else:
         played = start(chosen, time.time)
-    _play(played)
+    _play(played, examiner)
 
 
 @click.command("mock", epilog="Example: stallwise drill mock   (again for the second sitting)")
@@ -58,13 +66,12 @@ def mock_sitting(sitting: int | None, as_json: bool) -> None:
 
     from stallwise.drill.generate import incident
     from stallwise.drill.round import start
-    from stallwise.drill.rubric import score
 
     plan = {n: tuple(range((n - 1) * SITTING + 1, n * SITTING + 1)) for n in (1, 2) if sitting in (None, n)}
     if as_json:
         click.echo(json.dumps({str(n): [incident(i).title for i in numbers] for n, numbers in plan.items()}, indent=2))
         return
-    results: list[tuple[int, str]] = []
+    results: list[tuple[int, str, float]] = []
     for number, seeds in plan.items():
         click.echo(f"Sitting {number} of 2")
         for seed in seeds:
@@ -72,52 +79,61 @@ def mock_sitting(sitting: int | None, as_json: bool) -> None:
             if not _play(played):
                 click.echo("Stopped; what was played is kept (stallwise drill round --resume).")
                 return
-            results.append((seed, score(played).word))
-    for seed, word in results:
-        click.echo(f"{seed}  {word:11}  {incident(seed).title}")
+            result = played.score()
+            results.append((seed, result.word, result.points))
+    for seed, word, points in results:
+        click.echo(f"{seed}  {word:11}  {points:5.0f}  {incident(seed).title}")
 
 
 @click.command("rounds", epilog="Example: stallwise drill rounds --json")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def past_rounds(as_json: bool) -> None:
-    """What you have played, with verdicts, and which dimension fails most."""
-    from collections import Counter
+    """Your own leaderboard: best rounds, the trend, and where points are lost."""
     from dataclasses import asdict
 
+    from stallwise.drill.board import board
     from stallwise.drill.desk import clock
     from stallwise.drill.journal import finished
 
     rounds = finished()
+    sums = board(rounds)
     if as_json:
-        click.echo(json.dumps([asdict(r) for r in rounds], indent=2))
+        click.echo(json.dumps({"rounds": [asdict(r) for r in rounds], "board": asdict(sums)}, indent=2))
         return
-    for played in rounds:
-        disputed = f"  {played.disputes} disputed" if played.disputes else ""
-        click.echo(f"{played.seed:10d}  {clock(played.played_s):>6}  {played.verdict}{disputed}")
-    weak = Counter(name for r in rounds for name, word in r.marks.items() if word == "fail").most_common(1)
-    click.echo(f"{len(rounds)} played, {sum(r.verdict == 'strong pass' for r in rounds)} strong")
-    if weak:
-        click.echo(f"most often missed: {weak[0][0]} ({weak[0][1]} times)")
+    if not rounds:
+        click.echo("No round has been played to its end. Start one: stallwise drill round")
+        return
+    click.echo(f"{'':3}{'incident':>10}  {'points':>6}  {'papers':>7}  {'clock':>6}  level")
+    for place, r in enumerate(sums.best, start=1):
+        click.echo(f"{place:2d} {r.seed:10d}  {r.points:6.0f}  {r.minutes:3d} min  {clock(r.played_s):>6}  {r.level}")
+    trend = "" if sums.mean_before is None else f", {sums.mean_before:.0f} before those"
+    click.echo(
+        f"{sums.played} played; mean of the last ten {sums.mean_last:.0f}{trend}; most is lost in {sums.weakest}"
+    )
 
 
-def _play(played: Round) -> bool:
+def _play(played: Round, examiner: str | None = None) -> bool:
     """Prompts until the round is scored; False when the player leaves before."""
-    from stallwise.drill.desk import clock, handle, opening
+    from stallwise.drill.desk import clock, handle, opening, question
+    from stallwise.drill.examiner import comment
 
     click.echo(opening(played))
+    if any(e.kind in ("cause", "committing") for e in played.events):
+        click.echo(f"\n{question(played)}")
     while True:
         try:
             line = click.prompt(f"\n[{clock(played.elapsed_s)}]", prompt_suffix=" > ", default="", show_default=False)
         except (click.Abort, EOFError):
             played.pause()
             click.echo("\nkept; go on with: stallwise drill round --resume")
-            return played.committed
+            return played.over
         answer = handle(played, line)
         click.echo(answer.says)
-        if answer.leave or (played.committed and not answer.over):
-            return played.committed
+        if answer.leave:
+            return played.over
         if answer.over:
-            words = click.prompt("dispute a mark (empty: none)", default="", show_default=False)
-            if words.strip():
-                click.echo(handle(played, f"dispute {words}").says)
+            if examiner:
+                said = comment(examiner, played)
+                played.keep("examiner", {"command": examiner, "said": said})
+                click.echo(f"\nYour examiner says (the grades above stay as they are):\n{said}")
             return True

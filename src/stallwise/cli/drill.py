@@ -25,12 +25,12 @@ def command() -> None:
 @click.option("--count", default=5, show_default=True, help="How many cards.")
 @click.option("--json", "as_json", is_flag=True, help="List the cards that would be asked, with answers, and leave.")
 def cards(topic: str | None, level: str | None, count: int, as_json: bool) -> None:
-    """Ask cards that are due, grade the answer by its ideas, and schedule the next time."""
+    """Ask cards that are due: say it, answer the exact check, tick what you said; the next time is scheduled."""
     from dataclasses import asdict
 
     from stallwise.drill.deck import all_cards, topics
-    from stallwise.drill.grading import grade
     from stallwise.drill.progress import Progress
+    from stallwise.drill.sitting import Sitting
     from stallwise.errors import BadRequest
 
     if topic is not None and topic not in topics():
@@ -39,22 +39,24 @@ def cards(topic: str | None, level: str | None, count: int, as_json: bool) -> No
     with Progress() as progress:
         chosen = [wanted[i] for i in progress.due(wanted)[:count]]
         if as_json:
-            click.echo(json.dumps([asdict(c) for c in chosen], indent=2))
+            rows = [asdict(c) | {"check": asdict(c.check) | {"unit": c.check.unit.value}} for c in chosen]
+            click.echo(json.dumps(rows, indent=2))
             return
         for number, card in enumerate(chosen, start=1):
-            click.echo(f"\n{number}/{len(chosen)}  [{card.topic}, {card.level}]  {card.ask}")
-            said = click.prompt("your answer (empty to see it)", default="", show_default=False)
-            mark = grade(said, card.must)
-            for idea, words in mark.found:
-                click.echo(f"  found    {idea}: '{words}'")
-            for idea in mark.missing:
-                click.echo(f"  missing  {idea}")
-            click.echo(f"\n  {card.answer}")
+            click.echo(f"\n{number}/{len(chosen)}  [{card.topic}, {card.level}]")
+            sitting = Sitting(card, seed=progress.times(card.id))
+            while sitting.stage != "over":
+                click.echo(sitting.asks())
+                said = click.prompt("you", default="", show_default=False)
+                try:
+                    taken = sitting.answer(said)
+                except BadRequest as problem:
+                    taken = f"{problem.problem}; {problem.hint}"
+                click.echo(taken)
             if card.corrects:
-                click.echo(f"  Often told otherwise: {card.corrects}")
-            verdict = click.prompt("mark", type=click.Choice(["again", "pass", "strong"]), default=mark.verdict)
-            due = progress.review(card.id, card.topic, verdict, mark.share)
-            click.echo(f"  next time: {due:%Y-%m-%d}")
+                click.echo(f"Often told otherwise: {card.corrects}")
+            due = progress.review(card.id, card.topic, sitting.verdict, sitting.share)
+            click.echo(f"{sitting.verdict}; next time: {due:%Y-%m-%d}")
     if not chosen:
         click.echo("Nothing is due. Try `stallwise drill numbers`.")
 

@@ -1,4 +1,4 @@
-"""Print the page of a cause: what it means, what looks like it, how to fix it."""
+"""Print the page of a cause or of a concept."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ import json
 import click
 
 
-@click.command(epilog="Examples: stallwise explain input-starved; stallwise explain host-sync --json")
-@click.argument("cause")
+@click.command(
+    epilog="Examples: stallwise explain input-starved; stallwise explain occupancy; stallwise explain 'speculative decoding' --json"
+)
+@click.argument("name", required=False, default="")
 @click.option("--json", "as_json", is_flag=True, help="Print the page as JSON.")
-def command(cause: str, as_json: bool) -> None:
-    """Explain one CAUSE (stallwise causes lists them)."""
-    from stallwise.errors import BadRequest
-    from stallwise.rules import all_rules
+def command(name: str, as_json: bool) -> None:
+    """Explain a cause (stallwise causes lists them) or a concept: occupancy, roofline, GQA, ZeRO, ring, NVLS, 1F1B, Xid, MFU...
 
-    by_name = {rule.cause: rule for rule in all_rules()}
-    rule = by_name.get(cause.lower().replace("_", "-").replace(" ", "-"))
-    if rule is None:
-        from difflib import get_close_matches
+    Without a NAME the concepts are listed.
+    """
+    from stallwise.drill.explain import concepts, explained
 
-        close = get_close_matches(cause.lower().replace("_", "-"), by_name, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(close)}?" if close else "stallwise causes lists them all"
-        raise BadRequest(f"no cause is called '{cause}'", hint=hint)
-    if as_json:
-        page = {"cause": rule.cause, "family": rule.family, "page": rule.page}
-        page["reads"] = [q.name for q in rule.needs]  # type: ignore[assignment]
-        click.echo(json.dumps(page, indent=2, ensure_ascii=False))
+    if not name:
+        rows = [{"concept": c.name, "says": c.title} for c in concepts().values()]
+        click.echo(json.dumps(rows, indent=2) if as_json else "\n".join(f"{r['concept']:26} {r['says']}" for r in rows))
         return
-    click.echo(f"{rule.cause}\n\n{rule.page}")
+    page = explained(name)
+    click.echo(json.dumps(page, indent=2, ensure_ascii=False) if as_json else str(page["text"]))

@@ -12,12 +12,12 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(words: tuple[str, ...], as_json: bool) -> None:
     """Every format by name with what it is; WORDS filter the list. Files are recognised by content, never by name."""
+    from stallwise.meaning.gauge_book import gauge_books
     from stallwise.readers import all_readers
 
-    rows = [
-        {"format": str(r.FORMAT), "reads": (r.__doc__ or "").strip().splitlines()[0].rstrip(".")}
-        for r in sorted(all_readers(), key=lambda r: str(r.FORMAT).lower())
-    ]
+    known = {str(r.FORMAT): (r.__doc__ or "").strip().splitlines()[0].rstrip(".") for r in all_readers()}
+    known |= {book.format: book.reads for book in gauge_books()}
+    rows = [{"format": name, "reads": known[name]} for name in sorted(known, key=str.lower)]
     rows = [r for r in rows if all(w.lower() in f"{r['format']} {r['reads']}".lower() for w in words)]
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))

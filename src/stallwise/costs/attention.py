@@ -21,6 +21,7 @@ from stallwise.specs.recipe import ATTENTION
 SHARES: dict[str, dict[str, tuple[float, float]]] = {
     "ampere": {"fa1": (0.36, 0.32), "fa2": (0.65, 0.58)},
     "ada": {"fa1": (0.36, 0.32), "fa2": (0.63, 0.56)},
+    "blackwell-rtx": {"fa1": (0.36, 0.32), "fa2": (0.63, 0.56)},  # Ada's matrix instructions, none of the B200's
     "hopper": {"fa1": (0.20, 0.18), "fa2": (0.37, 0.335), "fa3": (0.60, 0.50)},
     "blackwell": {"fa1": (0.12, 0.105), "fa2": (0.20, 0.18), "fa3": (0.72, 0.56)},
     "cdna2": {"fa1": (0.20, 0.14), "fa2": (0.32, 0.22)},

@@ -8,11 +8,11 @@ aims for. Sizes follow nccl-tests: for an all-gather it is the gathered result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stallwise.costs.algorithms import all_algorithms
 from stallwise.costs.algorithms._parts import Group, Op, Parts
-from stallwise.costs.topology import Fabric, Wiring
+from stallwise.costs.topology import Fabric, Wiring, plugged_best
 from stallwise.errors import BadRequest
 
 __all__ = ["Estimate", "Op", "bus_factor", "collective_time", "compare_algorithms", "op_named"]
@@ -20,8 +20,8 @@ __all__ = ["Estimate", "Op", "bus_factor", "collective_time", "compare_algorithm
 # Half-widths of the 90% interval, as factors, from the residuals on the published tables.
 SPREAD_INSIDE = 1.25  # within a domain
 SPREAD_NETWORK = 1.6  # across domains: the fabric's health, routing and NIC settings are not ours to see
-SPREAD_HOST = 2.2  # without a switch: which slots, sockets and peer-to-peer paths are used decides
-SPREAD_PLUGGED = 1.5  # the same once somebody said how the cards are plugged in
+SPREAD_PLUGGED = 1.5  # without a switch, once somebody said how the cards are plugged in
+SPREAD_HOST = SPREAD_PLUGGED**3  # before: slots, sockets and peer-to-peer paths decide, three times as wide
 SPREAD_SMALL = 1.4  # below a megabyte: graph replay, stream priority and CPU speed move the launch
 
 
@@ -89,8 +89,14 @@ def compare_algorithms(
     found: list[Estimate] = []
     for module in all_algorithms():
         parts: Parts | None = module.cost(op, size_bytes, group)
-        if parts is not None:
-            found.append(_estimate(module.NAME, parts, op, size_bytes, group))
+        if parts is None:
+            continue
+        estimate = _estimate(module.NAME, parts, op, size_bytes, group)
+        if fabric.wiring is not Wiring.SWITCH and not fabric.told:  # nobody said that there is no switch, either
+            best: Parts | None = module.cost(op, size_bytes, Group(int(ranks), local, plugged_best(fabric)))
+            if best is not None:
+                estimate = replace(estimate, low_s=min(estimate.low_s, best.seconds / SPREAD_PLUGGED))
+        found.append(estimate)
     return tuple(sorted(found, key=lambda e: e.seconds))
 
 

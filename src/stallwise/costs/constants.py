@@ -58,7 +58,9 @@ def _sustained() -> dict[str, dict[str, float]]:
     return {name: {bits: float(x) for bits, x in row.items()} for name, row in found.items()}
 
 
-def sustained_ratio(architecture: str, precision: str) -> float:
-    """Products in hours of training over one short call, for this generation and type."""
+def sustained_ratio(architecture: str, precision: str, *, sustained: bool = True) -> float:
+    """Products in hours of training over one short call, for this generation and type; a few steps stay short."""
+    if not sustained:
+        return 1.0
     bits = {"fp8": "8", "mxfp8": "8", "nvfp4": "4"}.get(precision, "16")
     return _sustained().get(architecture, _sustained()["other"])[bits]

@@ -32,8 +32,12 @@ CALL_S = 37.5e-6  # one call from Python, nothing queued before it: the floor of
 CALL_BLEND = 2.7  # how softly that floor gives way to the product itself
 SMALL_TILE_EXPONENT = 0.032  # smaller tiles reuse less: share x (area / largest)^0.032
 # Large products run into the power limit, not the clock's: a card of 1400 W keeps a higher clock than one of 1000 W.
-USUAL_POWER_W = {"hopper": 700.0, "blackwell": 1200.0, "ampere": 400.0, "cdna3": 750.0, "cdna4": 1400.0}
+# What counts is power for each FLOP/s the card may be asked for, against the card each generation's rates are known of.
+REFERENCE_CARDS = {
+    "hopper": "h100-sxm", "blackwell": "gb200", "ampere": "a100-80gb-sxm", "cdna3": "mi300x", "cdna4": "mi355x",
+}  # fmt: skip
 POWER_EXPONENT = 0.6  # clock against power near the limit
+MOST_POWER_RATIO = 1.17  # with power to spare the clock ends it: an H200 runs 781 before its limit bites, 670 after
 # The largest product of each type in the table over its peak, relative to bf16.
 TYPE_SHARE = {"bf16": 1.0, "fp16": 1.0, "tf32": 1.01, "fp32": 0.93, "fp8": 0.91, "int8": 0.91, "fp4": 0.80, "fp64": 1.0}
 TABLE_TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float32_tf32": "tf32", "float8_e4m3": "fp8"}
@@ -85,8 +89,11 @@ def matrix_rate(gpu: Gpu, dtype: str, share: float = TILE_SHARE) -> float:
 
 def power_ratio(gpu: Gpu) -> float:
     """Sustained matrix rate against the card of this architecture that the constants were fitted on."""
-    usual = USUAL_POWER_W.get(gpu.architecture)
-    return 1.0 if usual is None or not gpu.power_w else (gpu.power_w / usual) ** POWER_EXPONENT
+    usual = find_gpu(REFERENCE_CARDS.get(gpu.architecture, ""))
+    if usual is None or not gpu.power_w:
+        return 1.0
+    each, usual_each = (card.power_w / max(card.peak("bf16"), card.peak("fp16")) for card in (gpu, usual))
+    return float(min((each / usual_each) ** POWER_EXPONENT, MOST_POWER_RATIO))
 
 
 def call_s(m: Any, n: Any, k: Any, gpu: Gpu, dtype: str = "bf16", *, without: int = -1) -> Array:

@@ -73,7 +73,7 @@ def iteration_parts(
     reduce = w.collectives * k.collective_s + mine * w.link_s_per_token / k.link_share
     exchange = w.exchanges * k.collective_s + mine * w.exchange_s_per_token / k.all_to_all_share
     launch = w.layers * (k.layer_s + w.fp8 * k.fp8_layer_s)
-    launch = launch + w.moe_layers * k.moe_layer_s + w.mla_layers * k.mla_layer_s
+    launch = launch + w.moe_layers * k.moe_layer_s + w.mla_layers * k.mla_layer_s + w.indexed_layers * k.indexer_layer_s
     launch = launch * (1 + w.blackwell * (k.blackwell_layer_share - 1))
     read_s = weights + head_read + expert_read
     return IterationParts(

@@ -86,23 +86,27 @@ class Slice:
     sp: Array  # 1 where norms and residuals are split over TP too
 
 
-def _product(m: Any, n: Any, k: Any, gpu: Gpu, dtype: str, *, wgrad: bool = True) -> tuple[Array, Array]:
-    """Forward and backward (both gradients) seconds of a linear layer in sustained training."""
+def _product(
+    m: Any, n: Any, k: Any, gpu: Gpu, dtype: str, *, wgrad: bool = True, sustained: bool = True
+) -> tuple[Array, Array]:
+    """Forward and backward (both gradients) seconds of a linear layer."""
     forward = ideal_s(m, n, k, gpu, dtype)
     backward = ideal_s(m, k, n, gpu, dtype)
     if wgrad:
         backward = backward + ideal_s(n, k, m, gpu, dtype)
-    ratio = sustained_ratio(gpu.architecture, dtype)
+    ratio = sustained_ratio(gpu.architecture, dtype, sustained=sustained)
     return forward * ratio, backward * ratio
 
 
-def _grouped(rows: Any, experts: Any, n: Any, k: Any, gpu: Gpu, dtype: str, *, wgrad: bool) -> tuple[Array, Array]:
+def _grouped(
+    rows: Any, experts: Any, n: Any, k: Any, gpu: Gpu, dtype: str, *, wgrad: bool, sustained: bool = True
+) -> tuple[Array, Array]:
     """The same for one matrix per expert, every expert meeting `rows`."""
     forward = grouped_product_s(rows, experts, n, k, gpu, dtype)
     backward = grouped_product_s(rows, experts, k, n, gpu, dtype)
     if wgrad:
         backward = backward + grouped_product_s(n, experts, k, rows, gpu, dtype)
-    ratio = sustained_ratio(gpu.architecture, dtype)
+    ratio = sustained_ratio(gpu.architecture, dtype, sustained=sustained)
     return forward * ratio, backward * ratio
 
 
@@ -145,7 +149,9 @@ def layer_work(model: Model, attention: str, mlp: str, part: Slice, gpu: Gpu, re
 
 def _linears(work: LayerWork, shapes: list[tuple[Any, Any]], part: Slice, gpu: Gpu, recipe: Recipe) -> None:
     for n, k in shapes:
-        forward, backward = _product(part.tokens, n, k, gpu, recipe.precision, wgrad=not recipe.lora_rank)
+        forward, backward = _product(
+            part.tokens, n, k, gpu, recipe.precision, wgrad=not recipe.lora_rank, sustained=recipe.sustained
+        )
         ratio = SCALED_PRODUCT_RATIO[recipe.scales] if recipe.eight_bit else 1.0
         work.gemm_f += forward * ratio
         work.gemm_b += backward * ratio
@@ -211,7 +217,9 @@ def _experts(work: LayerWork, model: Model, part: Slice, gpu: Gpu, recipe: Recip
     inner = model.expert_intermediate / part.etp
     width = model.expert_width
     for n, k in ((model.up_width * inner, width), (width, inner)):
-        forward, backward = _grouped(each, local, n, k, gpu, recipe.precision, wgrad=not recipe.lora_rank)
+        forward, backward = _grouped(
+            each, local, n, k, gpu, recipe.precision, wgrad=not recipe.lora_rank, sustained=recipe.sustained
+        )
         work.expert_f += forward
         work.expert_b += backward
         work.quant_f += QUANTISE_BYTES[recipe.scales] * rows * k

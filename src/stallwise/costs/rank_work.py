@@ -27,6 +27,7 @@ class RankWork:
     layers: Any
     moe_layers: Any
     mla_layers: Any
+    indexed_layers: Any  # that pick which tokens to attend to
     weight_bytes: Any  # attention, dense MLPs, shared experts
     head_bytes: Any
     expert_bytes: Any  # one expert of every MoE layer
@@ -62,11 +63,12 @@ def rank_work(d: Deployment) -> RankWork:
     per_layer_kv = (m.kv_bytes_per_token(d.kv_dtype, d.tp) / (full + window)) if full + window else 0.0
     expert = m.mlp_matrix_params(m.expert_intermediate) * m.moe_layers if m.experts else 0
     decode, prefill = _attention_flop(d)
+    picked = m.mla.index_topk if m.mla else 0
     link = gpu.nvlink_byte_per_s or gpu.pcie_byte_per_s
     spread = d.tp * d.dp
     return RankWork(
         tp=d.tp, dp=d.dp, pp=d.pp, ep=d.ep, layers=m.layers, moe_layers=m.moe_layers,
-        mla_layers=m.layers if m.mla else 0,
+        mla_layers=m.layers if m.mla else 0, indexed_layers=m.layers if picked else 0,
         weight_bytes=attention * bytes_per(d.attention_dtype) + dense * bytes_per(d.weights)
         + _shared(d) * _shared_bytes(d),
         head_bytes=m.vocab * m.hidden * BF16_BYTES / spread,
@@ -78,8 +80,10 @@ def rank_work(d: Deployment) -> RankWork:
         expert_tile_share=_tile_share(d) if m.experts else 1.0,
         stream_bytes_per_token=m.layers * m.hidden * BF16_BYTES,
         expert_stream_bytes_per_row=m.moe_layers * m.hidden * BF16_BYTES / d.ep if m.experts else 0.0,
-        kv_bytes_per_token=full * per_layer_kv, window_bytes_per_token=window * per_layer_kv,
-        window=m.sliding_window or 1,
+        # An indexer reads its own short key of every token and the latents of those it picked.
+        kv_bytes_per_token=full * (m.mla.index_dim * FP8_BYTES if m.mla and picked else per_layer_kv),
+        window_bytes_per_token=(full if picked else window) * per_layer_kv,
+        window=picked or m.sliding_window or 1,
         state_bytes=m.attention_layers(LINEAR) * (m.linear.state_values if m.linear else 0) / d.tp * BF16_BYTES,
         decode_s_per_context=decode / gpu.peak("bf16"), prefill_s_per_pair=prefill / gpu.peak("bf16"),
         bandwidth=gpu.bandwidth_byte_per_s,

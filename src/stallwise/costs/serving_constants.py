@@ -42,6 +42,7 @@ class Constants:
     all_to_all_share: Any
     kv_room_share: Any  # of what weights leave
     mla_layer_s: Any  # latent attention's extra kernels
+    indexer_layer_s: Any  # kernels that score all tokens and pick those attended to
     fp8_layer_s: Any  # kernels that scale activations to 8 bit
     prompt_layer_s: Any  # launching one layer of a prefill, which no graph holds: short prompts wait for it
     prompt_moe_layer_s: Any

@@ -17,7 +17,6 @@ from stallwise.specs.recipe import Recipe
 NINETY = 1.645  # standard deviations that hold 90% of a normal
 NEW_CARD, NEW_FRAMEWORK, NEW_SCALE = 0.12, 0.08, 0.05  # no row of this generation, this framework, this many GPUs
 UNKNOWN_WIRING_RATIO = 3.0  # cards without a switch, slots and peer access not told: so many times as wide
-KNOWN_SHARE = 0.7  # of the doubt between publishers that is left beside a published run of this model on this card
 CALIBRATED_BETWEEN_SHARE = 0.35  # of it that is left after one measured step of the same cluster
 
 
@@ -56,22 +55,23 @@ def doubt_of(
     *,
     knobs: float = 0.0,
     calibrated: bool = False,
-    anchored: bool = False,
+    between: float | None = None,
+    beyond: bool = True,
 ) -> Doubt:
-    """What is known about runs like this one."""
+    """What is known about runs like this one; `between` where more is known than that publishers differ."""
     spread = table()["spread"][family_of(model, recipe)]
     known = table()["known"]
-    beyond = 0.0
+    new = 0.0
     if cluster.gpu.architecture not in known["architectures"]:
-        beyond += NEW_CARD**2
+        new += NEW_CARD**2
     if recipe.framework not in known["frameworks"]:
-        beyond += NEW_FRAMEWORK**2
+        new += NEW_FRAMEWORK**2
     if cluster.gpus > known["most_gpus"]:
-        beyond += NEW_SCALE**2
-    between, within = float(spread["between"]), float(spread["within"])
+        new += NEW_SCALE**2
+    apart, within = float(spread["between"]) if between is None else between, float(spread["within"])
     if calibrated:
-        between, knobs, beyond = between * CALIBRATED_BETWEEN_SHARE, knobs * CALIBRATED_BETWEEN_SHARE, 0.0
-    elif anchored:
-        between, beyond = between * KNOWN_SHARE, 0.0
+        apart, knobs = apart * CALIBRATED_BETWEEN_SHARE, knobs * CALIBRATED_BETWEEN_SHARE
     wiring = cluster.gpus > 1 and not cluster.wiring_known and not calibrated
-    return Doubt(between, within, knobs, sqrt(beyond), UNKNOWN_WIRING_RATIO if wiring else 1.0)
+    return Doubt(
+        apart, within, knobs, sqrt(new) if beyond and not calibrated else 0.0, UNKNOWN_WIRING_RATIO if wiring else 1.0
+    )

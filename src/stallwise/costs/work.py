@@ -19,7 +19,7 @@ from stallwise.costs.gemm import Array, ideal_s
 from stallwise.costs.grid import Grid, distinct
 from stallwise.costs.layer import HALF, LayerWork, Slice, layer_work
 from stallwise.costs.shards import Shards, shards_of
-from stallwise.costs.topology import fabric_of
+from stallwise.costs.topology import step_fabric_of
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import OPTIMIZERS
 from stallwise.specs.model import Model
@@ -151,7 +151,7 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
         saved = saved_bytes(model, keys, workload, recipe)[back] * per_stage * recipe.offload_share
         saved = saved / (gpu.pcie_byte_per_s * PCIE_SHARE)
         once["gather_f"], once["gather_b"] = once["gather_f"] + saved, once["gather_b"] + saved
-    fabric = fabric_of(cluster)
+    fabric = step_fabric_of(cluster)
     span = grid.tp * grid.cp * grid.dp
     boundary = HALF * model.hidden * workload.seq * grid.mb / grid.cp / np.where(grid.sp, grid.tp, 1)
     p2p = exchange.seconds(
@@ -208,7 +208,7 @@ def stage_shape(model: Model, grid: Grid, recipe: Recipe) -> tuple[Array, Array]
 
 def _messages(layer: LayerWork, keys: Grid, cluster: Cluster, model: Model) -> tuple[Array, Array, Array, Array]:
     """Seconds of tensor-, expert- and context-parallel traffic in one mean layer."""
-    fabric = fabric_of(cluster)
+    fabric = step_fabric_of(cluster)
     near_tp = np.minimum(keys.tp, cluster.domain)
     gather = exchange.seconds(fabric, Op.ALL_GATHER, layer.tp_bytes, keys.tp, near_tp)
     scatter = exchange.seconds(fabric, Op.REDUCE_SCATTER, layer.tp_bytes, keys.tp, near_tp)
@@ -239,7 +239,7 @@ def _head(model: Model, part: Slice, cluster: Cluster, recipe: Recipe) -> tuple[
     backward = ideal_s(part.tokens, model.hidden, columns, cluster.gpu, dtype) + ideal_s(
         columns, model.hidden, part.tokens, cluster.gpu, dtype
     )
-    ratio = sustained_ratio(cluster.gpu.architecture, dtype)
+    ratio = sustained_ratio(cluster.gpu.architecture, dtype, sustained=recipe.sustained)
     forward, backward = forward * ratio, backward * ratio
     loss = LOSS_PASSES * part.tokens * columns
     times = 1 + model.mtp_layers
@@ -248,7 +248,7 @@ def _head(model: Model, part: Slice, cluster: Cluster, recipe: Recipe) -> tuple[
 
 def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own: Shards) -> dict[str, Array]:
     """Gradient and parameter traffic over data-parallel ranks, and the optimizer."""
-    fabric = fabric_of(cluster)
+    fabric = step_fabric_of(cluster)
     ranks = grid.dp * grid.cp
     near = np.maximum(np.minimum(cluster.domain // grid.tp, ranks), 1)
     zero = np.zeros(len(grid))

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from stallwise.doctor.decisive import decisive
 from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE, differential
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
+from stallwise.doctor.measured import join
+from stallwise.doctor.named_by_user import with_names_of_the_user
+from stallwise.doctor.owners import owners
 from stallwise.doctor.rank import rank
 from stallwise.doctor.suspects import rests_on_words
 from stallwise.doctor.symptoms import Complaint, complaints
@@ -40,8 +43,10 @@ class Considered:
 def consider(evidence: Evidence, rules: tuple[Rule, ...]) -> Considered:
     """Asks every rule and weighs every clue of measured evidence."""
     verdicts = [verdict for rule in rules for verdict in rule.verdicts(evidence)]
-    ledger = _main_ledger(evidence)
+    ledger = with_names_of_the_user(_main_ledger(evidence), evidence)
     found = _left_to_judge([v for v in verdicts if isinstance(v, Finding)], rules, evidence)
+    found += owners(evidence, rules, found, ledger)
+    found = join(found, evidence)
     unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
     findings = rank([f for f in found if f.scope.kernel is None], ledger)
     kernel_findings = rank_kernels(found, evidence)

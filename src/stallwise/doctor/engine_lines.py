@@ -27,20 +27,22 @@ def worth_reading(artifact: Artifact) -> bool:
 
 def engine_samples(artifact: Artifact) -> Iterator[Item]:
     """A table of all lines that say how much runs or waits and how fast or how full it is."""
-    found: list[tuple[int, str, dict[str, float]]] = []
-    for template in records(artifact.lines(), is_wanted):
-        named = [column_of(*key) for key in template.keys]
+    found: list[tuple[int, dict[str, float]]] = []
+    for lines in records(artifact.skeletons, is_wanted):
+        named = [column_of(*key) for key in lines.keys]
         if not is_sample({n[0] for n in named if n}):
             continue
-        for place, line, numbers in zip(template.places, template.lines, template.values, strict=True):
-            values: dict[str, float] = {}
-            for one, number in zip(named, numbers, strict=True):
-                if one is not None:
-                    values.setdefault(one[0], in_si(one[1], number))
-            found.append((place, line, values))
+        columns: dict[str, list[float]] = {}
+        for one, numbers in zip(named, lines.values, strict=True):
+            if one is not None and one[0] not in columns:
+                columns[one[0]] = [in_si(one[1], number) for number in numbers]
+        found += [
+            (at, dict(zip(columns, row, strict=True)))
+            for at, row in zip(lines.lines, zip(*columns.values(), strict=True), strict=True)
+        ]
     samples = EngineSamples(artifact.name, "")
-    for place, line, values in sorted(found, key=lambda f: f[0]):
-        samples.put(clock_of(line), place, **values)
+    for at, values in sorted(found, key=lambda f: f[0]):
+        samples.put(clock_of(artifact.lines()[at]), at + 1, **values)
     table = samples.table()
     if table is not None:
         yield table

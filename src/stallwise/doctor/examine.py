@@ -25,6 +25,7 @@ from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
 from stallwise.findings.finding import Finding, Unknown
 from stallwise.findings.proof import Proof
 from stallwise.findings.rule import Rule
+from stallwise.findings.trial import trials_in
 from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules
 
@@ -105,6 +106,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         unexplained=verdict.unexplained,
         not_understood=verdict.not_understood,
         why_unclear=verdict.why_unclear,
+        trials=trials_in(evidence),
     )
 
 

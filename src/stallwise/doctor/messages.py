@@ -25,7 +25,7 @@ def messages_in(artifact: Artifact, *, written: bool = False) -> Iterator[Item]:
     lines = artifact.lines()
     peeler, rank, node = Peeler({}), rank_of_file(artifact.name), node_of_file(artifact.name)
     heard = matcher().hear(
-        lines, lambda i: line_of(i + 1, lines[i][:4000], artifact.name, peeler, rank, node), pasted=written
+        artifact.skeletons, lambda i: line_of(i + 1, lines[i][:4000], artifact.name, peeler, rank, node), pasted=written
     )
     yield from heard.events
     for quantity, value, event in facts_fed(heard.events):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.finding import Finding
+from stallwise.findings.finding import Finding, Gain
 
 SURE_ENOUGH = 0.5  # below even odds a finding is a hypothesis, not an answer
+WORTH_SAYING = 0.05  # of a gain: less of it in other accounts is not told, and not promised
 UNPRICED_SHARE = 0.05  # how a finding without seconds competes with priced ones: like a loss just worth acting on
 
 
@@ -24,7 +25,9 @@ def _weight(finding: Finding, whole_s: float) -> tuple[bool, bool, float]:
     share = UNPRICED_SHARE
     if finding.gain is not None and whole_s:
         certain = finding.account is Account.COMPUTE
-        share = (finding.gain.low_s if certain else finding.gain.high_s) / whole_s
+        gain = finding.gain
+        waited_s = gain.high_s if gain.likely_s is None else min(gain.likely_s, gain.high_s)
+        share = (gain.low_s if certain else waited_s) / whole_s
     elif finding.blocking:
         share = 1.0
     return (finding.confidence >= SURE_ENOUGH and not finding.optional, finding.blocking, finding.confidence * share)
@@ -51,11 +54,27 @@ def _capped(ordered: list[Finding], ledger: Ledger) -> list[Finding]:
     result = []
     for finding in ordered:
         if finding.account is not None and finding.gain is not None:
-            # An account tells where time shows, a replay what goes with this cause alone, wherever it shows.
-            room = ledger.whole_s if finding.gain.replayed else left.get(finding.account, 0.0)
-            gain = finding.gain.capped(max(room, 0.0))
+            if finding.gain.measured:  # a trial tells what goes with this cause alone, wherever it shows
+                gain = finding.gain.capped(ledger.whole_s)
+            elif finding.gain.replayed:
+                gain = _of_one_truth(finding.gain, finding.account, ledger)
+            else:
+                gain = finding.gain.capped(max(left.get(finding.account, 0.0), 0.0))
             left[finding.account] = left.get(finding.account, 0.0) - gain.high_s
             fixes = tuple(replace(f, gain=f.gain.capped(gain.high_s)) if f.gain else f for f in finding.fixes)
             finding = replace(finding, gain=gain, fixes=fixes)
         result.append(finding)
     return result
+
+
+def _of_one_truth(gain: Gain, account: Account, ledger: Ledger) -> Gain:
+    """A replay wins what its account holds, as far as that may reach. Where it wins more, the rest comes out of other
+    accounts (work that then hides behind the host), and the gain says how much; so much it can only say of a run on its own:
+    among other ranks, time that one of them wins turns into waiting for the others."""
+    held = ledger.high_s(account)
+    alone = ledger.clean_step_s is not None
+    beside = max((gain.likely_s or 0.0) - ledger.seconds.get(account, 0.0), 0.0) if alone else 0.0
+    if beside < WORTH_SAYING * gain.high_s:
+        beside = 0.0
+    capped = gain.capped(min(held + beside, ledger.whole_s))
+    return replace(capped, beside_s=max(capped.high_s - held, 0.0))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stallwise.doctor.engine_lines import engine_samples, worth_reading
+from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
 from stallwise.doctor.understanding import LOG_READERS, is_written, understood
 from stallwise.errors import StallwiseError
@@ -66,6 +67,9 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     )  # lines of a program
     first = [r for r in readers if not written or pasted or not (r.FORMAT in LOG_READERS or _mentioned(r, told))]
     formats, items, problems = _read(first, told, keep_timelines)
+    lines: Gauged = [] if alone else gauged(told)
+    spoken = [x for x in lines if not written or pasted or not x[0].in_logs]
+    formats, items = _with(spoken, formats, items)
     if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
         items += engine_samples(told)
     if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
@@ -74,11 +78,13 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
         more = understood(told, items, formats, written=written)
         if any(isinstance(item, (Fact, Series, Table)) for item in more):
             formats += [] if formats else [IN_WORDS]
-        elif len(first) < len(readers):  # the page says nothing in words: a log after all
+        elif len(first) + len(spoken) < len(readers) + len(lines):  # the page says nothing in words: a log after all
             rest = _read([r for r in readers if r not in first], told, keep_timelines)
             formats, items, problems = formats + rest[0], items + rest[1], problems + rest[2]
+            formats, items = _with([x for x in lines if x not in spoken], formats, items)
         items += more
-        items.append(Bag(stems_of(told.text()), Source(artifact.name)))
+        words = told.skeletons  # lines that differ in digits alone have the same words
+        items.append(Bag(stems_of("\n".join(words.lines[i] for i in words.firsts)), Source(artifact.name)))
     elif not items and b"\x00" not in artifact.head[:4096]:  # of its format, yet nothing in it: the words remain
         items.append(Bag(stems_of(told.text(MOST_BYTES)), Source(artifact.name)))
     if problems and not formats:
@@ -106,6 +112,10 @@ def _read(
         except StallwiseError as error:
             problems.append(error)
     return formats, items, problems
+
+
+def _with(lines: Gauged, formats: list[str], items: list[Item]) -> tuple[list[str], list[Item]]:
+    return formats + [book.format for book, _ in lines], items + [item for _, found in lines for item in found]
 
 
 def _mentioned(reader: Reader, page: Artifact) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.catalog.hardware import GPU_NAME
+from stallwise.evidence.catalog.job import RECORDER_NOTE
 from stallwise.evidence.evidence import Evidence
 from stallwise.units import Unit, show
 
@@ -12,8 +13,15 @@ NOTICED = 0.03  # of the step: less than runs differ by
 
 def subject_of(evidence: Evidence) -> str:
     """ "4 steps of rank 0 on NVIDIA H200 · PyTorch trace + nvidia-smi CSV · 120 ms a step while traced"."""
-    parts = [_what(evidence), " + ".join(evidence.formats), _how_long(evidence)]
+    parts = [_not_recorded(evidence), _what(evidence), " + ".join(evidence.formats), _how_long(evidence)]
     return " · ".join(part for part in parts if part)
+
+
+def _not_recorded(evidence: Evidence) -> str:
+    """Where a recorder was there and saw no step, why: nobody must take its silence for an answer."""
+    if evidence.all(traced.STEP_COUNT):
+        return ""
+    return "; ".join(dict.fromkeys(str(fact.value) for fact in evidence.all(RECORDER_NOTE)))
 
 
 def _what(evidence: Evidence) -> str:
@@ -45,4 +53,10 @@ def _how_long(evidence: Evidence) -> str:
     replayed = evidence.get(traced.REPLAYED_STEP)
     if replayed is None or replayed.number > (1 - NOTICED) * traced_s:
         return text
-    return f"{text}, about {show(replayed.number, Unit.SECOND)} clean"
+    told = f"{text}, about {show(replayed.number, Unit.SECOND)} clean"
+    ledger = next((x for x in evidence.ledgers if x.clean_step_s is not None), None)
+    if ledger is None or not ledger.ranges:
+        return told
+    low, high = (show(end, Unit.SECOND) for end in ledger.whole_ends_s)
+    number, unit = low.rsplit(" ", 1)
+    return f"{told} ({number if high.endswith(f' {unit}') else low} to {high})"

@@ -14,6 +14,7 @@ from stallwise.evidence.reading import Rows
 from stallwise.meaning.complaint import order_of, symptom_in
 from stallwise.meaning.mentions import mentions
 from stallwise.meaning.rows import named_columns
+from stallwise.meaning.series import courses
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import prose, shapes_in
@@ -40,7 +41,8 @@ _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # an
 
 # What they take of a page that a person wrote, the lexicon reads better.
 LOG_READERS = {
-    "run settings", "model settings", "rank progress", "training log", "checkpoint lines", "evaluation lines", "run speed",
+    "run settings", "model settings", "rank progress", "rank layout", "training log", "checkpoint lines", "evaluation lines",
+    "run speed",
     "tracebacks of collectives", "steps as JSON",
 }  # fmt: skip
 TABLE_READERS = {
@@ -49,7 +51,7 @@ TABLE_READERS = {
 }  # fmt: skip
 # Readers that take a line here and there of any text: what they know does not make it their format.
 ANY_TEXT = {
-    "stated facts", "run settings", "model settings", "rank progress", "training log", "run outcomes",
+    "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
     "out-of-memory error", "messages", "tracebacks of collectives", "steps as JSON", "rows as JSON", "table of steps",
     "scaling series", "table of variants",
@@ -117,10 +119,12 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
         if len(rows) < 2:
             continue
         told = csv_of(artifact, rows, dict(_titles(rows)))
-        for reader in (r for r in readers_for(told) if r.FORMAT in TABLE_READERS):
-            for item in reader.read(told):
-                if isinstance(item, (Series, Table)) or (isinstance(item, Fact) and not _given(item, known)):
-                    yield item
+        found = [i for r in readers_for(told) if r.FORMAT in TABLE_READERS for i in r.read(told)]
+        if not any(isinstance(item, (Series, Table)) for item in found):
+            found += courses(rows, artifact.name)
+        for item in found:
+            if isinstance(item, (Series, Table)) or (isinstance(item, Fact) and not _given(item, known)):
+                yield item
 
 
 def _titles(rows: Rows) -> Iterator[tuple[int, tuple[str, list[float | str | None]]]]:

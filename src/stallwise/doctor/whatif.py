@@ -11,9 +11,9 @@ from stallwise.findings.finding import Gain
 from stallwise.findings.whatif import Tried, WhatIf
 from stallwise.measures._changes import CHANGES, Replays
 from stallwise.measures._device_changes import DEVICE_CHANGES
+from stallwise.measures._replay_range import range_s
 from stallwise.measures._step_book import book_of
 from stallwise.measures._without_profiler import without_profiler
-from stallwise.measures.replayed_gains import HIGH, LOW, LOW_OF
 from stallwise.readers import readers_for
 from stallwise.sim.replay.change import Change, both
 
@@ -65,9 +65,9 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
 
 
 def _tried(changes: tuple[str, ...], meaning: str, won_s: float, step_s: float) -> Tried:
-    low = min(LOW_OF.get(name, LOW) for name in changes)
-    ends = sorted((low * won_s, min(HIGH * won_s, step_s)))
-    return Tried(changes, meaning, Gain(ends[0], ends[1], "replayed"), step_s - won_s)
+    each = [range_s(won_s, name) for name in changes]
+    ends = sorted((min(low for low, _ in each), min(max(high for _, high in each), step_s)))
+    return Tried(changes, meaning, Gain(ends[0], ends[1], "replayed", won_s), step_s - won_s)
 
 
 def _in_order(replays: Replays, changes: dict[str, Change]) -> tuple[list[str], Change | None, float]:

@@ -1,4 +1,4 @@
-"""Question cards: written ones by topic, each with the ideas that an answer needs."""
+"""Question cards: written ones by topic, each with an exact check and the ideas that a told answer holds."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from stallwise.drill.check import Check, check_of
+
 LEVELS = ("easy", "medium", "hard", "scenario")
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One question with its answer. `must` holds the ideas an answer needs, each as words of which one is enough."""
+    """One question with its answer. `check` is graded; `must` holds words of the ideas, for hints on the prose only."""
 
     id: str
     topic: str
     level: str
     ask: str
     answer: str
+    check: Check
     must: tuple[tuple[str, ...], ...]
     covers: tuple[str, ...] = ()
     corrects: str = ""  # where a common answer is loose or wrong, what is right
@@ -39,6 +42,7 @@ def all_cards() -> tuple[Card, ...]:
                     level=entry["level"],
                     ask=entry["ask"],
                     answer=entry["answer"],
+                    check=check_of(entry["check"]),
                     must=tuple(tuple(idea) for idea in entry["must"]),
                     covers=tuple(entry["covers"]),
                     corrects=entry.get("corrects", ""),

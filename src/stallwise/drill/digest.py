@@ -43,8 +43,11 @@ def _trace(content: bytes) -> str:
             if event["cat"] in wanted and not event["name"].startswith("ProfilerStep#"):
                 time[event["name"]] += event["dur"]
                 count[event["name"]] += 1
-        lines.append(f"{title}, longest first:")
-        lines += [f"  {us / 1e3:9.2f} ms  {count[name]:5d}x  {name}" for name, us in time.most_common(LONGEST)]
+        lines.append(f"{title}, longest first (in all, a step, times in all):")
+        lines += [
+            f"  {us / 1e3:9.2f} ms {us / 1e3 / max(1, len(steps)):9.2f} ms {count[name]:6d}x  {name}"
+            for name, us in time.most_common(LONGEST)
+        ]
     return "\n".join(lines)
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 
 from stallwise.doctor.catalogue import families
-from stallwise.drill.incident import Exhibit, Incident, Plot, exhibit
-from stallwise.drill.papers import gpu_state
+from stallwise.drill.incident import READ_OFF, Decisive, Exhibit, Incident, Plot, exhibit
+from stallwise.drill.papers import background, gpu_state
 from stallwise.drill.papers.dice import Dice
 from stallwise.drill.papers.training import smooth_loss
 from stallwise.drill.scenarios import authors
+from stallwise.drill.sheet import WEIGHED
+from stallwise.drill.suspects import suspects
 from stallwise.errors import BadRequest
+from stallwise.units import Unit
 
 CLASSICS = 8
 
@@ -30,22 +34,35 @@ def incident(seed: int) -> Incident:
 def _generated(seed: int) -> Incident:
     dice = Dice(seed)
     cause = dice.pick(*authors())
-    plot = dice.pick(*authors()[cause])(dice)
-    papers = (*plot.exhibits, *_herrings(dice, plot))
-    return Incident(seed, cause, families()[cause], plot.setup, papers, plot.also)
+    return incident_of(seed, cause, dice.pick(*authors()[cause])(dice), dice)
 
 
-def _herrings(dice: Dice, plot: Plot) -> list[Exhibit]:
+def incident_of(seed: int, cause: str, plot: Plot, dice: Dice) -> Incident:
+    """A plot among papers that settle nothing, one of them a note that blames something else."""
+    planted = (cause, *plot.also)
+    blamable = [c for c in suspects() if c not in planted and not any(c in suspects()[p].near for p in planted)]
+    blamed = dice.pick(*(c for c in blamable if families()[c] in WEIGHED[families()[cause]] and c != "none"))
+    papers = (
+        *plot.exhibits,
+        *_background(dice, {e.kind for e in plot.exhibits}, plot.gpu_use, suspects()[blamed].says),
+    )
+    return Incident(seed, cause, families()[cause], plot.setup, papers, plot.number, plot.also, blamed=blamed)
+
+
+def _background(dice: Dice, have: set[str], gpu_use: int, blamed: str) -> list[Exhibit]:
     """Papers of a healthy machine, some with a feature that tempts; never of a kind that the plot already has."""
-    have = {e.kind for e in plot.exhibits}
-    spare = {
-        "gpu-state": lambda: exhibit("gpu-state", "nvidia_smi.csv", gpu_state.healthy_smi(dice, plot.gpu_use), False),
+    spare: dict[str, Callable[[], Exhibit]] = {
+        "gpu-state": lambda: exhibit("gpu-state", "nvidia_smi.csv", gpu_state.healthy_smi(dice, gpu_use), False),
         "kernel-log": lambda: exhibit("kernel-log", "dmesg.txt", gpu_state.quiet_kernel_log(dice), False),
+        "changes": lambda: exhibit("changes", "git_log.txt", background.changes(dice), False),
+        "note": lambda: Exhibit("note", "note.txt", background.note(dice, blamed).encode(), False, True),
+        "host-profile": lambda: exhibit("host-profile", "top.txt", background.host(dice), False),
+        "topology": lambda: exhibit("topology", "topo.txt", background.topology(), False),
     }
     # A loss curve belongs to training, and a second log of the same run would have to agree with the first.
     if not have & {"train-log", "engine-log", "oom-message", "bench", "ncu"}:
         spare["loss-curve"] = lambda: exhibit("loss-curve", "loss.csv", smooth_loss(dice), False)
-    return [spare[kind]() for kind in dice.some([k for k in spare if k not in have], 2)]
+    return [make() for kind, make in spare.items() if kind not in have]
 
 
 def _classic(number: int) -> Incident:
@@ -53,5 +70,9 @@ def _classic(number: int) -> Incident:
     told = tomllib.loads((folder / "classics.toml").read_text(encoding="utf-8"))[str(number)]
     case, deciding = ((folder / f"{number}_{part}.toml").read_bytes() for part in ("case", "deciding"))
     papers = (Exhibit("case", "case.toml", case, False), Exhibit(told["artifact"], told["file"], deciding))
-    cause = told["cause"]
-    return Incident(number, cause, families()[cause], told["setup"], papers, (), told["title"])
+    cause, dice, asked = told["cause"], Dice(number), told["number"]
+    more = _background(dice, {p.kind for p in papers}, 99, suspects()[told["blamed"]].says)
+    decisive = Decisive(asked["ask"], asked["value"], Unit(asked["unit"]), asked.get("within", READ_OFF))
+    return Incident(
+        number, cause, families()[cause], told["setup"], (*papers, *more), decisive, (), told["title"], told["blamed"]
+    )

@@ -10,16 +10,23 @@ from stallwise.doctor.reading import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.finding import Finding
+from stallwise.units import Unit, show
+
+READ_OFF = 1.10  # papers carry noise of a few percent and people round to two digits
+WORKED_OUT = 1.20  # two such numbers divided or added
+EXACT = 1.0  # ranks, codes, counts
 
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
     """One file that is handed out when its kind is asked for."""
 
-    kind: str  # see `artifact_words`
+    kind: str  # see artifacts.toml
     file: str
     content: bytes
     deciding: bool = True  # False: a red herring or mere background
+    hearsay: bool = False  # somebody's opinion: read by the player, no evidence for the doctor
 
     @property
     def text(self) -> str:
@@ -28,11 +35,33 @@ class Exhibit:
 
 
 @dataclass(frozen=True, slots=True)
+class Decisive:
+    """The number that settles it: what is asked, the planted value in SI, and how far off is still right."""
+
+    ask: str
+    value: float
+    unit: Unit = Unit.COUNT
+    within: float = READ_OFF
+
+    def accepts(self, value: float) -> bool:
+        """Exact for ranks and codes, within a factor for what is measured."""
+        if self.within == EXACT or self.value == 0:
+            return abs(value - self.value) < 0.5 if self.within == EXACT else abs(value) < 1e-9
+        return value > 0 and 1 / self.within <= value / self.value <= self.within
+
+    @property
+    def shown(self) -> str:
+        """As a person writes it."""
+        return f"{self.value:,.0f}" if self.within == EXACT else show(self.value, self.unit)
+
+
+@dataclass(frozen=True, slots=True)
 class Plot:
     """What a scenario's author writes."""
 
     setup: str
     exhibits: tuple[Exhibit, ...]
+    number: Decisive
     also: tuple[str, ...] = ()  # further faults, smaller than the first
     gpu_use: int = 98  # percent that nvidia-smi would show, so that background papers agree
 
@@ -46,8 +75,10 @@ class Incident:
     family: str
     setup: str
     exhibits: tuple[Exhibit, ...]
+    number: Decisive
     also: tuple[str, ...] = ()
     title: str = ""
+    blamed: str = ""  # the cause that a colleague's note names without grounds
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -74,9 +105,16 @@ def model_answer(incident: Incident) -> Diagnosis:
     """What the doctor says with everything on the table: real readers, real rules."""
     evidence = Evidence()
     for paper in incident.exhibits:
+        if paper.hearsay:
+            continue
         formats, items = read_artifact(Artifact(paper.file, content=paper.content))
         if formats:
             evidence.inputs.append(paper.file)
             evidence.formats += [f for f in formats if f not in evidence.formats]
             evidence.add(items)
     return examine(evidence)
+
+
+def planted_finding(incident: Incident) -> Finding | None:
+    """What the doctor says of the planted cause."""
+    return next((f for f in model_answer(incident).findings if f.cause == incident.cause), None)

@@ -16,7 +16,7 @@ from stallwise.errors import UnreadableInput
 class Event:
     """Something that happened; `at_s` is time of play, pauses not counted."""
 
-    kind: str  # start, hypothesis, ask, calc, fixes, commit, pause, resume, dispute
+    kind: str  # start, think, ask, calc, committing, the stages of `commitments`, undo, pause, resume, score, examiner
     text: str
     at_s: float
 
@@ -57,9 +57,9 @@ class Journal:
 
 
 def unfinished() -> list[Path]:
-    """Rounds without a commit, newest first."""
+    """Rounds without a score, newest first."""
     paths = sorted(folder().glob("*.jsonl"), key=lambda p: p.stat().st_mtime, reverse=True)
-    return [p for p in paths if not any(e.kind == "commit" for e in Journal(p).events())]
+    return [p for p in paths if not any(e.kind == "score" for e in Journal(p).events())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +67,29 @@ class Played:
     """A finished round in one line."""
 
     seed: int
-    verdict: str
+    level: str
+    points: float
+    minutes: int
     played_s: float
-    marks: dict[str, str]
-    disputes: int
+    headings: dict[str, float]
 
 
 def finished() -> list[Played]:
-    """Scored rounds, oldest first."""
+    """Scored rounds, oldest first; rounds of an older rubric are left out."""
     rounds = []
     for path in sorted(folder().glob("*.jsonl"), key=lambda p: p.stat().st_mtime):
         events = Journal(path).events()
         given = next((json.loads(e.text) for e in reversed(events) if e.kind == "score"), None)
-        if given is not None and events[0].kind == "start":
-            disputes = sum(e.kind == "dispute" for e in events)
-            end_s = next((e.at_s for e in events if e.kind == "commit"), events[-1].at_s)
-            rounds.append(Played(int(events[0].text), given["verdict"], end_s, given["marks"], disputes))
+        if given is None or events[0].kind != "start" or "points" not in given:
+            continue
+        rounds.append(
+            Played(
+                int(events[0].text),
+                given["level"],
+                float(given["points"]),
+                int(given["minutes"]),
+                events[-1].at_s,
+                given["headings"],
+            )
+        )
     return rounds

@@ -89,6 +89,10 @@ class Progress:
         overdue = sorted((i for i in wanted if i in known and known[i] <= now.isoformat()), key=lambda i: known[i])
         return overdue + [i for i in wanted if i not in known]
 
+    def times(self, item: str) -> int:
+        """How often an item was answered."""
+        return int(self._db.execute("SELECT COUNT(*) FROM review WHERE item = ?", (item,)).fetchone()[0])
+
     def by_topic(self) -> dict[str, dict[str, float]]:
         """Items seen, reviews, and the share of right answers at the last time each was asked."""
         rows = self._db.execute(

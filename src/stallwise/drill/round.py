@@ -1,4 +1,4 @@
-"""A live round: hypotheses, artifacts on request, arithmetic, fixes in order, and a commitment, against the clock."""
+"""A live round: papers bought with minutes, then commitments one by one; an answer that was given is final."""
 
 from __future__ import annotations
 
@@ -7,17 +7,43 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from stallwise.drill.artifact_words import kinds_meant
 from stallwise.drill.calculator import calculate, shown
+from stallwise.drill.commitments import (
+    NOTHING,
+    STAGES,
+    Commitments,
+    lines_meant,
+    one_line,
+    probabilities,
+    second_fault,
+    ticked,
+)
 from stallwise.drill.generate import incident
 from stallwise.drill.incident import Exhibit, Incident
 from stallwise.drill.journal import Event, Journal, folder
+from stallwise.drill.quantity import typed
+from stallwise.drill.requests import artifacts, meant
+from stallwise.drill.scoring import Score, score
+from stallwise.drill.sheet import Sheet, sheet_of
+from stallwise.drill.telling import Line, ideas
 from stallwise.errors import BadRequest, UnreadableInput
 
 TARGET_S = 15 * 60.0
 HARD_STOP_S = 20 * 60.0
-_CLOCKLESS = ("start", "pause", "resume", "dispute", "score")
+ABSENT_MIN = 1  # minutes to find out that something does not exist
+_CLOCKLESS = ("start", "pause", "resume", "score", "examiner")
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What a request brought: papers with their price, kinds that do not exist here, words that nobody understood."""
+
+    papers: tuple[Exhibit, ...] = ()
+    minutes: int = 0
+    absent: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -38,7 +64,7 @@ class Round:
 
     @property
     def left_s(self) -> float:
-        """Until the hard stop."""
+        """Until the hard stop, after which only commitments are taken."""
         return max(0.0, HARD_STOP_S - self.elapsed_s)
 
     @property
@@ -47,27 +73,92 @@ class Round:
         return self._since is None
 
     @property
-    def over(self) -> bool:
-        """Committed, or out of time."""
-        return self.committed or self.left_s <= 0
+    def stage(self) -> str:
+        """The next commitment; "" when all are given."""
+        return next((s for s in STAGES if s not in self._given), "")
 
     @property
-    def committed(self) -> bool:
-        """The player has said the answer."""
-        return any(e.kind == "commit" for e in self.events)
+    def _given(self) -> dict[str, Any]:
+        """Commitments by stage; the cause may have been taken back."""
+        found: dict[str, Any] = {}
+        for event in self.events:
+            if event.kind in STAGES:
+                found[event.kind] = json.loads(event.text)
+            elif event.kind == "undo":
+                found.pop("cause", None)
+        return found
 
-    def hypothesis(self, text: str) -> None:
-        """What the player thinks it is, at this moment."""
-        self._note("hypothesis", _wanted(text, "a hypothesis"))
+    @property
+    def over(self) -> bool:
+        """Everything is committed."""
+        return not self.stage
 
-    def ask(self, text: str) -> tuple[tuple[Exhibit, ...], tuple[str, ...]]:
-        """Papers that the request means, and recognised kinds that do not exist here."""
-        meant = kinds_meant(_wanted(text, "what you want to see"))
-        self._note("ask", text)
-        here = [k for k in meant if k in self.incident.kinds]
-        # Words may fit several kinds: those that exist here are meant, the best of the rest only where none does.
-        papers = tuple(paper for kind in here[:2] for paper in self.incident.of(kind))
-        return papers, tuple(() if here else meant[:1])
+    @property
+    def sheet(self) -> Sheet:
+        """The lists to choose from."""
+        return sheet_of(self.incident)
+
+    @property
+    def menu(self) -> tuple[str, ...]:
+        """Kinds that can be had here, in the order of their prices."""
+        return tuple(sorted(self.incident.kinds, key=lambda k: (artifacts()[k].minutes, artifacts()[k].what)))
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Kinds that were handed out."""
+        return tuple(dict.fromkeys(k for e in self.events if e.kind == "ask" for k in json.loads(e.text)["kinds"]))
+
+    @property
+    def lost_min(self) -> int:
+        """Minutes spent on what does not exist here."""
+        return sum(ABSENT_MIN * bool(json.loads(e.text)["absent"]) for e in self.events if e.kind == "ask")
+
+    @property
+    def minutes(self) -> int:
+        """Spent on papers so far."""
+        return sum(artifacts()[k].minutes for k in self.asked) + self.lost_min
+
+    def think(self, text: str) -> None:
+        """A hypothesis, for the record: it is not graded, its time is shown."""
+        self._note("think", _wanted(text, "what you think"))
+
+    def ask(self, text: str) -> Handed:
+        """Papers that the request means, by the number of the menu or in words; a second look costs nothing."""
+        if {e.kind for e in self.events} & {"cause", "committing"}:
+            raise BadRequest("you have committed: no more papers", hint="answer what is asked")
+        said = _wanted(text, "what you want to see")
+        kinds, absent, unknown = self._meant(said)
+        fresh = [k for k in kinds if k not in self.asked]
+        if kinds or absent:
+            self._note("ask", json.dumps({"said": said, "kinds": fresh, "absent": absent if not kinds else []}))
+        price = sum(artifacts()[k].minutes for k in fresh) + (ABSENT_MIN if absent and not kinds else 0)
+        papers = tuple(p for k in kinds for p in self.incident.of(k))
+        return Handed(papers, price, tuple(absent) if not kinds else (), tuple(unknown))
+
+    def _meant(self, said: str) -> tuple[list[str], list[str], list[str]]:
+        numbers = re.fullmatch(r"\s*\d+(?:[\s,;]+(?:and\s+)?\d+)*\s*", said)
+        if numbers:
+            places = [int(n) - 1 for n in re.findall(r"\d+", said)]
+            if any(not 0 <= p < len(self.menu) for p in places):
+                raise BadRequest("that is not on the menu", hint=f"1 to {len(self.menu)}, or say it in words")
+            return [self.menu[p] for p in places], [], []
+        kinds: list[str] = []
+        absent: list[str] = []
+        unknown: list[str] = []
+        for part in (p for p in re.split(r"[;,]|\band\b|\bplus\b|\bas well as\b", said) if p.strip()):
+            found = meant(part)
+            here = next((k for k in found if k in self.incident.kinds), None)
+            if here:
+                kinds.append(here)
+            elif found:
+                absent.append(found[0])
+            else:
+                unknown.append(part.strip())
+        if not kinds and not absent:
+            found = meant(said)
+            kinds = [k for k in found if k in self.incident.kinds][:1]
+            absent = [] if kinds else list(found[:1])
+        return list(dict.fromkeys(kinds)), list(dict.fromkeys(absent)), unknown
 
     def hand_out(self, papers: tuple[Exhibit, ...]) -> Path:
         """Lays whole files beside the journal, for the player's own tools; says where."""
@@ -83,14 +174,65 @@ class Round:
         self._note("calc", f"{text} = {value!r}")
         return f"{text} = {shown(value)}"
 
-    def fixes(self, ordered: list[str]) -> None:
-        """What to do, most valuable first; the last list counts."""
-        items = [i.strip() for i in ordered if i.strip()]
-        self._note("fixes", json.dumps(items if items else [_wanted("", "fixes in order")]))
+    def keep_committing(self) -> None:
+        """The player has seen enough: what is said from now on answers the questions."""
+        self._note("committing", "")
 
-    def commit(self, text: str) -> None:
-        """The answer; nothing counts after it."""
-        self._note("commit", _wanted(text, "your diagnosis"))
+    def commit(self, text: str) -> str:
+        """The answer to what is asked now; what cannot be understood is refused and costs nothing."""
+        stage = self.stage
+        if not stage:
+            raise BadRequest("this round is over", hint="start another: stallwise drill round")
+        nothing = _wanted(text, "an answer, or: skip").lower() in NOTHING
+        self._note(stage, json.dumps(None if nothing and stage != "ticks" else self._understood(stage, text)))
+        return stage
+
+    def undo(self) -> None:
+        """Takes the cause back where it was misunderstood: right after it, before anything else is asked."""
+        if self.stage != "second":
+            raise BadRequest("only the cause can be taken back, right after it", hint="an answer is final")
+        self._note("undo", "")
+
+    def _understood(self, stage: str, text: str) -> object:
+        if stage == "cause":
+            return probabilities(text, self.sheet.suspects)
+        if stage == "second":
+            return second_fault(text, self.sheet.suspects)
+        if stage == "number":
+            return typed(text, self.incident.number.unit)
+        if stage == "fixes":
+            return list(lines_meant(text, [c.text for c in self.sheet.fixes]))
+        if stage == "falsifier":
+            return one_line(text, [c.text for c in self.sheet.refuters])
+        if stage == "not-first":
+            return one_line(text, [c.text for c in self.sheet.first_moves])
+        if stage == "tell":
+            return text.strip()
+        return list(ticked(text, len(self.ideas)))
+
+    @property
+    def ideas(self) -> tuple[Line, ...]:
+        """The rubric of the prose."""
+        return ideas(self.incident, self.sheet)
+
+    @property
+    def said(self) -> Commitments:
+        """What was committed so far."""
+        given = self._given
+        return Commitments(
+            cause=given.get("cause") or {},
+            second=given.get("second"),
+            number=given.get("number"),
+            fixes=tuple(given.get("fixes") or ()),
+            falsifier=given.get("falsifier"),
+            not_first=given.get("not-first"),
+            told=given.get("tell") or "",
+            ticks=tuple(given.get("ticks") or ()),
+        )
+
+    def score(self) -> Score:
+        """The grades as things stand."""
+        return score(self.incident, self.sheet, self.said, self.asked, self.lost_min, self.ideas)
 
     def pause(self) -> None:
         """Stops the clock."""
@@ -104,13 +246,9 @@ class Round:
             self._since = self.now()
             self._note("resume", "")
 
-    def dispute(self, text: str) -> None:
-        """The player disagrees with a mark; kept beside it."""
-        self._note("dispute", _wanted(text, "which mark, and why"))
-
-    def keep_score(self, verdict: str, marks: dict[str, str]) -> None:
-        """The score as it was given, beside what earned it."""
-        self._note("score", json.dumps({"verdict": verdict, "marks": marks}))
+    def keep(self, kind: str, document: object) -> None:
+        """The score, or an examiner's comment, beside what earned it."""
+        self._note(kind, json.dumps(document))
 
     def texts(self, *kinds: str) -> list[str]:
         """What was said in these kinds of events."""
@@ -118,11 +256,11 @@ class Round:
 
     def _note(self, kind: str, text: str) -> None:
         if kind not in _CLOCKLESS:
-            if self.committed:
+            if self.over:
                 raise BadRequest("this round is over", hint="start another: stallwise drill round")
             if self.paused:
                 self.resume()
-            if self.left_s <= 0 and kind != "commit":
+            if self.left_s <= 0 and kind not in STAGES:
                 raise BadRequest("time is up", hint="commit to what you have")
         event = Event(kind, text, self.elapsed_s)
         self.journal.append(event)

@@ -12,6 +12,7 @@ from typing import IO
 from isal.igzip_lib import IsalError
 
 from stallwise.errors import UnreadableInput
+from stallwise.evidence.skeletons import Skeletons, skeletons_of
 
 BLOCK_BYTES = 1 << 22  # read at once, so that what came before a damage is kept
 DAMAGE: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, IsalError)  # type: ignore[assignment]  # what unpacking raises
@@ -117,6 +118,11 @@ class Artifact:
     def lines(self) -> list[str]:
         """Lines without their ends; line n is at index n-1."""
         return self._lines
+
+    @cached_property
+    def skeletons(self) -> Skeletons:
+        """The same lines, grouped by what is left of them without their digits."""
+        return skeletons_of(self.lines())
 
     @cached_property
     def _lines(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from stallwise.evidence.fact import WHOLE, Scope, Source
@@ -41,11 +41,26 @@ class Ledger:
     # Of a traced run: the step as recorded, and without the profiler, which is what the accounts speak of.
     traced_step_s: float | None = None
     clean_step_s: float | None = None
+    # How far an account may lie off, low and high, where that is known: the host of another run is quicker or slower.
+    ranges: Mapping[Account, tuple[float, float]] = field(default_factory=dict)
+    # What the user named: seconds of a step by span, beside the accounts since a span may lie in any of them, and gauges.
+    spans: Mapping[str, float] = field(default_factory=dict)
+    gauges: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def whole_s(self) -> float:
         """The wall time that the accounts sum to."""
         return sum(self.seconds.values())
+
+    @property
+    def whole_ends_s(self) -> tuple[float, float]:
+        """Between which ends the whole lies, its accounts at theirs."""
+        low, high = (sum(self.ranges.get(a, (s, s))[end] for a, s in self.seconds.items()) for end in (0, 1))
+        return low, high
+
+    def high_s(self, account: Account) -> float:
+        """The most that this account may hold."""
+        return self.ranges[account][1] if account in self.ranges else self.seconds.get(account, 0.0)
 
     def share(self, account: Account) -> float:
         """This account's part of the whole."""

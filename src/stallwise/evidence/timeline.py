@@ -94,14 +94,18 @@ class Timeline:
     properties: dict[str, Any] = field(default_factory=dict)  # distributedInfo, versions, with_stack...
     memory: MemoryCounters | None = None
     _decoded: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
+    _ends: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.start_s)
 
     @property
     def end_s(self) -> NDArray[np.float64]:
-        """Ends of all events."""
-        return self.start_s + self.duration_s
+        """Ends of all events, not to be written to."""
+        if self._ends is None:
+            self._ends = self.start_s + self.duration_s
+            self._ends.setflags(write=False)
+        return self._ends
 
     @property
     def span_s(self) -> float:
@@ -130,11 +134,10 @@ class Timeline:
         """The args of one event that were kept (shapes, types, collective, grid), decoded; empty where none."""
         return self._detail(int(self.detail[row]))
 
-    def detail_values(self, key: str, rows: NDArray[np.intp]) -> list[Any]:
-        """One arg of many events, None where absent; each distinct detail is decoded once."""
-        codes = self.detail[rows]
-        by_code = {int(c): self._detail(int(c)).get(key) for c in np.unique(codes)}
-        return [by_code[c] for c in codes.tolist()]
+    def distinct_values(self, key: str, rows: NDArray[np.intp]) -> tuple[list[Any], NDArray[np.intp]]:
+        """One arg of many events: what each distinct detail says of it, and for each event which of them it has."""
+        codes, which = np.unique(self.detail[rows], return_inverse=True)
+        return [self._detail(code).get(key) for code in codes.tolist()], which
 
     def _detail(self, code: int) -> dict[str, Any]:
         if code == NO_ID:

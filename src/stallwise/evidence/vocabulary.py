@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from stallwise.errors import BadRequest
 from stallwise.evidence.catalog import quantities
+from stallwise.evidence.catalog.change import PART_SHARE
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import STATED, WHOLE, Fact, Scope, Series, Source
 from stallwise.evidence.quantity import Quantity
@@ -125,9 +127,11 @@ def stated_items(pairs: Mapping[str, Any], source: Source = STATED, scope: Scope
         elif quantity.name in EVENTS and not value_of(quantity, value):
             continue  # "oom=no": it did not happen
         else:
-            yield Fact(
-                quantity, value_of(quantity, value), Source(source.file, source.where or key, source.stated), own
-            )
+            where = Source(source.file, source.where or key, source.stated)
+            if quantity.unit is Unit.SECOND and (share := _share(value)) is not None:  # "45%" of the step
+                yield Fact(PART_SHARE, share, where, replace(own, layer=quantity.name))
+            else:
+                yield Fact(quantity, value_of(quantity, value), where, own)
     for (quantity, own), pairs_of in points.items():
         xs, values = zip(*sorted(pairs_of), strict=True)
         yield Series(
@@ -138,6 +142,12 @@ def stated_items(pairs: Mapping[str, Any], source: Source = STATED, scope: Scope
             own,
             over="place",
         )
+
+
+def _share(value: Any) -> float | None:
+    """What "45%" says of a time: a part of the whole."""
+    text = str(value).strip()
+    return float(text[:-1]) / 100.0 if text.endswith("%") and _is_float(text[:-1]) else None
 
 
 def _is_float(text: str) -> bool:

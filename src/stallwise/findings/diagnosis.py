@@ -12,6 +12,7 @@ from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.shown import Shown
 from stallwise.findings.finding import Finding, Reason, Unknown
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
+from stallwise.findings.trial import Trials
 
 SCHEMA = "stallwise.diagnosis/2"
 
@@ -69,6 +70,7 @@ class Diagnosis(Shown):
     limit: Limit | None = None  # what binds
     unexplained: tuple[Unexplained, ...] = ()  # accounts that no finding explains
     not_understood: NotUnderstood = field(default_factory=NotUnderstood)
+    trials: tuple[Trials, ...] = ()  # what was tried in the job itself
     why_unclear: str = ""  # one sentence, where the state is unclear
 
     @property

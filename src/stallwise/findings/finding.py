@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
@@ -16,11 +16,18 @@ class Gain:
     low_s: float
     high_s: float
     basis: str
+    likely_s: float | None = None  # of a replay: what it won, between the ends
+    beside_s: float = 0.0  # of the high end: what lies outside of the account that the finding claims from
 
     @property
     def replayed(self) -> bool:
         """Found by replaying the steps without the cause, not by the account it shows in."""
         return self.basis.startswith("replayed")
+
+    @property
+    def measured(self) -> bool:
+        """Found by trying it in the job itself."""
+        return self.basis.startswith("measured:")
 
     @property
     def middle_s(self) -> float:
@@ -29,7 +36,7 @@ class Gain:
 
     def capped(self, limit_s: float) -> Gain:
         """The same gain, never above what is there to win."""
-        return Gain(min(self.low_s, limit_s), min(self.high_s, limit_s), self.basis)
+        return replace(self, low_s=min(self.low_s, limit_s), high_s=min(self.high_s, limit_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,8 @@ class Finding:
     blocking: bool = False  # the run is dead, stuck or wrong, not merely slow
     optional: bool = False  # nothing is broken; a gain is there for the taking
     summary: str = ""  # one or two sentences of why, under the headline
+    predicted: Gain | None = None  # what was expected before the gain was measured
+    tried: str = ""  # the trial that measured it
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from stallwise.evidence.fact import Scope
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Unknown
+from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 Verdict = Finding | Unknown | None
@@ -37,6 +38,7 @@ class Rule:
     explains: Mapping[Symptom, float]
     clues: tuple[Clue, ...]
     in_trace: Rule | None = None  # the same cause seen over a whole run, where `judge` looks at one kernel
+    owns: Owned | None = None  # the part of a step that is this cause's own
     advise: Advise | None = None  # what to say while the cause is only suspected: fixes with their numbers here
 
     def verdicts(self, evidence: Evidence) -> list[Finding | Unknown]:

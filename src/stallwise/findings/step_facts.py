@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -114,7 +114,8 @@ class StepFacts:
         decided = self.knows(traced.CLEAN_STEP) and low_s > high
         if high <= 0 or decided or not self.knows(change):
             return self.host_gain(low_s, high_s, basis)
-        return self.host_gain(low, high, f"replayed: {change.meaning.partition(', replayed ')[2]}")
+        gain = self.host_gain(low, high, f"replayed: {change.meaning.partition(', replayed ')[2]}")
+        return replace(gain, likely_s=max(self.seconds(change) - self.slack_s, 0.0))
 
     def device_gain(self, low_s: float, high_s: float, basis: str) -> Gain:
         """A saving of device time, less what the host keeps of it: a device that is done sooner may only wait longer."""

@@ -43,7 +43,7 @@ class _Finder:
         execute = loader.exec_module
 
         def exec_module(module: Any) -> None:
-            del loader.exec_module  # the loader is its own again before the module's first line
+            vars(loader).pop("exec_module", None)  # the loader is its own again before the module's first line
             execute(module)
             quietly(self._then, module)
 

@@ -17,6 +17,7 @@ from stallwise.instrument.blame import quietly, say
 FOLDER = "STALLWISE_FOLDER"
 STEPS = "STALLWISE_STEPS"
 LIGHT = "STALLWISE_LIGHT"
+TRY = "STALLWISE_TRY"
 PROCESSES = "processes.jsonl"
 _HELPERS = ("multiprocessing.", "compile_worker", "resource_tracker", "torch.distributed.run", "torchrun")
 
@@ -57,15 +58,31 @@ def _start(torch: Any, folder: str) -> None:
     from stallwise.instrument import verbs
 
     quietly(_seen, folder, "torch", version=str(torch.__version__))
+    if os.environ.get(TRY):
+        _try(torch, folder)
+        return
     verbs.start(folder)
     recording = verbs.recording()
     if recording is None or os.environ.get(LIGHT):
         return
     from stallwise.instrument.oom import watch_oom
     from stallwise.instrument.profile_window import ProfileWindow, parse_steps
+    from stallwise.instrument.time_window import watch
 
-    ProfileWindow(recording, parse_steps(os.environ.get(STEPS)))
+    watch(recording, ProfileWindow(recording, parse_steps(os.environ.get(STEPS))))
     watch_oom(recording)
+
+
+def _try(torch: Any, folder: str) -> None:
+    """Under `stallwise try`: steps and stages without a sampler, and the trials that hear of them."""
+    from stallwise.instrument import verbs
+    from stallwise.instrument.experiment.begin import begin as begin_trials
+    from stallwise.instrument.experiment.begin import options_of
+
+    verbs.start(folder, stacks=False)
+    recording = verbs.recording()
+    if recording is not None:
+        begin_trials(torch, recording, folder, options_of(os.environ[TRY]))
 
 
 def _start_jax(jax: Any, folder: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import List
 
+from stallwise.instrument.line_clock import LineClock
+
 HEAD_BYTES = 32 << 20
 TAIL_BYTES = 16 << 20  # at least so much of the end; up to twice as much
 WORDS_BYTES = 16 << 10
@@ -21,6 +23,7 @@ class KeptLog:
         self._left_out = 0
         self._broken = False
         self._words = b""
+        self.clock = LineClock()
 
     @property
     def words(self) -> str:
@@ -30,6 +33,7 @@ class KeptLog:
     def write(self, data: bytes) -> None:
         """Takes a piece of output."""
         self._words = (self._words + data)[-WORDS_BYTES:]
+        self.clock.hear(data)
         if self._broken:
             return
         try:

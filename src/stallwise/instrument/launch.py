@@ -11,10 +11,11 @@ import sys
 import time
 from typing import Any, Dict, Optional, Sequence
 
-from stallwise.instrument import autostart
+from stallwise.instrument import autostart, schema
 from stallwise.instrument.fate import fate, oom_kills
 from stallwise.instrument.kept_log import KeptLog
 from stallwise.instrument.relay import Relay
+from stallwise.instrument.stacks_in_trace import put_stacks_in
 
 BUNDLE = "bundle.json"
 SMI_QUERY = (
@@ -23,8 +24,17 @@ SMI_QUERY = (
 )
 
 
-def launch(command: Sequence[str], folder: str, steps: Optional[str] = None, light: bool = False) -> int:
-    """Runs the command and returns its exit code (negative for a signal). Artifacts land in `folder`."""
+def launch(
+    command: Sequence[str],
+    folder: str,
+    steps: Optional[str] = None,
+    light: bool = False,
+    more: Optional[Dict[str, str]] = None,
+) -> int:
+    """Runs the command and returns its exit code (negative for a signal). Artifacts land in `folder`.
+
+    `more` are further variables for the job: what it is to try.
+    """
     folder = os.path.abspath(folder)
     env = dict(os.environ)
     about: Dict[str, Any] = {}
@@ -35,7 +45,8 @@ def launch(command: Sequence[str], folder: str, steps: Optional[str] = None, lig
         about = _about(command)
         _describe(folder, about)
         env.update(_settings(folder, steps, light))
-        sampler = _sample_gpus(folder)
+        env.update(more or {})
+        sampler = sample_gpus(folder)
     except OSError as error:
         sys.stderr.write("stallwise: not recording (%s); the job goes on\n" % error)
         about = {}
@@ -48,8 +59,10 @@ def launch(command: Sequence[str], folder: str, steps: Optional[str] = None, lig
             sampler.wait()
     if about:
         log.close()
+        put_stacks_in(folder)
         try:
-            _describe(folder, {**about, "ended": time.time(), **fate(code, log.words, kills)})
+            end = {"ended": time.time(), **fate(code, log.words, kills), **_logged_steps(folder, log)}
+            _describe(folder, {**about, **end})
         except OSError as error:
             sys.stderr.write("stallwise: the record of the job's end is lost (%s)\n" % error)
     return code
@@ -79,6 +92,16 @@ def _settings(folder: str, steps: Optional[str], light: bool) -> Dict[str, str]:
     return {k: v for k, v in env.items() if k in mine or k not in os.environ}
 
 
+def _logged_steps(folder: str, log: KeptLog) -> Dict[str, Any]:
+    """The steps that the output counts, where no process of the job showed any."""
+    for record in schema.files_in(folder):
+        with open(record, "rb") as lines:
+            if any(line.startswith(b'{"k":"step"') for line in lines):
+                return {}
+    steps = log.clock.steps()
+    return {"logged_steps": steps} if steps is not None else {}
+
+
 def _about(command: Sequence[str]) -> Dict[str, Any]:
     return {
         "command": list(command),
@@ -97,7 +120,7 @@ def _describe(folder: str, about: Dict[str, Any]) -> None:
     os.replace(path + ".part", path)
 
 
-def _sample_gpus(folder: str) -> "Optional[subprocess.Popen[bytes]]":
+def sample_gpus(folder: str) -> "Optional[subprocess.Popen[bytes]]":
     """nvidia-smi five times a second beside the job, where there is one."""
     if shutil.which("nvidia-smi") is None:
         return None

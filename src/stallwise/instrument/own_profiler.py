@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Optional
+import threading
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, List, Optional
 
 from stallwise.instrument.patches import Patches
 
@@ -17,31 +19,56 @@ OTHER_TOOLS = (
 
 
 class OwnProfiler:
-    """Knows whether a profiler of the user's is on. `make_way` ends ours; it is called before theirs begins."""
+    """Knows whether a profiler of the user's is on. `make_way` ends ours; each is called before theirs begins."""
 
-    def __init__(self, torch: Any, make_way: Callable[[], None]) -> None:
+    def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._module = torch.autograd.profiler
-        self._make_way = make_way
+        self.make_way: List[Callable[[], None]] = []
         self._patches = Patches()
-        self.ours = False  # our own calls into the profiler pass
+        self._our_thread = 0  # calls into the profiler from there are our own just now
+        self._theirs = False  # prepared (a scheduled one warms up before it is on) and not yet stopped
         for name in ("_prepare_profiler", "_enable_profiler"):
-            self._patches.wrap(self._module, name, self._watched)
+            self._patches.wrap(self._module, name, self._beginning)
+        self._patches.wrap(self._module, "_disable_profiler", self._ending)
 
-    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _beginning(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if not self.ours:
-                self._make_way()
+            if threading.get_ident() != self._our_thread:
+                for end_ours in list(self.make_way):
+                    end_ours()
+                self._theirs = True
             return call(*args, **kwargs)
 
         return wrapped
+
+    def _ending(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != self._our_thread:
+                self._theirs = False
+            return call(*args, **kwargs)
+
+        return wrapped
+
+    @contextmanager
+    def by_us(self) -> Iterator[None]:
+        """What this thread asks of the profiler in here, we ask."""
+        self._our_thread = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._our_thread = 0
 
     def on(self) -> Optional[str]:
         """Why no profiler of ours may start now, or None."""
         for name in OTHER_TOOLS:
             if os.environ.get(name):
                 return "another tool (%s) is tracing this process" % name
-        if getattr(self._module, "_is_profiler_enabled", False) or self._torch._C._autograd._profiler_enabled():
+        if (
+            self._theirs
+            or getattr(self._module, "_is_profiler_enabled", False)
+            or self._torch._C._autograd._profiler_enabled()
+        ):
             return "the job's own profiler is on"
         return None
 

@@ -30,6 +30,7 @@ AT_MOST_S = 5.0  # and one of long steps fewer
 LAST_TRY = 2000  # steps after which a window that never could open is given up
 
 
+_COMPILER = "_inductor"
 _PROFILER = os.sep + "profiler"  # torch/profiler/..., torch/autograd/profiler.py: what they raise to us is our business
 
 
@@ -45,34 +46,42 @@ class ProfileWindow:
         self._first = 0
         self._opened_s = 0.0
         self._start_s = 0.0
+        self._from_s = 0.0  # on the trace's clock
         self._next = steps[0] if steps else 0
         self._next_s = 0.0
         self._settling = Settling(recorder.now)
         self._takes = 1
         self._detach: Optional[Detach] = None
-        self._untraced: Optional[str] = None  # what a step outside of the windows is called: nothing, or after them
+        self.untraced: Optional[str] = None  # what a step is called that no window of ours traces
         self._guard: Optional[OwnProfiler] = None
         self._told = ""
         recorder.step_listeners.append(self.on_step)
         recorder.closers.append(self.close)
+        if "torch" in sys.modules:
+            self.guard(sys.modules["torch"])  # from the first line on: a profiler of theirs may warm up for long
+
+    @property
+    def done(self) -> bool:
+        """No window is open, and none will open."""
+        return self._profiler is None and not self._left
 
     # -- the plan
 
     def on_step(self, number: int) -> None:
         """`number` steps have ended."""
         recorder = self._recorder
-        before, recorder.window = recorder.window, self._untraced
+        before, recorder.window = recorder.window, self.untraced
         if before in (None, schema.AFTER):
             self._settling.hear(recorder.last_step_s)
         if self._profiler is not None:
             if threading.current_thread() is not threading.main_thread():
                 return  # its thread will come back to it; nobody else may touch it
-            self._safely(self._advance, number)
+            self.safely(self._advance, number)
         elif before in (schema.FULL_WINDOW, schema.DEVICE_WINDOW):
             recorder.window = schema.EDGE
         elif self._left:
             if self._due(number):
-                self._safely(self._open, number)
+                self.safely(self._open, number)
         elif self._takes and self._steps is None and self._settling.was_too_early():
             self._takes -= 1
             self._left, self._next = [schema.FULL_WINDOW, schema.DEVICE_WINDOW], number
@@ -103,7 +112,7 @@ class ProfileWindow:
             recorder.window = schema.EDGE
             return
         began = time.perf_counter()
-        self._guarded(self._profiler.step)
+        self.guarded(self._profiler.step)
         recorder.not_the_jobs(time.perf_counter() - began)
         recorder.window = self._kind
 
@@ -115,9 +124,14 @@ class ProfileWindow:
             return "the training runs in a thread that is not the main one"
         if stages is not None and stages.other_threads:
             return "several threads run models at once"
+        return self.guard(torch).on()
+
+    def guard(self, torch: Any) -> OwnProfiler:
+        """What tells our profiler from the job's; one for all windows."""
         if self._guard is None:
-            self._guard = OwnProfiler(torch, self.make_way)
-        return self._guard.on()
+            self._guard = OwnProfiler(torch)
+            self._guard.make_way.append(self.make_way)
+        return self._guard
 
     def _open(self, number: int) -> None:
         torch = sys.modules.get("torch")
@@ -158,22 +172,23 @@ class ProfileWindow:
         self._profiler.current_action = action.WARMUP
         self._first = number + 1
         self._opened_s = self._recorder.now()
-        self._guarded(self._profiler.start)
+        self.guarded(self._profiler.start)
+        self._from_s = self._recorder.wall()
         self._start_s = time.perf_counter() - began
         self._recorder.not_the_jobs(self._start_s)
         self._recorder.window = schema.EDGE
 
     def _close(self, number: int) -> None:
         profiler, self._profiler = self._profiler, None
-        began = time.perf_counter()
+        began, to_s = time.perf_counter(), self._recorder.wall()
         leaves = self._detach is not None and self._detach.will()
-        self._guarded(profiler.stop)
+        self.guarded(profiler.stop)
         profiler.action_map = None  # the cycle that would keep the whole trace until the collector comes by
         if self._detach is not None:
             if leaves:
-                self._guarded(self._detach.finish)
+                self.guarded(self._detach.finish)
             else:
-                self._untraced = schema.AFTER
+                self.untraced = schema.AFTER
         stop_s = time.perf_counter() - began
         self._recorder.not_the_jobs(stop_s)
         kind, first, last = self._kind, self._first, number - 1
@@ -185,7 +200,7 @@ class ProfileWindow:
         self._recorder.writer.put(
             {
                 "k": "window", "window": kind, "first": first, "last": last, "file": schema.TRACE_FILES[kind],
-                "start_s": round(self._start_s, 6), "stop_s": round(stop_s, 6),
+                "from": self._from_s, "to": to_s, "start_s": round(self._start_s, 6), "stop_s": round(stop_s, 6),
             }
         )  # fmt: skip
 
@@ -195,6 +210,9 @@ class ProfileWindow:
         path = os.path.join(folder, schema.TRACE_FILES[self._kind])
         profiler.export_chrome_trace(path + ".part.gz")
         os.replace(path + ".part.gz", path)
+        by_time = os.path.join(folder, schema.TRACE_FILES[schema.TIME_WINDOW])
+        if self._kind == schema.FULL_WINDOW and os.path.exists(by_time):
+            os.unlink(by_time)  # it showed what came before the steps
 
     def make_way(self) -> None:
         """The job starts a profiler of its own: ours ends at once and its trace is thrown away."""
@@ -204,36 +222,41 @@ class ProfileWindow:
         self._profiler = None
         profiler.on_trace_ready = None
         self._recorder.mark("no trace", "the job started its own profiler inside our window")
-        self._safely(self._guarded, profiler.stop)
+        self.safely(self.guarded, profiler.stop)
 
     def close(self) -> None:
         """The job ends, perhaps inside a window."""
         if self._profiler is not None and threading.current_thread() is threading.main_thread():
             if self._detach is not None:
                 self._detach.not_now()
-            self._safely(self._close, self._recorder.number)
+            self.safely(self._close, self._recorder.number)
         self._left = []
         if self._guard is not None:
             self._guard.remove()
 
-    def _guarded(self, call: Any) -> None:
-        if self._guard is not None:
-            self._guard.ours = True
+    def guarded(self, call: Any) -> None:
+        """Calls the profiler as ours: it warns nobody, and imports no compiler that the job has not imported itself."""
         self._recorder.busy = True
         module: Any = sys.modules.get("torch.profiler.profiler")
         warn = getattr(module, "_warn_once", None)
         if warn is not None:  # what it warns of is our use of it, none of the job's
             module._warn_once = lambda *args, **kwargs: None
+        torch = sys.modules["torch"]
+        lazy: Any = vars(torch).get("_lazy_modules")  # asking for one imports it, which takes seconds
+        hidden = isinstance(lazy, set) and _COMPILER in lazy and "torch." + _COMPILER not in sys.modules
+        if hidden:
+            lazy.discard(_COMPILER)
         try:
-            call()
+            with self.guard(torch).by_us():
+                call()
         finally:
+            if hidden:
+                lazy.add(_COMPILER)
             if warn is not None:
                 module._warn_once = warn
             self._recorder.busy = False
-            if self._guard is not None:
-                self._guard.ours = False
 
-    def _safely(self, call: Any, *args: Any) -> None:
+    def safely(self, call: Any, *args: Any) -> None:
         """The profiler's own trouble ends the window, not the job."""
         try:
             call(*args)

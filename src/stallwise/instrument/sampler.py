@@ -8,20 +8,30 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, List
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+
+from stallwise.instrument import schema
 
 if TYPE_CHECKING:
     from stallwise.instrument.recorder import Recorder
 
 EVERY_S = 0.01
+IN_WINDOW_EVERY_S = (
+    0.001  # a window is short, and what it traces is slowed anyway; never in the one that must be undisturbed
+)
 DENSE_FOR_S = 60.0  # of steps: enough samples for every line that matters; afterwards a tenth is plenty
 LATER_EVERY_S = 0.1
 DEPTH = 40  # frames from the innermost outwards
 MOST_STACKS = 20_000
 SILENT_FOR_S = 10.0  # a busy process in which no step was ever found writes its stacks after so long
 BUSY_SHARE = 0.3  # of one core; a launcher that waits for its children is not worth a record
+
+
+_STANDARD = sysconfig.get_paths().get("stdlib", "") + os.sep
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Sampler:
@@ -31,8 +41,9 @@ class Sampler:
         self._recorder = recorder
         self._every_s = every_s
         self._ids: Dict[int, int] = {}
+        self._files: Dict[Tuple[int, int, str], str] = {}  # by code: most frames of a new stack are old ones
         self._new: List[Dict[str, Any]] = []
-        self._ms: List[int] = []
+        self._ms: List[float] = []
         self._id: List[int] = []
         self._stage: List[Any] = []
         self._from_s = 0.0
@@ -59,7 +70,10 @@ class Sampler:
             if recorder.number and not dense_until_s:
                 dense_until_s = now_s + DENSE_FOR_S
             dense = recorder.writer.begun and (not dense_until_s or now_s < dense_until_s)
-            time.sleep(self._every_s if dense else LATER_EVERY_S)
+            if recorder.window in (schema.FULL_WINDOW, schema.TIME_WINDOW):
+                time.sleep(IN_WINDOW_EVERY_S)
+            else:
+                time.sleep(self._every_s if dense else LATER_EVERY_S)
             if recorder.busy:
                 continue
             stages = recorder.stages
@@ -90,7 +104,7 @@ class Sampler:
         wall_s = self._recorder.wall()
         if not self._ms:
             self._from_s = wall_s
-        self._ms.append(int((wall_s - self._from_s) * 1e3))
+        self._ms.append(round((wall_s - self._from_s) * 1e3, 1))
         self._id.append(number)
         self._stage.append(stages.stage if stages is not None else None)
 
@@ -100,18 +114,24 @@ class Sampler:
         stack: List[str] = []
         while frame is not None and len(stack) < DEPTH:
             code = frame.f_code
-            stack.append("%s:%d %s" % (self._short(code.co_filename), frame.f_lineno or 0, code.co_name))
+            which = (id(code), code.co_firstlineno, code.co_name)
+            file = self._files.get(which)
+            if file is None:
+                file = self._files[which] = self._short(code.co_filename)
+            stack.append("%s:%d %s" % (file, frame.f_lineno or 0, code.co_name))
             frame = frame.f_back
         number = self._ids[key] = len(self._ids)
         self._new.append({"k": "frames", "id": number, "stack": stack})
         return number
 
     def _short(self, file: str) -> str:
-        if file.startswith(self._here):
-            return file[len(self._here) :]
         for place in ("site-packages/", "dist-packages/"):
             if place in file:
-                return file.rpartition(place)[2]
+                return schema.LIBRARY + file.rpartition(place)[2]
+        if file.startswith((_STANDARD, _OURS, "<frozen")):
+            return schema.LIBRARY + os.sep.join(file.split(os.sep)[-2:])
+        if file.startswith(self._here):
+            return file[len(self._here) :]
         return os.sep.join(file.split(os.sep)[-2:])
 
     def _forget(self) -> None:

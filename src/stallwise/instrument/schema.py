@@ -2,34 +2,44 @@
 
     {"k": "run",  "v": 2, "rank": 0, "world": 8, "pid": ..., "host": "...", "t": epoch_s, "env": {...}}
     {"k": "step", "n": 12, "t": epoch_s, "d": seconds, "s": {"forward": host_s}, "m": {...}, "b": "optimizer",
-                  "window": "device" | "full" | "edge" | "after"}
-    {"k": "window", "window": "full", "first": 10, "last": 13, "file": "trace_full.json.gz", "start_s": ..., "stop_s": ...}
+                  "window": "device" | "full" | "time" | "edge" | "after"}
+    {"k": "window", "window": "full", "first": 10, "last": 13, "file": "trace_full.json.gz",
+                  "from": epoch_s, "to": epoch_s, "start_s": ..., "stop_s": ...}
     {"k": "mark", "name": "...", "n": 12, "t": epoch_s, "note": "..."}
     {"k": "stack", "n": 12, "t": epoch_s, "text": "..."}        every thread, when no step ended for too long
     {"k": "frames", "id": 7, "stack": ["train.py:41 main", ...]}  innermost first; each stack is written once
     {"k": "samples", "t": epoch_s, "ms": [after t, ...], "id": [of the stack, ...], "stage": [...]}  where the training thread was
+    {"k": "counted", "id": [of the stack, ...], "count": [...]}   how often each stack was seen from outside, without times
+    {"k": "outside", "cores": ..., "memory_bytes": ..., "threads": ..., ...}      what /proc said meanwhile
     {"k": "end",  "n": 12, "t": epoch_s, "why": "exit" | "exception" | "signal 15"}
 
 Times are seconds; epoch seconds are the clock of the traces too. `d` is the wall time of a step without whatever the recorder
 itself did between steps (starting and stopping a profiler), which stands in the `window` line. A step without `window` ran
-untraced; "device" is the window in which only the device was traced, "full" the one with operators and shapes, "edge" a step
-beside one (the profiler warms up, or its queue is empty), "after" a step that no profiler traced but that ran with CUPTI
-still attached. `s` holds host seconds by stage or user's span, `m` gauges, `b` what
-showed that the step had ended. Device seconds by stage follow in a line of their own, {"k": "gpu", "n": 11, "g": {...}}, when
-the events of step 11 have passed. A torn last line is normal.
+untraced; "device" is the window in which only the device was traced, "full" the one with operators and shapes, "time" one
+that was opened by the clock since no steps were to be found where a profiler could follow them, "edge" a step beside one
+(the profiler warms up, or its queue is empty), "after" a step that no profiler traced but that ran with CUPTI still attached.
+`s` holds host seconds by stage or user's span, `m` gauges, `b` what showed that the step had ended. Device seconds by stage
+follow in a line of their own, {"k": "gpu", "n": 11, "g": {...}}, when the events of step 11 have passed. Files of libraries
+begin with "lib/" in stacks. A torn last line is normal.
 """
+
+import glob
+import os
+from typing import List
 
 VERSION = 2
 
-# The seven stages of a training step. `side` is what no other stage covers: logging, checkpoints, evaluation, the rest.
+# The stages of a training step; one that was captured into a CUDA graph is one stage, its replay.
+# `side` is what no other stage covers: logging, checkpoints, evaluation, the rest.
 BATCH_WAIT = "batch_wait"
 H2D = "h2d"
 FORWARD = "forward"
 BACKWARD = "backward"
 GRADIENT_SYNC = "gradient_sync"
 OPTIMIZER = "optimizer"
+REPLAY = "replay"
 SIDE = "side"
-STAGES = (BATCH_WAIT, H2D, FORWARD, BACKWARD, GRADIENT_SYNC, OPTIMIZER, SIDE)
+STAGES = (BATCH_WAIT, H2D, FORWARD, BACKWARD, GRADIENT_SYNC, OPTIMIZER, REPLAY, SIDE)
 
 # Parts of side work that have a name of their own.
 CHECKPOINT = "checkpoint"
@@ -37,15 +47,27 @@ COLLECTION = "gc"
 EVALUATION = "evaluation"
 
 DEVICE_WINDOW = "device"
+TIME_WINDOW = "time"
 FULL_WINDOW = "full"
 EDGE = "edge"
 AFTER = "after"
-TRACE_FILES = {DEVICE_WINDOW: "trace_device.json.gz", FULL_WINDOW: "trace_full.json.gz"}
+TRACE_FILES = {
+    DEVICE_WINDOW: "trace_device.json.gz",
+    FULL_WINDOW: "trace_full.json.gz",
+    TIME_WINDOW: "trace_time.json.gz",
+}
+LIBRARY = "lib/"  # begins the files of others in stacks
 
 
 def file_name(rank: int, pid: int = 0) -> str:
     """One file a rank; nobody shares a file or a lock. A second process of the same rank says its number, too."""
     return "rank-%05d.jsonl" % rank if not pid else "rank-%05d.pid-%d.jsonl" % (rank, pid)
+
+
+def files_in(folder: str) -> List[str]:
+    """Every process's record file; what only looks like one (a device, a pipe) is left alone."""
+    found = glob.glob(os.path.join(glob.escape(folder), "rank-*.jsonl"))
+    return sorted(path for path in found if os.path.isfile(path))
 
 
 def folder_name(file: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from typing import Any, Callable, Optional, Set
+from typing import Any, Callable, List, Optional, Set
 
 from stallwise.instrument import borders, schema
 from stallwise.instrument.after_import import after_import
@@ -45,6 +45,8 @@ class Stages:
         self.thread: Optional[int] = None  # the one whose calls are timed: the last that ended a step
         self.other_threads: Set[int] = set()  # others that run models meanwhile
         self.captured_graphs = False  # CUDA graphs: CUPTI must not leave and come back beside them
+        self.capturing = False  # what runs now is no step, it only becomes part of a graph
+        self.before_capture: List[Callable[[], None]] = []  # what must not happen on other threads meanwhile ends
         self.is_compiling: Callable[[], bool] = lambda: False
         self.is_grad_enabled: Callable[[], bool] = lambda: True
         self._patches = Patches()
@@ -97,7 +99,7 @@ class Stages:
     def border(self, kind: str, who: Any = None) -> None:
         """Something repeated; perhaps a step ends here."""
         recorder = self.recorder
-        if not self.on:
+        if not self.on or self.capturing:
             return
         ends = recorder.borders.ends(kind, who)
         if ends is False:
@@ -147,6 +149,8 @@ class Stages:
         patches.wrap(torch, "save", self.timed(schema.CHECKPOINT), also=(torch.serialization,))
         if getattr(torch.cuda, "CUDAGraph", None) is not None:
             patches.wrap(torch.cuda.CUDAGraph, "capture_begin", self._capturing)
+            patches.wrap(torch.cuda.CUDAGraph, "capture_end", self._captured)
+            patches.wrap(torch.cuda.CUDAGraph, "replay", self._replaying)
         patches.wrap(torch.Tensor, "to", self._copying)
         patches.wrap(torch.Tensor, "cuda", self._copying)
         forward = patches.wrap(torch.nn.Module, "__call__", self._calling)
@@ -186,10 +190,34 @@ class Stages:
 
     def _capturing(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def capture_begin(*args: Any, **kwargs: Any) -> Any:
-            self.captured_graphs = True
-            return call(*args, **kwargs)
+            for end in self.before_capture:
+                quietly(end)
+            self.before_capture.clear()
+            result = call(*args, **kwargs)
+            self.captured_graphs = self.capturing = True
+            return result
 
         return capture_begin
+
+    def _captured(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def capture_end(*args: Any, **kwargs: Any) -> Any:
+            self.capturing = False
+            return call(*args, **kwargs)
+
+        return capture_end
+
+    def _replaying(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def replay(graph: Any) -> Any:
+            if not self.enter(schema.REPLAY):
+                return call(graph)
+            try:
+                result = call(graph)
+            finally:
+                self.leave()
+            quietly(self.border, borders.REPLAY, graph)
+            return result
+
+        return replay
 
     def _copying(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Copies between the batch and the first forward are the step's H2D; any other `.to` is not our business."""

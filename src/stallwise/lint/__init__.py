@@ -6,13 +6,15 @@ cause of the catalogue, so `stallwise explain` has the page.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 
 from stallwise.lint import checks
+from stallwise.lint.edit import Edit, edited
 from stallwise.lint.remark import Remark
 from stallwise.lint.source import Source
 
@@ -41,4 +43,20 @@ def _of(module: ModuleType, source: Source) -> Iterator[Remark]:
             message=message,
             fix=module.FIX,
             cost=module.COST,
+            edit=_edit(module, node),
         )
+
+
+def _edit(module: ModuleType, node: ast.AST) -> Edit | None:
+    mended = getattr(module, "mended", None)
+    return mended(node) if mended is not None else None
+
+
+def mend(text: str, remarks: Iterable[Remark]) -> str:
+    """The text with every safe change made; unchanged where it would not parse afterwards."""
+    changed = edited(text, [r.edit for r in remarks if r.edit is not None])
+    try:
+        ast.parse(changed)
+    except (SyntaxError, ValueError):
+        return text
+    return changed

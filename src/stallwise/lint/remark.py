@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from stallwise.lint.edit import Edit
+
 
 @dataclass(frozen=True, slots=True)
 class Remark:
@@ -17,6 +19,7 @@ class Remark:
     message: str
     fix: str
     cost: str  # what it costs where that can be known without running
+    edit: Edit | None = None  # a change that is safe to make
 
     def to_dict(self) -> dict[str, object]:
         """Plain containers."""

@@ -16,6 +16,7 @@ from stallwise.lint.remark import Remark
 from stallwise.lint.tensors import tensor_names
 
 IGNORE = re.compile(r"#\s*stallwise:\s*ignore(?:\[([^\]]*)\])?")
+NOQA = re.compile(r"#\s*noqa\b(?::\s*([\w, -]+))?", re.I)  # as other linters are told; with codes, ours among them
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
 RARE_WORDS = re.compile(
@@ -164,8 +165,9 @@ class Source:
         return False
 
     def ignored(self, remark: Remark) -> bool:
-        """The line says `# stallwise: ignore[cause]` (or ignore without a list)."""
-        match = IGNORE.search(self.lines[remark.line - 1]) if remark.line <= len(self.lines) else None
+        """The line says `# stallwise: ignore[cause]` or `# noqa: cause` (or either without a list)."""
+        line = self.lines[remark.line - 1] if remark.line <= len(self.lines) else ""
+        match = IGNORE.search(line) or NOQA.search(line)
         if match is None:
             return False
         names = {n.strip() for n in (match[1] or "").split(",") if n.strip()}

@@ -81,8 +81,22 @@ def _doctor_tools(server: Any, said: Any, tools: Tools) -> None:
     @server.tool()  # type: ignore[untyped-decorator]
     @said  # type: ignore[untyped-decorator]
     def explain(cause: str = "", offset: int = 0, limit: int = USUAL_ROWS) -> dict[str, Any]:
-        """The page of a cause: meaning, cost, look-alikes, fix; without a name the list of all causes."""
+        """The page of a cause (meaning, cost, look-alikes, fix) or of a concept (definition, formula, worked number).
+
+        Without a name the list of all.
+        """
         return tools.explain(cause, offset, limit)
+
+    @server.tool()  # type: ignore[untyped-decorator]
+    @said  # type: ignore[untyped-decorator]
+    def drill(verb: str = "list", name: str = "", text: str = "") -> dict[str, Any]:
+        """Play or examine a round of the drill.
+
+        list: the incidents. start: `name` is an incident's number or "new"; gives the session. reply: `name` is the session,
+        `text` one line as typed in the terminal ("ask dmesg", "commit", "3 80%", ...). transcript: of a round that is over,
+        with rubric and exact grades, for a comment on the prose; the grades stay as they are.
+        """
+        return tools.drill(verb, name, text)
 
     @server.tool()  # type: ignore[untyped-decorator]
     @said  # type: ignore[untyped-decorator]

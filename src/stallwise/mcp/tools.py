@@ -15,6 +15,7 @@ MOST_ROWS = 50
 USUAL_ROWS = 10
 LONGEST_TEXT = 4000  # letters of any one text in an answer
 LARGEST_SOURCE_BYTES = 2 << 20
+MOST_SAID = 8000  # letters of one line in a round
 
 
 class Tools:
@@ -69,23 +70,31 @@ class Tools:
         told: dict[str, Any] = self._told(answer | _page(rows, "changes", offset, limit))
         return told
 
-    def explain(self, cause: str, offset: int = 0, limit: int = MOST_ROWS) -> dict[str, Any]:
-        """The page of a cause; without a name the list of causes."""
-        from difflib import get_close_matches
-
+    def explain(self, name: str, offset: int = 0, limit: int = MOST_ROWS) -> dict[str, Any]:
+        """The page of a cause or concept; without a name the list of both."""
+        from stallwise.drill.explain import concepts, explained
         from stallwise.rules import all_rules
 
-        by_name = {rule.cause: rule for rule in all_rules()}
-        if not cause:
-            rows = [{"cause": r.cause, "family": r.family, "says": r.page.splitlines()[0]} for r in by_name.values()]
-            return _page(rows, "causes", offset, limit)
-        rule = by_name.get(cause.lower().replace("_", "-").replace(" ", "-"))
-        if rule is None:
-            close = get_close_matches(cause.lower(), by_name, n=3, cutoff=0.4)
-            raise BadRequest(
-                f"no cause is called '{cause[:60]}'", hint=" or ".join(close) or "ask without a name for all"
-            )
-        return {"cause": rule.cause, "family": rule.family, "page": rule.page, "reads": [q.name for q in rule.needs]}
+        if not name:
+            rows = [{"cause": r.cause, "family": r.family, "says": r.page.splitlines()[0]} for r in all_rules()]
+            return _page(rows, "causes", offset, limit) | {"concepts": list(concepts())}
+        page = explained(name)
+        del page["text"]
+        return page
+
+    def drill(self, verb: str, name: str, text: str) -> dict[str, Any]:
+        """A round of the drill: list, start, reply, transcript."""
+        from stallwise.drill import door
+
+        if verb == "list":
+            return {"incidents": door.scenarios()}
+        if verb == "start":
+            return door.start(name or door.NEW)
+        if verb == "reply":
+            return door.reply(name, text[:MOST_SAID])
+        if verb == "transcript":
+            return door.examined(name)
+        raise BadRequest(f"a drill has no '{verb[:40]}'", hint="list, start, reply or transcript")
 
     def plan(self, kind: str, question: dict[str, Any]) -> dict[str, Any]:
         """A planning question: one layout, the best layouts, a service, or a formula."""

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 
-from stallwise.errors import BadRequest
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.line import Line
+from stallwise.evidence.skeletons import Skeletons, asks_for_digits, skeletons_of
 from stallwise.meaning.anchors import Finder, finder
-from stallwise.meaning.book import Signature, book
+from stallwise.meaning.book import Signature, book, compiled
 from stallwise.meaning.codes import code_of
 from stallwise.meaning.known import Known, known_message
-from stallwise.units import Unit, parse
+from stallwise.meaning.slots import typed
 
 LONGEST = 4000  # characters of a line that a pattern sees: messages are shorter
 MARK = -1  # stands for the marks of loud lines, among the numbers of signatures
@@ -28,6 +28,7 @@ KEPT = 100  # events of one signature from the start of a file, and as many from
 LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank prints
 SHOWN = 500  # characters of a message that are kept
 _WORD = re.compile(r"[A-Za-z]{2}")
+_NO_DIGITS = str.maketrans("", "", "0123456789")  # anchors are looked for in skeletons
 _QUIET = ("info", "debug")
 LineMaker = Callable[[int], Line]  # index of a line -> the line with its row
 
@@ -49,9 +50,10 @@ class Matcher:
     find: Finder
     owners: tuple[tuple[int, ...], ...]  # of each anchor: the signatures that it stands for
 
-    def hear(self, lines: Sequence[str], line_of: LineMaker, *, pasted: bool = False) -> Heard:
+    def hear(self, said: Sequence[str] | Skeletons, line_of: LineMaker, *, pasted: bool = False) -> Heard:
         """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
-        candidates = self._candidates(lines)
+        known_as = said if isinstance(said, Skeletons) else skeletons_of(said)
+        candidates, lines = self._candidates(known_as), known_as.lines
         heard = Heard()
         counts: dict[str, int] = {}
         late: dict[str, list[Event]] = {}
@@ -87,14 +89,25 @@ class Matcher:
         heard.events += [e for last in late.values() for e in last]
         return heard
 
-    def _candidates(self, lines: Sequence[str]) -> dict[int, set[int]]:
-        """Lines that hold an anchor, and whose anchors they hold."""
-        data = ("\n" + "\n".join(lines)).encode("utf-8", "replace").lower()
+    def _candidates(self, text: Skeletons) -> dict[int, set[int]]:
+        """Lines that hold an anchor, and whose anchors they hold. Lines that differ in digits alone are looked at once."""
+        data = ("\n" + "\n".join(text.keys)).encode("utf-8", "replace").lower()
         hits = list(self.find(data))
         found: dict[int, set[int]] = {}
         for (anchor, _), number in zip(hits, _lines_at(data, [at for _, at in hits]), strict=True):
             found.setdefault(number, set()).update(self.owners[anchor])
-        return found
+        kept: dict[int, set[int]] = {}
+        for skeleton, owners in found.items():
+            sample = text.lines[text.firsts[skeleton]][:LONGEST]
+            if fitting := {o for o in owners if o == MARK or self._may(self.signatures[o], sample)}:
+                kept |= dict.fromkeys(text.members(skeleton), fitting)
+        return kept
+
+    def _may(self, signature: Signature, sample: str) -> bool:
+        """An expression that asks for no certain digit fits all lines of a skeleton or none; a prefix may hide its start."""
+        if signature.starts_line or asks_for_digits(signature.pattern):
+            return True
+        return compiled(signature.pattern, signature.cased).search(sample) is not None
 
 
 def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:
@@ -121,9 +134,9 @@ def matcher_of(signatures: tuple[Signature, ...], *, fast: bool = True) -> Match
     owners: dict[str, list[int]] = {}
     for number, signature in enumerate(signatures):
         for anchor in signature.anchors:
-            owners.setdefault(anchor, []).append(number)
+            owners.setdefault(anchor.translate(_NO_DIGITS), []).append(number)
     for mark in loudness()[0]:
-        owners.setdefault(mark, []).append(MARK)
+        owners.setdefault(mark.translate(_NO_DIGITS), []).append(MARK)
     words = list(owners)
     return Matcher(signatures, finder([w.encode() for w in words], fast=fast), tuple(tuple(owners[w]) for w in words))
 
@@ -183,7 +196,7 @@ def _slots(signature: Signature, match: re.Match[str]) -> dict[str, float | str]
             continue
         name = raw.rstrip("_")  # a pattern may need one slot in two places: size and size_
         kind = signature.slots.get(name, "text")
-        value = _typed(kind, written.strip())
+        value = typed(kind, written.strip())
         if value is None or name in slots:
             continue
         slots[name] = value
@@ -193,35 +206,6 @@ def _slots(signature: Signature, match: re.Match[str]) -> dict[str, float | str]
                 known = {"name": code.name, "means": code.means, "fault": code.fault, "role": code.role}
                 slots |= {f"{name}.{k}": v for k, v in known.items() if v}
     return slots
-
-
-def _typed(kind: str, written: str) -> float | str | None:
-    if kind in ("text", "") or kind.startswith("code:"):
-        return written
-    try:
-        match kind:
-            case "int" | "number":
-                return float(written.replace(",", ""))
-            case "hex":
-                return float(int(written, 16))
-            case "bytes":
-                return _bytes(written)
-            case "GiB":
-                return float(written) * 2**30
-            case "ms":
-                return float(written) / 1000
-            case "seconds":
-                return float(written)
-    except (ValueError, BadRequest):
-        return None
-    raise ValueError(f"a slot of unknown type: {kind}")
-
-
-def _bytes(written: str) -> float:
-    cleaned = re.sub(r"\s*bytes$", "B", written.replace(",", ""))
-    if re.fullmatch(r"[\d.]+\s*[KMGT]", cleaned):
-        cleaned += "iB"  # XLA prints 12.34G and means GiB
-    return float(cleaned) if re.fullmatch(r"[\d.]+", cleaned) else parse(cleaned, Unit.BYTE)
 
 
 def _count(events: list[Event], counts: dict[str, int]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import fsum
 from typing import NamedTuple
 
 from stallwise.evidence.quantity import Quantity
@@ -22,7 +23,7 @@ ABOVE = 0.75  # what a word of the keys above is worth against one of the key it
 UNKNOWN_WEIGHT = 4.0  # of a word that no quantity has
 CONTEXT = 0.25  # what explaining the keys above adds
 TELLING_WORD = 3.2  # weight from which one word is a name of its own
-_NEED_UNIT = (Unit.FLOP_PER_S, Unit.SHARE, Unit.RATIO, Unit.PER_S, Unit.TOKEN_PER_S, Unit.BYTE)
+_NEED_UNIT = (Unit.SECOND, Unit.FLOP_PER_S, Unit.SHARE, Unit.RATIO, Unit.PER_S, Unit.TOKEN_PER_S, Unit.BYTE)
 # One-letter and ambiguous unit words at the end of a key, which more often mean something else there.
 _NOT_IN_KEYS = {"min", "d", "x", "b", "m", "k", "c", "h", "t", "times", "day", "days", "gpu", "gpus", "req", "reqs", "request",
                 "requests", "tokens", "token", "tok", "steps", "step", "layers", "workers", "threads", "stages", "configs",
@@ -110,18 +111,18 @@ def _best(
     own: frozenset[str], around: frozenset[str], units: tuple[tuple[Unit | None, float], ...], text: bool, enough: float
 ) -> tuple[Entry, float] | None:
     weight = weights()
-    own_weight = sum(weight.get(w, UNKNOWN_WEIGHT) for w in own)
-    around_weight = sum(weight.get(w, UNKNOWN_WEIGHT) for w in around)
+    own_weight = fsum(weight.get(w, UNKNOWN_WEIGHT) for w in own)
+    around_weight = fsum(weight.get(w, UNKNOWN_WEIGHT) for w in around)
     found: dict[str, tuple[float, Entry]] = {}
     for word in own:
         for entry, phrase in by_word().get(word, ()):
             if not _agrees(entry.quantity.unit, units, text) or not phrase <= own | around:
                 continue
-            matched = sum(weight[w] for w in phrase & own) + ABOVE * sum(weight[w] for w in phrase - own)
+            matched = fsum(weight[w] for w in phrase & own) + ABOVE * fsum(weight[w] for w in phrase - own)
             if len(phrase) == 1 and not units and weight[word] < TELLING_WORD and entry.quantity.unit in _NEED_UNIT:
                 continue  # "rate", "achieved", "use" alone could be anything
-            score = matched / (own_weight + sum(weight[w] for w in phrase - own))
-            score += CONTEXT * sum(weight[w] for w in phrase & around) / (around_weight or 1.0)
+            score = matched / (own_weight + fsum(weight[w] for w in phrase - own))
+            score += CONTEXT * fsum(weight[w] for w in phrase & around) / (around_weight or 1.0)
             if score > found.get(entry.quantity.name, (0.0, entry))[0]:
                 found[entry.quantity.name] = (score, entry)
     ranked = sorted(found.values(), key=lambda x: (-x[0], _plainness(x[1].quantity)))

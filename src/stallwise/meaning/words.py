@@ -21,7 +21,10 @@ def book(name: str) -> dict[str, Any]:
 
 def words_of(key: str) -> tuple[str, ...]:
     """`MemAllocated (GB)` -> mem allocated gb."""
-    return tuple(w for w in _CUT.split(_TOKEN.sub(_spaced, key).lower()) if w)
+    spaced = _TOKEN.sub(_spaced, key).lower()
+    if (joined := classes().joined) is not None:
+        spaced = joined.sub(lambda m: _CUT.sub("", m[0]), spaced)
+    return tuple(w for w in _CUT.split(spaced) if w)
 
 
 def _spaced(token: re.Match[str]) -> str:
@@ -36,6 +39,7 @@ class Classes:
     of: dict[str, tuple[str, ...]]
     ignored: frozenset[str]
     statistic: dict[str, str]
+    joined: re.Pattern[str] | None  # words that are one, however they are written
 
 
 @cache
@@ -45,7 +49,8 @@ def classes() -> Classes:
     of: dict[str, tuple[str, ...]] = {w: (name,) for name, words in data["class"].items() for w in words}
     of |= {word: tuple(x for part in parts for x in of.get(part, (part,))) for word, parts in data["expand"].items()}
     statistic = {w: kind for kind, words in data["statistic"].items() for w in words}
-    return Classes(of, frozenset(data["ignored"]["words"]), statistic)
+    one = "|".join("[^a-z0-9]?".join(words.split()) for words in data["joined"]["words"])
+    return Classes(of, frozenset(data["ignored"]["words"]), statistic, re.compile(rf"(?<![a-z])(?:{one})(?![a-z])"))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -13,6 +13,7 @@ from stallwise.measures._step_book import StepBook
 from stallwise.measures._vocabulary import Work
 
 FARTHEST = 24  # kernels between a softmax and its product: scale, mask, dropout, casts and copies, twice over
+BESIDE = 3  # kernels from one product of the scores to the next
 _BATCHED = ("aten::bmm", "aten::baddbmm", "aten::einsum", "aten::matmul")
 # Work that stands between no score and its product: another product, a norm, or the routing of experts.
 _BREAKS = (Work.GEMM, Work.CONV, Work.ATTENTION, Work.NORM, Work.COMMUNICATION)
@@ -52,6 +53,10 @@ def _near_softmax(book: StepBook) -> tuple[NDArray[np.intp], NDArray[np.bool_], 
     np.add.at(edge, before[near] + 1, 1)
     np.add.at(edge, after[near], -1)
     chosen[before[near]] = chosen[after[near]] = True
+    # In the backward pass the gradients of values and keys are products of the scores too, right beside.
+    apart = (np.diff(where) > BESIDE) | (passed[where[1:]] != passed[where[:-1] + 1])
+    run = np.concatenate(([0], np.cumsum(apart)))
+    chosen[where] = np.isin(run, run[chosen[where]])
     return order, (np.cumsum(edge[:-1]) > 0) & ~product, chosen
 
 

@@ -16,7 +16,7 @@ from stallwise.costs.profiler import RecordingCost, torch_recording
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.timeline import Kind, Timeline
 from stallwise.measures._dependencies import graph_of_view
 from stallwise.measures._host_points import HostPoints, points_of
@@ -33,9 +33,10 @@ Floats = NDArray[np.float64]
 
 LEAST_LEFT = 0.4  # of the time between two recorded moments stays: recording is not all that a host does
 DRIVERS = ("cuda", "cu", "hip")  # recorders of other devices were not measured
+NOTICED = 0.03  # of the step: runs differ by as much
 LAG_LEFT = 0.4  # of the time between queued work
 DISPATCH_S = 2e-6  # from a hand-over to a start at least
-MOST_WORK = 40_000  # pieces of work over which the doubt is found
+MOST_WORK = 20_000  # pieces of work over which the doubt is found
 ENOUGH_LAUNCHES = 20  # for their median to be a yardstick
 PEERS_SHARE = 0.01  # of the device's work: less communication does not set the pace
 LONGEST_LAUNCH_S = 40e-6  # of launches that only launch; longer ones load code or wait
@@ -54,8 +55,10 @@ class Cleaned:
     high_s: float
 
     def told(self, ledger: Ledger) -> Ledger:
-        """The ledger with both steps."""
-        return replace(ledger, traced_step_s=self.traced_step_s, clean_step_s=ledger.whole_s)
+        """The ledger with both steps; what the replay took off and nobody would notice is in no account of the host."""
+        seconds = dict(ledger.seconds)
+        seconds[Account.OTHER] = seconds.get(Account.OTHER, 0.0) + max(self.clean_step_s - ledger.whole_s, 0.0)
+        return replace(ledger, seconds=seconds, traced_step_s=self.traced_step_s, clean_step_s=sum(seconds.values()))
 
 
 def clean_steps(cleaned: Cleaned) -> Iterator[Item]:
@@ -106,11 +109,13 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     windows = find_windows(view)
     played = _played(graph, points, cost, 1.0)
     step = _mean_step(graph, played, windows.host, windows.unit)
+    traced = float(np.diff(windows.device).mean())
     low, high = _doubt(graph, points, cost, windows)
     del points
     clean = _moved(view, graph, order, played)
-    traced = float(np.diff(windows.device).mean())
-    return Cleaned(clean, windows.where, len(windows), traced, step, low * step, high * step)
+    # What is less than runs differ by is not told from nothing: then the step is as long as it was traced.
+    told = traced if (1 - NOTICED) * traced < step < traced else step
+    return Cleaned(clean, windows.where, len(windows), traced, told, low * step, max(high * step, told))
 
 
 def _doubt(graph: Graph, points: HostPoints, cost: RecordingCost, windows: Windows) -> tuple[float, float]:
@@ -175,7 +180,7 @@ def _mean_step(graph: Graph, played: Retimed, marks_s: Floats, unit: str) -> flo
 def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed) -> Timeline:
     """The timeline with new times, sorted again."""
     t = view.timeline
-    start, end = t.start_s.copy(), t.end_s
+    start, end = t.start_s.copy(), t.end_s.copy()
     on_device = np.array([lane.on_device for lane in t.lanes], bool)[t.lane]
     host = np.flatnonzero(~on_device)
     start[host], end[host] = played.host(t.start_s[host]), played.host(end[host])

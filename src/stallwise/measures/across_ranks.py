@@ -10,6 +10,7 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.quantity import Quantity
+from stallwise.measures._replay_range import ranges_of
 
 ORDER = 5
 
@@ -22,7 +23,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     source = Source(f"{len(of_ranks)} ranks")
     accounts = {a for x in of_ranks for a in x.seconds}
     seconds = {a: mean(x.seconds.get(a, 0.0) for x in of_ranks) for a in Account if a in accounts}
-    yield Ledger(seconds, source, WHOLE, min(x.samples for x in of_ranks), of_ranks[0].unit)
+    samples, unit = min(x.samples for x in of_ranks), of_ranks[0].unit
+    yield Ledger(seconds, source, WHOLE, samples, unit, ranges=ranges_of(seconds))
     for quantity in (q for q in vars(catalog).values() if isinstance(q, Quantity)):
         facts = [f for f in evidence.all(quantity) if f.scope.rank is not None]
         if len(facts) > 1:

@@ -34,7 +34,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     # A lone pointwise kernel between two products can still go into one of them, at best for half of its traffic.
     high = saving + 0.5 * alone
     yield said(
-        book, catalog.FUSION_SAVING, saving / book.steps, low=CERTAIN * saving / book.steps, high=high / book.steps
+        book, catalog.FUSION_SAVING, saving / book.steps, low=CERTAIN * high / book.steps, high=high / book.steps
     )
     yield said(book, catalog.CHAIN_LENGTH, length)
     yield said(book, catalog.CHAIN_OPERATORS, _operators(book, order[fusible]))

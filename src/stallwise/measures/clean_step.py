@@ -15,6 +15,7 @@ from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.evidence.ledger import Account, Ledger
+from stallwise.measures._replay_range import ranges_of
 
 ORDER = 6
 NOISE = 0.03  # of the step
@@ -87,7 +88,9 @@ def untraced_step(evidence: Evidence, ledger: Ledger) -> Fact | None:
 def _told(ledger: Ledger, seconds: dict[Account, float], how: str) -> Iterator[Item]:
     source = Source(ledger.source.file, f"{ledger.source.where}, {how}")
     whole = sum(seconds.values())
-    yield Ledger(seconds, source, ledger.scope, ledger.samples, ledger.unit, ledger.traced_step_s, whole)
+    yield Ledger(
+        seconds, source, ledger.scope, ledger.samples, ledger.unit, ledger.traced_step_s, whole, ranges_of(seconds)
+    )
     yield Fact(catalog.STEP_TIME, whole, source, ledger.scope, ledger.samples)
     gap = seconds.get(Account.LAUNCH_GAP, 0.0)
     yield Fact(catalog.LAUNCH_WAIT, gap, source, ledger.scope, ledger.samples)

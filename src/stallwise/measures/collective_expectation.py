@@ -16,6 +16,8 @@ from stallwise.specs.hardware import find_gpu
 from stallwise.units import Unit, show
 
 ORDER = -6
+OTHER_LINKS = 1.25  # times the most that the wires give; the interval itself holds the spread of measured links
+VAGUE = 4.0  # from the low end of an expectation to its high one; known fabrics lie within 2 to 3
 LARGE_BYTES = 16e6  # below this latency rules, and it says little about links
 SHORTER = 0.67  # of the median: the last to come finds the others waiting and is through quickly
 USUALLY = 0.6  # of the collectives
@@ -46,6 +48,8 @@ def _against_links(table: Table) -> Iterator[Fact]:
     measured = float(table.columns["bus_bytes_per_s"][place])
     moved = expected.bus_byte_per_s * expected.seconds
     low, high = moved / expected.high_s, moved / expected.low_s
+    if measured > OTHER_LINKS * high or (measured >= low and high > VAGUE * low):
+        return  # other wires than the model's, or a range so wide that nothing inside it can be called good
     yield Fact(fabric.NCCL_EXPECTED, expected.bus_byte_per_s, table.source, low=low, high=high, note=expected.algorithm)
     share = fabric.NCCL_SHARE_IN_NODE if nodes == 1 else fabric.NCCL_SHARE_ACROSS
     words = f"{show(measured, Unit.BYTE_PER_S)} of {show(expected.bus_byte_per_s, Unit.BYTE_PER_S)} at {ranks} ranks on {card.title}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from stallwise.costs.envelope import (
@@ -12,6 +13,8 @@ from stallwise.costs.envelope import (
     speculative_gain,
     state_bytes,
 )
+from stallwise.costs.grid import grid_of, recipe_of
+from stallwise.costs.memory import memory
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
@@ -19,7 +22,9 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.measures._stated_model import card_of, dtype_of, shape_of
 from stallwise.measures.expectations import ARITHMETIC
 from stallwise.specs.hardware import Gpu
+from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model
+from stallwise.specs.workload import Workload
 from stallwise.units import Unit
 
 ORDER = -4
@@ -90,8 +95,24 @@ def _training(evidence: Evidence, model: Model, when: str | None) -> Iterator[It
     activations = layer_activation_bytes(sequence, microbatch, model.hidden, tp, parallel)
     yield _fact(expected.LAYER_ACTIVATIONS, activations, scope=scope, note=f"{sequence:.0f} tokens")
     yield _fact(expected.LAYER_SCORES, score_bytes(sequence, microbatch, model.heads, tp), scope=scope)
+    if min(tp, pp, dp, sequence, microbatch) >= 1:
+        peak = _peak_bytes(evidence, model, int(tp), int(pp), int(dp), int(sequence), int(microbatch))
+        yield _fact(expected.DEVICE_PEAK, peak, scope=scope, note=f"{sequence:.0f} tokens, microbatch {microbatch:.0f}")
     inputs = 2.0 * sequence * microbatch * model.hidden * model.layers / pp / (tp if parallel else 1.0)
     yield _fact(expected.LAYER_INPUTS, inputs, scope=scope)
+
+
+def _peak_bytes(evidence: Evidence, model: Model, tp: int, pp: int, dp: int, sequence: int, microbatch: int) -> float:
+    """The fullest GPU of the stated layout; what is not stated is as `plan memory` has it."""
+    words = evidence.text(stated.SHARDING).lower()
+    zero = 3 if re.search(r"fsdp|zero-?3", words) else 2 if re.search(r"zero-?2", words) else 1
+    layout = Layout(
+        tp=tp, pp=pp, dp=dp, zero=zero, micro_batch=microbatch, sequence_parallel=tp > 1,
+        recompute="full" if "full" in evidence.text(stated.RECOMPUTE).lower() else "none",
+        style="fsdp" if zero == 3 else "megatron",
+    )  # fmt: skip
+    workload = Workload(sequence, dp * microbatch * 4 * pp)
+    return float(memory(model, grid_of([layout], workload), workload, recipe_of(layout)).device[0])
 
 
 def _now(evidence: Evidence, quantity: Quantity) -> float:

@@ -121,23 +121,29 @@ def _uneven(evidence: Evidence) -> Iterator[Fact]:
 
 def _slow(evidence: Evidence) -> Iterator[Fact]:
     """One task that took some ranks far longer than the rest."""
-    tasks: dict[str, list[tuple[float, int, Source]]] = defaultdict(list)
+    tasks: dict[str, list[tuple[float, int, int, str]]] = defaultdict(list)
     for table in evidence.table("rank.tasks"):
-        c = table.columns
-        for i in range(len(table)):
-            source = Source(table.source.file, f"line {int(c['line'][i])}")
-            tasks[str(c["task"][i])].append((float(c["seconds"][i]), int(c["rank"][i]), source))
+        rows = zip(*(table.columns[k].tolist() for k in ("task", "seconds", "rank", "line")), strict=True)
+        for task, seconds, rank, line in rows:
+            tasks[task].append((seconds, rank, line, table.source.file))
     for task, found in tasks.items():
-        if len({rank for _, rank, _ in found}) < FEW_RANKS:
+        if len({rank for _, rank, _, _ in found}) < FEW_RANKS:
             continue
-        median = float(np.median([s for s, _, _ in found]))
-        late = sorted((s, r, src) for s, r, src in found if s > FAR_SLOWER * median and s > LONG_S)
+        median = float(np.median([s for s, _, _, _ in found]))
+        late = sorted((s, r, line, file) for s, r, line, file in found if s > FAR_SLOWER * median and s > LONG_S)
         if late and len(late) <= len(found) // 2:
             worst = late[-1]
-            names = ", ".join(str(r) for _, r, _ in late[:8])
+            names = ", ".join(str(r) for _, r, _, _ in late[:8])
             who = f"rank{'s' if len(late) > 1 else ''} {names}"
             text = f"{who} took up to {worst[0]:,.0f} s for '{task.strip()[:60]}', the others {median:,.1f} s"
-            yield Fact(hang.SLOW_RANK, text, worst[2], Scope(rank=worst[1]), samples=len(found), note=task)
+            yield Fact(
+                hang.SLOW_RANK,
+                text,
+                Source(worst[3], f"line {worst[2]}"),
+                Scope(rank=worst[1]),
+                samples=len(found),
+                note=task,
+            )
 
 
 def _versions(evidence: Evidence) -> Iterator[Fact]:

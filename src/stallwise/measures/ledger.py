@@ -9,6 +9,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures._idle import Idle
+from stallwise.measures._replay_range import ranges_of
 from stallwise.measures._report import by_step, said
 from stallwise.measures._step_book import book_of
 
@@ -40,7 +41,8 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         return
     accounts = book.accounts
     seconds = {a: book.mean_s(accounts[a]) for a in Account if a in accounts}
-    yield Ledger(seconds, book.source, timeline.scope, book.steps, book.windows.unit)
+    ranges = ranges_of(seconds)
+    yield Ledger(seconds, book.source, timeline.scope, book.steps, book.windows.unit, ranges=ranges)
     yield said(book, catalog.BUSY_TIME, book.mean_s(book.busy))
     yield said(book, catalog.COMPUTE_TIME, book.mean_s(book.compute))
     yield said(book, catalog.EXPOSED_COMMUNICATION, book.mean_s(book.exposed_communication))

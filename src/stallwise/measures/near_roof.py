@@ -48,7 +48,8 @@ class _Kernels:
     at: NDArray[np.intp]
     seconds: Floats
     work: NDArray[np.uint8]
-    names: list[str]
+    names: list[str]  # each once
+    name: NDArray[np.intp]  # which of them
     full: Bools  # has a block for nearly every SM, and runs long
 
 
@@ -63,8 +64,9 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     at = np.flatnonzero(counts)
     if not len(at):
         return
-    names = [timeline.names[c] for c in timeline.name[view.work[at]].tolist()]
-    kernels = _Kernels(at, view.duration[at], purposes.work[at], names, _fills(book, at))
+    codes, name = np.unique(timeline.name[view.work[at]], return_inverse=True)
+    names = [timeline.names[c] for c in codes.tolist()]
+    kernels = _Kernels(at, view.duration[at], purposes.work[at], names, name, _fills(book, at))
     busy_s = float(kernels.seconds.sum())
     if busy_s <= 0:
         return
@@ -84,7 +86,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     yield said(book, roof.UNREAD_SHARE, share(unread))
     if unread.any():
         longest = np.flatnonzero(unread)[int(np.argmax(kernels.seconds[unread]))]
-        yield said(book, roof.UNREAD_NAME, names[longest])
+        yield said(book, roof.UNREAD_NAME, names[name[longest]])
     yield from _rates(book, shapes)
 
 
@@ -121,9 +123,8 @@ def _rates(book: StepBook, shapes: MatrixShapes | None) -> Iterator[Item]:
 
 def _by_kind(kernels: _Kernels) -> Bools:
     """Kinds that are near a roof when they fill the card."""
-    kind = {name: (_is_library_product(name), bool(_STREAMS.search(name))) for name in set(kernels.names)}
-    product = np.array([kind[n][0] for n in kernels.names], bool)
-    streams = np.array([kind[n][1] for n in kernels.names], bool)
+    product = np.array([_is_library_product(name) for name in kernels.names], bool)[kernels.name]
+    streams = np.array([_STREAMS.search(name) is not None for name in kernels.names], bool)[kernels.name]
     matrix, mover = np.isin(kernels.work, MATRIX), np.isin(kernels.work, MOVERS)
     found: Bools = kernels.full & ((matrix & product) | (mover & streams))
     return found
@@ -139,8 +140,8 @@ def _is_library_product(name: str) -> bool:
 
 def _fills(book: StepBook, at: NDArray[np.intp]) -> Bools:
     t, view = book.timeline, book.view
-    grids = t.detail_values("grid", view.work[at])
-    blocks = np.array([float(np.prod(g)) if isinstance(g, list) and g else np.nan for g in grids])
+    grids, which = t.distinct_values("grid", view.work[at])
+    blocks = np.array([float(np.prod(g)) if isinstance(g, list) and g else np.nan for g in grids])[which]
     sms = next((d.sm_count for d in t.devices if d.sm_count), view.gpu.sm_count if view.gpu else 0)
     filled = blocks >= FULL_SHARE * sms if sms else np.zeros(len(at), bool)
     found: Bools = filled & (view.duration[at] >= LONG_S)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from bisect import bisect_left, insort
+from collections import Counter, deque
 from collections.abc import Iterator
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,24 +50,35 @@ def _longest(evidence: Evidence, quantity: Quantity) -> Series | None:
 
 def _away(series: Series, factor: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Each value over what was usual before it, and whether it left that range; inf and NaN leave it."""
-    values = series.values
+    values = series.values.tolist()
     ratio = np.full(len(values), np.nan)
     away = np.zeros(len(values), dtype=bool)
-    for i in range(len(values)):
-        before = values[max(0, i - WINDOW) : i]
-        before = before[np.isfinite(before) & ~away[max(0, i - WINDOW) : i]]
-        if not np.isfinite(values[i]):
+    before: deque[tuple[int, float]] = (
+        deque()
+    )  # usual values of the window; plain numbers, for a log has a hundred thousand
+    jumps: deque[float] = deque()  # from each of them to the next
+    ordered: list[float] = []  # the same by size
+    for i, value in enumerate(values):
+        while before and before[0][0] < i - WINDOW:
+            before.popleft()
+            if jumps:
+                del ordered[bisect_left(ordered, jumps.popleft())]
+        if not math.isfinite(value):
             away[i] = True
             continue
-        if len(before) < MIN_BEFORE:
-            continue
-        # A falling curve is judged against its latest part, a noisy one against its middle.
-        usual = float(np.median(before[-8:]))
-        # Steps from one value to the next tell the noise of a curve that falls as a whole; 0.954 makes it a deviation.
-        spread = float(np.median(np.abs(np.diff(before)))) / 0.954 or abs(usual) * 1e-3
-        if usual > 0:
-            ratio[i] = values[i] / usual
-        away[i] = values[i] > usual * factor and values[i] - usual > DEVIATIONS * spread
+        if len(before) >= MIN_BEFORE:
+            # A falling curve is judged against its latest part, a noisy one against its middle.
+            usual = median([before[k][1] for k in range(-min(8, len(before)), 0)])
+            # Steps from one value to the next tell the noise of a curve that falls as a whole; 0.954 makes it a deviation.
+            spread = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2 / 0.954 or abs(usual) * 1e-3
+            if usual > 0:
+                ratio[i] = value / usual
+            away[i] = value > usual * factor and value - usual > DEVIATIONS * spread
+        if not away[i]:
+            if before:
+                jumps.append(abs(value - before[-1][1]))
+                insort(ordered, jumps[-1])
+            before.append((i, value))
     return ratio, away
 
 

@@ -21,9 +21,10 @@ from stallwise.evidence.quantity import Quantity
 
 ORDER = -5  # before what builds on the facts of a step
 EXPLAINED = 0.8  # of the silence: a name for less of it would be a guess
+MOSTLY = 0.5  # of the samples outside of every stage: the line that holds them
 JITTER_SIGMAS = 3.0
 NORMAL_SIGMA = 1.4826  # from the median absolute deviation to a standard deviation
-COMPUTE = (stages.FORWARD, stages.BACKWARD, stages.OPTIMIZER)
+COMPUTE = (stages.FORWARD, stages.BACKWARD, stages.OPTIMIZER, stages.REPLAY)
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -68,7 +69,8 @@ def _names_for_silence(evidence: Evidence, recorded: list[Series]) -> Iterator[I
 def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
     source = Source(steps.source.file, f"steps {steps.x[0]:.0f}-{steps.x[-1]:.0f}")
     by_stage = {q.name: _values(evidence, q, steps.scope, len(steps.values)) for q in stages.STAGE_OF.values()}
-    if not evidence.value(stages.ON_DEVICE, rank=steps.scope.rank):
+    on_device = bool(evidence.value(stages.ON_DEVICE, rank=steps.scope.rank))
+    if not on_device:
         for quantity in (stages.BATCH_WAIT, stages.SIDE):
             by_stage[quantity.name] = _above_jitter(by_stage[quantity.name], by_stage)
     wait, copy = by_stage[stages.BATCH_WAIT.name], by_stage[stages.H2D.name]
@@ -83,7 +85,8 @@ def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
         Account.COPY: copy,
         Account.COMMUNICATION: sync,
         Account.CHECKPOINT: saving,
-        Account.HOST_WAIT: collecting,
+        # On the device's clock, what no stage covers may be work that was launched between two stages.
+        Account.HOST_WAIT: collecting if on_device else collecting + silent,
     }
     seconds = {account: float(values.mean()) for account, values in accounts.items()}
     # Device events and the host's clock differ by a little; what is left over is other, and never negative.
@@ -111,6 +114,9 @@ def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
         yield fact(quantity, float(values.mean()))
         if values.any():
             yield Series(quantity, steps.x, values, source, scope)
+    line = evidence.get(stages.SIDE_LINE, rank=steps.scope.rank)
+    if line is not None and line.note and float(line.note) >= MOSTLY:
+        yield replace(line, quantity=s.SILENT_PLACE, scope=scope)
 
 
 def _above_jitter(values: NDArray[np.float64], by_stage: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Readers: one format per file, found by walking this package.
+"""Readers: one format per file, found by walking this package and `native` (formats of one program, with columns of their own).
 
 A reader module has three names: FORMAT, `recognises(name, head) -> bool` and `read(artifact) -> Iterator[Item]`. It
 recognises by content, converts units, streams, never judges, and raises only StallwiseError. Several readers may read
@@ -15,9 +15,10 @@ from typing import Protocol, cast
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.readers import native
 
 # Asked before the others are even imported: the largest inputs, and a thousand of them at once. Must be exclusive.
-FIRST = ("torch_trace",)
+FIRST = ("native.torch_trace",)
 
 
 LONG_SAMPLE = 1 << 15
@@ -36,11 +37,9 @@ class Reader(Protocol):
 @cache
 def all_readers() -> tuple[Reader, ...]:
     """Every reader; modules that start with an underscore hold shared parts."""
-    return tuple(
-        cast(Reader, import_module(f"{__name__}.{module.name}"))
-        for module in iter_modules(__path__)
-        if not module.name.startswith("_") and not module.ispkg
-    )
+    found = [*iter_modules(__path__, f"{__name__}."), *iter_modules(native.__path__, f"{native.__name__}.")]
+    names = [m.name for m in found if not m.ispkg and not m.name.rpartition(".")[2].startswith("_")]
+    return tuple(cast(Reader, import_module(name)) for name in sorted(names, key=lambda n: n.rpartition(".")[2]))
 
 
 def distinct_lines(head: bytes) -> bytes:

@@ -7,8 +7,12 @@ nvidia-smi says the same things in five layouts. Each layout's reader turns its 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +24,6 @@ from stallwise.evidence.quantity import Quantity
 
 TABLE = "gpu.samples"
 MIB = 2.0**20
-
-# NVML's bits for why clocks are below their highest (nvml.h, nvmlClocksEventReason*).
-REASON_BITS = {
-    "gpu_idle": 0x1, "idle": 0x1, "applications_clocks_setting": 0x2, "sw_power_cap": 0x4, "hw_slowdown": 0x8,
-    "sync_boost": 0x10, "sw_thermal_slowdown": 0x20, "hw_thermal_slowdown": 0x40, "hw_power_brake_slowdown": 0x80,
-    "display_clock_setting": 0x100, "display_clocks_setting": 0x100,
-}  # fmt: skip
 
 PLOTTED: dict[str, Quantity] = {
     "utilisation_share": hw.GPU_UTILISATION,
@@ -54,6 +51,12 @@ _TIME_LAYOUTS = (
     "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%a %b %d %H:%M:%S %Y", "%a %d %b %Y %I:%M:%S %p",
     "%Y%m%d %H:%M:%S",
 )  # fmt: skip
+
+
+@cache
+def gpu_words() -> dict[str, Any]:
+    """How tools name what a card tells of itself (gpu_words.toml)."""
+    return tomllib.loads(files("stallwise.readers").joinpath("gpu_words.toml").read_text(encoding="utf-8"))
 
 
 def number(text: str, unit: str = "") -> float:

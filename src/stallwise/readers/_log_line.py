@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
 
 from stallwise.evidence.catalog import run
+from stallwise.evidence.skeletons import TOKEN, Skeletons
 from stallwise.readers._keys import Meaning, is_step, meaning_of
 
 _NUMBER = r"[-+]?(?:nan|inf|\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?)"
@@ -56,7 +60,6 @@ class Line:
     """What one line said."""
 
     step: float | None = None
-    clock_s: float | None = None
     rank: int | None = None
     values: list[tuple[Meaning, float]] = field(default_factory=list)
 
@@ -69,34 +72,41 @@ class _Plan:
     step: int  # number of the line that is the step; -1 to look for it
     tokens: int
     has_step: bool
+    rank: int  # number of the line that is the rank; -1 where it names none
 
 
-class LineParser:
-    """Reads lines by their skeleton: keys and units are looked up once for all lines that differ in digits alone."""
+def lines_in(
+    text: Skeletons, wanted: Callable[[str], bool], heard: Callable[[int | None], bool]
+) -> Iterator[tuple[int, Line]]:
+    """Lines that say something, in order. Keys and units are looked up once for lines that differ in digits alone, and numbers
+    are read only of ranks that are heard."""
+    found: list[tuple[int, _Plan | None, list[str]]] = []
+    for skeleton, first in enumerate(text.firsts):
+        sample = text.lines[first]
+        if not wanted(sample):
+            continue
+        plan = _plan(sample) if skeleton < MOST_PLANS else None
+        if plan is not None and not plan.values and not plan.has_step:
+            continue
+        members = text.members(skeleton)
+        rows = (
+            text.numbers(skeleton, plan.tokens) if plan is not None and (plan.step >= 0 or not plan.has_step) else None
+        )
+        if rows is None:
+            found += [(at, None, []) for at in members]
+        else:
+            found += [(at, plan, row) for at, row in zip(members, rows, strict=True)]
+    found.sort(key=lambda x: x[0])
+    for at, known, row in found:
+        if known is None:
+            line = parse_line(text.lines[at])
+            if (line.values or line.step is not None) and heard(line.rank):
+                yield at, line
+        elif heard(int(row[known.rank]) if known.rank >= 0 and row[known.rank].isdigit() else None):
+            values = [(m, _number(row[slot]) * sign if slot >= 0 else sign) for m, slot, sign in known.values]
+            yield at, Line(_number(row[known.step]) if known.step >= 0 else None, None, values)
 
-    def __init__(self) -> None:
-        self._plans: dict[str, _Plan | None] = {}
 
-    def parse(self, text: str) -> Line:
-        """The same as `parse_line`."""
-        skeleton = text.translate(_WITHOUT_DIGITS)
-        if skeleton not in self._plans:
-            if len(self._plans) > MOST_PLANS:
-                return parse_line(text)
-            self._plans[skeleton] = _plan(text)
-        plan = self._plans[skeleton]
-        if plan is None:
-            return parse_line(text)
-        tokens = _TOKEN.findall(text) if plan.values or plan.step >= 0 else ()
-        if len(tokens) != plan.tokens and (plan.values or plan.step >= 0):
-            return parse_line(text)
-        values = [(m, _number(tokens[slot]) * sign if slot >= 0 else sign) for m, slot, sign in plan.values]
-        step = _number(tokens[plan.step]) if plan.step >= 0 else _step(text) if plan.has_step else None
-        return Line(step, clock_of(text) if plan.has_step or values else None, _rank(text), values)
-
-
-_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
-_TOKEN = re.compile(r"\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")
 MOST_PLANS = 20_000  # skeletons; a log has a few dozen, prose has one a line
 
 
@@ -107,11 +117,11 @@ def _plan(text: str) -> _Plan | None:
     if (
         _LIST.search(text)
         or _TOTAL.search(text)
-        or (line.step is None) != (_step(text) is None)
+        or (line.step is None) != (step_of(text) is None)
         or len(places) != len(line.values)
     ):
         return None
-    starts = [m.start() for m in _TOKEN.finditer(text)]
+    starts = [m.start() for m in TOKEN.finditer(text)]
     values: list[tuple[Meaning, int, float]] = []
     for (meaning, value), place in zip(line.values, places, strict=True):
         signed = text[place : place + 1] in "+-"
@@ -124,13 +134,15 @@ def _plan(text: str) -> _Plan | None:
             return None
     simple = None if _EPOCH_STEP.search(text) else (_BAR.search(text) or _STEP.search(text))
     slot = starts.index(simple.start(1)) if simple is not None and simple.start(1) in starts else -1
-    return _Plan(tuple(values), slot, len(starts), line.step is not None)
+    ranked = _RANK.match(text)
+    rank = starts.index(ranked.start(1)) if ranked is not None and ranked.start(1) in starts else -1
+    return _Plan(tuple(values), slot, len(starts), line.step is not None, rank)
 
 
 def parse_line(text: str, places: list[int] | None = None) -> Line:
     """Reads what it can; an empty Line for prose. `places` is filled with where each value's number starts."""
     places = [] if places is None else places
-    line = Line(step=_step(text), clock_s=clock_of(text), rank=_rank(text))
+    line = Line(step=step_of(text), rank=_rank(text))
     spans: list[tuple[int, int]] = []
     plain_loss = False
     for match in _PAIR.finditer(text):
@@ -204,13 +216,17 @@ def clock_of(text: str) -> float | None:
         return None
     seconds = int(match[4]) * 3600 + int(match[5]) * 60 + int(match[6]) + float(f"0.{match[7] or 0}")
     if match[1]:
-        from datetime import date
-
-        try:
-            seconds += 86400.0 * date(int(match[1]), int(match[2]), int(match[3])).toordinal()
-        except ValueError:
-            return None
+        day = _day(match[1], match[2], match[3])
+        return None if day is None else seconds + day
     return seconds
+
+
+@lru_cache(maxsize=64)
+def _day(year: str, month: str, day: str) -> float | None:
+    try:
+        return 86400.0 * date(int(year), int(month), int(day)).toordinal()
+    except ValueError:
+        return None
 
 
 def _rank(text: str) -> int | None:
@@ -238,10 +254,14 @@ def _meaning(key: str, unit: str) -> Meaning | None:
 
 
 def _number(text: str) -> float:
-    return float(text.replace(",", "").lower().rstrip("."))
+    try:
+        return float(text)
+    except ValueError:
+        return float(text.replace(",", ""))
 
 
-def _step(text: str) -> float | None:
+def step_of(text: str) -> float | None:
+    """The step that a line names."""
     if match := _EPOCH_STEP.search(text):
         if match[1] is not None:
             return float(int(match[1]) * int(match[3]) + int(match[2]))

@@ -9,44 +9,10 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hardware import GPU_XID, NVLINK_ERRORS
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.readers._gpu_samples import MIB, GpuSamples
+from stallwise.readers._gpu_samples import GpuSamples, gpu_words
 
 FORMAT = "DCGM exporter"
 
-COLUMNS = {
-    "DCGM_FI_DEV_SM_CLOCK": ("clock_sm_hz", 1e6),
-    "DCGM_FI_DEV_MEM_CLOCK": ("clock_memory_hz", 1e6),
-    "DCGM_FI_DEV_GPU_TEMP": ("temperature_c", 1.0),
-    "DCGM_FI_DEV_MEMORY_TEMP": ("memory_temperature_c", 1.0),
-    "DCGM_FI_DEV_POWER_USAGE": ("power_w", 1.0),
-    "DCGM_FI_DEV_POWER_MGMT_LIMIT": ("power_limit_w", 1.0),
-    "DCGM_FI_DEV_ENFORCED_POWER_LIMIT": ("power_limit_w", 1.0),
-    "DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF": ("power_default_limit_w", 1.0),
-    "DCGM_FI_DEV_GPU_UTIL": ("utilisation_share", 0.01),
-    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": ("engine_active_share", 1.0),
-    "DCGM_FI_DEV_MEM_COPY_UTIL": ("memory_utilisation_share", 0.01),
-    "DCGM_FI_DEV_FB_USED": ("memory_used_bytes", MIB),
-    "DCGM_FI_DEV_FB_TOTAL": ("memory_total_bytes", MIB),
-    "DCGM_FI_DEV_PCIE_REPLAY_COUNTER": ("pcie_replays", 1.0),
-    "DCGM_FI_DEV_PCIE_LINK_GEN": ("pcie_gen", 1.0),
-    "DCGM_FI_DEV_PCIE_MAX_LINK_GEN": ("pcie_gen_max", 1.0),
-    "DCGM_FI_DEV_PCIE_LINK_WIDTH": ("pcie_width", 1.0),
-    "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH": ("pcie_width_max", 1.0),
-    "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL": ("ecc_corrected", 1.0),
-    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": ("ecc_uncorrected", 1.0),
-    "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL": ("ecc_corrected_ever", 1.0),
-    "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL": ("ecc_uncorrected_ever", 1.0),
-    "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS": ("remapped_correctable", 1.0),
-    "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": ("remapped_uncorrectable", 1.0),
-    "DCGM_FI_DEV_ROW_REMAP_PENDING": ("remap_pending", 1.0),
-    "DCGM_FI_DEV_ROW_REMAP_FAILURE": ("remap_failed", 1.0),
-    "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": ("reasons", 1.0),
-    "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": ("reasons", 1.0),
-    # Cumulative time held down, microseconds (nanoseconds in some versions): only growth between scrapes is used.
-    "DCGM_FI_DEV_POWER_VIOLATION": ("power_violation", 1.0),
-    "DCGM_FI_DEV_THERMAL_VIOLATION": ("thermal_violation", 1.0),
-    "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION": ("board_violation", 1.0),
-}
 LINK_ERRORS = re.compile(r"DCGM_FI_DEV_NVLINK_\w*(?:CRC|REPLAY|RECOVERY)\w*(?:COUNT|ERROR)\w*")
 SAMPLE = re.compile(r"^(DCGM_FI_\w+)\{([^}]*)\}\s+(\S+)(?:\s+(\d+))?")
 LABEL = re.compile(r'(?<!\w)(\w+)="((?:[^"\\]|\\.)*)"')
@@ -82,8 +48,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
             yield Fact(GPU_XID, value, source, scope, note="reported by DCGM")
         elif LINK_ERRORS.match(match[1]) and value > 0:
             yield Fact(NVLINK_ERRORS, value, source, scope, note=match[1])
-        elif match[1] in COLUMNS:
-            column, scale = COLUMNS[match[1]]
+        elif match[1] in gpu_words()["dcgm"]:
+            column, scale = gpu_words()["dcgm"][match[1]]
             if column in rows.get(key, {}):
                 _flush(rows, names, first_line, samples, scrape)
                 scrape += 1.0

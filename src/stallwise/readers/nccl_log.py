@@ -52,6 +52,7 @@ GDR_OFF = re.compile(r"NET/(?!Socket)\S* ?: GPU Direct RDMA Disabled for (.+)")
 CALL = re.compile(
     r"^(\w+): opCount ([0-9a-f]+) sendbuff \S+ recvbuff \S+ count (\d+) datatype (\d+) op (\d+) root (\d+) comm (0x[0-9a-f]+)"
 )
+TELLING = (VERSION, COMM, CHANNEL, ENV, PROVIDER, NET_CHOSEN, RDMA_ABSENT, GDR_OFF, INTERFACE)
 KEPT_CALLS = 5000  # of one file: the last ones, which is where it hangs
 
 
@@ -75,9 +76,13 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """Facts line by line, tables at the end."""
-    state = _State()
-    for number, whole in enumerate(artifact.lines(), 1):
-        line = whole[:LONGEST]
+    state, said = _State(), artifact.skeletons
+    links = said.where(lambda x: "NCCL" in x and CHANNEL.search(x) and not COMM.search(x))
+    for at in said.lines_of(said.where(_tells)):
+        number, line = at + 1, said.lines[at][:LONGEST]
+        if said.of[at] in links:
+            _link(state, line, number)
+            continue
         source = Source(artifact.name, f"line {number}")
         if line.startswith("$ "):
             state.section += 1
@@ -100,15 +105,26 @@ def read(artifact: Artifact) -> Iterator[Item]:
                 via="NCCL log", line=number,
             )  # fmt: skip
             state.calls.append((f"{host}:{match['pid']}", call[7], wait))
-        elif channel := CHANNEL.search(text):
-            key = (host or "", int(channel[2]), int(channel[3]), channel[5], channel[4] or "", state.section)
-            state.channels[key] += 1
-            state.first_line.setdefault(key, number)
         else:
             yield from _info(state, text, source, scope)
     yield from _tables(state, artifact.name)
     if calls := list(_known_calls(state)):
         yield waits_table(calls, artifact.name)
+
+
+def _tells(line: str) -> bool:
+    """Lines that are read at all: commands, and what NCCL says of its version, ranks, calls, links and networks."""
+    if line.startswith("$ "):
+        return True
+    return "NCCL" in line and (" opCount " in line or any(p.search(line) for p in TELLING))
+
+
+def _link(state: _State, line: str, number: int) -> None:
+    match, channel = LINE.search(line), CHANNEL.search(line)
+    if match is not None and channel is not None:
+        key = (match["host"], int(channel[2]), int(channel[3]), channel[5], channel[4] or "", state.section)
+        state.channels[key] += 1
+        state.first_line.setdefault(key, number)
 
 
 def _known_calls(state: _State) -> Iterator[Wait]:

@@ -1,14 +1,14 @@
-"""`nsys stats --report cuda_api_sum` as CSV: how long the host sat in each CUDA call."""
+"""`nsys stats` by call (cuda_api_sum), as CSV or as printed text: how long the host sat in each CUDA call."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._nsys_table import summaries
 
 FORMAT = "nsys API summary"
 _CALLS = (b"cudaLaunchKernel", b"cudaMemcpy", b"cuLaunchKernel", b"cudaStreamSynchronize", b"cudaDeviceSynchronize")
@@ -19,7 +19,6 @@ _SYNCS = (
     "cuStreamSynchronize",
     "cuCtxSynchronize",
 )
-NANOSECOND = 1e-9
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -30,19 +29,11 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """The synchronising calls: time each, and who they are."""
-    lines = artifact.lines()
-    begin = next(i for i, line in enumerate(lines) if "Total Time (ns)" in line)
-    table = csv.DictReader(lines[begin:])
-    best: tuple[float, str, float, int] | None = None
-    for number, row in enumerate(table, begin + 2):
-        try:
-            total, calls = float(row["Total Time (ns)"]) * NANOSECOND, float(row["Num Calls"])
-        except (KeyError, TypeError, ValueError):
-            continue
-        if (row.get("Name") or "").split("_v")[0] in _SYNCS and (best is None or total > best[0]):
-            best = (total, row["Name"], calls, number)
-    if best is not None:
-        total, name, calls, number = best
-        source = Source(artifact.name, f"line {number}")
-        yield Fact(run.SYNC_TIME, total / max(calls, 1.0), source, samples=int(calls))
-        yield Fact(run.SYNC_CALLER, name, source, samples=int(calls))
+    rows = [row for table in summaries(artifact.lines()) if table.counted == "Num Calls" for row in table.rows]
+    waits = [row for row in rows if row.name.split("_v")[0] in _SYNCS]
+    if not waits:
+        return
+    worst = max(waits, key=lambda row: row.total_s)
+    source = Source(artifact.name, f"line {worst.line}")
+    yield Fact(run.SYNC_TIME, worst.total_s / max(worst.count, 1.0), source, samples=int(worst.count))
+    yield Fact(run.SYNC_CALLER, worst.name, source, samples=int(worst.count))

@@ -1,52 +1,37 @@
-"""`nsys stats --report cuda_gpu_kern_sum` (also gpukernsum) as CSV: time by kernel."""
+"""`nsys stats` by kernel (cuda_gpu_kern_sum, gpukernsum), as CSV or as printed text."""
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
+from stallwise.readers._nsys_table import has_summary, summaries
 
 FORMAT = "nsys kernel summary"
-NANOSECOND = 1e-9
-_HEADER = re.compile(
-    r'^"?Time ?\(%\)"?,"?Total Time(?: \((\w+)\))?"?,"?(?:Instances|Count)"?,.*"?(?:Name|GridXYZ.*)"?', re.I
-)
-_SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+COUNTED = ("Instances", "Count")
+_COPIES = ("[CUDA memcpy", "[CUDA memset", "[CUDA Unified")
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """Its header line: a share, a total, instances and a name."""
-    text = head[:65536].decode("utf-8", "replace")
-    return any(_HEADER.match(line) for line in text.splitlines())
+    """Its header line: a total and instances."""
+    return has_summary(head, COUNTED)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """Total and mean time of every kernel, and its share."""
-    lines = artifact.lines()
-    begin = next(i for i, line in enumerate(lines) if _HEADER.match(line))
-    match = _HEADER.match(lines[begin])
-    unit = _SCALE.get((match[1] or "ns") if match else "ns", NANOSECOND)
-    rows = []
-    for number, row in enumerate(csv.reader(lines[begin + 1 :]), begin + 2):
-        if len(row) < 4:
-            break
-        try:
-            rows.append(
-                (float(row[1].replace(",", "")) * unit, float(row[2].replace(",", "")), row[-1].strip(), number)
-            )
-        except ValueError:
-            continue
-    whole = sum(total for total, *_ in rows)
-    if not rows:
+    tables = [table.rows for table in summaries(artifact.lines()) if table.counted in COUNTED]
+    kernels = [rows for rows in tables if rows and not all(row.name.startswith(_COPIES) for row in rows)]
+    if not kernels:
         yield Note("the kernel summary is empty", Source(artifact.name))
-    for total, count, name, number in rows:
-        scope, source = Scope(kernel=name), Source(artifact.name, f"line {number}")
-        yield Fact(k.TOTAL_TIME, total, source, scope, samples=int(count))
-        yield Fact(k.TIME, total / max(count, 1.0), source, scope, samples=int(count))
+        return
+    rows = kernels[0]
+    whole = sum(row.total_s for row in rows)
+    for row in rows:
+        scope, source = Scope(kernel=row.name), Source(artifact.name, f"line {row.line}")
+        yield Fact(k.TOTAL_TIME, row.total_s, source, scope, samples=int(row.count))
+        yield Fact(k.TIME, row.total_s / max(row.count, 1.0), source, scope, samples=int(row.count))
         if whole:
-            yield Fact(k.TIME_SHARE, total / whole, source, scope)
+            yield Fact(k.TIME_SHARE, row.total_s / whole, source, scope)

@@ -10,51 +10,10 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hardware import GPU_LOST
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Source
-from stallwise.readers._gpu_samples import LOST, REASON_BITS, GpuSamples, number, seconds
+from stallwise.readers._gpu_samples import LOST, GpuSamples, gpu_words, number, seconds
 
 FORMAT = "nvidia-smi CSV"
 
-COLUMNS = {
-    "utilization.gpu": "utilisation_share",
-    "utilization.memory": "memory_utilisation_share",
-    "memory.used": "memory_used_bytes",
-    "memory.total": "memory_total_bytes",
-    "temperature.gpu": "temperature_c",
-    "temperature.memory": "memory_temperature_c",
-    "power.draw": "power_w",
-    "power.draw.average": "power_w",
-    "power.draw.instant": "power_w",
-    "power.limit": "power_limit_w",
-    "enforced.power.limit": "power_limit_w",
-    "power.default_limit": "power_default_limit_w",
-    "clocks.sm": "clock_sm_hz",
-    "clocks.current.sm": "clock_sm_hz",
-    "clocks.gr": "clock_sm_hz",
-    "clocks.current.graphics": "clock_sm_hz",
-    "clocks.mem": "clock_memory_hz",
-    "clocks.current.memory": "clock_memory_hz",
-    "clocks.max.sm": "clock_sm_max_hz",
-    "clocks.max.graphics": "clock_sm_max_hz",
-    "clocks.max.gr": "clock_sm_max_hz",
-    "clocks.max.memory": "clock_memory_max_hz",
-    "clocks.max.mem": "clock_memory_max_hz",
-    "pcie.link.gen.current": "pcie_gen",
-    "pcie.link.gen.gpucurrent": "pcie_gen",
-    "pcie.link.gen.max": "pcie_gen_max",
-    "pcie.link.width.current": "pcie_width",
-    "pcie.link.width.max": "pcie_width_max",
-    "ecc.errors.corrected.volatile.total": "ecc_corrected",
-    "ecc.errors.corrected.volatile.dram": "ecc_corrected",
-    "ecc.errors.corrected.aggregate.total": "ecc_corrected_ever",
-    "ecc.errors.uncorrected.volatile.total": "ecc_uncorrected",
-    "ecc.errors.uncorrected.volatile.dram": "ecc_uncorrected",
-    "ecc.errors.uncorrected.aggregate.total": "ecc_uncorrected_ever",
-    "remapped_rows.correctable": "remapped_correctable",
-    "remapped_rows.uncorrectable": "remapped_uncorrectable",
-    "remapped_rows.pending": "remap_pending",
-    "remapped_rows.failure": "remap_failed",
-    "retired_pages.pending": "remap_pending",
-}
 IDENTITY = {"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "gpu_name", "timestamp", "driver_version"}
 REASONS = re.compile(r"^clocks_(?:throttle|event)_reasons\.(\w+)$")
 HEADER_CELL = re.compile(r"^\s*([a-z_][\w.]*)\s*(?:\[([^\]]+)\])?\s*$", re.IGNORECASE)
@@ -110,7 +69,7 @@ def _header(line: str) -> list[tuple[str, str]] | None:
         if not match:
             return None
         cells.append((match[1].lower(), match[2] or ""))
-    ours = [n for n, _ in cells if n in COLUMNS or REASONS.match(n)]
+    ours = [n for n, _ in cells if n in gpu_words()["query"] or REASONS.match(n)]
     known = [n for n, _ in cells if n in IDENTITY]
     return cells if ours and len(ours) + len(known) >= 2 else None
 
@@ -129,9 +88,9 @@ def _take(
             if bits is not None:
                 mask |= bits
                 has_mask = True
-        elif name in COLUMNS:
+        elif name in gpu_words()["query"]:
             flag = {"yes": 1.0, "no": 0.0}.get(cell.strip().lower())
-            values[COLUMNS[name]] = number(cell, units[name]) if flag is None else flag
+            values[gpu_words()["query"][name]] = number(cell, units[name]) if flag is None else flag
     if has_mask:
         values["reasons"] = float(mask)
     bus_id = row.get("pci.bus_id") or row.get("gpu_bus_id") or ""
@@ -151,7 +110,7 @@ def _reason_bits(field: str, cell: str) -> int | None:
             return None
     if text not in ("active", "not active"):
         return None
-    return REASON_BITS.get(field, 0) if text == "active" else 0
+    return gpu_words()["reasons"].get(field, 0) if text == "active" else 0
 
 
 def _guess(line: str) -> list[tuple[str, str]]:

@@ -6,24 +6,9 @@ from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
-from stallwise.readers._gpu_samples import MIB, GpuSamples, number, seconds
+from stallwise.readers._gpu_samples import GpuSamples, gpu_words, number, seconds
 
 FORMAT = "nvidia-smi dmon"
-
-COLUMNS = {
-    "pwr": ("power_w", 1.0),
-    "gtemp": ("temperature_c", 1.0),
-    "mtemp": ("memory_temperature_c", 1.0),
-    "sm": ("utilisation_share", 0.01),
-    "mem": ("memory_utilisation_share", 0.01),
-    "mclk": ("clock_memory_hz", 1e6),
-    "pclk": ("clock_sm_hz", 1e6),
-    "fb": ("memory_used_bytes", MIB),
-    "rxpci": ("pcie_receive_bytes_per_s", 1e6),
-    "txpci": ("pcie_send_bytes_per_s", 1e6),
-    "dbecc": ("ecc_uncorrected", 1.0),
-    "pci": ("pcie_replays", 1.0),
-}
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -34,7 +19,7 @@ def recognises(name: str, head: bytes) -> bool:
             len(words) > 2
             and words[0] in ("#", "#date")
             and "gpu" in words[:5]
-            and len(COLUMNS.keys() & set(words)) >= 2
+            and len(gpu_words()["dmon"].keys() & set(words)) >= 2
         ):
             return True
     return False
@@ -59,7 +44,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         values = {}
         if "date" in row or "time" in row:
             values["time_s"] = seconds(f"{row.get('date', '20000101')} {row.get('time', '')}")
-        for key, (column, scale) in COLUMNS.items():
+        for key, (column, scale) in gpu_words()["dmon"].items():
             if key in row:
                 values[column] = number(row[key]) * scale
         _violations(row, values)

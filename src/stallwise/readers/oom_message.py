@@ -9,14 +9,12 @@ from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 from stallwise.readers._oom_text import (
-    DEVICE_FAILURE,
-    HOST_FAILURE,
-    REFUSED,
-    WORDS,
     engine_facts,
+    expression,
     shape_in,
     sizes_in,
     wording_of,
+    words,
 )
 from stallwise.readers._traceback import Frame, frames_before, phase_of, place_of
 
@@ -31,14 +29,14 @@ def recognises(name: str, head: bytes) -> bool:
     if b"\x00" in head[:4096] or b"traceEvents" in head[:8192]:
         return False
     plain = head.lower()  # searching plain words is a hundred times faster than one expression over a megabyte
-    return any(word in plain for word in WORDS)
+    return any(word in plain for word in words())
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """The first failure in the log (later ones are its echo on other ranks) and how many there were."""
     lines = artifact.text(MAX_BYTES).splitlines()
-    failures = [i for i, line in enumerate(lines) if DEVICE_FAILURE.search(line)]
-    killed = [i for i, line in enumerate(lines) if HOST_FAILURE.search(line)]
+    failures = [i for i, line in enumerate(lines) if expression("device_failure").search(line)]
+    killed = [i for i, line in enumerate(lines) if expression("host_failure").search(line)]
     if failures:
         at = next((i for i in failures if sizes_in(_message(lines, i)).get(m.REQUEST)), failures[0])
         yield from _failure(artifact.name, lines, at, len(failures))
@@ -57,7 +55,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 def _claimed(name: str, text: str) -> Iterator[Fact]:
     """An engine that refuses to start because others hold the device says what is free and what it wanted."""
-    match = REFUSED.search(text)
+    match = expression("refused").search(text)
     if match is None:
         return
     source = Source(name, "start-up check")

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog.fabric import GPUS_PER_NODE, NODES, TP_SIZE
-from stallwise.evidence.catalog.hang import HANG_LAST_ACT, HANG_WORLD
+from stallwise.evidence.catalog.hang import HANG_LAST_ACT
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.readers.shapes.lines import lines_of
+from stallwise.evidence.skeletons import LONGEST, TOKEN, Skeletons
+from stallwise.readers.shapes.lines import Speakers
 
 FORMAT = "rank progress"
 
@@ -31,12 +31,6 @@ TOOK = re.compile(
     re.IGNORECASE,
 )
 PLACE = re.compile(r"\d+(?:\.\d+)?")
-SETTINGS = (
-    (TP_SIZE, re.compile(r"\btp_size=(\d+)|tensor[_-](?:model[_-])?parallel[_-]size[= ]+'?(\d+)|\btp=(\d+)\b")),
-    (NODES, re.compile(r"\bnnodes[= ]+(\d+)|--nodes[= ](\d+)|num_nodes[=: ]+(\d+)")),
-    (GPUS_PER_NODE, re.compile(r"nproc[_-]per[_-]node[= ]+(\d+)|gpus[_-]per[_-]node[= ]+(\d+)")),
-    (HANG_WORLD, re.compile(r"world[_ ]size\s*[=:]?\s*(\d+)|ranks? \d+(?:-\d+)? of (\d+)|nranks (\d+)|-np (\d+)\b")),
-)
 ACTS = (
     ("saving a checkpoint", re.compile(r"checkpoint|sav(?:e|ing|ed) (?:model|state|to)|state[_ ]dict", re.IGNORECASE)),
     ("evaluating", re.compile(r"\b(?:eval\w*|validat\w*)\b", re.IGNORECASE)),
@@ -60,47 +54,58 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
-    """Tables rank.batches and rank.tasks, the layout, and the last thing each rank did before it stopped."""
+    """Tables rank.batches and rank.tasks, and the last thing each rank did before it stopped."""
+    text, speakers = artifact.skeletons, Speakers(artifact)
     batches: dict[tuple[int, str], tuple[int, int, int]] = {}
     tasks: list[tuple[int, str, float, int]] = []
-    last: dict[int, tuple[str, str, int]] = {}
-    seen: set[str] = set()
-    stuck = False
-    for line in lines_of(artifact):
-        for quantity, pattern in SETTINGS:
-            if quantity.name not in seen and (match := pattern.search(line.text)):
-                seen.add(quantity.name)
-                yield Fact(quantity, float(next(g for g in match.groups() if g)), line.source)
-        if "NCCL INFO" in line.text or "NCCL WARN" in line.text:
-            continue
-        rank = -1 if line.rank is None else line.rank
-        if batch := BATCH.search(line.text):
-            phase = (batch[1] or "").lower()[:3]
-            done, of = int(batch[3]), int(batch[4])
-            earlier = batches.get((rank, phase), (0, 0, 0))
-            batches[rank, phase] = max(done, earlier[0] if earlier[1] == of else 0), of, line.number
-        elif line.rank is not None and (bar := BAR.search(line.text)):
-            batches[rank, _phase(line.text)] = int(bar[1]), int(bar[2]), line.number
-        elif line.rank is not None and (total := TOTAL.search(line.text)):
-            batches[rank, f"planned {_phase(line.text)}"] = 0, int(total[1] or total[2]), line.number
-        if line.rank is not None and (took := TOOK.search(line.text)):
-            scale = {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
-            tasks.append((rank, PLACE.sub("#", _without_head(line.text))[:120], float(took[1]) * scale, line.number))
-        stuck = stuck or STUCK.search(line.text) is not None
-        if not stuck:
-            act = next((name for name, pattern in ACTS if pattern.search(line.text)), "")
-            if line.text.strip() and "ProcessGroup" not in line.text:
-                last[rank] = act, line.text.strip()[:160], line.number
+    quiet = text.where(lambda x: not ("NCCL INFO" in x or "NCCL WARN" in x))
+    counting = text.where(lambda x: BATCH.search(x) or BAR.search(x) or TOTAL.search(x)) & quiet
+    timed = text.where(TOOK.search) & quiet
+    for at in text.lines_of(counting):
+        _count(batches, text.lines[at][:LONGEST], speakers.rank(at), at + 1)
+    for skeleton in timed:
+        name = PLACE.sub("#", _without_head(speakers.line(text.firsts[skeleton]).text))[:120]
+        tasks += [
+            (rank, name, s, at + 1) for at, s in _times(text, skeleton) if (rank := speakers.rank(at)) is not None
+        ]
+    tasks.sort(key=lambda x: x[3])
     yield from _tables(artifact.name, batches, tasks)
-    for rank, (act, text, number) in last.items():
+    for who, last in _last_acts(text, speakers, quiet).items():
+        line = speakers.line(last)
+        act = next((name for name, pattern in ACTS if pattern.search(line.text)), "")
         if act:
-            yield Fact(
-                HANG_LAST_ACT,
-                act,
-                Source(artifact.name, f"line {number}"),
-                Scope(rank=None if rank < 0 else rank),
-                note=text,
-            )
+            yield Fact(HANG_LAST_ACT, act, line.source, Scope(rank=who), note=line.text.strip()[:160])
+
+
+def _times(text: Skeletons, skeleton: int) -> Iterator[tuple[int, float]]:
+    """Line and seconds of each line of a skeleton that says how long something took."""
+    sample = text.lines[text.firsts[skeleton]][:LONGEST]
+    took = TOOK.search(sample)
+    assert took is not None
+    scale = {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
+    starts = [m.start() for m in TOKEN.finditer(sample)]
+    rows = text.numbers(skeleton, len(starts)) if took.start(1) in starts else None
+    for at, row in zip(text.members(skeleton), rows or (), strict=False):
+        yield at, float(row[starts.index(took.start(1))].replace(",", "")) * scale
+
+
+def _count(batches: dict[tuple[int, str], tuple[int, int, int]], words: str, rank: int | None, number: int) -> None:
+    who = -1 if rank is None else rank
+    if batch := BATCH.search(words):
+        phase, done, of = (batch[1] or "").lower()[:3], int(batch[3]), int(batch[4])
+        earlier = batches.get((who, phase), (0, 0, 0))
+        batches[who, phase] = max(done, earlier[0] if earlier[1] == of else 0), of, number
+    elif rank is not None and (bar := BAR.search(words)):
+        batches[who, _phase(words)] = int(bar[1]), int(bar[2]), number
+    elif rank is not None and (total := TOTAL.search(words)):
+        batches[who, f"planned {_phase(words)}"] = 0, int(total[1] or total[2]), number
+
+
+def _last_acts(text: Skeletons, speakers: Speakers, quiet: frozenset[int]) -> dict[int | None, int]:
+    """The last line of each rank before the first that says that nothing moves."""
+    stuck = text.lines_of(text.where(STUCK.search))
+    silent = text.where(lambda x: not x.strip() or "ProcessGroup" in x)
+    return speakers.last_lines(stuck[0] if stuck else len(text.lines), quiet - silent)
 
 
 def _phase(text: str) -> str:

@@ -70,7 +70,15 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """The table of runs."""
     runs: list[_Run] = []
     current = _Run(1)
-    for number, line in enumerate((x[:LONGEST] for x in artifact.lines()), 1):
+    text = artifact.skeletons
+    chatter = text.where(_is_chatter)  # what NCCL says beside its settings: only counted
+    direct = text.where(lambda x: (via := VIA.search(x)) and via[1] == "P2P") & chatter
+    for at in text.lines_of(text.where(_tells)):
+        if text.of[at] in chatter:
+            current.nccl += 1
+            current.p2p_used = current.p2p_used or text.of[at] in direct
+            continue
+        number, line = at + 1, text.lines[at][:LONGEST]
         pair = PAIR.match(line.strip()[:300])
         if pair and (OK.search(pair[4]) or HUNG.search(pair[4])):
             run = _Run(number, devices=f"{pair[1]},{pair[2]}")
@@ -92,6 +100,18 @@ def read(artifact: Artifact) -> Iterator[Item]:
         names = ("line", "devices", "p2p_off", "shm_off", "p2p_used", "ok", "hung", "steps")
         columns = {n: np.array([getattr(r, n) for r in runs]) for n in names}
         yield Table("run.outcomes", columns, Source(artifact.name))
+
+
+def _is_chatter(line: str) -> bool:
+    return bool(NCCL.search(line)) and not any(p.search(line) for p in (SETTING, DEVICES, COMMAND))
+
+
+def _tells(line: str) -> bool:
+    """Anything that a run is known by; exit codes are told by their digits, so they are always looked at."""
+    short = line.strip()[:300]
+    return "exit status" in line or any(
+        p.search(short) for p in (PAIR, COMMAND, SETTING, DEVICES, NCCL, OK, HUNG, STEP)
+    )
 
 
 def _follow(line: str, run: _Run) -> None:

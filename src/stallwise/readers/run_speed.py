@@ -34,11 +34,16 @@ def recognises(name: str, head: bytes) -> bool:
     return b"\x00" not in head[:4096] and sized and (PER_STEP.search(text) or RUNTIME.search(text)) is not None
 
 
+def _tells(line: str) -> bool:
+    return any(p.search(line) for p in (*GPUS, VISIBLE, PER_STEP, RUNTIME, DATA_PARALLEL)) or "NCCL_P2P_DISABLE" in line
+
+
 def read(artifact: Artifact) -> Iterator[Item]:
     """Table run.speed with one row."""
     gpus, visible, runtime, p2p_off, data_parallel = 0, 0, float("nan"), False, False
     steps: list[float] = []
-    for line in (x[:LONGEST] for x in artifact.lines()):
+    text = artifact.skeletons
+    for line in (text.lines[at][:LONGEST] for at in text.lines_of(text.where(_tells))):
         if not gpus:
             gpus = next((int(m[1]) for p in GPUS if (m := p.search(line))), 0)
         if match := VISIBLE.search(line):

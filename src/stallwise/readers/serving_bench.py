@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog import serving
+from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.evidence.quantity import Quantity
 
 FORMAT = "serving benchmark"
 _BENCH = (b'"output_throughput"', b'"request_throughput"', b'"mean_ttft_ms"', b'"median_ttft_ms"')
 _AIPERF = (b'"time_to_first_token"', b'"inter_token_latency"')
-# vLLM and SGLang: key, quantity, scale to SI.
-_FLAT: tuple[tuple[tuple[str, ...], Quantity, float], ...] = (
-    (("median_ttft_ms", "mean_ttft_ms"), serving.TTFT, 1e-3),
-    (("p99_ttft_ms",), serving.TTFT_TAIL, 1e-3),
-    (("median_tpot_ms", "mean_tpot_ms", "median_itl_ms", "mean_itl_ms"), serving.TPOT, 1e-3),
-    (("p99_tpot_ms", "p99_itl_ms"), serving.TPOT_TAIL, 1e-3),
-    (("mean_e2el_ms", "mean_e2e_latency_ms", "median_e2el_ms"), serving.REQUEST_TIME, 1e-3),
-    (("output_throughput",), serving.OUTPUT_RATE, 1.0),
-    (("request_throughput",), serving.ACHIEVED_RATE, 1.0),
-    (("max_concurrency",), serving.CONCURRENCY, 1.0),
-)
-_NESTED = {
-    "time_to_first_token": (serving.TTFT, serving.TTFT_TAIL),
-    "inter_token_latency": (serving.TPOT, serving.TPOT_TAIL),
-    "request_latency": (serving.REQUEST_TIME, None),
-    "output_token_throughput": (serving.OUTPUT_RATE, None),
-    "request_throughput": (serving.ACHIEVED_RATE, None),
-    "input_sequence_length": (serving.PROMPT_TOKENS, None),
-    "output_sequence_length": (serving.OUTPUT_TOKENS, None),
-}
 _TO_S = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+@cache
+def _keys() -> dict[str, Any]:
+    """What each program calls it (bench_words.toml)."""
+    return tomllib.loads(files("stallwise.readers").joinpath("bench_words.toml").read_text(encoding="utf-8"))
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -81,10 +69,11 @@ def _objects(artifact: Artifact) -> Iterator[dict[str, Any]]:
 
 
 def _result(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[Fact]:
-    for keys, quantity, scale in _FLAT:
-        value = next((v for k in keys if (v := _number(result.get(k))) is not None), None)
+    known = quantities()
+    for row in _keys()["flat"]:
+        value = next((v for k in row["keys"] if (v := _number(result.get(k))) is not None), None)
         if value is not None:
-            yield Fact(quantity, value * scale, source, scope)
+            yield Fact(known[row["quantity"]], value * row["factor"], source, scope)
     rate = _number(result.get("request_rate"))
     if rate is not None and rate != float("inf"):
         yield Fact(serving.OFFERED_RATE, rate, source, scope)
@@ -109,7 +98,8 @@ def _nested(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[Fa
     """aiperf and genai-perf: each metric an object with unit, avg, p50, p99."""
     records = result.get("records") if isinstance(result.get("records"), dict) else result
     assert isinstance(records, dict)
-    for key, (middle, tail) in _NESTED.items():
+    for key, (middle_name, tail_name) in _keys()["nested"].items():
+        middle, tail = quantities()[middle_name], quantities().get(tail_name)
         entry = records.get(key)
         if not isinstance(entry, dict):
             continue
@@ -126,15 +116,8 @@ def _guidellm(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[
     metrics = result.get("metrics")
     if not isinstance(metrics, dict):
         return
-    wanted = (
-        ("time_to_first_token_ms", serving.TTFT, serving.TTFT_TAIL, 1e-3),
-        ("inter_token_latency_ms", serving.TPOT, serving.TPOT_TAIL, 1e-3),
-        ("time_per_output_token_ms", serving.TPOT, serving.TPOT_TAIL, 1e-3),
-        ("output_tokens_per_second", serving.OUTPUT_RATE, None, 1.0),
-        ("requests_per_second", serving.ACHIEVED_RATE, None, 1.0),
-        ("request_concurrency", serving.CONCURRENCY, None, 1.0),
-    )
-    for key, middle, tail, scale in wanted:
+    for key, (middle_name, tail_name, scale) in _keys()["successful"].items():
+        middle, tail = quantities()[middle_name], quantities().get(tail_name)
         entry = metrics.get(key)
         entry = entry.get("successful", entry) if isinstance(entry, dict) else None
         if not isinstance(entry, dict):

@@ -13,7 +13,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.readers._keys import Meaning
-from stallwise.readers._log_line import Line, LineParser
+from stallwise.readers._log_line import Line, clock_of, lines_in
 from stallwise.readers._steps import StepValues
 
 FORMAT = "training log"
@@ -27,7 +27,6 @@ _SERVING = re.compile(
     r"#running-req|#queue-req|kv cache usage|generation throughput|gen throughput|token usage:|Prefill batch|Decode batch",
     re.IGNORECASE,
 )
-_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 # Progress bars of getting ready (shards, graphs, kernels, files): what they count is never a step.
 _PREPARING = re.compile(
     r"\b(?:load\w*|captur\w+|download\w*|fetch\w*|compil\w+|warm\w*|tun(?:e|ing)|autotun\w+|quanti[sz]\w+|convert\w*|"
@@ -57,40 +56,25 @@ def _looks_like_log(start: bytes) -> bool:
 def read(artifact: Artifact) -> Iterator[Item]:
     """Series by step, medians, and NaN counts."""
     values = StepValues(artifact.name)
-    clocks: list[tuple[float, float, int]] = []
-    counter, parser, engine = _StepCounter(), LineParser(), _EngineLines()
-    for number, text in enumerate(artifact.lines(), 1):
-        if len(text) > MAX_LINE or "out of memory" in text or engine.speaks(text) or _PREPARING.search(text):
-            continue
-        line = parser.parse(text)
-        if not line.values and line.step is None:
-            continue
-        if line.rank not in (None, counter.rank_of(line)):
-            continue  # one rank's account is enough; the others repeat it
-        step = counter.advance(line, number)
-        if line.clock_s is not None and line.step is not None:
-            clocks.append((step, line.clock_s, number))
+    clocks: list[tuple[float, int]] = []
+    counter, text = _StepCounter(), artifact.skeletons
+    for at, line in lines_in(text, _may_train, counter.hears):
+        step = counter.advance(line, at + 1)
+        if line.step is not None:
+            clocks.append((step, at))
         counts: dict[str, int] = {}
         for meaning, value in line.values:
             place = counts[meaning.quantity.name] = counts.get(meaning.quantity.name, 0) + 1
-            values.put(meaning, step + (place - 1 if line.step is None else 0), value, number)
+            values.put(meaning, step + (place - 1 if line.step is None else 0), value, at + 1)
     if not values.has(run.STEP_TIME):
-        _put_clock_times(values, clocks)
+        stamped = [(step, clock_of(text.lines[at]), at + 1) for step, at in clocks]
+        _put_clock_times(values, [(step, clock, number) for step, clock, number in stamped if clock is not None])
     yield from values.items()
 
 
-class _EngineLines:
-    """Lines of a serving engine, told by their skeleton."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, bool] = {}
-
-    def speaks(self, text: str) -> bool:
-        """True for a line of an engine."""
-        skeleton = text[:400].translate(_WITHOUT_DIGITS)
-        if skeleton not in self._known:
-            self._known[skeleton] = _SERVING.search(text) is not None
-        return self._known[skeleton]
+def _may_train(text: str) -> bool:
+    """No dump, no line of a serving engine, no bar of getting ready."""
+    return not (len(text) > MAX_LINE or "out of memory" in text or _SERVING.search(text) or _PREPARING.search(text))
 
 
 class _StepCounter:
@@ -102,11 +86,11 @@ class _StepCounter:
         self._last = -1.0
         self._seen: set[object] = set()
 
-    def rank_of(self, line: Line) -> int | None:
-        """The rank whose lines are read: the first that prints values."""
-        if self.rank is None and line.rank is not None:
-            self.rank = line.rank
-        return self.rank
+    def hears(self, rank: int | None) -> bool:
+        """One rank's account is enough, the first's that prints values; the others repeat it."""
+        if self.rank is None:
+            self.rank = rank
+        return rank is None or rank == self.rank
 
     def advance(self, line: Line, number: int) -> float:
         """The running step of this line."""

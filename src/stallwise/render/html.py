@@ -16,7 +16,7 @@ from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Ledger
 from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.render.phrases import an, fix_worth, place
+from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place
 from stallwise.render.pictures import figures
 from stallwise.render.pictures._accounts import CLASS, guilty
 from stallwise.render.svg import box, line
@@ -166,6 +166,7 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any]:
                 "word": account.value,
                 "svg": _waterfall(at / whole, seconds / whole, CLASS[account.value], goal / whole if goal else None),
                 "seconds": show(seconds, Unit.SECOND),
+                "ends": account_ends(ledger, account),
                 "share": show(seconds / whole, Unit.SHARE),
                 "meaning": ACCOUNT_MEANING[account],
                 "hot": bool(found and found.account is account),
@@ -181,6 +182,7 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any]:
         )
     return {
         "unit": an(ledger.unit), "whole": show(whole, Unit.SECOND), "basis": basis, "rows": rows, "after": after,
+        "named": named_by_user(ledger),
     }  # fmt: skip
 
 

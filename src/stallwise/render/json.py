@@ -8,6 +8,7 @@ from stallwise.evidence.catalog import step
 from stallwise.findings.diagnosis import SCHEMA, Diagnosis
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
+from stallwise.findings.trial import Trial, Trials
 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -52,10 +53,50 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "unknown": [{"cause": u.cause, "missing": list(u.missing)} for u in diagnosis.unknown],
         "tree": list(diagnosis.tree),
     }
+    if diagnosis.trials:
+        answer["trials"] = [trials_to_dict(t) for t in diagnosis.trials]
     kernels = _kernels(diagnosis)
     if kernels:
         answer["kernels"] = kernels
     return answer
+
+
+def trials_to_dict(trials: Trials) -> dict[str, Any]:
+    """What was tried in one job; `ratio` is the step before over the step after."""
+    both = trials.together
+    return {
+        **trials.about,
+        "trials": [_trial(t) for t in trials.found],
+        "together": {**_trial(both), "of": list(both.of), "adds": both.adds, "if_independent_ratio": both.alone}
+        if both
+        else None,
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": trial.name,
+        "title": trial.title,
+        "causes": list(trial.causes),
+        "state": trial.state,
+        "why": trial.why,
+        "needs": trial.needs,
+        "risk": trial.risk,
+    }
+    if trial.measured:
+        row |= {
+            "before_s": trial.before_s,
+            "after_s": trial.after_s,
+            "ratio": trial.ratio,
+            "ratio_low": trial.low,
+            "ratio_high": trial.high if trial.high != float("inf") else None,
+            "pairs": trial.pairs,
+            "one_off_s": trial.one_off_s,
+            "memory_more_bytes": trial.more_bytes,
+            "detectable_ratio": trial.detectable,
+            "remarks": list(trial.remarks),
+        }
+    return row
 
 
 def _proof(proof: Proof) -> dict[str, Any]:
@@ -116,11 +157,15 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any] | None:
     traced, clean = evidence.get(step.TRACED_STEP), evidence.get(step.CLEAN_STEP)
     return {
         "traced_step_s": traced.number if traced else None,
-        "clean_step_s": clean.number if clean else None,
+        "clean_step_s": clean.number if clean else ledger.clean_step_s,
+        "clean_step_range_s": list(ledger.whole_ends_s) if ledger.clean_step_s and not clean else None,
         "unit": ledger.unit,
         "samples": ledger.samples,
         "whole_s": ledger.whole_s,
         "accounts": {a.value: s for a, s in ledger.seconds.items()},
+        "account_ranges": {a.value: list(ends) for a, ends in ledger.ranges.items()},
+        "spans": dict(ledger.spans),
+        "gauges": dict(ledger.gauges),
         "source": str(ledger.source),
     }
 
@@ -136,6 +181,8 @@ def _finding(finding: Finding, place: int, whole_s: float | None) -> dict[str, A
         "scope": finding.scope.to_dict(),
         "account": finding.account.value if finding.account else None,
         "gain": _gain(finding.gain, whole_s),
+        "predicted": _gain(finding.predicted, whole_s),
+        "tried": finding.tried,
         "optional": finding.optional,
         "because": [_reason(r) for r in finding.because],
         "against": [_reason(r) for r in finding.against],
@@ -164,6 +211,7 @@ def _gain(gain: Gain | None, whole_s: float | None) -> dict[str, Any] | None:
         "low_share": gain.low_s / whole_s if whole_s else None,
         "high_share": gain.high_s / whole_s if whole_s else None,
         "basis": gain.basis,
+        "outside_account_s": gain.beside_s,
     }
 
 

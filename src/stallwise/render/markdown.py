@@ -6,7 +6,7 @@ import re
 
 from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Reason
-from stallwise.render.phrases import an, fix_worth, places
+from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, places
 from stallwise.render.verdict import (
     ACCOUNT_MEANING,
     kernel_findings,
@@ -79,10 +79,13 @@ def _ledger(diagnosis: Diagnosis) -> list[str]:
         share = seconds / ledger.whole_s
         if share >= 0.0005:
             bar = "█" * max(1, round(BAR_CELLS * share))
-            row = (account.value, bar, show(seconds, Unit.SECOND), show(share, Unit.SHARE), ACCOUNT_MEANING[account])
+            about = account_ends(ledger, account)
+            told = f"{show(seconds, Unit.SECOND)} ({about})" if about else show(seconds, Unit.SECOND)
+            row = (account.value, bar, told, show(share, Unit.SHARE), ACCOUNT_MEANING[account])
             lines.append(f"| {' | '.join(row)} |")
     source = f"Mean of {ledger.samples} {ledger.unit}s, {ledger.source}."
-    return [*lines, "", plain(source), ""]
+    named = [f"- {plain(row)}" for row in named_by_user(ledger)]
+    return [*lines, "", plain(source), "", *(["Your spans and gauges:", "", *named, ""] if named else [])]
 
 
 def _proof(finding: Finding) -> list[str]:

@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from stallwise.evidence.fact import Source
-from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.finding import Fix, Gain
 from stallwise.units import Unit, show
+
+RANGE_SHARE = 0.05  # of the step: smaller accounts are told without their range
+MOST_NAMED = 8  # spans and gauges of the user's that a report shows; the rest is in the JSON
 
 
 def an(unit: str) -> str:
@@ -21,10 +24,7 @@ def gain_range(gain: Gain) -> str:
     low, high = show(gain.low_s, Unit.SECOND), show(gain.high_s, Unit.SECOND)
     if low == high:
         return high
-    if gain.low_s == 0:
-        return f"up to {high}"
-    number, unit = low.rsplit(" ", 1)
-    return f"{number} to {high}" if high.endswith(f" {unit}") else f"{low} to {high}"
+    return f"up to {high}" if gain.low_s == 0 else ends(gain.low_s, gain.high_s)
 
 
 def speed_up(gain: Gain, ledger: Ledger | None) -> str:
@@ -37,15 +37,43 @@ def speed_up(gain: Gain, ledger: Ledger | None) -> str:
     return f"{low:.2f}-{high:.2f}x" if high - low >= 0.005 else f"{high:.2f}x"
 
 
+def named_by_user(ledger: Ledger) -> list[str]:
+    """The user's spans with their part of the whole, then the gauges."""
+    rows = [
+        f"{name} {show(seconds, Unit.SECOND)}"
+        + (f", {show(seconds / ledger.whole_s, Unit.SHARE)}" if ledger.whole_s else "")
+        for name, seconds in list(ledger.spans.items())[:MOST_NAMED]
+    ]
+    return rows + [f"{name} = {value:.6g}" for name, value in list(ledger.gauges.items())[:MOST_NAMED]]
+
+
 def worth(gain: Gain, ledger: Ledger | None) -> str:
-    """ "57.4 to 62.4 ms a step (1.92-2.09x)"."""
+    """ "57.4 to 62.4 ms a step (1.92-2.09x)", and how much of it other accounts hold."""
     faster = speed_up(gain, ledger)
-    return f"{gain_range(gain)} {an(ledger.unit if ledger else 'step')}" + (f" ({faster})" if faster else "")
+    told = f"{gain_range(gain)} {an(ledger.unit if ledger else 'step')}" + (f" ({faster})" if faster else "")
+    told += ", measured" if gain.measured else ""
+    return f"{told}, up to {show(gain.beside_s, Unit.SECOND)} of it from other accounts" if gain.beside_s else told
+
+
+def ends(low_s: float, high_s: float) -> str:
+    """ "44.2 to 63.6 ms" with the unit once where both ends share it."""
+    low, high = show(low_s, Unit.SECOND), show(high_s, Unit.SECOND)
+    number, unit = low.rsplit(" ", 1)
+    return f"{number} to {high}" if high.endswith(f" {unit}") else f"{low} to {high}"
 
 
 def fix_worth(fix: Fix) -> str:
     """What a fix wins, in seconds or in words."""
-    return f"{gain_range(fix.gain)} less" if fix.gain and fix.gain.high_s > 0 else fix.worth
+    if fix.gain is None or fix.gain.high_s <= 0:
+        return fix.worth
+    return f"{gain_range(fix.gain)} less" + (", measured" if fix.gain.measured else "")
+
+
+def account_ends(ledger: Ledger, account: Account) -> str:
+    """ "44.2 to 63.6 ms" for an account that matters and may lie off; else nothing."""
+    if account not in ledger.ranges or ledger.share(account) < RANGE_SHARE:
+        return ""
+    return ends(*ledger.ranges[account])
 
 
 def place(source: Source) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from stallwise.search.search import Candidate, Change, Plan
+from stallwise.search.standing import Told
 from stallwise.units import Unit, show
 
 GIB = 2.0**30
@@ -33,10 +34,10 @@ def to_dict(plan: Plan, explained: list[str] | None = None) -> dict[str, Any]:
         "equal": plan.equal,
         "picked_ratio": plan.picked_ratio,
         "tight": plan.tight,
-        "interval_half_widths": plan.spreads,
+        "answers": [asdict(a) for a in plan.answers],
         "anchor": {**asdict(plan.anchor), "scale": plan.anchor.scale} if plan.anchor else None,
         "would_change": plan.would_change,
-        "mfu_against": plan.recipe.precision,
+        "mfu_against": plan.best[0].mfu_against,
     }
     return found | ({"explain": explained} if explained else {})
 
@@ -63,7 +64,7 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
         f"{best.layout.label}",
         f"  {show(best.seconds, Unit.SECOND)} a step ({show(best.low_s, Unit.SECOND)} to {show(best.high_s, Unit.SECOND)}, "
         f"90% sure), {best.tokens_per_s:,.0f} tokens/s, MFU {best.mfu_share:.1%} of the "
-        f"{plan.recipe.precision} peak (HFU {best.hfu_share:.1%})",
+        f"{best.mfu_against} (HFU {best.hfu_share:.1%})",
         f"  {best.memory_bytes / GIB:.1f} of {card.memory_bytes / GIB:.0f} GiB on the fullest GPU ({best.peak_stage} stage, "
         f"{best.peak_moment})"
         + (f"; {show(best.dollar_per_step, Unit.DOLLAR)} a step" if best.dollar_per_step else ""),
@@ -104,8 +105,7 @@ def _standing(plan: Plan, best: Candidate) -> list[str]:
             f"  {plan.equal:,} of them are equal within what predictions err; the simplest stands first"
             + (f", {ahead:.1%} behind the fastest" if ahead > 0.001 else "")
         )
-    if plan.spreads:
-        lines.append("  intervals: " + ", ".join(f"x{ratio:.2f} {name}" for name, ratio in plan.spreads.items()))
+    lines += ["", "by how much is known of the cluster (90% sure)", *map(_answer, plan.answers), ""]
     if plan.picked_ratio > 1.005:
         lines.append(f"  the upper end is {plan.picked_ratio - 1:.0%} higher for having been picked among many")
     if plan.anchor is not None:
@@ -120,6 +120,13 @@ def _standing(plan: Plan, best: Candidate) -> list[str]:
             "  how these cards are plugged in decides: the interval is three times as wide until you say --wiring and --peer-access"
         )
     return lines + [f"  {text}" for text in plan.would_change]
+
+
+def _answer(told: Told) -> str:
+    if told.seconds is None or told.low_s is None or told.high_s is None:
+        return f"    {told.name:38} x{told.half_width_ratio:.2f} either way ({told.basis})"
+    span = f"{show(told.seconds, Unit.SECOND)} ({show(told.low_s, Unit.SECOND)} to {show(told.high_s, Unit.SECOND)})"
+    return f"  {'>' if told.taken else ' '} {told.name:38} {span}  {told.basis}"
 
 
 def _sizes_lines(plan: Plan) -> list[str]:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import unified_diff
 from typing import Any
 
 Row = Mapping[str, Any]
 
 
-def as_text(rows: Sequence[Row], files: int) -> str:
+def as_text(rows: Sequence[Row], files: int, mended: int = 0) -> str:
     """One line a remark, as linters print them, and what to do below it."""
     lines = []
     for r in rows:
         lines.append(f"{r['file']}:{r['line']}:{r['column']}: {r['cause']} {r['message']}")
         lines.append(f"    fix: {r['fix']}   cost: {r['cost']}")
     count = f"{len(rows)} remark{'s' if len(rows) != 1 else ''}" if rows else "nothing found"
-    return "\n".join([*lines, f"{count} in {files} file{'s' if files != 1 else ''}"])
+    safe = sum(r["edit"] is not None for r in rows)
+    told = f", {mended} mended" if mended else f", --fix can mend {safe}" if safe else ""
+    return "\n".join([*lines, f"{count} in {files} file{'s' if files != 1 else ''}{told}"])
+
+
+def as_diff(before: str, after: str, name: str) -> str:
+    """What would change, as patch reads it."""
+    lines = unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), name, name)
+    return "".join(lines)
 
 
 def as_github(rows: Sequence[Row]) -> str:

@@ -8,7 +8,8 @@ import textwrap
 from stallwise.evidence.ledger import Ledger
 from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.render.phrases import an, fix_worth, place, places, worth
+from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place, places, worth
+from stallwise.render.trials import tried_rows
 from stallwise.render.verdict import (
     leading_suspect,
     not_understood_rows,
@@ -35,12 +36,16 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = No
     lines += ["", *_verdict(diagnosis, run, page)]
     if diagnosis.ledger:
         lines += ["", *_bar(diagnosis.ledger, page)]
+        lines += page.rows("your spans and gauges", named_by_user(diagnosis.ledger))
     lines += page.rows("not explained", unexplained_rows(diagnosis))
     if run and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0]):
         lines += _proof(run[0], page)
     lines += _well(diagnosis, page)
     lines += _others(diagnosis, run, page)
     lines += _suspects(diagnosis, run, page)
+    lines += page.rows(
+        "tried in the job", [row for trials in diagnosis.trials for row in tried_rows(trials, diagnosis)]
+    )
     if diagnosis.state is State.UNCLEAR:
         lines += page.rows("not understood", not_understood_rows(diagnosis))
     if not diagnosis.ledger:  # with a ledger the answer is measured and needs no questions
@@ -75,9 +80,13 @@ def _well(diagnosis: Diagnosis, page: _Page) -> list[str]:
 
 
 def _bar(ledger: Ledger, page: _Page) -> list[str]:
-    parts = [(a.value, s) for a, s in ledger.seconds.items() if s > SHOWN * ledger.whole_s]
+    parts = [(a, s) for a, s in ledger.seconds.items() if s > SHOWN * ledger.whole_s]
     parts.sort(key=lambda p: -p[1])
-    cells = [f"{name} {_blocks(s / ledger.whole_s)} {show(s, Unit.SECOND)}" for name, s in parts]
+    cells = []
+    for account, seconds in parts:
+        about = account_ends(ledger, account)
+        cell = f"{account.value} {_blocks(seconds / ledger.whole_s)} {show(seconds, Unit.SECOND)}"
+        cells.append(f"{cell} ({about})" if about else cell)
     rows = [""]
     for cell in cells:  # as many accounts on a line as fit
         joined = f"{rows[-1]}   {cell}".lstrip()

@@ -24,7 +24,7 @@ def to_text(figures: dict[str, Any], *, rows: bool = False) -> str:
         lines += [_line(name, part) for name, part in by["each"].items()]
         lines.append("")
     lines += [_line(name, part) for name, part in figures["by_source"].items()]
-    for column in ("family", "metric", "model", "gpu", "engine"):
+    for column in ("family", "answer", "metric", "model", "gpu", "engine"):
         lines += _parts(figures.get(f"by_{column}", {}))
     if (pairs := figures.get("pairs")) and pairs["pairs"]:
         lines += [

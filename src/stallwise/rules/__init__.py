@@ -44,5 +44,6 @@ def _whole(name: str, modules: list[ModuleType]) -> Rule:
         explains.update(getattr(module, "EXPLAINS", {}))
         rule = replace(rule, clues=(*rule.clues, *getattr(module, "CLUES", ())))
         rule = replace(rule, advise=getattr(module, "advise", rule.advise))
+        rule = replace(rule, owns=getattr(module, "OWNS", rule.owns))
         rule = replace(rule, in_trace=getattr(module, "in_trace", rule.in_trace))
     return replace(rule, explains=explains)

@@ -10,7 +10,7 @@ import csv
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from math import exp, log
+from math import exp, log, sqrt
 
 from stallwise.costs.fitted import constants, table
 from stallwise.costs.spread import family_of
@@ -40,6 +40,7 @@ class Anchor:
     published_s: float
     predicted_s: float
     trust: float  # share of its deviation that its neighbours are believed to have too
+    between: float  # doubt between publishers that is left beside it
 
     @property
     def scale(self) -> float:
@@ -96,4 +97,5 @@ def _newest(
     label = settings.layouts[settings.likeliest].label
     spread = table()["spread"][family]
     trust = spread["between"] ** 2 / (spread["between"] ** 2 + spread["within"] ** 2)
-    return Anchor(row["source"], label, run.cluster.gpus, run.workload.seq, year, rate, measured, seconds, trust)
+    left = spread["between"] * sqrt(1 - trust)
+    return Anchor(row["source"], label, run.cluster.gpus, run.workload.seq, year, rate, measured, seconds, trust, left)

@@ -73,6 +73,7 @@ def ask_plan(
     top: int = 5,
     smaller: bool = False,
     explain: bool = False,
+    short: bool = False,
 ) -> Plan:
     """The plan for a model on a cluster."""
     del explain  # the arithmetic is written by whoever shows the plan
@@ -116,6 +117,7 @@ def ask_plan(
         tp_overlap=tp_overlap or ("ring" if framework == "megatron" else "none"),
         scaling=scaling,
         gather=gather,
+        sustained=not short,
         grad_bytes=2.0 if grad_dtype == "bf16" else 4.0,
         weight_bytes=4.0 if precision == "fp32" else 2.0,
         master=precision != "fp32",

@@ -82,7 +82,8 @@ def run_of(row: dict[str, Any]) -> Run:
     model = model_of(row)
     card = find_gpu(str(row.get("gpu") or ""))
     if card is None:
-        raise StallwiseError(f"the GPU '{row.get('gpu')}' is not in the catalogue")
+        told = str(row.get("gpu") or "")
+        raise StallwiseError(f"the GPU '{told}' is not in the catalogue" if told else "gpu missing")
     missing = [key for key in ("num_gpus", "seq", "tp", "pp") if number(row, key) is None]
     if missing:
         raise StallwiseError(
@@ -119,7 +120,7 @@ def as_described(card: Gpu, text: str) -> Gpu:
 
 def model_of(row: dict[str, Any]) -> Model:
     """From the shape columns; a catalogued model of that name and size fills in what a table has no column for."""
-    name = str(row.get("model") or "model")
+    name = str(row.get("model") or "")
     known: Model | None = None
     try:
         known = find_model(name)
@@ -131,7 +132,8 @@ def model_of(row: dict[str, Any]) -> Model:
             return known
         size = number(row, "params_b")
         if not size or not 0.01 < size < 10_000:
-            raise StallwiseError(f"neither a shape nor a catalogue entry for '{name}'")
+            what = f"neither a shape nor a catalogue entry for '{name}'" if name else "model missing"
+            raise StallwiseError(f"{what}: give layers and hidden, params_b, or a known name")
         return model_of_size(name, size * 1e9)
     if known is not None and (known.layers, known.hidden) == (int(layers), int(hidden)):
         return known
@@ -140,7 +142,7 @@ def model_of(row: dict[str, Any]) -> Model:
     ffn = counted(row, "ffn", 4 * int(hidden))
     kv_heads = whole(row, "kv_heads", heads)
     return Model(
-        name=name.lower(),
+        name=name.lower() or "model",
         layers=int(layers),
         hidden=int(hidden),
         heads=heads,

@@ -27,6 +27,7 @@ class Scored:
     low: float | None = None
     high: float | None = None
     note: str = ""  # why it was not predicted, or what was assumed
+    answer: str = ""  # from how much knowledge of the cluster, where that differs
 
     @property
     def error_pct(self) -> float | None:

@@ -13,15 +13,15 @@ from stallwise.costs.fitted import constants
 from stallwise.costs.flops import step_flops
 from stallwise.costs.grid import RECOMPUTE_CODE, Grid
 from stallwise.costs.memory import MOMENTS, Memory, device_bytes, memory
-from stallwise.costs.spread import Doubt, doubt_of
 from stallwise.costs.step import Step, time_step
 from stallwise.costs.work import step_work
 from stallwise.errors import BadRequest
 from stallwise.evidence.shown import Shown
-from stallwise.search.anchors import Anchor, anchor_for
+from stallwise.search.anchors import Anchor
 from stallwise.search.ranking import EQUAL_SHARE, equals, order, picked_ratio, tiers
 from stallwise.search.simulated import SimulatedPipeline, simulate_pipeline
 from stallwise.search.space import Fixed, enumerate_layouts
+from stallwise.search.standing import Answer, Told, standing_of
 from stallwise.search.what_changes import what_would_change
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout
@@ -49,6 +49,7 @@ class Candidate:
     fits: bool
     mfu_share: float
     hfu_share: float
+    mfu_against: str  # the peak of which both are shares
     tokens_per_s: float
     dollar_per_step: float | None
     parts: dict[str, float]
@@ -90,9 +91,7 @@ class Plan(Shown):
     tight: bool = False  # nothing fits by the numbers; these may with care
     picked_ratio: float = 1.0  # what being picked among many may flatter
     would_change: list[str] = field(default_factory=list)
-    spreads: dict[str, float] = field(
-        default_factory=dict
-    )  # half-widths: unknown cluster, beside a published run, measured
+    answers: list[Told] = field(default_factory=list)  # the first layout's, by how much is known of the cluster
     anchor: Anchor | None = None  # the newest published run of this model on this card
 
 
@@ -125,8 +124,8 @@ def search(
     began = time.perf_counter()
     grid = enumerate_layouts(model, cluster, workload, fixed)
     seconds, needed = evaluate(model, cluster, workload, grid, recipe, values)
-    anchor = anchor_for(model, cluster, workload, recipe) if values is None else None
-    seconds = seconds * (anchor.shrunk_scale if anchor else 1.0)
+    standing = standing_of(model, cluster, workload, recipe, calibrated=values is not None)
+    seconds = seconds * standing.ratio
     room = USABLE_SHARE * cluster.gpu.memory_bytes
     fits = needed <= room
     tight = not np.any(fits)
@@ -157,12 +156,8 @@ def search(
         equal=int(np.sum(equals(seconds[fits], best[0].seconds))),
         picked_ratio=flattery,
         tight=tight,
-        spreads={
-            "unknown cluster": doubt_of(model, cluster, recipe).factor,
-            "beside a published run of this model and card": doubt_of(model, cluster, recipe, anchored=True).factor,
-            "after one measured step": doubt_of(model, cluster, recipe, calibrated=True).factor,
-        },
-        anchor=anchor,
+        answers=standing.told(best[0].seconds, picked=flattery),
+        anchor=standing.anchor,
         would_change=what_would_change(
             model, cluster, workload, recipe, grid.take(ranked[:LEADERS]), needed[ranked[:LEADERS]],
             constants() if values is None else values, room,
@@ -203,31 +198,32 @@ def candidates(
     """The full picture of a few layouts; `picked` raises the upper end where they were picked for looking fast."""
     step = time_step(step_work(model, cluster, workload, grid, recipe), constants() if values is None else values)
     used = memory(model, grid, workload, recipe)
-    anchor = anchor_for(model, cluster, workload, recipe) if values is None else None
-    step = step.scaled(anchor.shrunk_scale if anchor else 1.0)
-    doubt = doubt_of(model, cluster, recipe, calibrated=values is not None, anchored=anchor is not None)
-    return [_candidate(model, cluster, workload, grid, recipe, step, used, i, doubt, picked) for i in range(len(grid))]
+    taken = standing_of(model, cluster, workload, recipe, calibrated=values is not None).taken
+    step = step.scaled(taken.ratio or 1.0)
+    return [_candidate(model, cluster, workload, grid, recipe, step, used, i, taken, picked) for i in range(len(grid))]
 
 
 def _candidate(
     model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe, step: Step, used: Memory,
-    i: int, doubt: Doubt, picked: float,
+    i: int, taken: Answer, picked: float,
 ) -> Candidate:  # fmt: skip
     layout = grid.layout(i, recipe)
     seconds = float(step.total[i])
     gpus = int(grid.gpus[i])
-    peak = cluster.gpu.peak(PEAKS.get(recipe.precision, recipe.precision)) * gpus * seconds
+    multiplies = PEAKS.get(recipe.precision, recipe.precision)
+    peak = cluster.gpu.peak(multiplies) * gpus * seconds
     price = cluster.price_per_gpu_hour
     device = float(used.device[i])
     return Candidate(
         layout=layout,
         seconds=seconds,
-        low_s=seconds / doubt.factor,
-        high_s=seconds * doubt.factor * picked,
+        low_s=seconds / taken.half_width_ratio,
+        high_s=seconds * taken.half_width_ratio * picked,
         memory_bytes=device,
         fits=device <= USABLE_SHARE * cluster.gpu.memory_bytes,
         mfu_share=step_flops(model, workload) / peak,
         hfu_share=step_flops(model, workload, "hardware", recompute=layout.recompute) / peak,
+        mfu_against=f"{multiplies} peak of {cluster.gpu.peak(multiplies) / 1e12:,.0f} TFLOP/s",
         tokens_per_s=workload.tokens_per_step / seconds,
         dollar_per_step=price * gpus * seconds / 3600 if price else None,
         parts={n: float(v[i]) for n, v in step.parts().items()},

@@ -19,6 +19,7 @@ NICS = {
     "turing": 12.5e9,
     "hopper": 50e9,
     "blackwell": 50e9,
+    "blackwell-rtx": 50e9,
     "ada": 25e9,
     "cdna3": 50e9,
 }

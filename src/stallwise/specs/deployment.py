@@ -66,9 +66,9 @@ class Deployment:
 
     @property
     def attention_dtype(self) -> str:
-        """Four-bit checkpoints of latent-attention and of sparse models leave attention in 16 bit."""
-        four_bit = bytes_per(self.weights) < 1
-        return "bf16" if four_bit and (self.model.mla or self.model.experts) else self.weights
+        """Checkpoints that only store weights in 4 bit leave attention of latent and sparse models in 16 bit."""
+        stored = self.weights == "int4" and bool(self.model.mla or self.model.experts)
+        return "bf16" if stored else self.weights
 
     @property
     def label(self) -> str:

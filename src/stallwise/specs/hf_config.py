@@ -242,6 +242,8 @@ def _mla(config: dict[str, Any]) -> Mla | None:
         rope_dim=int(config.get("qk_rope_head_dim", 64)),
         nope_dim=int(config.get("qk_nope_head_dim", 128)),
         v_dim=int(config.get("v_head_dim", 128)),
+        index_topk=int(config.get("index_topk") or 0),
+        index_dim=int(config.get("index_head_dim") or 0),
     )
 
 

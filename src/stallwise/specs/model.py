@@ -25,6 +25,8 @@ class Mla:
     rope_dim: int
     nope_dim: int
     v_dim: int
+    index_topk: int = 0  # tokens that an indexer picks for attention (DeepSeek sparse attention); 0: all
+    index_dim: int = 0  # width of the one key per token that the indexer keeps
 
 
 @dataclass(frozen=True)

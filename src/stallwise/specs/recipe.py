@@ -54,6 +54,7 @@ class Recipe:
     offload: str = "none"
     offload_share: float = 1.0  # of the activations
     dropout: bool = False
+    sustained: bool = True  # hours of training: clocks have settled at the power limit; a benchmark of seconds beats it
     software_year: float = 0.0  # when the framework was released, 0: not known
 
     @property

@@ -82,6 +82,7 @@ def layout(body: Body) -> dict[str, Any]:
     from stallwise.search.ask import PRECISIONS, check_axes
     from stallwise.search.search import USABLE_SHARE, candidates
     from stallwise.search.space import Fixed
+    from stallwise.search.standing import standing_of
     from stallwise.specs.layout import Layout
     from stallwise.specs.recipe import Recipe
     from stallwise.specs.workload import Workload
@@ -114,8 +115,10 @@ def layout(body: Body) -> dict[str, Any]:
     workload = Workload(whole(body, "seq", 8192, 1, 1 << 24), batch)
     recipe = Recipe(precision=precision, weight_bytes=4.0 if precision == "fp32" else 2.0, master=precision != "fp32")
     found = candidates(model, cluster, workload, grid_of([chosen], workload), recipe)[0]
+    told = standing_of(model, cluster, workload, recipe).told(found.seconds)
     return {
         **_candidate(found),
+        "answers": [asdict(answer) for answer in told],
         "dp": dp,
         "room_bytes": USABLE_SHARE * cluster.gpu.memory_bytes,
         "memory_of_gpu_bytes": cluster.gpu.memory_bytes,

@@ -1,7 +1,7 @@
-"""The drill on the page: question cards by topic, and whatever incidents the drill package opens a door to.
+"""The drill on the page: question cards by topic, and the incidents that the drill package opens a door to.
 
-`stallwise.drill.door`, where it exists, offers `scenarios() -> list[dict]` (name, title), `start(name) -> dict` and
-`reply(session, text) -> dict`; answers carry `session`, `says` and optionally `choices` (texts) and `over` (bool).
+Both offer `scenarios()`, `start(name)` and `reply(session, text)`; answers carry `session`, `says`, `over` and `form`: the stage
+and the lines to choose from, so that the page can offer them to click. Whatever is clicked is sent as the text one would type.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
-from importlib import import_module
 from threading import Lock
 from typing import Any
 
@@ -21,11 +20,11 @@ CARDS = "cards:"
 
 
 class CardTalk:
-    """Cards of one topic, asked in order; an answer is graded by the ideas in it."""
+    """Cards of one topic, asked in order: prose, the exact check, ticks."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._sessions: OrderedDict[str, tuple[str, int]] = OrderedDict()  # topic, place of the card that was asked
+        self._sessions: OrderedDict[str, tuple[list[Any], int, Any]] = OrderedDict()  # cards, place, the card at hand
 
     def scenarios(self) -> list[dict[str, Any]]:
         """One entry a topic."""
@@ -36,35 +35,41 @@ class CardTalk:
 
     def start(self, name: str) -> dict[str, Any]:
         """The first question of a topic."""
-        topic = name.removeprefix(CARDS)
-        cards = self._cards(topic)
-        session = CARDS + secrets.token_hex(8)
+        from stallwise.drill.sitting import Sitting
+
+        cards = self._cards(name.removeprefix(CARDS))
+        session, sitting = CARDS + secrets.token_hex(8), Sitting(cards[0])
         with self._lock:
-            self._sessions[session] = (topic, 0)
+            self._sessions[session] = (cards, 0, sitting)
             while len(self._sessions) > MOST_SESSIONS:
                 self._sessions.popitem(last=False)
-        return {"session": session, "says": cards[0].ask, "over": False}
+        return {"session": session, "says": sitting.asks(), "over": False, "form": _form(sitting)}
 
     def reply(self, session: str, text: str) -> dict[str, Any]:
-        """The grade, the answer, and the next question."""
-        from stallwise.drill.grading import grade
+        """What the answer was taken for, and what is asked next."""
+        from stallwise.drill.sitting import Sitting
 
         if session not in self._sessions:
             raise BadRequest("that drill is over", hint="pick a topic again")
-        topic, at = self._sessions[session]
-        cards = self._cards(topic)
-        card = cards[at]
-        mark = grade(text, card.must)
-        lines = [f"{mark.verdict}: {len(mark.found)} of {len(card.must)} ideas."]
-        lines += [f"Missing: {', '.join(mark.missing)}."] if mark.missing else []
-        lines += [card.answer] + ([card.corrects] if card.corrects else [])
-        over = at + 1 >= len(cards)
+        cards, at, sitting = self._sessions[session]
+        try:
+            lines = [sitting.answer(text)]
+        except BadRequest as problem:
+            lines = [f"{problem.problem}; {problem.hint}"]
+        verdict, over = "", False
+        if sitting.stage == "over":
+            verdict = sitting.verdict
+            lines += [f"{verdict}.", *([sitting.card.corrects] if sitting.card.corrects else [])]
+            at, over = at + 1, at + 1 >= len(cards)
+            sitting = sitting if over else Sitting(cards[at])
+            lines += ["That was the last card of this topic."] if over else [""]
         with self._lock:
-            self._sessions[session] = (topic, at + 1)
+            self._sessions[session] = (cards, at, sitting)
             if over:
                 del self._sessions[session]
-        lines += ["That was the last card of this topic."] if over else ["", f"Next: {cards[at + 1].ask}"]
-        return {"session": session, "says": "\n".join(lines), "over": over, "share": mark.share}
+        says = "\n".join([*lines, *([] if over else [sitting.asks()])]).strip()
+        form = None if over else _form(sitting)
+        return {"session": session, "says": says, "over": over, "verdict": verdict, "form": form}
 
     @staticmethod
     def _cards(topic: str) -> list[Any]:
@@ -76,21 +81,30 @@ class CardTalk:
         return found
 
 
+def _form(sitting: Any) -> dict[str, Any]:
+    """The form of what is asked now, for a page that offers lines to click."""
+    check = sitting.card.check
+    if sitting.stage == "check" and check.kind != "number":
+        stage = {"choice": "falsifier", "several": "ticks", "order": "fixes"}[check.kind]  # the same controls
+        return {"stage": stage, "ask": check.ask, "lines": list(check.lines(sitting.seed)), "like": ""}
+    if sitting.stage == "ticks":
+        return {"stage": "ticks", "ask": "Which of it did you say?", "lines": list(sitting.ideas), "like": ""}
+    return {"stage": "number" if sitting.stage == "check" else "tell", "ask": "", "lines": [], "like": ""}
+
+
 _TALK = CardTalk()
 
 
 def drill(verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Lists what can be drilled, starts one, or replies in it."""
-    try:
-        door: Any = import_module("stallwise.drill.door")
-    except ImportError:
-        door = None
+    from stallwise.drill import door
+
     if verb == "list":
-        return {"available": True, "scenarios": [*_TALK.scenarios(), *(door.scenarios() if door else [])]}
+        return {"scenarios": [*_TALK.scenarios(), *door.scenarios()]}
     text = body.get("text", "")
     name = body.get("name" if verb == "start" else "session", "")
     if not isinstance(text, str) or not isinstance(name, str) or len(text) > MOST_TEXT:
         raise BadRequest(f"a reply is a text of at most {MOST_TEXT:,} letters", hint="shorten it")
-    teller: Any = _TALK if door is None or name.startswith(CARDS) else door
+    teller: Any = _TALK if name.startswith(CARDS) else door
     answer: dict[str, Any] = teller.start(name) if verb == "start" else teller.reply(name, text)
     return answer

@@ -242,8 +242,9 @@ _VERBS: dict[str, Callable[[LocalPage, dict[str, Any]], dict[str, Any]]] = {
 def _parts() -> tuple[str, str, str]:
     folder = files("stallwise.web") / "assets"
     style = (files("stallwise.render") / "assets" / "report.css").read_text(encoding="utf-8")
-    page, own, script = ((folder / n).read_text(encoding="utf-8") for n in ("page.html", "page.css", "page.js"))
-    return page, style + own, script
+    names = ("page.html", "page.css", "drill.js", "page.js")
+    page, own, drill_script, script = ((folder / n).read_text(encoding="utf-8") for n in names)
+    return page, style + own, drill_script + script
 
 
 def _page(nonce: str) -> str:

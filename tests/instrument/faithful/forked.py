@@ -1,4 +1,7 @@
-"""A process that has imported PyTorch once and forks a child for every job: plain, with the API, or with all that `run` puts in.
+"""A process that has imported PyTorch once and forks a child for every job: plain, with the API, under `record` or under `run`.
+
+`record` and `run` are the commands themselves, from their arguments to the exit code, in a fork of their own. Only where they
+would start the job with a new interpreter, that one is a fork as well, made into what a fresh process is.
 
 python forked.py     reads one JSON object a line from standard input, {"job": "suite:name", "way": ..., "work": folder}
 """
@@ -13,18 +16,22 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from typing import NoReturn
 
-TIMEOUT_S = 40.0
+from stallwise.cli import run as console_script  # before the command of that name is imported over it
+
+TIMEOUT_S = 60.0
 # What PyTorch imports at first use, seconds of it: once here instead of in every child.
 LAZY = (
     "torch.profiler", "torch._dynamo", "torch._dynamo.testing", "torch.export", "torch.distributed.fsdp", "torch.func",
     "torch.ao.quantization", "torch.optim.swa_utils", "torch.utils.checkpoint", "torch.nn.utils.prune",
     "torch.nn.utils.parametrizations", "stallwise.instrument.autostart", "stallwise.instrument.profile_window",
-    "stallwise.instrument.sampler", "stallwise.instrument.watchdog",
+    "stallwise.instrument.sampler", "stallwise.instrument.watchdog", "stallwise.instrument.time_window",
+    "stallwise.cli.run", "stallwise.doctor.examine", "stallwise.render.text", "stallwise.instrument.launch",
 )  # fmt: skip
 
 
@@ -34,6 +41,7 @@ def main() -> None:
     suites = {name: importlib.import_module(name) for name in ("training_jobs", "object_jobs", "profiler_jobs")}
     for module in LAZY:
         importlib.import_module(module)
+    _warm_up()
     gc.freeze()  # the collector of a child has no business with the pages of this one
     ask, answer = os.fdopen(os.dup(0), "r"), os.fdopen(os.dup(1), "w")
     for line in ask:
@@ -45,11 +53,28 @@ def main() -> None:
             _move_in(wanted["work"])
             torch.manual_seed(0)
             random.seed(0)
-            _record(wanted["way"], os.path.join(wanted["work"], "bundle"), torch)
             suite, name = wanted["job"].split(":")
-            _now(getattr(suites[suite], name))
+            job, bundle = getattr(suites[suite], name), os.path.join(wanted["work"], "bundle")
+            if wanted["way"] in ("record", "run"):
+                _command(wanted["way"], bundle, job)
+            if wanted["way"] == "api":
+                import stallwise
+
+                stallwise.start(bundle)
+            _now(job)
         answer.write(json.dumps(_wait(pid)) + "\n")
         answer.flush()
+
+
+def _warm_up() -> None:
+    """One diagnosis here, so that no child of ours reads rules and lexicons again."""
+    from stallwise.doctor.examine import diagnose
+    from stallwise.render.text import to_text
+
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "log.txt"), "w", encoding="utf-8") as log:
+            log.write("".join(f"step {n} loss 1.5 time 0.1{n % 3}\n" for n in range(40)))
+        to_text(diagnose(folder))
 
 
 def _now(job: Callable[[], None]) -> NoReturn:
@@ -85,16 +110,67 @@ def _move_in(work: str) -> None:
         os.close(file)
 
 
-def _record(way: str, bundle: str, torch: object) -> None:
-    if way == "api":
-        import stallwise
+def _command(way: str, bundle: str, job: Callable[[], None]) -> NoReturn:
+    """`stallwise record` or `run`, as its script starts it."""
+    from stallwise.instrument import relay
 
-        stallwise.start(bundle)
-    elif way == "inside":
-        from stallwise.instrument import autostart
+    class Started(Forked):
+        of = staticmethod(job)
 
-        os.makedirs(bundle)
-        autostart._start(torch, bundle)
+    relay.subprocess = _Processes(Started)  # type: ignore[assignment]
+    sys.argv = ["stallwise", way, "-o", bundle, "--", "python", "job.py"]
+    console_script()
+    os._exit(99)  # they leave with the job's code and never come here
+
+
+class _Processes:
+    """What the relay knows of `subprocess`, with a fork where a program would be started."""
+
+    DEVNULL = -3
+
+    def __init__(self, started: type[Forked]) -> None:
+        self.Popen = started
+
+
+class Forked:
+    """A child that is to this process what `Popen([python, job.py])` would give it."""
+
+    of: Callable[[], None]
+
+    def __init__(self, command: list[str], env: dict[str, str], stdout: int, stderr: int) -> None:
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            _as_if_executed(env, stdout, stderr)
+            _now(self.of)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            if done:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def _as_if_executed(env: dict[str, str], stdout: int, stderr: int) -> None:
+    """Handlers, descriptors and variables as after `exec`, then what our sitecustomize does before the first line."""
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if signal.getsignal(number) not in (signal.SIG_IGN, signal.SIG_DFL, None):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    for number, to in ((stdout, 1), (stderr, 2)):
+        if number >= 0:
+            os.dup2(number, to)
+    os.closerange(3, 256)
+    os.environ.clear()
+    os.environ.update(env)
+    from stallwise.instrument import autostart
+
+    autostart.begin()
 
 
 def _wait(pid: int) -> int | None:

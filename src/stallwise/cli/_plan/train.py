@@ -56,6 +56,7 @@ import click
 @click.option("--pod", type=int, help="GPUs of one pod; beyond it the network narrows by --oversubscription.")
 @click.option("--oversubscription", default=1.0, show_default=True, help="Between pods: 4 leaves a quarter.")
 @click.option("--imbalance", default=1.0, show_default=True, help="Busiest expert rank over the mean.")
+@click.option("--short", is_flag=True, help="Time a benchmark of a few steps, before clocks settle at the power limit.")
 @click.option("--constants", type=click.Path(), help="Constants written by `stallwise plan calibrate`.")
 @click.option("--top", default=5, show_default=True, help="Layouts to show.")
 @click.option("--smaller", is_flag=True, help="Also plan for a half, a quarter... of the GPUs: time against cost.")

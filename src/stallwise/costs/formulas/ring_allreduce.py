@@ -18,6 +18,8 @@ SOURCE = "nccl-tests, PERFORMANCE.md; Patarasuk and Yuan 2009."
 FOLK = """
 "2 S / bandwidth" ignores latency and protocol: 64 KB over 8 H100s take 19 us where the wire alone would take 0.3. In the
 other direction, an NVSwitch that adds up (NVLS) sends only (1 + 1/n) S, so a bus bandwidth above the link rate is real.
+`seconds` is one flat ring with one network card a rank. Over nodes of eight H100s NCCL adds up inside each node first and
+sends over all its cards at once: that is `nodes_of_8_h100_s`, the number that `plan collective` gives.
 """
 UNITS = {
     "size_bytes": Unit.BYTE, "sent_bytes": Unit.BYTE, "byte_per_s": Unit.BYTE_PER_S, "step_s": Unit.SECOND,

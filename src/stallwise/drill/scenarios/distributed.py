@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from stallwise.drill.incident import Plot, exhibit
+from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
+from stallwise.drill.papers.background import topology
 from stallwise.drill.papers.dice import Dice
 from stallwise.drill.papers.fabric import hosts_of, init_log, inspector, perf_table
 from stallwise.drill.scenarios._planted import planted
+from stallwise.units import Unit
 
 
 @planted("straggler-rank")
@@ -21,6 +23,7 @@ def late_rank(dice: Dice) -> Plot:
     return Plot(
         f"MFU fell from {dice.whole(42, 50)}% to {dice.whole(20, 30)}% after {dice.whole(2, 9)} hours on {ranks * 8} GPUs and stays there. No crash, the loss is normal, nothing was changed. What do you check?",
         (exhibit("rank-times", "inspector.jsonl", records),),
+        number=Decisive("Which rank do all the others wait for?", late, within=EXACT),
     )
 
 
@@ -32,6 +35,7 @@ def mfu_collapse(dice: Dice) -> Plot:
     return Plot(
         f"A 70B model on 512 H100 (TP 8, PP 4, DP 16) held {before}% MFU for hours, then fell to {after}% and stayed. No OOM, no crash, loss normal. What do you check?",
         (exhibit("case", "case.toml", case, False), exhibit("rank-times", "rank_times.toml", timing)),
+        number=Decisive("Which rank is the slow one?", rank, within=EXACT),
     )
 
 
@@ -41,8 +45,13 @@ def _slow_network(dice: Dice) -> str:
 
 @planted("network-fallback-socket")
 def sockets(dice: Dice) -> Plot:
-    text = init_log(hosts_of(dice, dice.pick(2, 4)), dice.pick(4, 8), "Socket", "NET/Socket/0")
-    return Plot(_slow_network(dice), (exhibit("nccl-log", "nccl.log", text),))
+    hosts = hosts_of(dice, dice.pick(2, 4))
+    text = init_log(hosts, dice.pick(4, 8), "Socket", "NET/Socket/0")
+    return Plot(
+        _slow_network(dice),
+        (exhibit("nccl-log", "nccl.log", text),),
+        number=Decisive("How many nodes say that they use the network Socket?", len(hosts), within=EXACT),
+    )
 
 
 @planted("gdr-disabled")
@@ -56,6 +65,7 @@ def through_the_host(dice: Dice) -> Plot:
     return Plot(
         _slow_network(dice),
         (exhibit("nccl-log", "nccl.log", init_log(hosts, dice.pick(4, 8), via="NET/IB/0", extra=extra)),),
+        number=Decisive("How many nodes send to the next one without GDRDMA?", len(hosts), within=EXACT),
     )
 
 
@@ -65,6 +75,7 @@ def wide_tensor_parallel(dice: Dice) -> Plot:
     return Plot(
         "A model that just does not fit one node is served over two; each token now takes several times as long as arithmetic says. RDMA is on. Why?",
         (exhibit("nccl-log", "nccl.log", text),),
+        number=Decisive("How many ranks share one layer?", 16, within=EXACT),
     )
 
 
@@ -78,15 +89,22 @@ def border(dice: Dice) -> Plot:
     return Plot(
         f"The gradient all-reduce takes {told} GPUs; ring, same fabric, same bytes per rank. Why?",
         (exhibit("scaling", "scaling.csv", text),),
+        number=Decisive(
+            "By which factor does the time jump at the break?", times[place + 1] / times[place], Unit.RATIO
+        ),
     )
 
 
 @planted("pcie-instead-of-nvlink")
 def below_nvlink(dice: Dice) -> Plot:
-    device = dice.pick("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB")
+    device, busbw = dice.pick("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"), dice.between(14, 26)
     return Plot(
         f"Tensor parallelism over 8 GPUs of one node ({device}) is slower than over 2. Why?",
-        (exhibit("nccl-tests", "all_reduce_perf.txt", perf_table(device, 8, 1, dice.between(14, 26))),),
+        (
+            exhibit("nccl-tests", "all_reduce_perf.txt", perf_table(device, 8, 1, busbw)),
+            exhibit("topology", "topo.txt", topology("PHB")),
+        ),
+        number=Decisive("Which bus bandwidth does the test reach?", busbw * 1e9, Unit.BYTE_PER_S),
     )
 
 
@@ -101,6 +119,11 @@ def heavy_last_stage(dice: Dice) -> Plot:
     return Plot(
         f"Pipeline of {stages} stages, 1F1B, {micro} micro-batches: the formula says {7 / (micro + 7):.0%} idle, measured are {idle}%. No stragglers, fabric healthy. Why?",
         (exhibit("case", "case.toml", case, False), exhibit("stage-times", "stages.toml", timing)),
+        number=Decisive(
+            "How many times the median stage does the slowest one take?",
+            max(times) / sorted(times)[stages // 2],
+            Unit.RATIO,
+        ),
     )
 
 
@@ -112,6 +135,11 @@ def hot_experts(dice: Dice) -> Plot:
     return Plot(
         "A mixture of experts on 8 GPUs steps at a third of the planned rate; the exchanges take most of it, yet the links test at full speed. Why?",
         (exhibit("rank-times", "experts.csv", text),),
+        number=Decisive(
+            "How many times the median load has the busiest rank?",
+            max(t for _, t in rows) / sorted(t for _, t in rows)[4],
+            Unit.RATIO,
+        ),
     )
 
 
@@ -126,6 +154,7 @@ def long_hand_offs(dice: Dice) -> Plot:
     return Plot(
         f"A pipeline of 8 stages with {micro} short micro-batches of {base:.0f} ms idles twice as much as its schedule must. Every stage takes the same time. Why?",
         (exhibit("case", "case.toml", case, False), exhibit("stage-times", "stages.toml", timing)),
+        number=Decisive("Which share of a micro-batch do the hand-offs take?", share / 100, Unit.SHARE),
     )
 
 
@@ -143,4 +172,5 @@ def too_few_micro_batches(dice: Dice) -> Plot:
     return Plot(
         f"A pipeline of {stages} stages with {micro} micro-batches idles {ideal:.0%} of the time. Somebody suspects the network. What do you say?",
         (exhibit("case", "case.toml", case, False), exhibit("stage-times", "stages.toml", timing)),
+        number=Decisive("Which share of the step must this schedule idle?", ideal, Unit.SHARE),
     )

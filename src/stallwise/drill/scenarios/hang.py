@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
-from stallwise.drill.incident import Exhibit, Plot, exhibit
+import json
+
+from stallwise.drill.incident import EXACT, Decisive, Exhibit, Plot, exhibit
+from stallwise.drill.papers.background import topology
 from stallwise.drill.papers.dice import Dice
 from stallwise.drill.papers.fabric import hosts_of, init_log, nccl, watchdog
 from stallwise.drill.scenarios._planted import planted
+from stallwise.units import Unit
 
 
 def _setup(dice: Dice, ranks: int, when: str) -> str:
@@ -22,7 +26,11 @@ def different_sizes(dice: Dice) -> Plot:
     ranks, seq, size = dice.pick(4, 8), dice.whole(20, 900), dice.whole(10, 900) * 1024
     odd = dice.whole(0, ranks - 1)
     logs = {r: watchdog(r, "ALLREDUCE", seq, size // 2 if r == odd else size, seq - 1) for r in range(ranks)}
-    return Plot(_setup(dice, ranks, f"stops at step {seq} every time"), _by_rank(logs))
+    return Plot(
+        _setup(dice, ranks, f"stops at step {seq} every time"),
+        _by_rank(logs),
+        number=Decisive("Which rank asks for another size than the rest?", odd, within=EXACT),
+    )
 
 
 @planted("collective-mismatch")
@@ -32,7 +40,9 @@ def different_operations(dice: Dice) -> Plot:
     other = dice.pick("BROADCAST", "ALLGATHER", "REDUCE_SCATTER")
     logs = {r: watchdog(r, other if r == odd else "ALLREDUCE", seq, size) for r in range(ranks)}
     return Plot(
-        _setup(dice, ranks, "stops now and then, after a branch was added that only some ranks take"), _by_rank(logs)
+        _setup(dice, ranks, "stops now and then, after a branch was added that only some ranks take"),
+        _by_rank(logs),
+        number=Decisive("Which rank is in another operation than the rest?", odd, within=EXACT),
     )
 
 
@@ -49,7 +59,11 @@ def one_exception(dice: Dice) -> Plot:
     logs[dead] = (
         f'[2025-10-15 10:12:00] [rank {dead}] step {seq - 1}\nTraceback (most recent call last):\n  File "train.py", line 3\n{error}\n'
     )
-    return Plot(_setup(dice, ranks, f"stopped after {dice.whole(1, 30)} hours"), _by_rank(logs))
+    return Plot(
+        _setup(dice, ranks, f"stopped after {dice.whole(1, 30)} hours"),
+        _by_rank(logs),
+        number=Decisive("Which rank failed first?", dead, within=EXACT),
+    )
 
 
 @planted("rank-died-first")
@@ -57,7 +71,11 @@ def killed_from_outside(dice: Dice) -> Plot:
     seq = dice.whole(20, 400)
     end = "slurmstepd: error: Detected 1 oom_kill event in StepId=99.0. Some of the step tasks have been OOM Killed.\nsrun: error: node-7: task 5: Out Of Memory\n"
     text = "".join(watchdog(r, seq=seq, completed=seq - 1) for r in (1, 2)) + end
-    return Plot(_setup(dice, 8, f"stopped after {dice.whole(1, 30)} hours"), (exhibit("rank-logs", "job.log", text),))
+    return Plot(
+        _setup(dice, 8, f"stopped after {dice.whole(1, 30)} hours"),
+        (exhibit("rank-logs", "job.log", text),),
+        number=Decisive("Which task ran out of memory?", 5, within=EXACT),
+    )
 
 
 @planted("uneven-batches")
@@ -69,7 +87,11 @@ def one_batch_fewer(dice: Dice) -> Plot:
         + watchdog(r, seq=seq, completed=seq - 1)
         for r in range(ranks)
     }
-    return Plot(_setup(dice, ranks, "trains a whole epoch and hangs at its end, every time"), _by_rank(logs))
+    return Plot(
+        _setup(dice, ranks, "trains a whole epoch and hangs at its end, every time"),
+        _by_rank(logs),
+        number=Decisive("Which rank is the odd one out?", short, within=EXACT),
+    )
 
 
 @planted("transport-never-worked")
@@ -80,6 +102,7 @@ def first_collective(dice: Dice) -> Plot:
     return Plot(
         _setup(dice, ranks, "on new nodes never gets past its first collective"),
         (exhibit("rank-logs", "job.log", text),),
+        number=Decisive("How many collectives had been completed before the timeout?", 0, within=EXACT),
     )
 
 
@@ -97,6 +120,7 @@ def small_shm(dice: Dice) -> Plot:
     return Plot(
         "A job that runs on the bare node fails at once inside a container on the same node, before the first step. Why?",
         (exhibit("nccl-log", "nccl.log", text),),
+        number=Decisive("How many bytes were asked for when it failed?", wanted, Unit.BYTE),
     )
 
 
@@ -111,6 +135,7 @@ def small_memlock(dice: Dice) -> Plot:
     return Plot(
         "A two-node job works when started by hand and fails at start under the scheduler, with an error about memory although hosts and GPUs are empty. Why?",
         (exhibit("nccl-log", "nccl.log", text), exhibit("limits", "limits", limits)),
+        number=Decisive("How many bytes may the process lock?", 65536, Unit.BYTE),
     )
 
 
@@ -126,6 +151,7 @@ def docker_bridge(dice: Dice) -> Plot:
     return Plot(
         "Each node works alone; two nodes together never start. Ping between them is fine. What is wrong?",
         (exhibit("nccl-log", "nccl.log", text),),
+        number=Decisive("How many nodes say that they use the network Socket?", 2, within=EXACT),
     )
 
 
@@ -146,6 +172,7 @@ def two_builds(dice: Dice) -> Plot:
             exhibit("nccl-log", "nccl.a.log", one),
             exhibit("nccl-log", "nccl.b.log", nccl(hosts[1], f"NCCL version {old}")),
         ),
+        number=Decisive("How many versions of the library do the logs name?", 2, within=EXACT),
     )
 
 
@@ -160,5 +187,28 @@ def pairs_hang(dice: Dice) -> Plot:
     text = "".join(rows) + f"gpu 0,1 NCCL_P2P_DISABLE=1: ok {dice.between(1.5, 2.5):.1f} s\n"
     return Plot(
         "On a new PCIe server without NVLink, some pairs of GPUs hang in the first all-reduce and others work. What is going on?",
-        (exhibit("pair-test", "pairs.txt", text),),
+        (exhibit("pair-test", "pairs.txt", text), exhibit("topology", "topo.txt", topology("PIX", 4), False)),
+        number=Decisive("How many pairs time out with everything at its default?", len(bad), within=EXACT),
+    )
+
+
+@planted("job-failed")
+def own_error(dice: Dice) -> Plot:
+    code, words = dice.pick(
+        (1, "ValueError: batch_size must be positive, got 0"),
+        (1, "yaml.scanner.ScannerError: mapping values are not allowed here"),
+        (2, "train.py: error: unrecognized arguments: --max-lenght 4096"),
+        (3, "RuntimeError: no checkpoint found in /ckpt/run7"),
+    )
+    about = {
+        "stallwise_bundle": 1,
+        "command": ["python", "train.py"],
+        "exit_code": code,
+        "last_words": ["loading configuration", "Traceback (most recent call last):", words],
+        "seconds": dice.whole(3, 20),
+    }
+    return Plot(
+        f"A job submitted for the night ended after {about['seconds']} seconds on every node it was tried on. The scheduler says only: FAILED. Where do you start?",
+        (exhibit("rank-logs", "bundle.json", json.dumps(about)),),
+        number=Decisive("Which exit code did it leave with?", code, within=EXACT),
     )

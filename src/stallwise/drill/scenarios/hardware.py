@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from stallwise.drill.incident import Plot, exhibit
+from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
 from stallwise.drill.papers import gpu_state as smi
 from stallwise.drill.papers.dice import Dice
 from stallwise.drill.papers.training import megatron
 from stallwise.drill.scenarios._planted import planted
+from stallwise.units import Unit
 
 
 def _slower(dice: Dice, ratio: float) -> tuple[str, float, int]:
@@ -41,6 +42,7 @@ def hot_card(dice: Dice) -> Plot:
             exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
             exhibit("train-log", "train.log", log, False),
         ),
+        number=Decisive("Which GPU is it (its index)?", gpu, within=EXACT),
     )
 
 
@@ -60,6 +62,7 @@ def lowered_limit(dice: Dice) -> Plot:
             exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
             exhibit("train-log", "train.log", log, False),
         ),
+        number=Decisive("Which power limit is in force?", limit, Unit.WATT),
     )
 
 
@@ -77,6 +80,7 @@ def power_brake(dice: Dice) -> Plot:
             exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
             exhibit("train-log", "train.log", log, False),
         ),
+        number=Decisive("Which GPU is it (its index)?", gpu, within=EXACT),
     )
 
 
@@ -95,6 +99,7 @@ def narrow_link(dice: Dice) -> Plot:
             exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
             exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice), False),
         ),
+        number=Decisive("Which GPU is it (its index)?", gpu, within=EXACT),
     )
 
 
@@ -104,15 +109,22 @@ def _crashed(dice: Dice) -> str:
 
 @planted("gpu-fell-off-bus")
 def lost_card(dice: Dice) -> Plot:
-    text = dice.pick(
-        smi.xid(dice, 79, "pid='<unknown>', name=<unknown>, GPU has fallen off the bus."),
-        smi.xid(
-            dice,
+    code, text = dice.pick(
+        (79, smi.xid(dice, 79, "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.")),
+        (
             119,
-            "pid=4211, name=python, Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76.",
+            smi.xid(
+                dice,
+                119,
+                "pid=4211, name=python, Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76.",
+            ),
         ),
     )
-    return Plot(_crashed(dice), (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),))
+    return Plot(
+        _crashed(dice),
+        (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),),
+        number=Decisive("Which code did the driver report?", code, within=EXACT),
+    )
 
 
 @planted("gpu-memory-errors")
@@ -125,20 +137,34 @@ def bad_memory(dice: Dice) -> Plot:
         if first[0] == 63
         else smi.xid(dice, 45, "pid=77, name=python, Ch 00000010", bus, 9000.5)
     )
-    return Plot(_crashed(dice), (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),))
+    return Plot(
+        _crashed(dice),
+        (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),),
+        number=Decisive("Which code did the driver report first?", first[0], within=EXACT),
+    )
 
 
 @planted("nvlink-fault")
 def broken_link(dice: Dice) -> Plot:
-    text = dice.pick(
-        smi.xid(
-            dice,
+    code, text = dice.pick(
+        (
             74,
-            f"pid=77, name=python, NVLink: fatal error detected on link {dice.whole(0, 17)}(0x10000, 0x0, 0x0)",
+            smi.xid(
+                dice,
+                74,
+                f"pid=77, name=python, NVLink: fatal error detected on link {dice.whole(0, 17)}(0x10000, 0x0, 0x0)",
+            ),
         ),
-        f"[ 7700.1] nvidia-nvswitch{dice.whole(0, 3)}: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link {dice.whole(0, 63)} LTSSM Fault Up\n",
+        (
+            20034,
+            f"[ 7700.1] nvidia-nvswitch{dice.whole(0, 3)}: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link {dice.whole(0, 63)} LTSSM Fault Up\n",
+        ),
     )
-    return Plot(_crashed(dice), (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),))
+    return Plot(
+        _crashed(dice),
+        (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),),
+        number=Decisive("Which code was reported?", code, within=EXACT),
+    )
 
 
 @planted("application-fault")
@@ -149,4 +175,5 @@ def bad_address(dice: Dice) -> Plot:
     return Plot(
         _crashed(dice).replace("Restarting it on the same nodes", "Restarting it on other nodes"),
         (exhibit("kernel-log", "dmesg.txt", smi.quiet_kernel_log(dice) + text),),
+        number=Decisive("Which code did the driver report?", code, within=EXACT),
     )

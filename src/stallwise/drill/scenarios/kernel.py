@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from stallwise.drill.incident import Plot, exhibit
+from collections.abc import Callable
+
+from stallwise.drill.incident import EXACT, READ_OFF, WORKED_OUT, Decisive, Plot, exhibit
 from stallwise.drill.papers.counters import raw_csv
 from stallwise.drill.papers.dice import Dice
 from stallwise.drill.scenarios._planted import planted
+from stallwise.units import Unit
 
 CHIPS = {"A100": ("8.0", 108), "H100": ("9.0", 132), "H200": ("9.0", 132)}
 LATENCY = 20.0  # cycles between two instructions of a warp: stalls below are shares of it
@@ -46,6 +49,25 @@ FAULTS: dict[str, dict[str, float]] = {
     },
     "block-imbalance": {"active": 4e5, "most_active": 9.6e5},
     "fp64-in-hot-path": {"fp64": 94, "sm": 94, "issue": 7, "long_scoreboard": 1},
+    "compute-roof": {
+        "tensor": 93,
+        "sm": 93,
+        "issue": 35,
+        "dram": 30,
+        "memory": 35,
+        "long_scoreboard": 1,
+        "occupancy": 25,
+        "occupancy_limit": 25,
+    },
+    "dram-bandwidth-bound": {
+        "dram": 92,
+        "memory": 92,
+        "l2": 60,
+        "l1": 40,
+        "sm": 12,
+        "issue": 10,
+        "long_scoreboard": 15,
+    },
     "atomic-contention": {
         "atomics": 1e6,
         "slice_mean": 1e5,
@@ -59,13 +81,70 @@ FAULTS: dict[str, dict[str, float]] = {
         "memory": 4,
     },
 }
+# What settles each of them, read off or divided from the counters.
+NUMBERS: dict[str, tuple[str, Callable[[dict[str, float]], float], Unit, float]] = {
+    "uncoalesced-access": (
+        "Which share of the sectors moved was not needed?",
+        lambda v: v["excess"] / v["sectors"],
+        Unit.SHARE,
+        READ_OFF,
+    ),
+    "register-spills": ("How many requests went to local memory?", lambda v: v["spills"], Unit.COUNT, READ_OFF),
+    "shared-bank-conflicts": (
+        "Which share of the shared-memory wavefronts is a repeat?",
+        lambda v: v["conflict_excess"] / v["wavefronts"],
+        Unit.SHARE,
+        READ_OFF,
+    ),
+    "warp-divergence": (
+        "How many lanes of a warp work in the mean instruction?",
+        lambda v: v["threads"],
+        Unit.COUNT,
+        EXACT,
+    ),
+    "barrier-stalls": (
+        "Which share of its time does a warp stand at the main stall?",
+        lambda v: v["barrier"] / v["latency"],
+        Unit.SHARE,
+        WORKED_OUT,
+    ),
+    "latency-bound-low-occupancy": (
+        "Which share of the possible warps is resident?",
+        lambda v: v["occupancy"] / 100,
+        Unit.SHARE,
+        READ_OFF,
+    ),
+    "grid-too-small": ("How many blocks are launched?", lambda v: v["grid"], Unit.COUNT, EXACT),
+    "tail-wave": ("How many blocks are launched?", lambda v: v["grid"], Unit.COUNT, EXACT),
+    "block-imbalance": (
+        "Which share of the busiest multiprocessor's time does a mean one work?",
+        lambda v: v["active"] / v["most_active"],
+        Unit.SHARE,
+        READ_OFF,
+    ),
+    "fp64-in-hot-path": ("How busy is the busiest arithmetic pipe?", lambda v: v["fp64"] / 100, Unit.SHARE, READ_OFF),
+    "compute-roof": ("How busy is the busiest arithmetic pipe?", lambda v: v["tensor"] / 100, Unit.SHARE, READ_OFF),
+    "dram-bandwidth-bound": (
+        "Which share of its peak does the memory reach?",
+        lambda v: v["dram"] / 100,
+        Unit.SHARE,
+        READ_OFF,
+    ),
+    "atomic-contention": (
+        "How many times the mean traffic has the busiest slice of L2?",
+        lambda v: v["slice_most"] / v["slice_mean"],
+        Unit.RATIO,
+        READ_OFF,
+    ),
+}
 NAMES = (
     "k0(float *, int)",
     "void step<256>(float const *, float *, int)",
     "void pass2(float *, float const *, int)",
     "apply(float *, int, int)",
 )
-EXACT = ("grid", "sms", "block", "registers", "threads")
+WITHOUT_NOISE = ("grid", "sms", "block", "registers", "threads")
+AT_A_ROOF = ("compute-roof", "dram-bandwidth-bound")
 SECOND_SHARE = 0.15  # a second kernel with a fault of its own, and little time
 
 
@@ -78,7 +157,7 @@ def _values(dice: Dice, cause: str, sms: int, time_ms: float) -> dict[str, float
         "wavefronts": 1e6, "atomics": 0, "slice_mean": 9.5e5, "slice_most": 1e6,
     }  # fmt: skip
     base |= FAULTS[cause]
-    noisy = {w: v if w in EXACT else dice.near(v, 0.01) for w, v in base.items()}
+    noisy = {w: v if w in WITHOUT_NOISE else dice.near(v, 0.01) for w, v in base.items()}
     if cause == "tail-wave":  # one block a multiprocessor, and one block too many
         return {
             **noisy,
@@ -97,11 +176,19 @@ def _counters(dice: Dice, cause: str, setup: str) -> Plot:
     capability, sms = CHIPS[chip]
     time_ms, names = dice.between(0.4, 4), dice.some(NAMES, 2)
     kernels = {names[0]: _values(dice, cause, sms, time_ms)}
-    second = dice.pick(*(c for c in FAULTS if c != cause)) if dice.chance(0.4) else None
+    # What is at a roof has nothing to repair, so it is neither a second fault nor has one.
+    second = (
+        dice.pick(*(c for c in FAULTS if c != cause and c not in AT_A_ROOF))
+        if dice.chance(0.4) and cause not in AT_A_ROOF
+        else None
+    )
     if second:
         kernels[names[1]] = _values(dice, second, sms, time_ms * SECOND_SHARE)
     text = raw_csv(capability, kernels)
-    return Plot(setup.format(chip=chip), (exhibit("ncu", "ncu_raw.csv", text),), (second,) if second else ())
+    ask, value, unit, within = NUMBERS[cause]
+    number = Decisive(ask, value(kernels[names[0]]), unit, within)
+    also = (second,) if second else ()
+    return Plot(setup.format(chip=chip), (exhibit("ncu", "ncu_raw.csv", text),), number, also)
 
 
 @planted("uncoalesced-access")
@@ -211,6 +298,7 @@ def starved(dice: Dice) -> Plot:
             exhibit("ncu", "ncu.toml", summary),
             exhibit("sass", "sass.toml", "wgmma = true\nasync_copy = false\n"),
         ),
+        number=Decisive("Which share of its peak does the busiest matrix unit reach?", tensor / 100, Unit.SHARE),
     )
 
 
@@ -226,4 +314,37 @@ def two_configurations(dice: Dice) -> Plot:
             exhibit("autotune", "autotune.toml", tuned),
             exhibit("autotune", "wide_search.toml", f"wide_search_speedup = {dice.between(1.05, 1.3):.2f}\n"),
         ),
+        number=Decisive("How many configurations were tried at first?", count, within=EXACT),
+    )
+
+
+@planted("compute-roof")
+def full_pipe(dice: Dice) -> Plot:
+    return _counters(
+        dice,
+        "compute-roof",
+        "A library matrix product shows an occupancy of 25% on a {chip}, and the team wants to double it. Do you?",
+    )
+
+
+@planted("dram-bandwidth-bound")
+def full_memory(dice: Dice) -> Plot:
+    return _counters(
+        dice,
+        "dram-bandwidth-bound",
+        "A kernel that adds two tensors uses a tenth of the arithmetic of a {chip}. A colleague wants to rewrite it. Do you?",
+    )
+
+
+@planted("fusion-not-worth-it")
+def loses_to_the_library(dice: Dice) -> Plot:
+    speed, cheap, wide = dice.between(0.55, 0.8), dice.whole(3, 8), dice.between(0.82, 0.95)
+    case = f'symptom = "my Triton kernel is slower than PyTorch eager"\ngpu = "{dice.pick("h100", "h200")}"\ncustom_speedup = {speed:.2f}\nexpected_speedup = 1.5\n'
+    tuned = (
+        f'autotune_configs = {dice.whole(120, 180)}\nwide_search_speedup = {wide:.2f}\ncheap_op_share = "{cheap}%"\n'
+    )
+    return Plot(
+        f"A norm was fused into the matrix product after it, in Triton; it runs at {speed:.2f}x of the two separate kernels. The owner asks for another week of tuning. What do you say?",
+        (exhibit("case", "case.toml", case, False), exhibit("autotune", "autotune.toml", tuned)),
+        number=Decisive("Which speed against the library does the best configuration reach?", wide, Unit.RATIO),
     )

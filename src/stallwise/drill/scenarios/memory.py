@@ -5,17 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stallwise.drill.incident import Plot, exhibit
+from stallwise.drill.incident import Decisive, Plot, exhibit
 from stallwise.drill.papers.dice import Dice
 from stallwise.drill.papers.oom import GIB, full_card, message, traceback
 from stallwise.drill.scenarios._planted import planted
+from stallwise.units import Unit
 
 CARDS = (79.15, 79.15, 139.8, 39.4)  # GiB that PyTorch reports for 80, 141 and 40 GB cards
 
 
 def _oom(dice: Dice, setup: str, place: str, request: Callable[[float], float], extra: str = "") -> Plot:
     capacity = dice.pick(*CARDS) * GIB
-    return Plot(setup, (exhibit("oom-message", "oom.log", extra + place + full_card(request(capacity), capacity)),))
+    asked = request(capacity)
+    return Plot(
+        setup,
+        (exhibit("oom-message", "oom.log", extra + place + full_card(asked, capacity)),),
+        Decisive("How much was asked for at once when it failed?", asked, Unit.BYTE),
+    )
 
 
 def _model(dice: Dice) -> str:
@@ -31,6 +37,7 @@ def split_free_memory(dice: Dice) -> Plot:
     return Plot(
         f"Fine-tuning {_model(dice)} with varying lengths runs for {dice.whole(1, 9)} hours, then is out of memory, although the same batch ran before. Why?",
         (exhibit("oom-message", "oom.log", traceback(("m.py", "forward", "h = self.up(x)")) + text),),
+        number=Decisive("How much is reserved but unused?", unused, Unit.BYTE),
     )
 
 
@@ -130,6 +137,7 @@ def neighbour(dice: Dice) -> Plot:
     return Plot(
         f"A {dice.pick(1, 3)}B model that always fitted is out of memory on one server of the pool at its first layer. Why?",
         (exhibit("oom-message", "oom.log", traceback(("m.py", "forward", "h = self.up(x)")) + text),),
+        number=Decisive("How much memory of the card do others hold?", 0.997 * capacity - mine, Unit.BYTE),
     )
 
 
@@ -152,6 +160,7 @@ def length_too_large(dice: Dice) -> Plot:
     return Plot(
         "A serving engine refuses to start a model whose weights fit with room to spare. Why, and what are the choices?",
         (exhibit("engine-log", "engine.log", text),),
+        number=Decisive("How much cache does one request of full length need?", need * GIB, Unit.BYTE),
     )
 
 
@@ -162,4 +171,5 @@ def growing(dice: Dice) -> Plot:
     return Plot(
         f"A run starts at {base / 1000:.0f} GB and dies of memory after about {dice.whole(4, 20)} hours; restarted, it does so again after the same time. Why?",
         (exhibit("train-log", "metrics.csv", "epoch,step,train_loss,gpu_mem_mb\n" + rows),),
+        number=Decisive("By how much does memory grow from one line to the next?", slope * 2.0**20, Unit.BYTE),
     )

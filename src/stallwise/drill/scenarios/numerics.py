@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 
-from stallwise.drill.incident import Plot, exhibit
+from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
 from stallwise.drill.papers.dice import Dice
 from stallwise.drill.scenarios._planted import planted
+from stallwise.units import Unit
 
 
 @planted("grad-explosion")
@@ -31,6 +32,7 @@ def explosion(dice: Dice) -> Plot:
     return Plot(
         f"A bf16 run was fine until about step {start}; the loss then rose within twenty steps and became NaN. Restarting from an older checkpoint does the same. What do you look at?",
         (exhibit("train-log", "steps.jsonl", "\n".join(rows) + "\n"),),
+        number=Decisive("At about which step does the gradient norm begin to grow?", start, Unit.COUNT),
     )
 
 
@@ -44,6 +46,7 @@ def outlier(dice: Dice) -> Plot:
     return Plot(
         f"The loss of a long run jumps by {jump:.1f} for a single step and comes back. The team wants to lower the learning rate. Do you?",
         (exhibit("train-log", "steps.csv", "step,loss,grad_norm\n" + "".join(rows)),),
+        number=Decisive("Which step is it?", at, within=EXACT),
     )
 
 
@@ -57,6 +60,7 @@ def collapse(dice: Dice) -> Plot:
     return Plot(
         "An fp16 run with dynamic loss scaling prints warnings since its start and the weights do not change. What is wrong?",
         (exhibit("train-log", "train.log", "".join(rows)),),
+        number=Decisive("How many times in a row is the scale lowered?", count, within=EXACT),
     )
 
 
@@ -71,6 +75,7 @@ def half_nan(dice: Dice) -> Plot:
     return Plot(
         f"Fine-tuning {model} model gives NaN after {last * 10} steps, on every node and every seed. The same script trained others. Why?",
         (exhibit("train-log", "train.log", "TrainingArguments(fp16=True, bf16=False)\n" + "".join(rows)),),
+        number=Decisive("How many losses are logged before the first NaN?", last, within=EXACT),
     )
 
 
@@ -84,4 +89,28 @@ def calibrated_short(dice: Dice) -> Plot:
     return Plot(
         f"A model was converted to FP8 (E4M3). Short tasks are as before; retrieval over {context:,} tokens fell from {was:.0f}% to {now:.0f}%. Why?",
         (exhibit("case", "case.toml", case, False), exhibit("layer-stats", "layers.toml", stats)),
+        number=Decisive(
+            "How many times larger are the values seen than the ones it was prepared for?",
+            observed / calibrated,
+            Unit.RATIO,
+        ),
+    )
+
+
+@planted("fp16-underflow")
+def vanishing(dice: Dice) -> Plot:
+    first, last, count = dice.between(0.002, 0.006), dice.between(0.25, 0.45), 120
+    rows = [
+        {
+            "step": i,
+            "loss": round(4.2 - 0.9 * (1 - 0.97 ** min(i, 60)) + 0.004 * dice.near(1, 0.5), 4),
+            "zero_grad_share": round(first + (last - first) * i / (count - 1), 4),
+        }
+        for i in range(count)
+    ]
+    text = json.dumps({"config": {"precision": "fp16"}, "rows": rows})
+    return Plot(
+        "Old mixed-precision code without a scaler: the loss falls for a while, then goes flat, without an error. The team wants a higher learning rate. Do you?",
+        (exhibit("train-log", "steps.json", text),),
+        number=Decisive("Which share of the gradients is zero at the end?", last, Unit.SHARE),
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 
-from stallwise.drill.incident import Plot, exhibit
+from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
 from stallwise.drill.papers.dice import Dice
 from stallwise.drill.papers.engine import START, lines
 from stallwise.drill.scenarios._planted import planted
+from stallwise.units import Unit
 
 
 def _setup(dice: Dice, what: str) -> str:
@@ -23,6 +24,7 @@ def thrashing(dice: Dice) -> Plot:
     return Plot(
         _setup(dice, "Under load the output rate falls although more requests wait every minute."),
         (exhibit("engine-log", "engine.log", log),),
+        number=Decisive("By how many does the number of running requests fall over the log?", 19, within=EXACT),
     )
 
 
@@ -33,6 +35,7 @@ def few_fit(dice: Dice) -> Plot:
     return Plot(
         _setup(dice, "Only a handful of requests ever run at once, whatever the load."),
         (exhibit("engine-log", "engine.log", log),),
+        number=Decisive("How many requests run at once?", few, within=EXACT),
     )
 
 
@@ -47,6 +50,7 @@ def cap(dice: Dice) -> Plot:
             dice, f"Users wait in a queue at {dice.whole(4, 12)} requests a second, yet a bigger card changed nothing."
         ),
         (exhibit("engine-log", "engine.log", log),),
+        number=Decisive("How many requests run at once, whatever waits?", most, within=EXACT),
     )
 
 
@@ -57,6 +61,7 @@ def past_the_knee(dice: Dice) -> Plot:
     return Plot(
         _setup(dice, "Time to first token grows for as long as the peak hour lasts and recovers at night."),
         (exhibit("engine-log", "engine.log", log),),
+        number=Decisive("By how many requests does the queue grow from one line to the next?", grow, within=EXACT),
     )
 
 
@@ -70,6 +75,7 @@ def stutter(dice: Dice) -> Plot:
             "Streams stutter: tokens stop for a moment for everybody, several times a minute, whenever long prompts arrive.",
         ),
         (exhibit("engine-log", "engine.log", log),),
+        number=Decisive("Which generation rate is left in the lines with prompts?", 30, Unit.TOKEN_PER_S),
     )
 
 
@@ -81,6 +87,7 @@ def mixed_iterations(dice: Dice) -> Plot:
     return Plot(
         _setup(dice, "The time between tokens is good in the median and ten times worse in the tail."),
         (exhibit("engine-log", "engine.log", text),),
+        number=Decisive("How long is an iteration that carries a prompt?", slow * 1e-3, Unit.SECOND),
     )
 
 
@@ -91,6 +98,7 @@ def one_giant(dice: Dice) -> Plot:
     return Plot(
         _setup(dice, "Every few minutes all users wait many seconds for a first token, then everything is fine again."),
         (exhibit("engine-log", "engine.log", log),),
+        number=Decisive("How many requests run while the others wait?", 1, within=EXACT),
     )
 
 
@@ -103,6 +111,7 @@ def host_slower(dice: Dice) -> Plot:
         "A small model on a fast card decodes at a rate that a card of half the bandwidth reaches too. Batch and lengths are modest. Why?",
         (exhibit("engine-log", "engine.log", text),),
         gpu_use=30,
+        number=Decisive("How many times longer is the host's step than the device's?", 1 / 0.3, Unit.RATIO),
     )
 
 
@@ -123,6 +132,7 @@ def serial_client(dice: Dice) -> Plot:
         f"A load test with {asked} clients reports a fraction of the throughput that others publish for this card. Each answer comes quickly. Why?",
         (exhibit("engine-log", "engine.log", log), exhibit("bench", "bench.json", bench)),
         gpu_use=60,
+        number=Decisive("How many requests does the engine have at once?", 1, within=EXACT),
     )
 
 
@@ -141,6 +151,7 @@ def sweep(dice: Dice) -> Plot:
     return Plot(
         "A sweep over request rates: at 2 a second the first token takes 90 ms, at 16 many seconds; the time per token stays at 20 ms. What limits?",
         tuple(files),
+        number=Decisive("Which request rate does the service finish at most?", knee, Unit.PER_S),
     )
 
 
@@ -159,6 +170,7 @@ def shorter_than_a_block(dice: Dice) -> Plot:
             exhibit("engine-metrics", "metrics.txt", metrics),
             exhibit("bench", "requests.csv", table),
         ),
+        number=Decisive("How many tokens has the unit that is matched?", block, within=EXACT),
     )
 
 
@@ -174,4 +186,5 @@ def slow_start(dice: Dice) -> Plot:
         f"Scaling out takes {minutes} minutes a replica although the weights load in one; once up, replicas are fast. Where does the time go?",
         (exhibit("engine-log", "engine.log", text),),
         gpu_use=20,
+        number=Decisive("How long is the longest part of the start?", compile_s, Unit.SECOND),
     )

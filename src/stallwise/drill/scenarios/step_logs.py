@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 
-from stallwise.drill.incident import Plot, exhibit
+from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
 from stallwise.drill.papers.dice import Dice
 from stallwise.drill.papers.training import megatron
 from stallwise.drill.scenarios._planted import planted
+from stallwise.units import Unit
 
 
 @planted("checkpoint-stall")
@@ -22,6 +23,7 @@ def saves(dice: Dice) -> Plot:
     return Plot(
         f"Throughput over a day is a fifth below that of any ten minutes you watch ({base:.0f} ms a step). No errors. Why?",
         (exhibit("train-log", "train.log", "".join(rows)),),
+        number=Decisive("How much longer than the others is a long step?", long_ms * 1e-3, Unit.SECOND),
     )
 
 
@@ -35,6 +37,7 @@ def recompiles(dice: Dice) -> Plot:
     return Plot(
         "torch.compile was switched on; some steps got 20% faster and others take many seconds, without end. Why?",
         (exhibit("compile-log", "run.log", "".join(rows)),),
+        number=Decisive("How long is a slow step?", slow, Unit.SECOND),
     )
 
 
@@ -45,6 +48,7 @@ def breaks(dice: Dice) -> Plot:
     return Plot(
         "torch.compile made the model slower than eager, steadily, with no long steps. Why?",
         (exhibit("compile-log", "explain.txt", text),),
+        number=Decisive("How often is the model cut?", count, within=EXACT),
     )
 
 
@@ -60,6 +64,7 @@ def slow_loader(dice: Dice) -> Plot:
         f"A detector takes {whole:.1f} s a step; GPU utilisation swings between 0 and 100%. A faster GPU changed nothing. Why?",
         (exhibit("train-log", "log.txt", "".join(rows)),),
         gpu_use=round(100 * (1 - wait / whole)),
+        number=Decisive("Which share of a step is spent before the work begins?", wait / whole, Unit.SHARE),
     )
 
 
@@ -75,4 +80,5 @@ def retries(dice: Dice) -> Plot:
     return Plot(
         f"At step {at} throughput fell from {good:,} to {bad:,} tokens a second, when longer documents came. No OOM. Why?",
         (exhibit("train-log", "metrics.jsonl", "\n".join(rows) + "\n"),),
+        number=Decisive("How many retries are added with every step after the fall?", 3, within=EXACT),
     )

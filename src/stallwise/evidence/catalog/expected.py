@@ -34,6 +34,7 @@ STATE_BYTES = Quantity("expected.state_bytes", Unit.BYTE, "weights, gradients an
 GATHERED_LAYER = Quantity("expected.gathered_layer", Unit.BYTE, "weights of two gathered layers on one rank", _C)
 LAYER_ACTIVATIONS = Quantity("expected.layer_activations", Unit.BYTE, "activations of one layer while recomputed", _C)
 LAYER_SCORES = Quantity("expected.layer_scores", Unit.BYTE, "attention scores of one layer if written out", _C)
+DEVICE_PEAK = Quantity("expected.device_peak", Unit.BYTE, "all memory of the fullest GPU, as plan memory counts it", _C)
 LAYER_INPUTS = Quantity("expected.layer_inputs", Unit.BYTE, "checkpointed layer inputs of all layers", _C)
 RING_TIME = Quantity("expected.ring_time", Unit.SECOND, "all-reduce at the largest scale, from the trend below it", _C)
 RING_FACTOR = Quantity("expected.ring_factor", Unit.RATIO, "growth that 2(N-1)/N allows over the last doubling", _C)

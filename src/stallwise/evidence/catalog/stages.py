@@ -1,4 +1,4 @@
-"""The seven stages of a step, as the recorder inside the job timed them."""
+"""The stages of a step, as the recorder inside the job timed them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ FORWARD = _stage("forward", "forward pass")
 BACKWARD = _stage("backward", "backward pass, with gradient exchange that hides in it")
 GRADIENT_SYNC = _stage("gradient_sync", "collectives called outside the backward pass")
 OPTIMIZER = _stage("optimizer", "optimizer step")
+REPLAY = _stage("replay", "a step that was captured into a CUDA graph, replayed")
 SIDE = _stage("side", "what no other stage covers: logging, saving, evaluation, the rest")
 CHECKPOINT = _stage("checkpoint", "saving on the training thread")
 COLLECTION = _stage("gc", "Python's garbage collector")
 EVALUATION = _stage("evaluation", "forward passes without training")
 
-STAGE_OF = {q.name.removeprefix("stage."): q for q in
-            (BATCH_WAIT, H2D, FORWARD, BACKWARD, GRADIENT_SYNC, OPTIMIZER, SIDE, CHECKPOINT, COLLECTION, EVALUATION)}  # fmt: skip
+_ALL = (
+    BATCH_WAIT, H2D, FORWARD, BACKWARD, GRADIENT_SYNC, OPTIMIZER, REPLAY, SIDE, CHECKPOINT, COLLECTION, EVALUATION
+)  # fmt: skip
+STAGE_OF = {q.name.removeprefix("stage."): q for q in _ALL}
 ON_DEVICE = Quantity("stage.on_device", Unit.FLAG, "stage times are the device's own, not the host's", RECORD)
 HANG_SILENCE = Quantity("stage.silence", Unit.SECOND, "how long no step has ended when the stacks were taken", RECORD)
 HANG_STACK = Quantity("stage.stack", Unit.TEXT, "what every thread was doing in that silence", RECORD)

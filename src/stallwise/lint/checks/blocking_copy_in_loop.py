@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stallwise.lint.edit import Edit, set_keyword
 from stallwise.lint.source import Source, dotted, is_constant, keyword
 
 CAUSE = "h2d-copy-exposed"
@@ -25,6 +26,11 @@ def check(source: Source) -> Iterator[tuple[ast.expr, str]]:
         waits = keyword(call, "non_blocking")
         if (waits is None or is_constant(waits, False)) and not _made_here(call):
             yield call, f".{call.func.attr}() without non_blocking=True: the host waits for the copy"
+
+
+def mended(call: ast.Call) -> Edit | None:
+    """The same copy, not waited for."""
+    return set_keyword(call, "non_blocking", "True")
 
 
 def _is_device(node: ast.expr) -> bool:

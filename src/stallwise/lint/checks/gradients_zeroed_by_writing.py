@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stallwise.lint.edit import Edit, set_keyword
 from stallwise.lint.source import Source, dotted, is_constant, keyword
 
 CAUSE = "dram-bandwidth-bound"
@@ -21,3 +22,9 @@ def check(source: Source) -> Iterator[tuple[ast.expr, str]]:
             yield call, "zero_grad(set_to_none=False) writes zeros to every gradient"
         elif call.func.attr == "zero_" and dotted(call.func.value).endswith(".grad"):
             yield call, "grad.zero_() writes zeros to every gradient"
+
+
+def mended(call: ast.Call) -> Edit | None:
+    """Gradients dropped; grad.zero_() by hand is left to its author."""
+    assert isinstance(call.func, ast.Attribute)
+    return set_keyword(call, "set_to_none", "True") if call.func.attr == "zero_grad" else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stallwise.lint.edit import Edit, set_keyword
 from stallwise.lint.source import Source, callee, is_constant, keyword
 
 CAUSE = "h2d-copy-exposed"
@@ -22,3 +23,8 @@ def check(source: Source) -> Iterator[tuple[ast.expr, str]]:
         pinned = keyword(call, "pin_memory")
         if pinned is None or is_constant(pinned, False):
             yield call, "DataLoader without pin_memory: copies to the device block the host"
+
+
+def mended(call: ast.Call) -> Edit | None:
+    """The same loader with pinned batches."""
+    return set_keyword(call, "pin_memory", "True")

@@ -20,6 +20,8 @@ def check(source: Source) -> Iterator[tuple[ast.expr, str]]:
             name == "print" or name.rsplit(".", 1)[-1] in ("info", "debug", "warning", "write", "set_postfix", "log")
         ):
             continue
+        if name == "self.log":  # Lightning keeps the tensor on the device and reduces it later
+            continue
         if source.hot(call) and any(_shows_tensor(a, source) for a in [*call.args, *(k.value for k in call.keywords)]):
             yield call, f"{name}() of a tensor in the training loop makes the host wait for the device every step"
 

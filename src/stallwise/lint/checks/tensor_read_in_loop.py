@@ -21,7 +21,11 @@ def check(source: Source) -> Iterator[tuple[ast.expr, str]]:
         if not source.hot(call):
             continue
         if isinstance(call.func, ast.Attribute) and call.func.attr in READS and not call.args:
-            if call.func.attr == "item" or source.is_tensor(call.func.value) or call.func.attr == "nonzero":
+            if (
+                call.func.attr in ("item", "nonzero")
+                or source.is_tensor(call.func.value)
+                or _off_device(call.func.value)
+            ):
                 if not _chained(call, source):
                     yield (
                         call,
@@ -32,6 +36,11 @@ def check(source: Source) -> Iterator[tuple[ast.expr, str]]:
                 call,
                 f"{callee(call)}() of a tensor in the training loop makes the host wait for the device every step",
             )
+
+
+def _off_device(node: ast.expr) -> bool:
+    """x.cpu() and x.detach().cpu(): only tensors are asked for that."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("cpu", "detach")
 
 
 def _chained(call: ast.Call, source: Source) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -33,6 +34,8 @@ _LEVELS = {
 }  # fmt: skip
 # A rank that the message itself names as its speaker.
 _SPEAKER = re.compile(r"\[(?:PG[^\]]{0,80} )?rank[ _=:]?(\d{1,6})\]|\brank[=:](\d{1,6})\b", re.IGNORECASE)
+_WHOLE = re.compile(r"\d{1,18}")
+_NOWHERE = re.compile("()")  # a rank that must be looked for in each line
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
 _FILE_RANK = re.compile(
     r"(?:^|[^a-z])(?:global_?)?rank[-_.]?(\d+)(?:\D|$)|(?:^|[-_.])r(\d+)\.(?:log|txt|out|err)", re.IGNORECASE
@@ -152,6 +155,59 @@ def lines_of(artifact: Artifact) -> Iterator[Line]:
     rank, node, peeler = rank_of_file(artifact.name), node_of_file(artifact.name), Peeler({})
     for number, text in enumerate(artifact.lines(), 1):
         yield line_of(number, text[:LONGEST], artifact.name, peeler, rank, node)
+
+
+class Speakers:
+    """The rank of each line, looked for once per skeleton: lines that differ in digits alone have it in the same place."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.text, self.file = artifact.skeletons, artifact.name
+        self.own, self.node, self.peeler = rank_of_file(artifact.name), node_of_file(artifact.name), Peeler({})
+        self._places: dict[int, re.Pattern[str] | None] = {}  # of each skeleton: where its rank stands; None: nowhere
+
+    def line(self, at: int) -> Line:
+        """One line with its whole row."""
+        return line_of(at + 1, self.text.lines[at][:LONGEST], self.file, self.peeler, self.own, self.node)
+
+    def rank(self, at: int) -> int | None:
+        """The rank that a line names, or its file."""
+        place = self._place(self.text.of[at])
+        if place is None:
+            return self.own
+        found = place.match(self.text.lines[at])
+        return int(found[1]) if found is not None and place is not _NOWHERE else self.line(at).rank
+
+    def last_lines(self, end: int, skeletons: Iterable[int]) -> dict[int | None, int]:
+        """The last line of each rank before `end`, among these skeletons."""
+        last: dict[int | None, int] = {}
+        for skeleton in skeletons:
+            members = self.text.members(skeleton)
+            members = members[: bisect_left(members, end)]
+            if members and self._place(skeleton) is None:
+                members = members[-1:]
+            for rank, at in dict(zip(map(self.rank, members), members, strict=True)).items():
+                last[rank] = max(at, last.get(rank, at))
+        return last
+
+    def _place(self, skeleton: int) -> re.Pattern[str] | None:
+        if skeleton not in self._places:
+            self._places[skeleton] = self._found(skeleton)
+        return self._places[skeleton]
+
+    def _found(self, skeleton: int) -> re.Pattern[str] | None:
+        """All that stands before the rank, its digits free; tried on the first, the middle and the last line."""
+        members = self.text.members(skeleton)
+        shown = {at: self.line(at).rank for at in (members[0], members[len(members) // 2], members[-1])}
+        if all(rank == self.own for rank in shown.values()):
+            return None
+        first = self.text.lines[members[0]][:LOOKED_AT]
+        for number in _WHOLE.finditer(first):
+            before = r"\d+".join(map(re.escape, _WHOLE.split(first[: number.start()])))
+            pattern = re.compile(rf"{before}(\d{{1,18}})")
+            found = [(pattern.match(self.text.lines[at]), rank) for at, rank in shown.items()]
+            if all(m is not None and int(m[1]) == rank for m, rank in found):
+                return pattern
+        return _NOWHERE
 
 
 def time_of(stamp: str) -> float:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import configparser
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_of
 
@@ -23,11 +27,19 @@ def recognises(name: str, text: str) -> bool:
 
 def read(text: str) -> Iterator[Shape]:
     """Tables and leaves."""
-    tree = tree_of("", text)
+    yield from shapes_of(tree_of("", text))
+
+
+def shapes_of(tree: Any) -> Iterator[Shape]:
+    """What objects and lists hold."""
     if isinstance(tree, list):
         yield from _list(tree, ())
     elif isinstance(tree, dict):
         yield from _object(tree, ())
+
+
+_SECTION = re.compile(r"^\[[\w .:/-]{1,60}\]$")
+MOST_STRANGE = 3  # lines that are no objects, from which a text is no list of them
 
 
 def tree_of(name: str, text: str) -> Any:
@@ -39,7 +51,7 @@ def tree_of(name: str, text: str) -> Any:
         found = _json(text)
         if found is not None:
             return found
-    return _toml(text) or _yaml(text)
+    return _toml(text) or _ini(text) or _yaml(text)
 
 
 def _json(text: str) -> Any:
@@ -48,19 +60,29 @@ def _json(text: str) -> Any:
         return found if isinstance(found, (dict, list)) else None
     except (ValueError, RecursionError):
         pass
-    rows = []
     if not text.lstrip().startswith("{"):
         return None
-    for line in text.splitlines():
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(row, dict):
-                rows.append(row)
-    lines = sum(bool(x.strip()) for x in text.splitlines())
-    return rows if rows and len(rows) >= ALIKE * lines else None
+    lines = [line for line in text.splitlines() if line.strip()]
+    rows: list[Any] = []
+    for number, line in enumerate(lines):
+        row = _row(line)
+        if isinstance(row, dict):
+            rows.append(row)
+        elif number - len(rows) >= max(MOST_STRANGE, (1 - ALIKE) * len(lines)):
+            return None
+    return rows if rows and len(rows) >= ALIKE * len(lines) else None
+
+
+def _row(line: str) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        if "NaN" not in line and "Infinity" not in line:  # words that JSON does not have and trainers write
+            return None
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _toml(text: str) -> Any:
@@ -72,11 +94,32 @@ def _toml(text: str) -> Any:
         return None
 
 
+def _ini(text: str) -> Any:
+    """Sections of pairs, as configuration files have them."""
+    lines = [x.strip() for x in text.splitlines() if x.strip() and x.strip()[0] not in "#;"]
+    if (
+        len(text) > MAX_YAML
+        or not lines
+        or not _SECTION.match(lines[0])
+        or sum(_SECTION.match(x) is not None for x in lines) < 2
+    ):
+        return None
+    parser = configparser.RawConfigParser(strict=False, interpolation=None, allow_no_value=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return None
+    return {name: dict(parser.items(name)) for name in parser.sections()} or None
+
+
 def _yaml(text: str) -> Any:
+    if len(text) > MAX_YAML:
+        return None
     lines = [x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#")]
     paired = [x for x in lines if x.rstrip().endswith(":") or ": " in x or x.lstrip().startswith("- ")]
     nested = any(x[0] == " " for x in paired) and any(x.rstrip().endswith(":") for x in lines)
-    if len(text) > MAX_YAML or len(lines) < 2 or not nested or len(paired) < PAIRED * len(lines):
+    if len(lines) < 2 or not nested or len(paired) < PAIRED * len(lines):
         return None
     import yaml
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.skeletons import skeletons_of
 from stallwise.readers.shapes.lines import LONGEST, prefixes
 
 SAMPLE_LINES = 400
@@ -46,6 +47,10 @@ _STARTS = (
 )
 _START = re.compile(_STARTS)
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+# A row of a table that its program prints piece by piece: some numbers now, the rest when they are measured.
+_CELLS = re.compile(r"^[ \t]{1,40}\d{1,20}[ \t]{1,40}\d")
+_SOME_CELLS = re.compile(r"^[ \t]{1,40}\d[\d.]{0,20}[ \t]")
+_MORE_CELLS = re.compile(r"^[ \t]{1,40}\d[\d.]{0,20}(?:[ \t]{1,40}(?:\d[\d.]{0,20}|N/A)){1,12}[ \t]*$")
 _LAYOUT = tuple(" \t|#+-%{[<=")  # how rows of tables, frames of stacks and trees start
 # The first letters of what starts a line: found in the middle of one, after a letter, they are where two lines meet.
 _MARKS = (
@@ -67,12 +72,17 @@ def plain(artifact: Artifact) -> Artifact:
     if not is_text(head):
         return artifact
     sample = _sample(artifact, head)
-    carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(sample)
+    carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(_distinct(sample))
     if not carried:
         return replace(artifact)  # what it remembers of its lines goes when it has been read
     return replace(
         artifact, path=None, url=None, content=unwrapped(artifact.text(MOST_BYTES)).encode("utf-8", "replace")
     )
+
+
+def _distinct(lines: list[str]) -> list[str]:
+    """One of all lines that differ in digits alone."""
+    return [lines[first] for first in skeletons_of(lines).firsts]
 
 
 def unwrapped(text: str) -> str:
@@ -215,7 +225,11 @@ def _suspects(lines: list[str]) -> set[int]:
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0)) if places else []
     found = {bisect_right(starts, at) - 1 for at in places}
     if " NCCL " in text:
-        found |= {number for number, line in enumerate(lines) if line.count(" NCCL ") > 1}
+        found |= {
+            number
+            for number, line in enumerate(lines)
+            if " NCCL " in line and (line.count(" NCCL ") > 1 or _SOME_CELLS.match(line))
+        }
     return found
 
 
@@ -235,12 +249,20 @@ def _repaired(lines: list[str]) -> list[str]:
     starts = re.compile(rf"{_STARTS}|[\w.-]+:\d+:\d+ \[")
     clean: list[str] = []
     owed = -1  # the cut line whose rest may follow
+    row = -1  # the row of numbers that somebody else's lines have interrupted
     for number, line in enumerate(lines):
         cuts = [m.start() for m in joint.finditer(line) if m.start()] if number in suspects else []
         if cuts:
             parts = [line[a:b] for a, b in zip([0, *cuts], [*cuts, len(line)], strict=True)]
+            if _MORE_CELLS.match(parts[0]) and row >= 0:
+                clean[row] += parts.pop(0)
+            elif _CELLS.match(parts[0]):
+                row = len(clean)
             owed = len(clean) if starts.match(parts[0]) else -1
             clean += parts
+        elif row >= 0 and _MORE_CELLS.match(line):
+            clean[row] += line
+            row = owed = -1
         elif owed >= 0 and line.strip() and not starts.match(line):
             clean[owed] += line
             owed = -1

@@ -27,6 +27,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.owned import Owned
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
@@ -46,6 +47,8 @@ CLUES = (
         "other collectives dominate",
     ),
 )
+
+OWNS = Owned(Account.COMMUNICATION, (q.ALL_TO_ALL_TIME,), right=0, of=0, whole_account=False)
 
 
 @rule(q.ALL_TO_ALL_TIME, q.COMM_EXPOSED, q.COMM_SHARE)

@@ -85,4 +85,5 @@ def bucket_too_small(evidence: Evidence) -> Finding | None:
         ),
         avoid="Another algorithm or protocol for NCCL: the messages stay small.",
         next=(RANK_TRACES, NCCL_TESTS),
+        explains=("exposed-communication",),
     )

@@ -24,11 +24,14 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import NCCL_LOG, NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
+from stallwise.evidence.catalog import stages
+from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.owned import Owned
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
@@ -52,6 +55,14 @@ CLUES = (
         "much of the step is communication that nothing hides",
         "little communication is exposed",
     ),
+)
+
+OWNS = Owned(
+    Account.COMMUNICATION,
+    (stages.GRADIENT_SYNC, q.COMM_EXPOSED, s.EXPOSED_COMMUNICATION),
+    right=2,
+    of=3,
+    shares=(q.COMM_SHARE,),
 )
 
 

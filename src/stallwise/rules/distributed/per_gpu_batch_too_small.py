@@ -82,4 +82,5 @@ def per_gpu_batch_too_small(evidence: Evidence) -> Finding | None:
         ),
         avoid="More GPUs at the same global batch.",
         next=(RANK_TRACES, NCCL_TESTS),
+        explains=("exposed-communication",),
     )  # fmt: skip

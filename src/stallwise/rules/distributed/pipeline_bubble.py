@@ -83,6 +83,7 @@ def pipeline_bubble(evidence: Evidence) -> Finding | None:
         ),
         avoid="Looking for a slow stage: the stages are equal.",
         next=(RANK_TRACES, STEP_SHAPE),
+        explains=("exposed-communication",),  # a receive that waits moves no bytes
     )  # fmt: skip
 
 

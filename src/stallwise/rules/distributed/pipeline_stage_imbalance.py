@@ -73,6 +73,6 @@ def pipeline_stage_imbalance(evidence: Evidence) -> Finding | None:
         not_here=(Reason("the schedule's own bubble: it is the same for all stages"),),
         avoid="More micro-batches: the excess is paid once for each of them.",
         next=(RANK_TRACES,),
-        explains=("pipeline-bubble", "straggler-rank"),
+        explains=("pipeline-bubble", "straggler-rank", "exposed-communication"),  # a receive that waits moves no bytes
         summary=f"A pipeline runs at the pace of its slowest stage.{usual}",
     )  # fmt: skip

@@ -67,6 +67,7 @@ def virtual_stages_suboptimal(evidence: Evidence) -> Finding | None:
         fixes=(Fix(f"Interleave {best} chunks a rank", gain, cost="a restart", risk="layers must divide evenly"),),
         avoid="The largest v that the layers allow: hand-offs grow with it.",
         next=(RANK_TRACES, STEP_SHAPE),
+        explains=("exposed-communication", "pipeline-bubble"),
     )
 
 

@@ -14,6 +14,7 @@ from stallwise.findings.proof import Proof
 from stallwise.findings.step_facts import percent
 
 FEWEST_SAMPLES = 30  # under load; a handful may miss any throttle
+HARDLY = 0.5  # of the samples under load
 KEPT_CLOCK = 0.95  # of the highest clock
 BRIEF = 0.02  # of the samples: a reason that shows for a moment is not what slows a run
 THROTTLES: tuple[Quantity, ...] = (
@@ -39,7 +40,11 @@ def hardware_state(evidence: Evidence) -> Proof | None:
     if throttled or errors:
         lacks = f"{(throttled or errors)[0].meaning}."
     elif loaded * samples < FEWEST_SAMPLES:
-        lacks = "the cards were hardly loaded while they were sampled, which tells nothing about a run."
+        lacks = (
+            "the cards were hardly loaded while they were sampled, which tells nothing about a run."
+            if loaded < HARDLY
+            else f"{'one sample' if samples == 1 else f'{samples:.0f} samples'} may miss any throttle, and cards tell nothing of the run."
+        )
     elif _slow(evidence):
         lacks = "the clocks stay below the card's own."
     said = f"{samples:.0f} samples, loaded in {percent(loaded)} of them"

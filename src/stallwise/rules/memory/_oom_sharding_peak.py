@@ -54,7 +54,12 @@ def advise(evidence: Evidence) -> Finding:
             (expected.LAYER_ACTIVATIONS, "one layer's activations:"), (expected.LAYER_SCORES, "its scores, if written:"),
         )
     )  # fmt: skip
-    because = [Reason(text) for text in (states, gathered, layer, scores) if text]
+    whole = _line(
+        evidence,
+        expected.DEVICE_PEAK,
+        "the fullest GPU in all, by plan memory's count (fp32 gradients, one layer's whole gradient, slack):",
+    )
+    because = [Reason(text) for text in (states, gathered, layer, scores, whole) if text]
     if tp and tp_then and dp and dp_then and tp.number * dp.number == tp_then.number * dp_then.number:
         because.insert(0, Reason(
             f"TP x DP is {tp.number * dp.number:.0f} in both layouts, so optimizer shards do not change and are not the cause"))  # fmt: skip

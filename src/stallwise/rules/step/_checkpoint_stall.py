@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from stallwise.evidence.catalog import change, run, stated
+from stallwise.evidence.catalog import change, run, stages, stated
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue, above, yes
+from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
@@ -29,6 +31,8 @@ def _stated_at_saves(evidence: Evidence) -> bool | None:
 def _saves_logged(evidence: Evidence) -> bool | None:
     return bool(evidence.all(run.SAVES) or evidence.all(run.SAVE_EVERY))
 
+
+OWNS = Owned(Account.CHECKPOINT, (stages.CHECKPOINT,), right=1, of=1)
 
 CLUES = (
     Clue((change.STALL_PERIOD,), _saves_logged, 3.0, 0.4, "the log tells of saves", "the log tells of no save"),

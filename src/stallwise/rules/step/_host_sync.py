@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue, above, over
+from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
@@ -17,6 +19,8 @@ def _called_by_host(evidence: Evidence) -> bool | None:
     caller = evidence.text(run.SYNC_CALLER)
     return any(w in caller for w in ("item", "scalar", "nonzero", "Synchronize", "cpu"))
 
+
+OWNS = Owned(Account.HOST_WAIT, (run.SYNC_TIME,), right=2, of=2, shares=(run.SYNC_SHARE,), whole_account=False)
 
 CLUES = (
     above(run.SYNC_SHARE, 0.05, 15.0, 0.1, "a good part of host time is spent in synchronisation", "synchronisation takes little time"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from stallwise.evidence.capture import DATA_PROBE, PY_SPY, TORCH_TRACE
-from stallwise.evidence.catalog import change, run, stated
+from stallwise.evidence.catalog import change, run, stages, stated
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue, above, below, says_one_of, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
@@ -17,6 +19,8 @@ EXPLAINS = {
     Symptom.PERIODIC_STALL: 0.05,
     Symptom.SLOW_SCALING: 0.05,
 }
+
+OWNS = Owned(Account.INPUT_WAIT, (stages.BATCH_WAIT, run.DATA_TIME), right=8, of=9, shares=(run.DATA_SHARE,))
 
 
 def _crowded(evidence: Evidence) -> bool | None:

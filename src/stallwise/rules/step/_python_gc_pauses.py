@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from stallwise.evidence.capture import GC_LOG, PY_SPY
-from stallwise.evidence.catalog import change, run
+from stallwise.evidence.catalog import change, run, stages
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue, above, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
@@ -20,6 +22,8 @@ def _rare_and_regular(evidence: Evidence) -> bool | None:
     """Full collections come after a fixed number of allocations: a long, steady period."""
     return evidence.value(change.STALL_PERIOD) > 20 and evidence.value(change.STALL_REGULARITY) > 0.6
 
+
+OWNS = Owned(Account.HOST_WAIT, (stages.COLLECTION,), right=0, of=0, whole_account=False)
 
 CLUES = (
     above(change.STALL_AT_GC, 0.5, 30.0, 0.05, "slow steps coincide with full collections", "slow steps fall between collections"),

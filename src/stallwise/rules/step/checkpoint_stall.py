@@ -18,8 +18,8 @@ the write over ranks, write to local disk and upload later, and save less often:
 save time x mean time between failures).
 
 ## How the gain is found
-The time of the save spread over the traced steps. The low end leaves the copy to the host (which stays even with an
-asynchronous save) and allows that saves are rarer than in the few traced steps.
+The time of the save spread over the traced steps. The low end takes half of it: the copy to the host stays even with an
+asynchronous save, and a few steps say little about how often a save comes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stallwise.findings.finding import Finding, Fix, Gain
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
 from stallwise.findings.symptom import Symptom
-from stallwise.rules.step.input_bursty import rarest_rate
+from stallwise.rules.step.input_bursty import SPARED
 
 LONG_SAVE = 0.02  # of the wall time between saves: less is the price of having checkpoints
 
@@ -60,12 +60,10 @@ def _in_trace(facts: StepFacts, lost: float) -> Finding:
     saving, steps = facts.steps_with(s.CHECKPOINT_WAIT)
     series = facts.series(s.CHECKPOINT_WAIT)
     one = float(series.values.max()) if series is not None else lost
-    copies = facts.seconds(s.TO_HOST_TIME)
-    rate = rarest_rate(max(saving, 1), max(steps, 1))
     gain = facts.gain(
-        max(one - copies * steps, 0.5 * one) * rate,
+        SPARED * lost,
         lost,
-        f"{saving} of {steps} steps saved; the low end keeps the copy and allows rarer saves",
+        f"at {saving} save{'s' if saving > 1 else ''} in {steps} steps; less in the measure that saves are rarer",
     )
     return Finding(
         headline=f"Saving a checkpoint blocks the loop for {ms(one)}, in {saving} of {steps} steps.",

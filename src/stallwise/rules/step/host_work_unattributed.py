@@ -22,7 +22,7 @@ The idle time during such silence; the low end is 0.8 of it, since what is moved
 from __future__ import annotations
 
 from stallwise.evidence.capture import GC_LOG, PY_SPY, TORCH_TRACE
-from stallwise.evidence.catalog import gains
+from stallwise.evidence.catalog import gains, hardware, stages
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -34,6 +34,7 @@ from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.findings.symptom import Symptom
 
 UNRECORDED = 0.15  # of the step idle for no recorded reason
+HELD, IDLE = 0.6, 0.5  # of the looks at the main thread; of the time that a kernel runs
 STAYS = 0.2  # of the time remains after moving work off the main thread
 
 EXPLAINS = {Symptom.LOW_GPU_UTILISATION: 0.08, Symptom.SLOW_STEP: 0.05, Symptom.PERIODIC_STALL: 0.1}
@@ -45,7 +46,20 @@ CLUES = (
         0.2,
         "much wall time is outside every timed action",
     ),
+    Clue(
+        (stages.SIDE_LINE, hardware.GPU_UTILISATION),
+        lambda e: _one_line_and_idle(e),
+        4.0,
+        0.5,
+        "one Python line holds the main thread while the GPU is mostly idle",
+    ),
 )
+
+
+def _one_line_and_idle(evidence: Evidence) -> bool:
+    line = evidence.get(stages.SIDE_LINE)
+    held = float(line.note) if line is not None and line.note else 0.0
+    return held >= HELD and evidence.value(hardware.GPU_UTILISATION, 1.0) < IDLE and not evidence.all(s.STEP_COUNT)
 
 
 @rule(s.SILENT_WAIT, s.STEP_TIME)
@@ -61,11 +75,9 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
     gain = facts.replayed(gains.NO_HOST_WORK, (1 - STAYS) * lost, lost, "idle time while the host was elsewhere")
     place = facts.word(s.SILENT_PLACE)
     with_it, steps = facts.steps_with(s.SILENT_WAIT)
-    because = [
-        facts.because(
-            f"no operator and no driver call runs for {ms(silent)}, in {with_it} of {steps} steps", s.SILENT_WAIT
-        )
-    ]
+    on_host = evidence.value(stages.ON_DEVICE, 1.0) == 0  # a record of host times alone knows of no GPU
+    nothing = "no stage of the loop" if on_host else "no operator and no driver call"
+    because = [facts.because(f"{nothing} runs for {ms(silent)}, in {with_it} of {steps} steps", s.SILENT_WAIT)]
     if place:
         because.append(facts.because(f"it happens inside '{place}'", s.SILENT_PLACE))
     if facts.share(on_cpu) >= NOTICEABLE:
@@ -78,9 +90,11 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
     if on_cpu > silent and facts.word(s.CPU_OPERATOR):
         culprit = f"{facts.word(s.CPU_OPERATOR)} on the CPU"
     if culprit:
-        return _named(facts, culprit, lost, gain, tuple(because))
+        return _named(facts, culprit, lost, gain, tuple(because), on_host)
+    idles = "that is" if on_host else "the GPU idles"
+    outside = "the loop's stages" if on_host else "any recorded operator"
     return Finding(
-        headline=f"The host is busy outside any recorded operator: the GPU idles {ms(lost)} of every {ms(facts.step_s)}.",
+        headline=f"The host is busy outside {outside}: {idles} {ms(lost)} of every {ms(facts.step_s)}.",
         confidence=0.85 if facts.share(lost) > 0.1 else 0.6,
         account=Account.HOST_WAIT,
         gain=gain,
@@ -106,10 +120,13 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
     )
 
 
-def _named(facts: StepFacts, culprit: str, lost: float, gain: Gain, because: tuple[Reason, ...]) -> Finding:
-    """The trace holds the line or the operator."""
+def _named(
+    facts: StepFacts, culprit: str, lost: float, gain: Gain, because: tuple[Reason, ...], on_host: bool
+) -> Finding:
+    """The trace or the record holds the line or the operator."""
+    idles = "" if on_host else ": the GPU idles"
     return Finding(
-        headline=f"{culprit} holds the main thread: the GPU idles {ms(lost)} of every {ms(facts.step_s)}.",
+        headline=f"{culprit} holds the main thread{idles} {ms(lost)} of every {ms(facts.step_s)}.",
         confidence=0.9 if facts.share(lost) > 0.1 else 0.65,
         account=Account.HOST_WAIT,
         gain=gain,

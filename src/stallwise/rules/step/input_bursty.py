@@ -20,8 +20,7 @@ own shard.
 
 ## How the gain is found
 The waits seen in the traced steps, spread over a mean step. A few steps say little about how often a burst comes, so
-the low end takes the lower tenth of what the count is compatible with (a Jeffreys interval), the high end the waits
-as seen.
+the low end takes half of them.
 """
 
 from __future__ import annotations
@@ -42,6 +41,7 @@ from stallwise.findings.symptom import Symptom
 from stallwise.rules.step.input_starved import rate_too_low
 
 MANY = 10  # steps in which bursts that matter would show more than once
+SPARED = 0.5  # of the wait at least: how often rare events come, a few steps tell no better
 STEADY = 0.2  # of the longest wait: where even the shortest is longer, there are no steps without a wait
 
 EXPLAINS = {Symptom.PERIODIC_STALL: 0.25, Symptom.SLOW_STEP: 0.04, Symptom.LOW_GPU_UTILISATION: 0.08}
@@ -71,9 +71,9 @@ def input_bursty(evidence: Evidence) -> Finding | None:
         return None  # one late read among many steps is an incident, not a pattern
     median = facts.seconds(s.STEP_MEDIAN)
     gain = facts.gain(
-        longest * rarest_rate(waiting, steps),
+        SPARED * wait,
         wait,
-        f"{waiting} of {steps} steps waited; the low end allows that bursts are rarer than this sample",
+        f"{waiting} of {steps} steps waited; less in the measure that bursts are rarer than in this sample",
     )
     batches = ceil(longest / max(median, 1e-9))
     return Finding(
@@ -101,11 +101,3 @@ def input_bursty(evidence: Evidence) -> Finding | None:
         next=(TRAIN_LOG, DATA_PROBE),
         summary="The mean rate of the loader suffices; single reads do not arrive in time.",
     )
-
-
-def rarest_rate(seen: int, steps: int) -> float:
-    """The lower tenth of the rates that `seen` in `steps` is compatible with (Jeffreys prior, normal approximation on the
-    square-root scale, which holds well enough for small counts)."""
-    mean = (seen + 0.5) / (steps + 1.0)
-    spread = 0.5 / (steps + 1.0) ** 0.5
-    return float(max(mean**0.5 - 1.28 * spread, 0.05) ** 2)

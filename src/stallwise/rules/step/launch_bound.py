@@ -19,7 +19,7 @@ between operators.
 
 ## How the gain is found
 The trace is replayed without its profiler and without the host's time for launching: what is left is the device's own
-work. The low end keeps a third of the gap for what graphs cannot cover, and allows for the doubt in the profiler's cost.
+work. The low end keeps a good part of the gap for what graphs cannot cover.
 """
 
 from __future__ import annotations
@@ -68,7 +68,6 @@ def launch_bound(evidence: Evidence) -> Finding | None:
     doubt = max(facts.seconds(s.REPLAYED_STEP) - low_s, 0.0) if not known_clean else 0.0
     least = max(gap - doubt, 0.0)
     gain = facts.replayed(gains.GRAPHS, COVERED * least, gap, "idle time while the host launches")
-    gain = facts.gain(max(gain.low_s - doubt, 0.5 * gain.low_s), gain.high_s, gain.basis)
     # Idle time that survives the dearest profiler is sure; idle time that goes with it is a matter of odds.
     sure = facts.share(least) >= NOTICEABLE
     kernel, count = facts.seconds(s.KERNEL_MEDIAN), facts.number(s.LAUNCHES)

@@ -35,6 +35,8 @@ from stallwise.findings.symptom import Symptom
 ROOM = 0.6  # of memory in use at most: dropping recompute may add as much again as the activations hold now
 TIGHT = 0.85  # of memory in use: recompute is doing its work
 
+BETWEEN = 1.1  # the gaps between the repeated kernels go with them
+
 EXPLAINS = {Symptom.SLOW_STEP: 0.05}
 
 
@@ -47,7 +49,7 @@ def recompute_unneeded(evidence: Evidence) -> Finding | None:
         return None
     low, high = facts.range_of(s.RECOMPUTE_TIME)
     known = used == used
-    gain = facts.device_gain(low, high, "device time of forward work inside the backward pass")
+    gain = facts.device_gain(low, BETWEEN * high, "device time of forward work inside the backward pass")
     ample = known and used <= ROOM
     because = [
         facts.because(f"forward operators run again under the autograd engine for {ms(repeated)}", s.RECOMPUTE_TIME)

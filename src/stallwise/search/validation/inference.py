@@ -21,6 +21,7 @@ from stallwise.specs.model import find_model
 
 KIND = "inference"
 MAX_SEQUENCES = 2048.0  # TensorRT-LLM's default cap, which its saturated tables use
+MEASURED = ("tpot_ms", "ttft_ms", "metric_output_tok_s_total")
 SPREADS = {"tpot_s": "tpot", "ttft_s": "ttft", "output_token_per_s": "rate"}
 
 
@@ -71,6 +72,8 @@ def _score(row: Row) -> list[Scored]:
     }
     wanted = {metric: value for metric, value in measured.items() if value is not None}
     row_id, source = row.get("row_id", ""), row.get("source") or "?"
+    if not wanted:
+        return [Scored(row_id, source, "tpot_s", None, note=f"none of {', '.join(MEASURED)} is given")]
     try:
         predicted = _disaggregated(row) if mode == "disagg" else _aggregated(row)
     except StallwiseError as error:

@@ -91,6 +91,7 @@ def _ask(row: Row) -> tuple[Work, float]:
         fused=False,
         optimizer="adamw" if "adam" in row.get("optimizer", "adamw") else "sgd",
         overlap=False,
+        sustained=False,  # a few steps each, over before the card reaches its power limit
     )
     again = "full" if row.get("recompute", "").lower() in ("true", "full", "1") else "none"
     layout = Layout(zero=0, micro_batch=rows_at_once, recompute=again, sequence_parallel=False)

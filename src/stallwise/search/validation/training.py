@@ -20,6 +20,8 @@ from stallwise.search.measured import measured_step_s
 from stallwise.search.predict import asked, mixed_log_s, own_scale, predict
 from stallwise.search.runs import Run, run_of
 from stallwise.search.scoring import Row, Scored
+from stallwise.search.standing import MEASURED, UNKNOWN
+from stallwise.search.validation._known import answers
 
 KIND = "training"
 METRIC = "step_s"
@@ -91,6 +93,7 @@ def _score(
         found.low_s,
         found.high_s,
         f"{note}; {run.layout.label}",
+        UNKNOWN if scale is None else MEASURED,
     )
 
 
@@ -111,7 +114,9 @@ def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
             }
     answered = sum(s.predicted is not None for s in scored)
     share = answered / len(scored) if scored else 0.0
-    return {"by_family": by_family, "coverage_share": share, "pairs": pairs(rows, scored)}
+    return {
+        "by_family": by_family, "by_answer": answers(rows, scored), "coverage_share": share, "pairs": pairs(rows, scored),
+    }  # fmt: skip
 
 
 SAME_JOB = ("source", "model", "layers", "hidden", "seq", "gpu", "num_gpus", "global_batch", "precision")

@@ -195,8 +195,10 @@
           const big = el("p", a.fits ? seconds(a.seconds) + " a step" : "does not fit: " + gib(a.memory_bytes) + " of " + gib(a.room_bytes), { class: a.fits ? "big" : "big no" });
           out.replaceChildren(
             big,
-            el("p", "90% interval " + seconds(a.low_s) + " to " + seconds(a.high_s) + " · " + count(a.tokens_per_s) + " tokens/s · MFU " + share(a.mfu_share) + " (HFU " + share(a.hfu_share) + ") · DP " + a.dp),
+            el("p", "90% interval " + seconds(a.low_s) + " to " + seconds(a.high_s) + " · " + count(a.tokens_per_s) + " tokens/s · MFU " + share(a.mfu_share) + " of the " + a.mfu_against + " (HFU " + share(a.hfu_share) + ") · DP " + a.dp),
             el("p", a.label, { class: "soft" }),
+            el("h3", "By how much is known of the cluster"),
+            table(["known", "a step", "90% sure", "from"], a.answers.map((k) => [k.name + (k.taken ? " (taken above)" : ""), k.seconds === null ? "measure one" : seconds(k.seconds), k.seconds === null ? "×" + k.half_width_ratio.toFixed(2) + " either way" : seconds(k.low_s) + " to " + seconds(k.high_s), k.basis])),
             el("h3", "Where a step goes"), bars(a.parts, a.seconds, seconds),
             el("h3", "Memory of the fullest GPU: " + gib(a.memory_bytes) + " of " + gib(a.memory_of_gpu_bytes)),
             bars(a.memory_parts, a.memory_of_gpu_bytes, gib, "m"),
@@ -211,7 +213,7 @@
         button.disabled = true;
         try {
           const a = await call("/api/search", form.read());
-          best.replaceChildren(el("h3", count(a.feasible) + " of " + count(a.considered) + " layouts fit; the best"), table(["", "layout", "step", "MFU", "memory", "why slower"], a.best.map((b, i) => {
+          best.replaceChildren(el("h3", count(a.feasible) + " of " + count(a.considered) + " layouts fit; the best"), table(["", "layout", "step", "MFU of the " + a.best[0].mfu_against, "memory", "why slower"], a.best.map((b, i) => {
             const use = el("button", "use", { type: "button", "aria-label": "Use layout " + b.label });
             use.addEventListener("click", () => form.set({ tp: b.axes.tp, pp: b.axes.pp, cp: b.axes.cp, ep: b.axes.ep, vp: b.axes.virtual_stages, zero: b.axes.zero, micro_batch: b.axes.micro_batch, recompute: b.axes.recompute }));
             return [use, b.label, seconds(b.seconds), share(b.mfu_share), gib(b.memory_bytes), i ? a.lost[i - 1] : ""];
@@ -269,34 +271,8 @@
         } catch (error) { problem(out, error); }
       });
     },
-    "t-drill": async () => {
-      try {
-        const a = await call("/api/drill/list", {});
-        if (!a.available) { $("drill-list").replaceChildren(el("p", a.says)); return; }
-        for (const s of a.scenarios) {
-          const b = el("button", s.title || s.name, { type: "button" });
-          b.addEventListener("click", () => { $("talk").replaceChildren(); talk("start", { name: s.name }); });
-          $("drill-list").append(b, " ");
-        }
-      } catch (error) { $("drill-list").replaceChildren(el("p", error.message, { class: "problem" })); }
-    },
+    "t-drill": stallwiseDrill({ $, el, call }),
   };
-  let session = "";
-  const talk = async (verb, body) => {
-    try {
-      const a = await call("/api/drill/" + verb, body);
-      session = a.session || session;
-      if (body.text) $("talk").append(el("p", body.text, { class: "me" }));
-      $("talk").append(el("p", a.says));
-      for (const choice of a.choices || []) {
-        const b = el("button", choice, { type: "button" });
-        b.addEventListener("click", () => talk("reply", { session, text: choice }));
-        $("talk").append(b, " ");
-      }
-      $("reply").hidden = Boolean(a.over);
-    } catch (error) { $("talk").append(el("p", error.message, { class: "problem" })); }
-  };
-  $("reply").addEventListener("submit", (e) => { e.preventDefault(); const text = $("text").value.trim(); $("text").value = ""; if (text) talk("reply", { session, text }); });
 
   const NS = "http://www.w3.org/2000/svg";
   const s = (tag, props, text) => { const n = document.createElementNS(NS, tag); for (const [k, v] of Object.entries(props)) n.setAttribute(k, v); if (text !== undefined) n.textContent = text; return n; };

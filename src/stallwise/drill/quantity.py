@@ -1,0 +1,147 @@
+"""Numbers as people type them: units, number words, decimal commas, "about"."""
+
+from __future__ import annotations
+
+import re
+
+from stallwise.errors import BadRequest
+from stallwise.units import Unit, example, parse, readings_of
+
+_WORDS = {
+    word: value
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen".split()
+    )
+} | {w: 10 * (i + 2) for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())}
+_LARGE = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_PARTS = {
+    "half": 0.5, "third": 1 / 3, "thirds": 1 / 3, "quarter": 0.25, "quarters": 0.25, "fifth": 0.2, "fifths": 0.2, "tenth": 0.1,
+    "tenths": 0.1,
+}  # fmt: skip
+_SOFT = re.compile(
+    r"^(?:\s*(?:about|around|roughly|approximately|approx\.?|circa|ca\.?|nearly|some|~|≈|=|"
+    r"it is|it's|its|i say|rank|gpu|node|step|code|xid|number))+\s*",
+    re.IGNORECASE,
+)
+_DECIMAL_COMMA = re.compile(r"(?<![\d,])(\d+),(\d{1,2}|\d{4,})(?![\d,])")
+_NUMBER = re.compile(r"^\s*([-+]?(?:\d{1,3}(?:[ ,_]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|[-+]?\.\d+)\s*(.*?)[\s.!]*$")
+_OF = re.compile(
+    r"(?:^|\s)(?:of|in|from|for|lost|more|less|slower|faster|longer|idle)\b.*$"
+)  # "two thirds of the step"
+BARE = (Unit.COUNT, Unit.RATIO, Unit.TOKEN)  # numbers that need no unit to be meant
+_SHORTHAND = tuple(
+    (re.compile(pattern, re.IGNORECASE), instead)
+    for pattern, instead in (
+        (r"\btwice\b|\bdouble\b", "2x"), (r"\bthrice\b|\btriple\b", "3x"), (r"\bhalf an? ", "half "),
+        (r"\band an? (half|third|quarter)\b", r"and \1"), (r"^an? (half|third|quarter|fifth|tenth)\b", r"one \1"),
+    )
+)  # fmt: skip
+_FRACTION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*/\s*([1-9]\d*(?:\.\d+)?)(?![\w/])")  # "4/3", but not "4/s"
+_RANGE = re.compile(r"^\s*[\d.,]+\s*(?:-|–|to|\.\.)\s*[\d.,]+")
+
+
+def typed(text: str, unit: Unit, *, bare: bool = False) -> float:
+    """The value in SI. A number without its unit is refused where a unit exists, unless `bare` numbers are in SI."""
+    said = re.sub(r"^\$\s*([\d.,]+)", r"\1 $", spelled(_SOFT.sub("", text.strip())))
+    said = _FRACTION.sub(lambda m: f"{float(m[1]) / float(m[2]):.9g}", said)
+    if _RANGE.match(said):
+        raise BadRequest("that is a range", hint="commit to one number")
+    match = _NUMBER.match(said)
+    if match is None:
+        raise BadRequest(f"'{text[:60]}' is not a number", hint=f"write it like {example(unit)}")
+    if re.fullmatch(r"[-+]?\d{1,3},\d{3}", match[1]) and unit not in (Unit.COUNT, Unit.TOKEN):
+        one, other = match[1].replace(",", "."), match[1].replace(",", "")
+        raise BadRequest(f"is {match[1]} meant as {one} or as {other}?", hint="write it without the comma")
+    number, tail = float(re.sub(r"[,_ ]", "", match[1])), _OF.sub("", match[2].lstrip("- ")).strip()
+    if not tail:
+        if unit is Unit.SHARE and abs(number) <= 1.0:
+            return number
+        if unit not in BARE and not bare:
+            raise BadRequest(f"{match[1]} of what?", hint=f"write the unit too, like {example(unit)}")
+        return number
+    scale = _scale(tail, unit)
+    if scale is None:
+        raise BadRequest(f"'{tail[:40]}' is not a unit of this", hint=f"write it like {example(unit)}")
+    return number * scale
+
+
+def _scale(tail: str, unit: Unit) -> float | None:
+    """The factor to SI: as the table of forms writes it, then as people type it in a hurry."""
+    for cut in range(len(tail.split()), 0, -1):
+        written = " ".join(tail.split()[:cut])
+        for measured, factor in readings_of(written):
+            if measured is unit or (unit is Unit.RATIO and measured is Unit.SHARE):
+                return factor
+        try:
+            return parse(f"1 {written}", unit)
+        except BadRequest:
+            continue
+    if unit in BARE and re.fullmatch(r"[A-Za-z][\w /-]*", tail) and not readings_of(tail.split()[0]):
+        return 1.0  # "7 of them", "12 stages": a counted thing
+    return None
+
+
+def spelled(text: str) -> str:
+    """Number words and decimal commas as digits: "twenty-two", "21,9", "two and a half", "a third"."""
+    plain = _DECIMAL_COMMA.sub(r"\1.\2", text)
+    for pattern, instead in _SHORTHAND:
+        plain = pattern.sub(instead, plain)
+    found = re.findall(r"[A-Za-z]+|[^A-Za-z]+", plain)
+    out: list[str] = []
+    run: list[str] = []
+
+    def close() -> None:
+        if run:
+            out.append(f" {_worth(run):g} ")
+            run.clear()
+
+    for piece in found:
+        word = piece.lower()
+        if word in _WORDS or word in _PARTS or (word in _LARGE and run):
+            if word in _WORDS and run and "point" not in run and not _follows(run[-1], word):
+                close()  # "one two" are two numbers, "twenty two" is one
+            run.append(word)
+        elif run and piece in (" ", "-"):
+            continue
+        elif (run and word == "and" and _goes_on(found, piece, run[-1])) or (word == "point" and run):
+            run.append(word)
+        else:
+            close()
+            out.append(piece)
+    close()
+    return re.sub(r"\s+", " ", "".join(out)).strip()
+
+
+def _follows(last: str, word: str) -> bool:
+    """Whether a number word can continue a number: after tens a unit, after a hundred, a point or a digit behind it anything."""
+    if last in _WORDS:
+        return _WORDS[last] >= 20 and _WORDS[word] < 10
+    return True
+
+
+def _goes_on(found: list[str], piece: str, last: str) -> bool:
+    """ "two hundred and six", "two and half": the `and` belongs to the number; in "one and two" it does not."""
+    later = [p.lower() for p in found[found.index(piece) + 1 :] if p.strip(" -")]
+    return bool(later) and ((later[0] in _WORDS and last in _LARGE) or later[0] in _PARTS)
+
+
+def _worth(words: list[str]) -> float:
+    """The value of a run of number words."""
+    whole, part, joined = 0.0, 0.0, False
+    decimals: str | None = None
+    for word in words:
+        if word == "point":
+            decimals = ""
+        elif decimals is not None and word in _WORDS:
+            decimals += str(_WORDS[word])
+        elif word in _WORDS:
+            part += _WORDS[word]
+        elif word in _PARTS:  # "two and half" adds, "two thirds" multiplies
+            part = part + _PARTS[word] if joined else (part or 1) * _PARTS[word]
+        elif word == "hundred":
+            part = (part or 1) * 100
+        elif word in _LARGE:
+            whole, part = (whole + (part or 1)) * _LARGE[word], 0.0
+        joined = word == "and"
+    return whole + part + (float(f"0.{decimals}") if decimals else 0.0)

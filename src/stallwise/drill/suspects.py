@@ -1,0 +1,85 @@
+"""What a player must know of each cause: its name in plain words, its remedy, what refutes it, its trap."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from stallwise.meaning.words import classed, words_of
+
+LEAST_LEAD = 1.2  # the best match must weigh so much more than the next, or the words could mean either
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """One cause as the drill tells it (causes/*.toml)."""
+
+    cause: str
+    says: str
+    words: tuple[str, ...]
+    fix: str
+    refuted: str
+    trap: str
+    near: frozenset[str]
+
+
+@cache
+def suspects() -> dict[str, Suspect]:
+    """All of them; `near` holds both ways."""
+    folder = files("stallwise.drill") / "causes"
+    rows: dict[str, dict[str, str | list[str]]] = {}
+    for file in sorted(folder.iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".toml"):
+            rows |= tomllib.loads(file.read_text(encoding="utf-8"))
+    near = {cause: set(row["near"]) for cause, row in rows.items()}
+    for cause, others in list(near.items()):
+        for other in list(others):
+            near[other].add(cause)
+    return {
+        cause: Suspect(
+            cause, str(row["says"]), tuple(row["words"]), str(row["fix"]), str(row["refuted"]), str(row["trap"]),
+            frozenset(near[cause]),
+        )
+        for cause, row in rows.items()
+    }  # fmt: skip
+
+
+def chosen(text: str, among: tuple[str, ...]) -> str | None:
+    """Which of these causes a text names: by its number, its slug, or words that fit one much better than any other."""
+    plain = text.strip().strip(".)(").lower()
+    if re.fullmatch(r"\d{1,2}", plain):
+        place = int(plain)
+        return among[place - 1] if 1 <= place <= len(among) else None
+    slug = re.sub(r"[\s_]+", "-", plain)
+    if slug in among:
+        return slug
+    score = sorted(((_likeness(text, suspects()[c]), c) for c in among if c in suspects()), reverse=True)
+    if not score or score[0][0] <= 0 or (len(score) > 1 and score[0][0] < LEAST_LEAD * score[1][0]):
+        return None
+    return score[0][1]
+
+
+def _likeness(text: str, suspect: Suspect) -> float:
+    """The largest share of one of its names that the text holds, longer names first."""
+    told = _stems(text)
+    best = 0.0
+    for name in (*suspect.words, suspect.says, suspect.cause.replace("-", " ")):
+        wanted = _stems(name)
+        common = len(wanted & told)
+        if wanted and common / len(wanted) > 0.5:
+            best = max(best, common * common / len(wanted))
+    return best
+
+
+@cache
+def _stems(text: str) -> frozenset[str]:
+    telling = tuple(w for w in words_of(text) if (len(w) > 2 or w.isdigit()) and w not in _EMPTY)
+    return frozenset(w[:6] for w in classed(telling)) if telling else frozenset()
+
+
+_EMPTY = frozenset(
+    "the and for with its their are was is that this all others other than too instead into not one two".split()
+)

@@ -1,0 +1,80 @@
+"""Lines grouped by what is left of them without their digits: a program prints few such skeletons, however long its log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+LONGEST = 4000  # characters of a line that are looked at: longer ones are dumps of data
+_DIGITS = b"0123456789"
+TOKEN = re.compile(r"\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")  # a number, its sign left to whoever knows what stands before it
+_TOKEN_OR_END = re.compile(rf"{TOKEN.pattern}|\n")
+
+
+_NOT_LITERAL = re.compile(r"\\[dDwWsSbB]|\{[\d,]+\}|\[[^\]]*\]|\(\?P<\w+>|\\x[\da-fA-F]{2}")
+
+
+@cache
+def asks_for_digits(pattern: str) -> bool:
+    """True where an expression wants certain digits: then lines of one skeleton may differ in whether it fits."""
+    return any(c.isdigit() for c in _NOT_LITERAL.sub("", pattern)) or bool(
+        re.search(r"\[[^\]]*\d[^\]]*\]", pattern.replace("0-9", ""))
+    )
+
+
+@dataclass(frozen=True)
+class Skeletons:
+    """Which line has which skeleton. Lines of one skeleton hold the same words; only their numbers differ."""
+
+    lines: Sequence[str]
+    keys: list[str]  # each skeleton once, in the order of their first lines
+    of: list[int]  # the skeleton of each line
+    firsts: list[int]  # the first line of each skeleton
+    _members: dict[int, list[int]] = field(default_factory=dict)
+
+    def members(self, skeleton: int) -> list[int]:
+        """The lines of a skeleton, in order."""
+        if not self._members:
+            for line, own in enumerate(self.of):
+                self._members.setdefault(own, []).append(line)
+        return self._members[skeleton]
+
+    def lines_of(self, skeletons: Iterable[int]) -> list[int]:
+        """All lines of these skeletons, in order."""
+        return sorted(line for s in set(skeletons) for line in self.members(s))
+
+    def where(self, holds: Callable[[str], object]) -> frozenset[int]:
+        """Skeletons whose first line passes a test that does not depend on which digits stand there."""
+        return frozenset(s for s, line in enumerate(self.firsts) if holds(self.lines[line][:LONGEST]))
+
+    def numbers(self, skeleton: int, tokens: int) -> list[list[str]] | None:
+        """All numbers of all lines of a skeleton, as written; None where a line has more or fewer than `tokens`."""
+        members = self.members(skeleton)
+        found = _TOKEN_OR_END.findall("\n".join([self.lines[m][:LONGEST] for m in members]) + "\n")
+        width = tokens + 1
+        if len(found) != width * len(members) or found[tokens::width].count("\n") != len(members):
+            return None
+        return [found[at : at + tokens] for at in range(0, len(found), width)]
+
+    def before(self, line: int, wanted: frozenset[int]) -> int | None:
+        """The nearest line at or before this one whose skeleton is wanted."""
+        if not wanted:
+            return None
+        return next((at for at in range(line, -1, -1) if self.of[at] in wanted), None)
+
+
+def skeletons_of(lines: Sequence[str]) -> Skeletons:
+    """One pass over the bytes."""
+    short = [line if len(line) <= LONGEST else line[:LONGEST] for line in lines]
+    bare = "\n".join(short).encode("utf-8", "replace").translate(None, _DIGITS).split(b"\n") if short else []
+    if len(bare) != len(short):  # a line that holds a line feed of its own
+        bare = [line.encode("utf-8", "replace").translate(None, _DIGITS) for line in short]
+    numbers: dict[bytes, int] = {}
+    of = [numbers.setdefault(key, len(numbers)) for key in bare]
+    firsts: list[int] = []
+    for line, own in enumerate(of):
+        if own == len(firsts):
+            firsts.append(line)
+    return Skeletons(lines, [key.decode("utf-8", "replace") for key in numbers], of, firsts)

@@ -1,0 +1,162 @@
+"""The statistics of a trial: pairs of blocks, one as is and one changed, in random order; drift leaves with the difference.
+
+The difference of a pair is taken of logarithms, so that it is a ratio of step times. The interval is Student's over the pairs.
+It is looked at several times, and each look spends its own part of the ten percent: whenever one stops, and for whatever
+reason, all intervals looked at hold together nine times out of ten (Bonferroni over the looks).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import List, Sequence, Tuple
+
+# How many pairs there are at each look, and the error each may make; together one in ten.
+LOOKS = ((4, 0.010), (7, 0.015), (10, 0.015), (14, 0.020), (19, 0.020), (25, 0.020))
+# Student's interval trusts in a bell curve. A machine that is now free and now busy has two levels instead, and a few pairs may
+# all fall the same way by chance: once in 8 for four pairs, in 64 for seven. Fewer than that count only where all blocks of
+# one side are faster than all of the other, by more than either side varies.
+FEWEST_BY_SPREAD = 7
+MOST_PAIRS = LOOKS[-1][0]
+LEVEL = 1.0 - sum(error for _, error in LOOKS)
+FINE = 0.01  # an interval of plus or minus one percent is as narrow as anybody asks for
+CLEAR = 0.12  # of the gain: "1.24x, 1.21 to 1.27" is clear
+WORTH = 0.02  # a gain below two percent is not worth a change; once the interval lies below it, nothing is to be found
+SMALLEST = 0.01  # a difference smaller than this is called none, however sure
+
+FASTER, SLOWER, NOTHING, UNSURE = "faster", "slower", "no difference", "inconclusive"
+
+
+class Estimate:
+    """What the pairs say: the ratio of the step before to the step after, and its interval."""
+
+    def __init__(self, middle: float, half: float, pairs: int) -> None:
+        self.ratio = math.exp(middle)  # an infinite half says that nothing is known yet
+        self.low = math.exp(middle - half) if half < 50 else 0.0
+        self.high = math.exp(middle + half) if half < 50 else math.inf
+        self.pairs = pairs
+        self._middle, self._half = middle, half
+
+    def clear(self) -> bool:
+        """No further pair would change the answer."""
+        if self._half <= FINE or self.high < 1.0 + WORTH:
+            return True
+        return abs(self._middle) > self._half and self._half <= CLEAR * abs(self._middle)
+
+    def verdict(self) -> str:
+        """Faster, slower, no difference, or inconclusive."""
+        if self.low > 1.0 and self.ratio >= 1.0 + SMALLEST:
+            return FASTER
+        if self.high < 1.0 and self.ratio <= 1.0 - SMALLEST:
+            return SLOWER
+        if self.high < 1.0 + WORTH and self.low > 1.0 - WORTH:
+            return NOTHING
+        if self.high <= 1.0:
+            return NOTHING  # surely no gain
+        return UNSURE
+
+    def excludes_none(self) -> bool:
+        """The interval does not contain "no difference"."""
+        return self.low > 1.0 or self.high < 1.0
+
+
+class Looks:
+    """Pairs as they come, and when to look at them."""
+
+    def __init__(self) -> None:
+        self.differences: List[float] = []
+        self._before: List[float] = []
+        self._after: List[float] = []
+        self._next = 0
+
+    def add(self, before_s: float, after_s: float) -> None:
+        """One more pair: seconds a step as is and changed."""
+        self._before.append(math.log(before_s))
+        self._after.append(math.log(after_s))
+        self.differences.append(math.log(before_s) - math.log(after_s))
+
+    def due(self) -> bool:
+        """It is time to look."""
+        return self._next < len(LOOKS) and len(self.differences) >= LOOKS[self._next][0]
+
+    def full(self) -> bool:
+        """No look is left."""
+        return self._next >= len(LOOKS)
+
+    def look(self) -> Estimate:
+        """Spends the error of the next look."""
+        error = LOOKS[min(self._next, len(LOOKS) - 1)][1]
+        self._next += 1
+        middle, spread = statistics.fmean(self.differences), _spread(self.differences)
+        count = len(self.differences)
+        if count < FEWEST_BY_SPREAD and not self._apart():
+            return Estimate(middle, math.inf, count)
+        return Estimate(middle, student(1.0 - error / 2.0, count - 1) * spread / math.sqrt(count), count)
+
+    def _apart(self) -> bool:
+        """The two sides do not meet, and lie further apart than either is wide."""
+        gap = max(min(self._before) - max(self._after), min(self._after) - max(self._before))
+        return gap > max(max(side) - min(side) for side in (self._before, self._after))
+
+    def detectable(self) -> float:
+        """The smallest gain, as a ratio, that all the pairs of a full trial would show with this noise."""
+        return detectable_ratio(_spread(self.differences))
+
+
+def detectable_ratio(pair_noise: float) -> float:
+    """With this standard deviation of a pair's difference."""
+    half = student(1.0 - LOOKS[-1][1] / 2.0, MOST_PAIRS - 1) * pair_noise / math.sqrt(MOST_PAIRS)
+    return math.exp(min(half, 50.0))
+
+
+def block_steps(durations_s: Sequence[float], least_s: float, most_s: float) -> Tuple[int, float]:
+    """How many steps a block needs, and the noise of a pair to expect: from how much the job's own steps vary.
+
+    So many that nine pairs would show a gain of `WORTH`, but no block shorter than `least_s` or longer than `most_s`.
+    """
+    step_s = max(statistics.fmean(durations_s), 1e-9)
+    noise = _noise(durations_s)
+    pairs, error = LOOKS[2]
+    wanted = 2.0 * (student(1.0 - error / 2.0, pairs - 1) * noise / math.log(1.0 + WORTH)) ** 2 / pairs
+    fewest, most = math.ceil(least_s / step_s), max(1, math.floor(most_s / step_s))
+    steps = int(max(2, min(max(math.ceil(wanted), fewest, 3), most)))
+    return steps, noise * math.sqrt(2.0 / steps)
+
+
+def _noise(durations_s: Sequence[float]) -> float:
+    """Relative spread from step to step. Differences of neighbours: a slow drift is no noise here, pairs take it away."""
+    pairs = list(zip(durations_s, durations_s[1:]))
+    if len(pairs) < 2:
+        return 0.1
+    squares = [((b - a) / max(0.5 * (a + b), 1e-9)) ** 2 / 2.0 for a, b in pairs]
+    return math.sqrt(statistics.fmean(squares))
+
+
+def _spread(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else math.inf
+
+
+def student(share: float, freedom: int) -> float:
+    """Student's quantile by bisection of its distribution (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    low, high = 0.0, 1e4
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        if 0.5 + 0.5 * _within(middle, freedom) < share:
+            low = middle
+        else:
+            high = middle
+    return 0.5 * (low + high)
+
+
+def _within(t: float, freedom: int) -> float:
+    """The probability of a value between -t and t."""
+    angle = math.atan(t / math.sqrt(freedom))
+    cosine, sine = math.cos(angle), math.sin(angle)
+    if freedom == 1:
+        return 2.0 * angle / math.pi
+    odd = freedom % 2 == 1
+    term = total = cosine if odd else 1.0
+    for k in range(3 if odd else 2, freedom - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    return 2.0 / math.pi * (angle + sine * total) if odd else sine * total

@@ -1,0 +1,407 @@
+"""The trials of one job, told as a plan that is handed the job's steps.
+
+The plan is a generator: each `yield n` gives the job n steps; it goes on at the border of the last of them. So the schedule
+reads from top to bottom, and between the borders nothing of it runs.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import sys
+import threading
+import time
+from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
+
+from stallwise.instrument.blame import ours, say
+from stallwise.instrument.experiment import paired, results
+from stallwise.instrument.experiment.block import Block, Failed, Trying
+from stallwise.instrument.experiment.change import Change
+from stallwise.instrument.experiment.ranks import Alone, Disagreement
+from stallwise.instrument.experiment.results import Result, Results
+from stallwise.instrument.experiment.scene import Scene
+from stallwise.instrument.experiment.together import Together, best_pair
+from stallwise.instrument.settling import Settling
+
+LOOKED_AT = 4  # steps over which models, loaders and calls are counted
+CHECK_EVERY = 8  # steps between two decisions of several ranks on whether the loop has settled
+LEAST_BLOCK_S, MOST_BLOCK_S = (
+    0.15,
+    6.0,
+)  # a border costs the queue's refill: some milliseconds, a few percent of the least
+NOISE_FROM = 24  # steps: the last of the warm-up, as many as tell a spread
+FEWEST_ONCE, MOST_ONCE = (
+    3,
+    24,
+)  # changed steps before the first block: compiling, autotuning and allocating are done by then
+HOPELESS = 3.0  # times as slow once it has settled: no reason to make whole blocks of it
+ALIKE = 1.5  # the last of them differ no more than this
+WAITED_FOR = 48  # more steps as is for a trial that has not yet seen what it needs
+REPEATS_HELD_BACK = 3  # pairs taken again because the machine was throttled; then the trial is marked
+OTHER_CLOCK = 0.03  # clocks of the two sides this far apart are said
+ROOM_S = 5.0  # of the budget, left for the best pair
+
+LEAVING = "stallwise-leave"
+
+Plan = Generator[int, None, None]
+
+
+class Options:
+    """What the user asked for."""
+
+    def __init__(
+        self,
+        only: Tuple[str, ...] = (),
+        skip: Tuple[str, ...] = (),
+        budget_s: float = 150.0,
+        memory_share: float = 0.95,
+        dry_run: bool = False,
+        keep_training: bool = False,
+        seed: int = 0,
+        repeat: int = 1,
+        trace: bool = True,
+    ) -> None:
+        self.only = tuple(only)
+        self.skip = tuple(skip)
+        self.budget_s = budget_s
+        self.memory_share = memory_share
+        self.dry_run = dry_run
+        self.keep_training = keep_training
+        self.seed = seed
+        self.repeat = repeat
+        self.trace = trace
+
+    def chosen(self, changes: List[Change]) -> List[Change]:
+        """The trials that were asked for, those with a one-off cost last."""
+        wanted = [c for c in changes if (c.name in self.only if self.only else not c.only_asked)]
+        wanted = [c for c in wanted if c.name not in self.skip and not (self.keep_training and c.alters)]
+        return sorted(wanted, key=lambda c: (c.costly, c.name))
+
+    def rehearsal(self, changes: List[Change]) -> bool:
+        """Some trial changes the training, so nothing of this run may be kept; a dry run ends early, too."""
+        return self.dry_run or any(c.alters for c in self.chosen(changes))
+
+
+class Session:
+    """Hears of every step's end and follows the plan. `finish(session)` is called when the plan is done."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        changes: List[Change],
+        options: Options,
+        out: Results,
+        ranks: Optional[Alone] = None,
+        throttle: Any = None,
+        finish: Callable[[], Plan] = lambda: iter(()),  # type: ignore[assignment, return-value]
+        now: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.scene = scene
+        self.options = options
+        self.out = out
+        self.over = False
+        self.left = False  # the job has been told to end
+        self._changes = options.chosen(changes)
+        self._ranks = ranks or Alone()
+        self._now = now
+        self._random = random.Random(options.seed)
+        self._settling = Settling(now)
+        self._durations: List[float] = []
+        self._trying = Trying(scene, throttle, now, self._ranks, options.memory_share)
+        self._finish = finish
+        self._thread = 0
+        self._left = 0
+        self._deadline_s = math.inf
+        self._plan = self._whole()
+
+    # -- the job's steps
+
+    def on_step(self, number: int) -> None:
+        """`number` steps have ended."""
+        if self.over:
+            return
+        if self._thread not in (0, threading.get_ident()):
+            return  # another thread's steps are not in the plan
+        self._trying.step()
+        if self._left > 0:
+            self._durations.append(self.scene.recorder.last_step_s)
+            self._left -= 1
+        if self._left > 0 and not self._trying.broken:
+            return
+        recorder, began = self.scene.recorder, time.perf_counter()
+        self._advance()
+        recorder.not_the_jobs(time.perf_counter() - began)
+
+    def _advance(self) -> None:
+        try:
+            self._left = next(self._plan)
+        except StopIteration:
+            self._end()
+        except Disagreement as error:
+            self._end()
+            say("the trials end here: %s" % error)
+        except Exception as error:
+            self._end()
+            if not ours(error):
+                raise
+            say("the trials end here (%s: %s)" % (type(error).__name__, error))
+
+    def stop(self, why: str = "interrupted") -> None:
+        """Undoes whatever is changed and ends the plan: Ctrl-C, the end of the job."""
+        if self.over:
+            return
+        if self._trying.current is not None:
+            self.out.trials.append(Result(self._trying.current, results.STOPPED, why))
+        self._end(why)
+
+    def _end(self, why: str = "") -> None:
+        self.over = True
+        self._trying.leave()
+        self.scene.looked()
+        self.scene.recorder.window = None
+        if why:
+            self.out.about["ended"] = why
+        self.out.about.setdefault("ended", "done")
+        self.out.write()
+
+    # -- the plan
+
+    def _whole(self) -> Plan:
+        yield from self._warm_up()
+        yield from self._look()
+        recent = self._durations[-NOISE_FROM:]
+        if self._ranks.world > 1:
+            recent = self._ranks.decide(recent)
+        tried = self._sorted_out()
+        shares = len(tried) + (len(tried) > 1)  # the best pair is one more
+        # Every trial gets to its second look.
+        allowed_s = self.options.budget_s / max(1, shares) / (2 * paired.LOOKS[1][0])
+        most_s = max(LEAST_BLOCK_S, min(MOST_BLOCK_S, allowed_s))
+        steps, noise = paired.block_steps(recent, LEAST_BLOCK_S, most_s)
+        self._describe(recent, steps, noise)
+        if self.options.dry_run:
+            return
+        self._deadline_s = self._now() + self.options.budget_s
+        self.scene.recorder.window = "trial"
+        for place, change in enumerate(tried):
+            left = shares - place
+            result = yield from self._try(change, steps, self._allowance_s(left))
+            self.out.add(result)
+            self._tell(result)
+        yield from self._together(tried, steps)
+        self._say_noise()
+        self.scene.recorder.window = None
+        self.out.about["ended"] = "done"
+        self.out.write()
+        yield from self._finish()
+
+    def _warm_up(self) -> Plan:
+        """Until the loop has settled; several ranks look at the same steps."""
+        number, every = 0, CHECK_EVERY if self._ranks.world > 1 else 1
+        while True:
+            heard = len(self._durations)
+            yield every
+            number += every
+            for duration_s in self._durations[heard:]:
+                self._settling.hear(duration_s)
+            self._thread = threading.get_ident()
+            if self._ranks.decide(self._settling.ready(number)):
+                return
+
+    def _look(self) -> Plan:
+        """What the job consists of."""
+        self.scene.look([path for change in self._changes for path in change.watch])
+        heard = len(self._durations)
+        for _ in range(LOOKED_AT):
+            yield 1
+            self.scene.step()
+        self.scene.looked()
+        del self._durations[heard:]  # slowed by looking
+        self.scene.step_s = statistics.median(self._durations[-NOISE_FROM:])
+
+    def _sorted_out(self) -> List[Change]:
+        """Which trials can be made here; the others are told with their reasons."""
+        tried: List[Change] = []
+        own: Dict[str, Optional[str]] = {c.name: self._refusal(c) for c in self._changes}
+        said = self._ranks.hear(own) if self._changes else []
+        for change in self._changes:
+            reasons = [r[change.name] for r in said if r.get(change.name)]
+            if reasons and (self.options.dry_run or not change.asked_late):
+                self.out.add(Result(change, results.NOT_HERE, str(reasons[0])))
+            elif self.options.dry_run:
+                self.out.add(Result(change, results.WOULD))
+            else:
+                tried += [change] * self.options.repeat
+        return tried
+
+    def _refusal(self, change: Change) -> Optional[str]:
+        try:
+            return change.refuses(self.scene)
+        except Exception as error:
+            return "its test failed: %s: %s" % (type(error).__name__, error)
+
+    def _try(self, change: Change, steps: int, allowance_s: float) -> Generator[int, None, Result]:
+        result, trying = Result(change), self._trying
+        began = self._now()
+        refused = self._ranks.decide(self._refusal(change))
+        if refused and change.asked_late:
+            steps_s = max(self.scene.step_s, 1e-9)
+            yield self._ranks.decide(max(1, min(WAITED_FOR, int(allowance_s / 4 / steps_s))))
+            refused = self._ranks.decide(self._refusal(change))
+        if refused:
+            return Result(change, results.NOT_HERE, str(refused))
+        settle, steps = self._ranks.decide([change.settle_steps(self.scene), change.block_steps(self.scene, steps)])
+        expected_s = 2 * paired.LOOKS[0][0] * (steps + settle) * self.scene.step_s
+        if self._ranks.decide(expected_s > min(allowance_s * 2, self._deadline_s - self._now())):
+            return Result(change, results.TIME, "its first look would take %.0f s" % expected_s)
+        trying.begin(change)
+        try:
+            yield from self._once(change, result, settle)
+            until_s = max(began + allowance_s, self._now() + allowance_s / 2)  # whatever the one-off part took
+            yield from self._pairs(change, result, steps, settle, until_s)
+        except Failed as failed:
+            result.state, result.why, result.estimate = failed.state, failed.text, None
+        finally:
+            trying.end(result)
+        return result
+
+    def _once(self, change: Change, result: Result, settle: int) -> Plan:
+        """Changed steps that count for nothing but the one-off cost."""
+        self._trying.switch(True)
+        began, heard = self._now(), len(self._durations)
+        for count in range(1, MOST_ONCE + 1):
+            yield 1
+            self._trying.check()
+            last = self._durations[heard:][-3:]
+            calm = count >= max(FEWEST_ONCE, settle) and max(last) <= ALIKE * max(min(last), 1e-9)
+            if self._ranks.decide(calm or self._now() > self._deadline_s):
+                break
+        if self._ranks.decide(statistics.median(last) > HOPELESS * self.scene.step_s * change.work_ratio):
+            raise Failed(
+                paired.SLOWER, "%.0f times as slow in its first steps; left at that" % (last[-1] / self.scene.step_s)
+            )
+        self._trying.sync()
+        result.more["one_off_s"] = self._now() - began  # the steady part is taken off when it is known
+        result.more["one_off_steps"] = count
+        del self._durations[heard:]
+
+    def _pairs(self, change: Change, result: Result, steps: int, settle: int, until_s: float) -> Plan:
+        looks, repeats = paired.Looks(), REPEATS_HELD_BACK
+        clocks: Dict[bool, List[float]] = {False: [], True: []}
+        while True:
+            sides = [False, True]
+            self._random.shuffle(sides)
+            blocks: Dict[bool, Block] = {}
+            for changed in sides:
+                blocks[changed] = yield from self._trying.block(changed, steps, settle)
+            held_back = any(b.slowed for b in blocks.values())
+            if self._ranks.decide(held_back and repeats > 0):
+                repeats -= 1
+                continue
+            for changed, block in blocks.items():
+                clocks[changed] += [block.clock_mhz] if block.clock_mhz else []
+            if held_back:
+                result.more["throttled"] = "the machine was throttled in some of its blocks"
+            result.before_s.append(blocks[False].step_s)
+            result.after_s.append(blocks[True].step_s / change.work_ratio)
+            looks.add(result.before_s[-1], result.after_s[-1])
+            out_of_time = self._now() > min(until_s, self._deadline_s)
+            enough = len(looks.differences) >= paired.LOOKS[0][0]
+            if self._ranks.decide(looks.due() or (out_of_time and enough)):
+                result.estimate = looks.look()
+                if self._ranks.decide(result.estimate.clear() or looks.full() or out_of_time):
+                    break
+        result.state = result.estimate.verdict()
+        result.more.update(
+            steps_per_block=steps, detectable_ratio=looks.detectable(),
+            one_off_s=max(0.0, result.more["one_off_s"] - result.more["one_off_steps"] * result.after_s[-1] * change.work_ratio),
+        )  # fmt: skip
+        _say_clocks(result, clocks)
+
+    def _together(self, tried: List[Change], steps: int) -> Plan:
+        """The best two at once: do their gains add?"""
+        pair = self._ranks.decide([c.name for c in best_pair(tried, self.out.trials)])
+        if len(pair) < 2 or self._ranks.decide(self._now() > self._deadline_s):
+            return
+        one, other = (next(c for c in tried if c.name == name) for name in pair)
+        both = Together(one, other)
+        result = yield from self._try(both, steps, max(ROOM_S, self._deadline_s - self._now()))
+        self.out.together = {**result.to_dict(), **both.adds(result, self.out.trials)}
+        self.out.write()
+        self._tell(result)
+
+    def _allowance_s(self, left: int) -> float:
+        """An equal part of what is left."""
+        return max(0.0, self._deadline_s - self._now()) / left
+
+    # -- telling
+
+    def _say_noise(self) -> None:
+        """What the blocks themselves can show: steps that vary together are noisier than their spread tells beforehand."""
+        known = [
+            r.more["detectable_ratio"]
+            for r in self.out.trials
+            if r.estimate is not None and r.more.get("detectable_ratio")
+        ]
+        if known:
+            self.out.about["detectable_ratio"] = statistics.median(known)
+
+    def _describe(self, recent: List[float], steps: int, noise: float) -> None:
+        step_s = statistics.median(recent)
+        self.out.about.update(
+            rehearsal=self.scene.rehearsal,
+            device=self.scene.device,
+            kind="training" if self.scene.trains else "inference",
+            ranks=self._ranks.world,
+            border=self.scene.recorder.borders.kind,
+            step_s=step_s,
+            steps_per_block=steps,
+            detectable_ratio=paired.detectable_ratio(noise),
+            level=paired.LEVEL,
+            seed=self.options.seed,
+            budget_s=self.options.budget_s,
+            torch=str(self.scene.torch.__version__),
+        )
+        self.out.write()
+        if self._ranks.leads:
+            say(
+                "a step takes %s; blocks of %d steps; the smallest gain they can show is about %.1f%%"
+                % (_time(step_s), steps, 100 * (self.out.about["detectable_ratio"] - 1))
+            )
+
+    def _tell(self, result: Result) -> None:
+        if self._ranks.leads:
+            e = result.estimate
+            figures = " %.2fx (%.2f to %.2f)" % (e.ratio, e.low, e.high) if e is not None and e.low > 0 else ""
+            say("%-28s %s%s%s" % (result.name, result.state, figures, "  " + result.why if result.why else ""))
+
+
+def _say_clocks(result: Result, clocks: Dict[bool, List[float]]) -> None:
+    if clocks[False] and clocks[True]:
+        before, after = statistics.fmean(clocks[False]), statistics.fmean(clocks[True])
+        result.more.update(clock_before_mhz=before, clock_after_mhz=after)
+        if abs(after - before) > OTHER_CLOCK * before:
+            result.more["clocks"] = "the clock was %.0f MHz as is and %.0f MHz changed" % (before, after)
+
+
+def _time(seconds: float) -> str:
+    return "%.3g s" % seconds if seconds >= 1 else "%.3g ms" % (seconds * 1e3)
+
+
+def leave_job(code: int, grace_s: float = 20.0) -> None:
+    """Ends a rehearsal: as `sys.exit` does, and for good where the job catches that or takes too long about it."""
+    import os
+
+    def for_good() -> None:
+        time.sleep(grace_s)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:
+                pass
+        os._exit(code)
+
+    if not any(thread.name == LEAVING for thread in threading.enumerate()):
+        threading.Thread(target=for_good, daemon=True, name=LEAVING).start()
+    raise SystemExit(code)

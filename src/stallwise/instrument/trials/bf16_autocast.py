@@ -1,0 +1,38 @@
+"""bf16 autocast: products and convolutions in bfloat16, the parameters stay float32."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from stallwise.instrument.experiment.change import Change, Undo
+
+
+class Bf16Autocast(Change):
+    """The whole loop under `torch.autocast(device, torch.bfloat16)`."""
+
+    name = "bf16-autocast"
+    title = "bfloat16 autocast"
+    causes = ("tensor-cores-unused", "precision-headroom")
+    needs = "with torch.autocast(device, torch.bfloat16): around forward and loss"
+    risk = "products with 8 bits of mantissa; check the loss"
+    instead_of = ("tf32",)
+
+    def refuses(self, scene: Any) -> Optional[str]:
+        if not scene.roots:
+            return "no model was called"
+        if scene.autocast:
+            return "autocast is on already"
+        if not scene.float32():
+            return "the models are not in float32"
+        if scene.device == "cuda" and not scene.torch.cuda.is_bf16_supported():
+            return "this GPU has no bfloat16"
+        return None
+
+    def apply(self, scene: Any, undo: Undo) -> None:
+        context = scene.torch.autocast(scene.device, scene.torch.bfloat16)
+        context.__enter__()
+        undo.later(lambda: context.__exit__(None, None, None))
+
+    def on_step(self, scene: Any) -> None:
+        """A context that ends with the forward pass forgets its casts of the weights; this one is told to, every step."""
+        scene.torch.clear_autocast_cache()

@@ -1,0 +1,43 @@
+"""torch.compile: the models as compiled, everything around them as it is."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Tuple
+
+from stallwise.instrument.experiment.change import Change, Undo
+from stallwise.instrument.experiment.guard import WAY, forget
+
+
+class Compile(Change):
+    """Every model that the job calls goes through `torch.compile`."""
+
+    name = "compile"
+    title = "torch.compile"
+    causes: Tuple[str, ...] = ("elementwise-unfused", "launch-bound", "attention-materialized")
+    needs = "model = torch.compile(model)"
+    risk = "compiles again when shapes change; other rounding"
+    instead_of = ("compile-graphs",)
+    costly = True
+    settings: Dict[str, Any] = {}
+
+    def __init__(self) -> None:
+        self._ways: Dict[int, Any] = {}
+
+    def refuses(self, scene: Any) -> Optional[str]:
+        torch = scene.torch
+        if not hasattr(torch, "compile"):
+            return "this PyTorch cannot compile"
+        if not scene.roots:
+            return "no model was called"
+        if scene.compiled():
+            return "the models are compiled already"
+        if any(isinstance(m, torch.jit.ScriptModule) for m in scene.modules()):
+            return "the models are scripted"
+        return None
+
+    def apply(self, scene: Any, undo: Undo) -> None:
+        for root in scene.roots:
+            if id(root) not in self._ways:
+                self._ways[id(root)] = scene.torch.compile(root._call_impl, **self.settings)
+            vars(root)[WAY] = self._ways[id(root)]
+            undo.later(forget(root, WAY))

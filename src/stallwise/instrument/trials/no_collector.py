@@ -1,0 +1,31 @@
+"""No collector pauses: Python's garbage collector off during the changed blocks."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any, Optional
+
+from stallwise.instrument.experiment.change import Change, Undo
+
+
+class NoCollector(Change):
+    """Cycles are collected after the block instead of in it."""
+
+    name = "no-collector"
+    title = "Python's garbage collector off"
+    causes = ("python-gc-pauses",)
+    removes = True
+    alters = False
+    needs = "gc.disable(), and gc.collect() on all ranks every so many steps"
+    risk = "memory held by cycles grows between collections"
+
+    def refuses(self, scene: Any) -> Optional[str]:
+        return None if gc.isenabled() else "the job has turned the collector off itself"
+
+    def apply(self, scene: Any, undo: Undo) -> None:
+        def back() -> None:
+            gc.enable()
+            gc.collect()
+
+        gc.disable()
+        undo.later(back)

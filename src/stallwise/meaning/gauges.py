@@ -1,0 +1,237 @@
+"""What known programs state in their own lines: the books of gauges over the lines of one text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stallwise.evidence.catalog import quantities
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Scope, Series, Source
+from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits
+from stallwise.meaning.anchors import Finder, finder
+from stallwise.meaning.gauge_book import Gauge, GaugeBook, Value, gauge_books
+from stallwise.meaning.slots import typed
+
+MOST_KEPT = 2000  # facts of one gauge in one file where every line counts
+StepOf = Callable[[str], float | None]
+
+
+class Kept(NamedTuple):
+    """One value with its line; `group` counts the headings that begin a group above it."""
+
+    value: Value
+    line: int
+    note: str
+    group: int
+
+
+class Key(NamedTuple):
+    """Values that are reduced together."""
+
+    quantity: str
+    scope: Scope
+    keep: str  # each, first, last, sum, most, least, middle, count, common, newest, group, series
+    by: str
+
+
+@cache
+def _finder() -> tuple[Finder, tuple[tuple[tuple[int, int], ...], ...]]:
+    """One automaton over the anchors of all books, and whose each anchor is: (book, gauge)."""
+    owners: dict[str, list[tuple[int, int]]] = {}
+    for b, book in enumerate(gauge_books()):
+        for g, gauge in enumerate(book.gauges):
+            for anchor in gauge.anchors:
+                owners.setdefault(anchor, []).append((b, g))
+    return finder([a.encode() for a in owners]), tuple(map(tuple, owners.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What readers of lines know of a file: its name, its node, the step and the clock of a line."""
+
+    file: str
+    node: str | None
+    step_of: StepOf
+    clock_of: StepOf
+
+
+def read_gauges(text: Skeletons, place: Place) -> Iterator[tuple[GaugeBook, list[Item]]]:
+    """Every book that this text speaks, with what it gives."""
+    data = ("\n" + "\n".join(text.keys)).encode("utf-8", "replace").lower()
+    find, owners = _finder()
+    found = list(find(data))
+    feeds = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
+    rows = np.searchsorted(feeds, np.array([at for _, at in found], dtype=np.int64), side="right") - 1
+    hits: dict[int, dict[int, set[int]]] = {}  # book -> skeleton -> gauges
+    for (anchor, _), skeleton in zip(found, rows.tolist(), strict=True):
+        for book, gauge in owners[anchor]:
+            hits.setdefault(book, {}).setdefault(skeleton, set()).add(gauge)
+    for number in sorted(hits):
+        known = gauge_books()[number]
+        if known.needs and not any(word.encode() in data for word in known.needs):
+            continue
+        if items := list(_Reading(known, text, place).items(hits[number])):
+            yield known, items
+
+
+class _Reading:
+    """One book over one text."""
+
+    def __init__(self, book: GaugeBook, text: Skeletons, place: Place) -> None:
+        self.book, self.text, self.place = book, text, place
+        self.context: dict[str, Value] = {**book.given, **({"node": place.node} if place.node else {})}
+        self.kept: dict[Key, list[Kept]] = {}
+        self.done: set[str] = set()  # quantities of which the first counts
+        self.overs: dict[str, str] = {}
+        self.group = 0
+        self.heard = False
+
+    def items(self, hits: dict[int, set[int]]) -> Iterator[Item]:
+        """Facts and series of the lines whose skeletons hold an anchor."""
+        order = {
+            s: kept for s, gauges in hits.items() if (kept := [g for g in self._sorted(gauges) if self._may(g, s)])
+        }
+        for line in self.text.lines_of(order):
+            words = self.text.lines[line][:LONGEST]
+            for gauge in order[self.text.of[line]]:
+                self._line(gauge, words, line)
+        for key, values in self.kept.items():
+            yield from reduced(key, values, self.place.file)
+            if over := self.overs.get(key.quantity):
+                yield from self._series(key, values, over)
+        if self.heard:
+            for name, word in self.book.says.items():
+                yield Fact(quantities()[name], word, Source(self.place.file))
+
+    def _sorted(self, numbers: set[int]) -> list[Gauge]:
+        return [self.book.gauges[n] for n in sorted(numbers)]
+
+    def _may(self, gauge: Gauge, skeleton: int) -> bool:
+        """An expression that asks for no certain digit fits all lines of a skeleton or none."""
+        sample = self.text.lines[self.text.firsts[skeleton]][:LONGEST]
+        return asks_for_digits(gauge.pattern) or any(True for _ in gauge.found(sample))
+
+    def _line(self, gauge: Gauge, words: str, line: int) -> None:
+        if (gauge.within and gauge.within not in self.context) or (gauge.until and gauge.until in self.context):
+            return
+        if gauge.keep == "first" and not gauge.sets and self.done.issuperset(gauge.facts):
+            return
+        for match in gauge.matches(words):
+            self.heard = True
+            slots: dict[str, Value] = {**self.context, "file": self.place.file, "line": words.strip()[:200]}
+            for raw, written in match.groupdict().items():
+                name = raw.rstrip("_")  # a pattern may need one slot in two places
+                if written is not None and (value := typed(gauge.slots.get(name, "text"), written.strip())) is not None:
+                    slots[name] = gauge.words.get(str(value).lower(), value) if gauge.words else value
+            for name in gauge.clears:
+                self.context.pop(name, None)
+            self.context |= {name: slots.get(name, 1.0) for name in gauge.sets}
+            self.group += gauge.begins
+            self.kept = {k: v for k, v in self.kept.items() if k.quantity not in gauge.retracts}
+            self._take(gauge, slots, line)
+
+    def _take(self, gauge: Gauge, slots: dict[str, Value], line: int) -> None:
+        scope = Scope(**{k: _scoped(k, slots[v]) for k, v in gauge.scope.items() if v in slots})
+        for name, told in gauge.facts.items():
+            value = _constant(told[1:]) if told.startswith("=") else slots.get(told)
+            if told == "@elapsed":
+                value = self._elapsed(line)
+            if value is None or (gauge.keep == "first" and name in self.done):
+                continue
+            if gauge.times and isinstance(value, float):
+                value *= float(slots.get(gauge.times, 1.0))
+            key = Key(name, scope, gauge.keep, str(slots.get(gauge.by, "")))
+            self.kept.setdefault(key, []).append(Kept(value, line, str(slots.get(gauge.note, "")), self.group))
+            if gauge.keep == "first":
+                self.done.add(name)
+            if gauge.over:
+                self.overs[name] = gauge.over
+
+    def _elapsed(self, line: int) -> float | None:
+        lines, clock_of = self.text.lines, self.place.clock_of
+        first = next((c for at in range(line) if (c := clock_of(lines[at])) is not None), None)
+        now = clock_of(lines[line])
+        return now - first if first is not None and now is not None and now > first else None
+
+    def _series(self, key: Key, values: list[Kept], over: str) -> Iterator[Item]:
+        """Over the clock of their lines, or over the steps where every one of them has a step at or above its line."""
+        lines, step_of = self.text.lines, self.place.step_of
+        if over == "clock":
+            clocks = [self.place.clock_of(lines[v.line]) for v in values]
+            places = [float(v.line) if c is None else c for v, c in zip(values, clocks, strict=True)]
+        else:
+            holders = frozenset(n for n, at in enumerate(self.text.firsts) if step_of(lines[at]) is not None)
+            stepped = [self.text.before(v.line, holders) for v in values]
+            found = [None if at is None else step_of(lines[at]) for at in stepped]
+            places = [step for step in found if step is not None]
+        if len(values) > 1 and len(places) == len(values):
+            source = Source(self.place.file, f"lines {values[0].line + 1}-{values[-1].line + 1}")
+            numbers = np.array([v.value if isinstance(v.value, float) else 1.0 for v in values])
+            x = np.array(places, dtype=float)
+            timed = over == "clock"
+            yield Series(
+                quantities()[key.quantity],
+                x - x[0] if timed else x,
+                numbers,
+                source,
+                key.scope,
+                "time_s" if timed else "step",
+            )
+
+
+def _scoped(name: str, value: Value) -> Any:
+    return int(value) if name in ("rank", "gpu") and isinstance(value, float) else value
+
+
+def _constant(word: str) -> Value:
+    try:
+        return float(word)
+    except ValueError:
+        return word
+
+
+def reduced(key: Key, values: list[Kept], file: str) -> Iterator[Fact]:
+    """What is kept of all the lines that feed one quantity."""
+    quantity, first, last = quantities()[key.quantity], values[0], values[-1]
+    if key.keep in ("each", "first", "last", "newest"):
+        chosen = {
+            "each": values[:MOST_KEPT], "first": [first], "last": [last], "newest": [max(values, key=_release)],
+        }[key.keep]  # fmt: skip
+        for one in chosen:
+            yield Fact(quantity, one.value, Source(file, f"line {one.line + 1}"), key.scope, note=one.note)
+        return
+    whole: Value | None
+    if key.keep == "common":
+        whole = Counter(str(v.value) for v in values).most_common(1)[0][0]
+    else:
+        whole = _number_of(key.keep, values)
+    if whole is not None:
+        where = f"line {first.line + 1}" if len(values) == 1 else f"lines {first.line + 1}-{last.line + 1}"
+        yield Fact(quantity, whole, Source(file, where), key.scope, samples=len(values), note=first.note)
+
+
+def _number_of(keep: str, values: list[Kept]) -> float | None:
+    numbers = [v.value for v in values if isinstance(v.value, float)]
+    if keep == "count":
+        return float(len(values))
+    if keep == "series" or not numbers:
+        return None
+    if keep == "group":
+        sums: Counter[int] = Counter()
+        for v in values:
+            sums[v.group] += v.value  # type: ignore[assignment,operator]
+        return float(max(sums.values()))
+    by_name: dict[str, Callable[[list[float]], float]] = {"sum": sum, "most": max, "least": min, "middle": median}
+    return float(by_name[keep](numbers))
+
+
+def _release(one: Kept) -> list[int]:
+    return [int(n) for n in re.findall(r"\d+", str(one.value))[:4]]

@@ -1,0 +1,52 @@
+"""What stands in a slot of an expression, by the type that its table names: a count, a size, a time, a unit's number, a word."""
+
+from __future__ import annotations
+
+import re
+
+from stallwise.errors import BadRequest
+from stallwise.meaning.value import number_in
+from stallwise.units import Unit, parse, readings_of
+
+ENDLESS = ("unlimited", "-1", "infinity")
+
+
+def typed(kind: str, written: str) -> float | str | None:
+    """The value in SI; None where the slot does not hold what its type says."""
+    if kind in ("text", "") or kind.startswith("code:"):
+        return written
+    try:
+        return _number(kind, written)
+    except (ValueError, BadRequest):
+        return None
+
+
+def _number(kind: str, written: str) -> float | None:
+    match kind:
+        case "int" | "number":
+            return float(written.replace(",", "").replace("_", ""))
+        case "hex":
+            return float(int(written, 16))
+        case "bytes":
+            return _bytes(written)
+        case "scaled":  # 405B, 1.3M, 12,000
+            found = number_in(written)
+            factor = {"b": 1e9, "m": 1e6, "k": 1e3}.get(found[1].strip().lower(), 1.0) if found else 1.0
+            return found[0] * factor if found else None
+        case "time":  # with its unit
+            return parse(written.replace(" ", ""), Unit.SECOND)
+        case "milli":
+            return float(written) / 1000
+        case "seconds":
+            return float(written)
+    readings = readings_of(kind)
+    if not readings:
+        raise LookupError(f"a slot of unknown type: {kind}")
+    return float("inf") if written in ENDLESS else float(written.replace(",", "")) * readings[0][1]
+
+
+def _bytes(written: str) -> float:
+    cleaned = re.sub(r"\s*bytes$", "B", written.replace(",", ""))
+    if re.fullmatch(r"[\d.]+\s*[KMGT]i?", cleaned):
+        cleaned = cleaned.rstrip("i") + "iB"  # XLA prints 12.34G and means GiB
+    return float(cleaned) if re.fullmatch(r"[\d.]+", cleaned) else parse(cleaned.replace(" ", ""), Unit.BYTE)

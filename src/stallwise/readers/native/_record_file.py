@@ -1,0 +1,187 @@
+"""The record file that one rank appends to: parsed into columns, whatever the state of its last line."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+STAGES = ("batch_wait", "h2d", "forward", "backward", "gradient_sync", "optimizer", "replay")
+WARM_STEPS = 5  # compile, autotune and allocator warm-up end within a few steps
+MIN_STEADY = 5
+OWN_GAUGES = {"gpu_memory_bytes", "host_memory_bytes"}
+PARTS = ("checkpoint", "gc", "evaluation")  # of side work
+AFTER = "after"  # a step that nothing traced, with the device's tracer still attached
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Steps that a profiler traced, and what starting and stopping it took beside them."""
+
+    kind: str
+    first: int
+    last: int
+    start_s: float
+    stop_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Where the training thread was at an instant, and in which stage; None is side work."""
+
+    time_s: float
+    stack: int
+    stage: str | None
+
+
+@dataclass
+class RankRecord:
+    """What one rank wrote. `stages` holds seconds a step; NaN where a step has no such stage."""
+
+    rank: int = 0
+    world: int = 1
+    host: str = ""
+    version: int = 1
+    step: list[int] = field(default_factory=list)
+    time_s: list[float] = field(default_factory=list)
+    duration_s: list[float] = field(default_factory=list)
+    host_s: list[dict[str, float]] = field(default_factory=list)
+    device_s: dict[int, dict[str, float]] = field(default_factory=dict)
+    gauges: list[dict[str, float]] = field(default_factory=list)
+    marks: list[tuple[int, str, str]] = field(default_factory=list)
+    stacks: list[tuple[int, float, float, str]] = field(default_factory=list)  # step, time, silence, text
+    ended: str = ""  # empty: still running, or cut off
+    environment: dict[str, str] = field(default_factory=dict)
+    lost_lines: int = 0
+    pid: int = 0
+    window: list[str | None] = field(default_factory=list)  # what traced each step; None: nothing did
+    border: list[str] = field(default_factory=list)  # what showed that each step had ended
+    windows: list[Window] = field(default_factory=list)
+    frames: dict[int, list[str]] = field(default_factory=dict)  # stacks by number, innermost line first
+    samples: list[Sample] = field(default_factory=list)
+    counted: dict[int, int] = field(default_factory=dict)  # how often each stack was seen from outside, without times
+
+    def steady(self) -> RankRecord:
+        """The same record without warm-up and without the steps that a profiler slowed.
+
+        A full window that was taken twice showed warm-up the first time, so what came before it is warm-up, too.
+        """
+        warm = min(WARM_STEPS, len(self.step) // 4)
+        full = [w for w in self.windows if w.kind == "full"]
+        warm_to = full[0].last if len(full) > 1 else -1
+        profiled = [_range(note) for _, name, note in self.marks if name == "profiled"]
+        window = self.window or [None] * len(self.step)  # records of the first version know of neither
+        border = self.border or [""] * len(self.step)
+        kind = Counter(border).most_common(1)[0][0] if border else ""
+        keep = [
+            i
+            for i, n in enumerate(self.step)
+            if i >= warm
+            and n > warm_to
+            and window[i] in (None, AFTER)
+            and border[i] == kind
+            and not any(first - 2 <= n <= last + 1 for first, last in profiled)
+        ]
+        if len(keep) < MIN_STEADY:
+            return self
+        return replace(
+            self,
+            step=[self.step[i] for i in keep],
+            time_s=[self.time_s[i] for i in keep],
+            duration_s=[self.duration_s[i] for i in keep],
+            host_s=[self.host_s[i] for i in keep],
+            gauges=[self.gauges[i] for i in keep],
+            window=[window[i] for i in keep],
+            border=[border[i] for i in keep],
+        )
+
+    def untraced_s(self) -> list[float]:
+        """Durations of steps as they are without any tracer; of those with one attached only where there are no others."""
+        clean = [d for d, w in zip(self.duration_s, self.window, strict=True) if w is None]
+        after = [d for d, w in zip(self.duration_s, self.window, strict=True) if w == AFTER]
+        return clean if len(clean) >= MIN_STEADY else clean + after
+
+    @property
+    def on_device(self) -> bool:
+        """Device times are known for most steps."""
+        return len(self.device_s) > 0.5 * max(len(self.step) - 25, 1)
+
+    def stage(self, name: str) -> NDArray[np.float64]:
+        """Seconds of a stage for every step: the device's where known, else the host's; 0 where it did not run."""
+        if self.on_device:
+            return np.array([self.device_s.get(n, {}).get(name, 0.0) for n in self.step])
+        return np.array([spans.get(name, 0.0) for spans in self.host_s])
+
+    def spans_of_the_user(self) -> list[str]:
+        """Names that only the user gave."""
+        return sorted({name for spans in self.host_s for name in spans} - {*STAGES, *PARTS})
+
+    def gauges_of_the_user(self) -> list[str]:
+        """Numbers that the user recorded; the recorder's own are bytes of memory."""
+        return sorted({name for gauges in self.gauges for name in gauges} - OWN_GAUGES)
+
+    def side(self) -> NDArray[np.float64]:
+        """What no stage covers. Collections happen inside other stages too, so they are not subtracted twice."""
+        covered = sum((self.stage(name) for name in STAGES), np.zeros(len(self.step)))
+        rest: NDArray[np.float64] = np.maximum(np.array(self.duration_s) - covered, 0.0)
+        return rest
+
+
+def parse(lines: Iterable[str | bytes]) -> RankRecord:
+    """Reads what is whole; a torn or foreign line is counted and left out."""
+    record = RankRecord()
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            _take(record, entry)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            if line.strip():
+                record.lost_lines += 1
+    return record
+
+
+def _range(note: str) -> tuple[int, int]:
+    """The steps of a mark like "steps 10 to 13"."""
+    numbers = [int(word) for word in note.split() if word.isdigit()]
+    return (numbers[0], numbers[-1]) if numbers else (-1, -1)
+
+
+def _take(record: RankRecord, entry: dict[str, Any]) -> None:
+    kind = entry["k"]
+    if kind == "run":
+        record.rank, record.world = int(entry["rank"]), int(entry["world"])
+        record.host, record.environment = str(entry.get("host", "")), dict(entry.get("env", {}))
+        record.version, record.pid = int(entry["v"]), int(entry.get("pid", 0))
+        record.ended = ""  # a restarted job appends to the same file
+    elif kind == "step":
+        spans = {str(k): float(v) for k, v in entry["s"].items()}
+        record.step.append(int(entry["n"]))
+        record.time_s.append(float(entry["t"]))
+        record.duration_s.append(float(entry["d"]))
+        record.host_s.append(spans)
+        record.gauges.append({str(k): float(v) for k, v in entry.get("m", {}).items()})
+        record.window.append(str(entry["window"]) if entry.get("window") else None)
+        record.border.append(str(entry.get("b", "")))
+    elif kind == "gpu":
+        record.device_s[int(entry["n"])] = {str(k): float(v) for k, v in entry["g"].items()}
+    elif kind == "mark":
+        record.marks.append((int(entry["n"]), str(entry["name"]), str(entry.get("note", ""))))
+    elif kind == "stack":
+        record.stacks.append((int(entry["n"]), float(entry["t"]), float(entry.get("silent_s", 0)), str(entry["text"])))
+    elif kind == "window":
+        costs = float(entry["start_s"]), float(entry["stop_s"])
+        record.windows.append(Window(str(entry["window"]), int(entry["first"]), int(entry["last"]), *costs))
+    elif kind == "frames":
+        record.frames[int(entry["id"])] = [str(line) for line in entry["stack"]]
+    elif kind == "samples":
+        rows = zip(entry["ms"], entry["id"], entry["stage"], strict=False)
+        record.samples += [Sample(float(entry["t"]) + ms / 1e3, int(stack), stage) for ms, stack, stage in rows]
+    elif kind == "counted":
+        record.counted = {int(stack): int(count) for stack, count in zip(entry["id"], entry["count"], strict=False)}
+    elif kind == "end":
+        record.ended = str(entry.get("why", "exit"))

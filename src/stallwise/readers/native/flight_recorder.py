@@ -1,0 +1,147 @@
+"""PyTorch flight-recorder dumps (pickle or JSON, versions 1 to 2.10): every recent collective of one rank.
+
+Nothing in the pickle is executed. The rank is in the file's name (the dump itself does not carry it).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from stallwise.errors import UnreadableInput
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Note, Source
+from stallwise.readers._collective_waits import UNKNOWN, Wait, waits_table
+from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
+
+FORMAT = "flight recorder"
+EXCLUSIVE = True
+MAX_BYTES = 1 << 30
+MAX_FRAMES = 64  # of one stack; deeper ones repeat
+LIBRARY = re.compile(
+    r"/(?:torch|site-packages|dist-packages|lib/python\d)|^torch/|^<frozen|distributed_c10d|c10d_logger"
+)
+FILE_RANK = re.compile(r"(\d+)(?:\.(?:json|pickle|pkl|bin|pt))?(?:\.gz)?$")
+KEYS = (b"collective_seq_id", b"profiling_name", b"pg_status")
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """A pickle or JSON with the keys that every version writes."""
+    if not (looks_like_pickle(head) or head.lstrip()[:1] in (b"{", b"[")):
+        return False
+    return b"profiling_name" in head and (b"entries" in head[:65536] or b"seq_id" in head)
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """The table of this rank's collectives, oldest first."""
+    with artifact.open() as stream:
+        data = stream.read(MAX_BYTES)
+    dump = load_plain(data, artifact.name) if looks_like_pickle(data) else _json(data, artifact.name)
+    entries = dump.get("entries", []) if isinstance(dump, dict) else dump
+    if not isinstance(entries, list):
+        raise UnreadableInput(
+            f"{artifact.name} has no list of collectives", hint="dump it again with PyTorch 2.2 or newer"
+        )
+    rank = _rank(artifact.name, dump)
+    status = dump.get("pg_status", {}) if isinstance(dump, dict) else {}
+    waits = [w for e in entries if isinstance(e, dict) and (w := _wait(e, rank, status)) is not None]
+    meta: dict[str, object] = {"dump": True, "rank": rank, "groups": _groups(dump)}
+    yield waits_table(waits, artifact.name, meta)
+    if rank < 0:
+        yield Note("the file's name does not end with a rank", Source(artifact.name))
+    if len(waits) < len(entries):
+        yield Note(f"{len(entries) - len(waits)} records could not be read", Source(artifact.name))
+
+
+def _json(data: bytes, name: str) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableInput(f"{name} is damaged JSON: {error}", hint="dump it again") from error
+
+
+def _rank(name: str, dump: Any) -> int:
+    if isinstance(dump, dict) and isinstance(dump.get("rank"), int):
+        return int(dump["rank"])
+    match = FILE_RANK.search(name)
+    return int(match[1]) if match else -1
+
+
+def _groups(dump: Any) -> dict[str, list[int]]:
+    """Members of each group, where the dump lists them: "[0, 1, 2]" or a list."""
+    found: dict[str, list[int]] = {}
+    config = dump.get("pg_config", {}) if isinstance(dump, dict) else {}
+    for key, group in config.items() if isinstance(config, dict) else ():
+        ranks = group.get("ranks") if isinstance(group, dict) else None
+        if isinstance(ranks, str):
+            found[str(key)] = [int(n) for n in re.findall(r"\d+", ranks[:100_000])]
+        elif isinstance(ranks, list):
+            found[str(key)] = [int(n) for n in ranks[:100_000] if isinstance(n, int)]
+    return found
+
+
+def _wait(entry: dict[str, Any], rank: int, status: Any) -> Wait | None:
+    p2p = bool(entry.get("is_p2p"))
+    sequence = entry.get("p2p_seq_id") if p2p else entry.get("collective_seq_id", entry.get("seq_id"))
+    if not isinstance(sequence, int):
+        return None
+    group = entry.get("process_group")
+    name = str(group[0]) if isinstance(group, (list, tuple)) and group else str(entry.get("pg_id", ""))
+    mine = status.get(name, {}) if isinstance(status, dict) else {}
+    mine = mine if isinstance(mine, dict) else {}
+    sizes = entry.get("input_sizes")
+    return Wait(
+        rank=rank,
+        group=f"{name} p2p" if p2p else name,
+        sequence=sequence,
+        op=str(entry.get("profiling_name", ""))[:80],
+        state=str(entry.get("state", "")),
+        elements_in=_elements(sizes),
+        elements_out=_elements(entry.get("output_sizes")),
+        shape=str(sizes)[:80],
+        dtype=_first(entry.get("input_dtypes")),
+        enqueued=_int(mine.get("last_enqueued_collective")),
+        completed=_int(mine.get("last_completed_collective")),
+        time_s=_int(entry.get("time_created_ns")) / 1e9
+        if isinstance(entry.get("time_created_ns"), int)
+        else float("nan"),
+        frame=_frame(entry.get("frames")),
+        via="flight recorder",
+        line=_int(entry.get("record_id")),
+    )
+
+
+def _int(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else UNKNOWN
+
+
+def _elements(sizes: Any) -> int:
+    """Elements over all tensors of one call."""
+    if not isinstance(sizes, (list, tuple)):
+        return UNKNOWN
+    total = 0
+    for shape in sizes[:4096]:
+        count = 1
+        for dim in shape[:16] if isinstance(shape, (list, tuple)) else ():
+            count *= dim if isinstance(dim, int) else 1
+        total += count
+    return min(total, 2**62)
+
+
+def _first(value: Any) -> str:
+    return str(value[0]) if isinstance(value, (list, tuple)) and value else ""
+
+
+def _frame(frames: Any) -> str:
+    """The innermost frame of the user's own code."""
+    if not isinstance(frames, (list, tuple)):
+        return ""
+    usable = [f for f in frames[:MAX_FRAMES] if isinstance(f, dict)]
+    mine = [f for f in usable if not LIBRARY.search(str(f.get("filename", "")))]
+    for frame in mine or usable[:1]:
+        return f"{frame.get('filename')}:{frame.get('line')} {frame.get('name')}"[:200]
+    return ""

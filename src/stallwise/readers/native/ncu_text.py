@@ -1,0 +1,96 @@
+"""Nsight Compute's details page as printed in a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Note, Source
+from stallwise.readers.native._ncu import Launch, facts_of
+from stallwise.readers.native._ncu_names import DISPLAY
+
+FORMAT = "Nsight Compute text"
+EXCLUSIVE = True
+_KERNEL = re.compile(
+    r"^  (\S.*?) (\(\d+, \d+, \d+\))x(\(\d+, \d+, \d+\)), Context \d+, Stream \d+, Device \d+, CC ([\d.]+)\s*$"
+)
+_KERNEL_OLD = re.compile(r"^  (\S.*?), (?:\d{4}-\w+-\d+ [\d:]+, )?Context \d+, Stream \d+\s*$")
+_SECTION = re.compile(r"^\s+Section: (.+?)\s*$")
+_UNITS = re.compile(
+    r"^(?:%|[num]?s(?:ec(?:ond)?)?|[kKMGT]?byte(?:/\w+)?|[kKMGT]?hz|cycle(?:/\w+)?|inst(?:/\w+)?|warp|block|"
+    r"register/thread|thread|SM|sector|branches|cluster)$",
+    re.I,
+)
+_KNOWN = {name for name, _ in DISPLAY}  # names that end in a word which is also a unit: "Waves Per SM"
+_RULE = re.compile(r"^    (INF|OPT|WRN|ERR|OK)\s{2,}(.*)$")
+_SPEEDUP = re.compile(r"Est\. (Local )?Speedup[:=] ?([\d.e+-]+)%\s*")
+_RULER = re.compile(r"^\s+-{5,}")
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """A kernel line and a section of metrics."""
+    text = head[:65536].decode("utf-8", "replace")
+    return "Section: " in text and "Metric Name" in text and ", Context " in text
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Facts per kernel."""
+    source = Source(artifact.name)
+    launches: list[Launch] = []
+    rule: list[str] | None = None
+    kind = section = ""
+    for at, line in enumerate(artifact.lines(), 1):
+        match = _KERNEL.match(line) or _KERNEL_OLD.match(line)
+        if match:
+            groups = [*match.groups(), "", "", ""]
+            launches.append(Launch(groups[0], f"line {at}", groups[1], groups[2], groups[3]))
+            rule = None
+        elif not launches:
+            continue
+        elif match := _SECTION.match(line):
+            section, rule = match[1], None
+        elif match := _RULE.match(line):
+            kind, rule = match[1], [match[2].strip()]
+            launches[-1].rules.append((section, "", "", ""))
+            _close(launches[-1], rule, kind)
+        elif rule is not None and line.startswith(" " * 10) and line.strip():
+            rule.append(line.strip())
+            _close(launches[-1], rule, kind)
+        elif not line.strip() or _RULER.match(line):
+            rule = None
+        else:
+            _metric(launches[-1], line)
+    if not launches:
+        yield Note("no kernel was profiled", source)
+    yield from facts_of(launches, source)
+
+
+def _close(launch: Launch, lines: list[str], kind: str) -> None:
+    """Keeps the rule's text so far; its speedup stands at the start."""
+    text = " ".join(lines)
+    section = launch.rules[-1][0]
+    speedup, local = "", ""
+    if match := _SPEEDUP.match(text):
+        speedup, local = match[2], "local" if match[1] else "global"
+        text = text[match.end() :]
+    launch.rules[-1] = (section, text, local, speedup if kind == "OPT" else "")
+
+
+def _metric(launch: Launch, line: str) -> None:
+    """A line of three columns of which the middle one may be empty."""
+    cells = re.split(r"\s{2,}", line.strip())
+    if len(cells) < 2 or cells[0] == "Metric Name":
+        return
+    name, value = cells[0], cells[-1]
+    unit = cells[1] if len(cells) >= 3 else ""
+    if not unit:
+        # "Duration us 364.77" when columns are narrow, or "cycle 40,961,363.15" when the value is wide.
+        words = value.split(" ")
+        if len(words) == 2 and _UNITS.match(words[0]):
+            unit, value = words
+        elif name not in _KNOWN and len(parts := name.rsplit(" ", 1)) == 2 and _UNITS.match(parts[1]):
+            name, unit = parts
+    key = "Memory Throughput " if name == "Memory Throughput" and unit.endswith("/s") else name
+    launch.metrics.setdefault(key, (value, unit))

@@ -1,0 +1,50 @@
+"""Speedscope profiles (py-spy, pprof, Chrome): in which frames a program's threads spent their time. Host side only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from stallwise.errors import UnreadableInput
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Note, Source
+
+FORMAT = "Speedscope profile"
+EXCLUSIVE = True
+SHOWN = 3  # frames that are named
+HEAVY = 0.1  # of the sampled time
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Its schema."""
+    return b"speedscope" in head[:4096] and b"file-format-schema" in head[:4096]
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """The frames that most samples end in. What the device did at the time is not in such a file."""
+    try:
+        data = msgspec.json.decode(artifact.text().encode())
+        frames = [str(f["name"]) for f in data["shared"]["frames"]]
+        spent: dict[str, float] = {}
+        for profile in data["profiles"]:
+            for stack, weight in _samples(profile):
+                spent[frames[stack[-1]]] = spent.get(frames[stack[-1]], 0.0) + weight
+    except (msgspec.DecodeError, RecursionError, KeyError, IndexError, TypeError) as error:
+        raise UnreadableInput(f"{artifact.name} is a damaged profile: {error}", hint="record it again") from error
+    whole = sum(spent.values())
+    longest = sorted(spent.items(), key=lambda x: -x[1])[:SHOWN]
+    heavy = [f"{name} {weight / whole:.0%}" for name, weight in longest if whole and weight > HEAVY * whole]
+    told = f"; most of it in {', '.join(heavy)}" if heavy else ""
+    yield Note(
+        f"stacks of the host only, {whole:.4g} {data['profiles'][0].get('unit', '')} sampled{told}",
+        Source(artifact.name),
+    )
+
+
+def _samples(profile: dict[str, Any]) -> Iterator[tuple[list[int], float]]:
+    for stack, weight in zip(profile.get("samples", ()), profile.get("weights", ()), strict=False):
+        if stack:
+            yield stack, float(weight)

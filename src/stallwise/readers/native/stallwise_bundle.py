@@ -1,0 +1,93 @@
+"""bundle.json and processes.jsonl of our own recorder: how the job ended, and which of its processes were reached."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from stallwise.errors import UnreadableInput
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import job, run
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Series, Source
+
+FORMAT = "stallwise bundle"
+EXCLUSIVE = True
+FIRST = re.compile(rb'^\s*\{\s*"(stallwise_bundle"|k": "process")')
+# An error names itself at the start of its line; what follows it (hints, launchers' summaries) is not the reason.
+ERROR = re.compile(
+    r"^\s{0,40}(?:\[?rank\d{1,6}\]?:\s{0,8})?"
+    r"([A-Za-z_][\w.]{0,120}(?:Error|Exception|Interrupt|Exit|Warning)\b[^\n]{0,2000}"
+    r"|[^\n]{0,400}\b(?:fatal|abort|Segmentation fault|terminate called)[^\n]{0,2000})",
+    re.IGNORECASE,
+)
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Our own first words."""
+    return FIRST.match(head) is not None
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Facts of the end."""
+    source = Source(artifact.name)
+    if b'"stallwise_bundle"' not in artifact.head[:200]:
+        yield from _processes(artifact, source)
+        return
+    try:
+        about = json.loads("\n".join(str(line) for line in artifact.lines()))
+    except ValueError as error:
+        raise UnreadableInput(f"{artifact.name} is damaged", hint="record the job again: stallwise run") from error
+    if isinstance(about, dict) and isinstance(about.get("exit_code"), int):
+        yield from _end(about, source)
+    if isinstance(about, dict) and isinstance(about.get("logged_steps"), dict):
+        yield from _logged_steps(about["logged_steps"], source)
+
+
+def _end(about: dict[str, Any], source: Source) -> Iterator[Item]:
+    code = int(about["exit_code"])
+    yield Fact(job.EXIT_CODE, float(code), source)
+    if about.get("signal_name"):
+        yield Fact(job.SIGNAL, str(about["signal_name"]), source)
+    words = [str(line) for line in about.get("last_words", []) if isinstance(line, str)]
+    said = [line for line in words if ERROR.match(line) and not line.startswith("stallwise:")]
+    if code != 0 and words:
+        yield Fact(job.LAST_WORDS, (said or words)[-1].strip()[:300], source)
+    kernel = [str(line) for line in about.get("kernel", [])]
+    if about.get("oom_kills"):
+        yield Fact(job.KILLED_FOR_MEMORY, f"the control group counts {about['oom_kills']} killed for memory", source)
+    elif kernel:
+        yield Fact(job.KILLED_FOR_MEMORY, kernel[-1], source)
+
+
+def _logged_steps(logged: dict[str, Any], source: Source) -> Iterator[Item]:
+    """What the job's own output counted, timed from outside."""
+    try:
+        number, seconds = (np.array(logged[key], dtype=np.float64) for key in ("n", "s"))
+    except (KeyError, TypeError, ValueError):
+        return
+    if len(number) == len(seconds) > 0 and np.isfinite(seconds).all():
+        at = Source(source.file, f"times of the lines '{str(logged.get('line'))[:60]}'")
+        yield Series(run.STEP_TIME, number, seconds, at)
+        yield Fact(job.STEP_BORDER, "a line of the output", at)
+
+
+def _processes(artifact: Artifact, source: Source) -> Iterator[Item]:
+    """A run whose processes never imported a framework has nothing that could be recorded."""
+    seen = []
+    for line in artifact.lines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            seen.append(str(entry.get("what")))
+    yield Fact(job.PROCESSES, float(seen.count("begin")), source)
+    if seen and not {"torch", "jax"} & set(seen):
+        yield Fact(
+            job.RECORDER_NOTE, "no process of the job imported torch or jax: only its output was recorded", source
+        )

@@ -1,0 +1,129 @@
+"""Record files of our own recorder: stage times by step, marks, gauges, stacks of a hang."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import job, run, stages
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Note, Scope, Series, Source
+from stallwise.readers.native._record_file import PARTS, STAGES, RankRecord, parse
+
+FORMAT = "stallwise record"
+EXCLUSIVE = True
+FIRST_LINE = re.compile(rb'^\s*\{"k":"(run|step|gpu|mark|window|frames|samples)",')
+
+PROCESS = re.compile(r"\.pid-(\d+)\.jsonl$")
+FEWEST_UNTRACED = 5  # steps: fewer give no median worth the name
+FEWEST_SAMPLES = 20
+REPLAY = "replay"
+NOTHING_REPEATS = "no step was found: nothing in this program repeats that the recorder knows"
+MOST_OF = 0.6  # of the samples that one line holds, itself or what it called
+LIBRARIES = ("<frozen", "torch/", "numpy/", "python3", "lib/", "jax/", "transformers/", "lightning/", "stallwise/")
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Our own lines begin with their kind."""
+    return FIRST_LINE.match(head) is not None
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """One series per stage and per span of the user's, and what the file says of its end."""
+    record = parse(artifact.lines())
+    source = Source(artifact.name)
+    scope = Scope(rank=record.rank, run=_process(artifact.name))
+    if record.lost_lines:
+        yield Note(f"{record.lost_lines} torn or foreign lines were left out", source)
+    yield Fact(job.RECORDED_STEPS, float(len(record.step)), source, scope)
+    for why in dict.fromkeys(f"{name}: {note}" for _, name, note in record.marks if name in ("no trace", "no stacks")):
+        yield Fact(job.RECORDER_NOTE, why, source, scope)
+    for window in record.windows:
+        yield Fact(job.PROFILER_START, window.start_s, source, scope, note=window.kind)
+        yield Fact(job.PROFILER_STOP, window.stop_s, source, scope, note=window.kind)
+    yield from _stacks(record, source, scope)
+    if len(record.step) == 0:
+        attached = next((note for _, name, note in record.marks if name == "attached"), None)
+        why = f"looked at {attached}: steps are not to be seen so" if attached else NOTHING_REPEATS
+        yield Fact(job.RECORDER_NOTE, why, source, scope)
+        return
+    ended, last_step = record.ended or "cut off", float(record.step[-1])
+    whole, record = record, record.steady()
+    x = np.array(record.step, dtype=np.float64)
+    yield Series(run.STEP_TIME, x, np.array(record.duration_s), source, scope)
+    untraced = record.untraced_s()
+    if whole.windows and len(untraced) >= FEWEST_UNTRACED:
+        middle, low, high = (float(np.percentile(untraced, q)) for q in (50, 25, 75))
+        if (
+            record.border[-1] == REPLAY
+        ):  # a replay returns before it has run; only many of them take as long as they take
+            middle = low = high = float(np.mean(untraced))
+        yield Fact(job.UNTRACED_STEP, middle, source, scope, len(untraced), low, high)
+    yield Fact(job.STEP_BORDER, record.border[-1], source, scope)
+    yield Fact(stages.ON_DEVICE, float(record.on_device), source, scope)
+    for name in (*STAGES, *PARTS):
+        values = record.stage(name) if name not in ("gc",) else np.array([s.get(name, 0.0) for s in record.host_s])
+        if values.any():
+            yield Series(stages.STAGE_OF[name], x, values, source, scope)
+    yield Series(stages.SIDE, x, record.side(), source, scope)
+    for name in record.spans_of_the_user():
+        at = replace(scope, group=name)
+        yield Series(stages.USER_SPAN, x, record.stage(name), source, at)
+    for name in record.gauges_of_the_user():
+        known = [(n, g[name]) for n, g in zip(record.step, record.gauges, strict=True) if name in g]
+        at_step, values = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
+        yield Series(stages.USER_GAUGE, at_step, values, source, replace(scope, group=name))
+    yield Fact(stages.ENDED, ended, source, scope)
+    yield Fact(stages.LAST_STEP, last_step, source, scope)
+    for step, _, silence_s, text in record.stacks:
+        at = replace(scope, step=step)
+        yield Fact(stages.HANG_SILENCE, silence_s, source, at)
+        yield Fact(stages.HANG_STACK, text, source, at)
+
+
+def _process(name: str) -> str | None:
+    """A second process of one rank is a run of its own: its file says which."""
+    found = PROCESS.search(name)
+    return f"process {found[1]}" if found else None
+
+
+def _stacks(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
+    """The line that held the training thread most often while no stage was open."""
+    first_s, last_s = (record.time_s[0], record.time_s[-1]) if record.time_s else (0.0, float("inf"))
+    looked = [s for s in record.samples if s.stage is None and first_s <= s.time_s <= last_s]
+    aside = Counter(s.stack for s in looked if record.frames.get(s.stack))
+    aside.update({stack: count for stack, count in record.counted.items() if record.frames.get(stack)})
+    if aside.total() < FEWEST_SAMPLES:
+        return
+    line, share = holding_line([(record.frames[stack], count) for stack, count in aside.items()])
+    yield Fact(stages.SIDE_LINE, line, source, scope, aside.total(), note=f"{share:.2f}")
+
+
+def own_line(stack: list[str]) -> str:
+    """The innermost line of the user's own: the first that is not a library's."""
+    return next((line for line in stack if not line.startswith(LIBRARIES)), stack[0])
+
+
+def holding_line(stacks: list[tuple[list[str], int]]) -> tuple[str, float]:
+    """The deepest of the user's own lines that is in most of these stacks, and its share of them.
+
+    A function that works in many lines is held by the line that called it; where no line of the user's is in most of them,
+    the most frequent innermost one stands for itself.
+    """
+    total, held, depth = 0, Counter[str](), dict[str, int]()
+    inner = Counter[str]()
+    for stack, count in stacks:
+        own = [line for line in reversed(stack) if not line.startswith(LIBRARIES)] or stack[:1]
+        total += count
+        inner[own[-1]] += count
+        for level, line in enumerate(dict.fromkeys(own)):
+            held[line] += count
+            depth[line] = max(depth.get(line, 0), level)
+    wide = [line for line, count in held.items() if count >= MOST_OF * total and depth[line] > 0]
+    line = max(wide, key=lambda x: (depth[x], held[x])) if wide else inner.most_common(1)[0][0]
+    return line, held[line] / total

@@ -1,0 +1,159 @@
+"""PyTorch profiler (Kineto) traces in Chrome's JSON, of every year and vendor, packed or not, whole or damaged."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from stallwise.errors import UnreadableInput
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import WHOLE, Note, Scope, Source
+from stallwise.evidence.timeline import Device, Timeline
+from stallwise.readers.native._trace_blocks import Blocks
+from stallwise.readers.native._trace_columns import Columns, Finished
+from stallwise.readers.native._trace_cut import trusted_part
+from stallwise.readers.native._trace_shared import columns_of, columns_together
+from stallwise.readers.native._trace_split import Split
+
+FORMAT = "PyTorch trace"
+EXCLUSIVE = True
+DEVICE_ONLY = "trace_device.json.gz"  # what the recorder calls the window in which only the device was traced
+AGAIN = "capture it again: stallwise record -- python train.py"
+
+_EVENT = re.compile(rb'"ph"\s*:\s*"[XBEMsfi]"')
+_RANK_IN_NAME = re.compile(r"(?:^|[^a-z])(?:rank|worker|trainer)[-_.]?(\d{1,6})(?![\d])", re.IGNORECASE)
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """An event array of Chrome's format, by its own words."""
+    if name.endswith(DEVICE_ONLY):
+        return False  # the same steps' kernels without their operators: for comparison, no run of its own
+    if b'"traceEvents"' in head:
+        return True
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text[:1] == b"[":
+        return _EVENT.search(text[:65536]) is not None and b'"ts"' in text[:65536]
+    # Head properties can be longer than the sample; these two only Kineto writes.
+    return text[:1] == b"{" and b'"schemaVersion"' in text[:4096] and b'"deviceProperties"' in text[:4096]
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """One timeline, and notes of what was lost."""
+    with _collector_paused():
+        columns, split, blocks = columns_together(artifact) or columns_of(artifact)
+    if not split.found or not columns.parts:
+        raise _nothing_inside(artifact, blocks, split)
+    timeline = _timeline(artifact, columns.finish(), split.properties)
+    if not len(timeline):
+        raise _nothing_inside(artifact, blocks, split)
+    yield from _losses(timeline.source, blocks, split, columns)
+    if split.cut_off:
+        left, said = trusted_part(timeline)
+        if left is None:
+            raise UnreadableInput(
+                f"{artifact.name} is cut off: read {blocks.read_bytes:,} bytes; {said}, "
+                "so nothing can be said of the GPU",
+                hint=f"copy the whole file again, or {AGAIN}",
+            )
+        if said:
+            yield Note(said, timeline.source)
+        timeline = left
+    yield timeline
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Decoding makes millions of short-lived objects and no cycles; Python's collector would walk them in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _nothing_inside(artifact: Artifact, blocks: Blocks, split: Split) -> UnreadableInput:
+    size = f"{blocks.read_bytes:,} bytes"
+    why = blocks.damage or ("it ends before the first event is complete" if split.cut_off else "")
+    what = "no event with a time" if split.found else "no list of trace events"
+    return UnreadableInput(
+        f"{artifact.name}: read {size} of a trace and found {what}{'; ' + why if why else ''}",
+        hint=f"stop the profiler before the process ends and {AGAIN}",
+    )
+
+
+def _timeline(artifact: Artifact, done: Finished, properties: dict[str, Any]) -> Timeline:
+    base_ns = properties.get("baseTimeNanoseconds")
+    base_s = base_ns * 1e-9 if isinstance(base_ns, (int, float)) else 0.0
+    columns = done.columns
+    return Timeline(
+        start_s=columns["start"],
+        duration_s=columns["duration"],
+        kind=columns["kind"],
+        name=columns["name"],
+        lane=done.lane,
+        correlation=columns["correlation"],
+        external=columns["external"],
+        size_bytes=columns["size"],
+        detail=columns["detail"],
+        names=done.names,
+        lanes=done.lanes,
+        details=done.details,
+        source=Source(artifact.name),
+        scope=_scope(artifact.name, properties),
+        origin_s=base_s + done.origin_us * 1e-6,
+        devices=_devices(properties),
+        properties=properties,
+        memory=done.memory,
+    )
+
+
+def _scope(name: str, properties: dict[str, Any]) -> Scope:
+    """The rank as the trace itself says, else as the file's name says, else none."""
+    info = properties.get("distributedInfo")
+    rank = info.get("rank") if isinstance(info, dict) else None
+    if isinstance(rank, str) and rank.isdigit():
+        rank = int(rank)
+    if isinstance(rank, (int, float)) and rank >= 0:
+        return Scope(rank=int(rank))
+    found = _RANK_IN_NAME.search(re.split(r"[/\\!]", name)[-1])
+    return Scope(rank=int(found[1])) if found else WHOLE
+
+
+def _devices(properties: dict[str, Any]) -> list[Device]:
+    found = properties.get("deviceProperties")
+    return [_device(d, at) for at, d in enumerate(found if isinstance(found, list) else []) if isinstance(d, dict)]
+
+
+def _device(described: dict[str, Any], at: int) -> Device:
+    def number(key: str) -> float:
+        value = described.get(key)
+        return float(value) if isinstance(value, (int, float)) else 0.0
+
+    capability = f"{int(number('computeMajor'))}.{int(number('computeMinor'))}" if "computeMajor" in described else ""
+    return Device(
+        index=int(number("id")) if "id" in described else at,
+        name=str(described.get("name", "")),
+        memory_bytes=number("totalGlobalMem"),
+        sm_count=int(number("numSms")),
+        compute_capability=capability,
+    )
+
+
+def _losses(source: Source, blocks: Blocks, split: Split, columns: Columns) -> Iterator[Note]:
+    if blocks.damage:
+        yield Note(f"{blocks.damage} after {blocks.read_bytes:,} unpacked bytes; what came before was used", source)
+    if split.cut_off:
+        yield Note("the trace ends in the middle of an event; what came before was used", source)
+    if split.lost:
+        yield Note(f"{split.lost:,} events were not readable and are left out", source)
+    if columns.untimed:
+        yield Note(f"{columns.untimed:,} events have no usable time and are left out", source)
+    unclosed = sum(map(len, columns.open_ranges.values()))
+    if unclosed:
+        yield Note(f"{unclosed:,} ranges were begun and never ended; they are left out", source)

@@ -1,0 +1,129 @@
+"""What was tried, as a table: the change, the step before and after, the gain with its interval, what it needs and risks."""
+
+from __future__ import annotations
+
+import shutil
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.trial import FASTER, SLOWER, UNSURE, Trial, Trials
+from stallwise.units import Unit, show
+
+MIN_WIDTH, MAX_WIDTH = 100, 160
+STYLE = {FASTER: "green", SLOWER: "red", UNSURE: "yellow"}
+ONCE_S = 0.5  # a one-off cost below this is not worth a word
+MORE_BYTES = 64 << 20
+
+
+def to_text(
+    trials: Trials, diagnosis: Diagnosis | None = None, *, color: bool = False, width: int | None = None
+) -> str:
+    """The table for a terminal, best first; what could not be tried below it."""
+    wide = max(MIN_WIDTH, min(MAX_WIDTH, width or shutil.get_terminal_size((120, 40)).columns))
+    console = Console(width=wide, color_system="standard" if color else None, force_terminal=color, highlight=False)
+    with console.capture() as capture:
+        for line in _head(trials):
+            console.print(line)
+        rows = sorted((t for t in trials.found if t.measured), key=lambda t: -t.ratio)
+        if rows:
+            console.print(_table(rows, trials.together, diagnosis))
+        for line in _tail(trials, rows):
+            console.print(line)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def tried_rows(trials: Trials, diagnosis: Diagnosis) -> list[str]:
+    """One line a trial, best first, for a diagnosis."""
+    rows = sorted((t for t in trials.found if t.measured), key=lambda t: -t.ratio)
+    return [f"{t.name} {gain(t)} {verdict(t, diagnosis)}" for t in rows]
+
+
+def _head(trials: Trials) -> list[str]:
+    about = trials.about
+    step, smallest = about.get("step_s"), about.get("detectable_ratio")
+    if not step:
+        return ["Nothing could be tried: the job ended before its loop had settled."]
+    what = f"{about.get('kind', 'training')} on {about.get('device', '?')}"
+    ranks = f", {about['ranks']} ranks" if about.get("ranks", 1) > 1 else ""
+    line = f"{what}{ranks} · a step takes {show(step, Unit.SECOND)} · blocks of {about.get('steps_per_block')} steps"
+    if smallest:
+        line += f" · the smallest gain they can show is about {100 * (smallest - 1):.1f}%"
+    return [line]
+
+
+def _table(rows: list[Trial], both: Trial | None, diagnosis: Diagnosis | None) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head, justify in (("change", "left"), ("before", "right"), ("after", "right"), ("gain", "left"), ("", "left")):
+        table.add_column(head, justify=justify, no_wrap=head != "")  # type: ignore[arg-type]
+    table.add_column("needs", overflow="fold")
+    table.add_column("risk", overflow="fold")
+    for trial in [*rows, *([both] if both and both.measured else [])]:
+        style = STYLE.get(trial.state, "")
+        table.add_row(
+            Text(trial.name, style=style),
+            show(trial.before_s, Unit.SECOND),
+            show(trial.after_s, Unit.SECOND),
+            Text(gain(trial), style=style),
+            verdict(trial, diagnosis),
+            trial.needs if trial.state == FASTER else "",
+            trial.risk if trial.state == FASTER else "",
+        )
+    return table
+
+
+def gain(trial: Trial) -> str:
+    """ "1.24x (1.21 to 1.27)"."""
+    if trial.high == float("inf"):
+        return f"{trial.ratio:.2f}x (too few blocks to tell)"
+    return f"{trial.ratio:.2f}x ({trial.low:.2f} to {trial.high:.2f})"
+
+
+def verdict(trial: Trial, diagnosis: Diagnosis | None) -> str:
+    """The word for it, and what it costs beside its steps."""
+    parts = [trial.state]
+    expected = predicted(trial, diagnosis)
+    if expected:
+        parts.append(f"predicted {expected}")
+    if trial.one_off_s >= ONCE_S:
+        parts.append(f"once {show(trial.one_off_s, Unit.SECOND)}")
+    if trial.more_bytes >= MORE_BYTES:
+        parts.append(f"{show(trial.more_bytes, Unit.BYTE)} more")
+    if trial.state == UNSURE and trial.detectable > 1:
+        parts.append(f"{100 * (trial.detectable - 1):.0f}% would show")
+    return "; ".join([*parts, *trial.remarks])
+
+
+def predicted(trial: Trial, diagnosis: Diagnosis | None) -> str:
+    """What the doctor expected of the cause that this trial takes away: "1.9-2.1x"."""
+    finding = next((f for f in (diagnosis.findings if diagnosis else ()) if f.tried == trial.name), None)
+    if finding is None or finding.predicted is None or trial.before_s <= finding.predicted.high_s:
+        return ""
+    low, high = (trial.before_s / (trial.before_s - s) for s in (finding.predicted.low_s, finding.predicted.high_s))
+    return f"{low:.2f}-{high:.2f}x"
+
+
+def _tail(trials: Trials, rows: list[Trial]) -> list[str]:
+    lines = []
+    best = rows[0] if rows and rows[0].state == FASTER else None
+    if rows and best is None:
+        lines.append("Nothing that was tried is faster than the job as it is, within its noise.")
+    both = trials.together
+    if both is not None and both.measured and both.alone:
+        lines.append(
+            f"{' and '.join(both.of)}: {both.alone:.2f}x if they added, {both.ratio:.2f}x measured; {both.adds}."
+        )
+    broken = [t for t in trials.found if not t.measured and t.state != "not applicable"]
+    lines += [f"{t.name}: {t.state}{f' ({t.why})' if t.why else ''}" for t in broken]
+    left_out = [t for t in trials.found if t.state == "not applicable"]
+    if left_out:
+        lines.append("not tried")
+        lines += [f"  {t.name:20} {t.why}" for t in left_out]
+    held = trials.about.get("held_off")
+    if trials.about.get("rehearsal") and isinstance(held, dict) and held:
+        lines.append("held off: " + ", ".join(f"{name} {count}x" for name, count in sorted(held.items())))
+    if trials.about.get("ended") not in (None, "done"):
+        lines.append(f"ended early: {trials.about['ended']}")
+    return lines
