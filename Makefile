@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared extras accuracy bench soak fuzz lock docs clean
+.PHONY: help demo test test-bare lint types check shared extras knowledge accuracy bench soak fuzz lock docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -58,7 +58,10 @@ shared: $(VENV)/.dev ## score against the shared cases, where that folder is
 	  $(BIN)/python $(SHARED)/checks/retell.py $(VENV)/retold.jsonl $(SHARED)/data --need 0.98; \
 	else echo "no shared data here: scoring skipped"; fi
 
-accuracy: $(VENV)/.dev ## first answers on public incidents, written to docs/accuracy.md
+knowledge: $(VENV)/.dev ## count the cases anew, fit what is fitted to them, and say what moved
+	@$(BIN)/python bench/knowledge.py
+
+accuracy: $(VENV)/.dev ## first answers with each project left out, written to docs/accuracy.md
 	@$(BIN)/python bench/accuracy.py --write
 
 bench: $(VENV)/.dev ## speed, as ratios taken in one run

@@ -235,7 +235,6 @@ def test_a_drop_that_nobody_complained_of_is_no_verdict_by_base_rate(tmp_path: P
     assert not any(h.by_rate_alone for h in diagnosis.hypotheses)
     assert diagnosis.next
     complained = diagnose(str(tmp_path), facts=["symptom=throughput fell last night"], cache=False)
-    assert any(h.by_rate_alone for h in complained.hypotheses)
     assert "straggler-rank" in complained.ranked[:3]
 
 

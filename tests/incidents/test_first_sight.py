@@ -9,8 +9,7 @@ from types import ModuleType
 import pytest
 
 # Floors, a little below what was measured when they were written: a fall is a regression, a rise is a reason to lift them.
-LEAST = {"improve": 0.54, "kept": 0.45}
-LEAST_IN_WORDS = 0.38
+LEAST = {"improve": 0.68, "kept": 0.62, "wordings": 0.62}
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +26,7 @@ def accuracy() -> ModuleType:
 
 
 @pytest.mark.parametrize("half", LEAST)
-def test_incidents(accuracy: ModuleType, half: str) -> None:
-    score = accuracy.score_half(half)
+def test_first_answers_without_the_own_project(accuracy: ModuleType, half: str) -> None:
+    score = accuracy.score_sets([half])[half]
     assert score.false_clear == 0
     assert score.right / score.cases >= LEAST[half]
-
-
-def test_complaints_in_words_are_never_healthy(accuracy: ModuleType) -> None:
-    score = accuracy.score_wordings()
-    assert score.false_clear == 0
-    assert score.right / score.cases >= LEAST_IN_WORDS

@@ -21,10 +21,12 @@ MAY_IMPORT = {
     # A measure replays the trace it looks at: `sim.replay` is physics over columns and knows no names.
     "measures": {"sim", "evidence", "meaning", "costs", "specs", "units", "errors"},
     "findings": {"evidence", "units", "errors"},
+    "knowledge": {"units", "errors"},
     "rules": {"findings", "evidence", "units", "errors"},
     "sim": {"evidence", "costs", "specs", "units", "errors"},
     "search": {"sim", "evidence", "costs", "specs", "units", "errors"},
     "doctor": {
+        "knowledge",
         "rules",
         "measures",
         "meaning",

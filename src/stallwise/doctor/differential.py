@@ -122,7 +122,7 @@ def _prior(rule: Rule, heard: list[Complaint]) -> float:
 
 
 def _weigh(rule: Rule, heard: list[Complaint], evidence: Evidence, silent: bool) -> _Weight | None:
-    outcomes = _outcomes(rule, evidence)
+    outcomes = clue_odds(rule, evidence)
     explains = any(c.symptom in rule.explains for c in heard)
     if not explains and not any(ratio >= TELLING for ratio, _ in outcomes):
         return None
@@ -153,17 +153,12 @@ def fits_the_trade(rule: Rule, evidence: Evidence) -> float:
     return 1.0
 
 
-def speaks_against(rule: Rule, evidence: Evidence) -> float:
-    """What the clues that the evidence decides leave of a cause's odds; never more than they were."""
-    return min(1.0, math.prod(ratio for ratio, _ in _outcomes(rule, evidence)))
-
-
 def refuted(rule: Rule, evidence: Evidence) -> bool:
     """One clue alone speaks so strongly against the cause that what points at it must be something else."""
-    return any(ratio <= 1.0 / TELLING for ratio, _ in _outcomes(rule, evidence))
+    return any(ratio <= 1.0 / TELLING for ratio, _ in clue_odds(rule, evidence))
 
 
-def _outcomes(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:
+def clue_odds(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:
     """Every clue that the evidence decides, read in the scope where it speaks loudest."""
     views = [evidence, *(evidence.within(s) for s in _parts(rule, evidence))]
     found: list[tuple[float, Reason]] = []

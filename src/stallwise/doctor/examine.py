@@ -6,21 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from stallwise.doctor.consider import consider
 from stallwise.doctor.contradictions import contradictions
-from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE, differential
+from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE
 from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
-from stallwise.doctor.kernels import rank_kernels, speaking_for_run
-from stallwise.doctor.likeness import suspects as suspects_by_likeness
-from stallwise.doctor.measured import join
-from stallwise.doctor.named_by_user import with_names_of_the_user
 from stallwise.doctor.next_step import next_steps, not_just_done
-from stallwise.doctor.owners import owners
-from stallwise.doctor.rank import SURE_ENOUGH, rank
+from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
-from stallwise.doctor.suspects import rests_on_words, suspect
-from stallwise.doctor.symptoms import Complaint, complaints
+from stallwise.doctor.suspects import suspect
+from stallwise.doctor.suspicion import suspicion
 from stallwise.doctor.tree import narrate
 from stallwise.doctor.verdict import judge
 from stallwise.evidence.capture import Capture
@@ -63,28 +59,25 @@ def diagnose(
 def examine(evidence: Evidence) -> Diagnosis:
     """Measures, judges, ranks; with little evidence the differential answers."""
     rules = all_rules()
-    verdicts = _examined(evidence, rules)
-    ledger = with_names_of_the_user(_main_ledger(evidence), evidence)
-    found = _left_to_judge([v for v in verdicts if isinstance(v, Finding)], rules, evidence)
-    found += owners(evidence, rules, found, ledger)
-    found = join(found, evidence)
-    unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
-    findings = rank([f for f in found if f.scope.kernel is None], ledger)
-    kernel_findings = rank_kernels(found, evidence)
-    spoken = speaking_for_run(kernel_findings, findings, ledger, evidence)  # kernels alone are the whole question
-    seen = (*spoken, *findings)
-    spoke = {f.cause for f in found} | {u.cause for u in unknown}
-    silent = frozenset(r.cause for r in rules if r.needs and r.per is None and r.cause not in spoke)
-    hypotheses, heard = differential(evidence, rules, seen, silent, priced=ledger is not None)
-    hypotheses = _with_lookalikes(hypotheses, heard, evidence, ledger, silent | {f.cause for f in seen if f.optional})
-    seen = _as_sure_as_the_table(seen, hypotheses)
+    known = consider(evidence, rules, _examined(evidence, rules))
+    ledger, spoken, heard, unknown = known.ledger, known.kernels_speak, known.heard, known.unknown
+    suspecting = bool(evidence.stems) and not known.proved
+    hypotheses = suspicion(evidence, [c.symptom for c in heard], known.table, known.seen) if suspecting else known.table
+    seen = _as_sure_as_the_table(known.seen, hypotheses)
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
     # Kernels are ordered by their own seconds, which no probability may overturn.
-    ranked = tuple(dict.fromkeys(f.cause for f in seen)) if spoken else _order(seen, suspects, hypotheses, ledger)
+    ranked = (
+        tuple(dict.fromkeys(f.cause for f in seen))
+        if spoken
+        else _by_probability(seen, hypotheses)
+        if suspecting
+        else _order(seen, suspects, hypotheses, ledger)
+    )
     cannot_be = contradictions(evidence)
     # What a log hints at is a complaint only where no trace accounts for every second; what a person says always is.
     complained = bool(heard) if ledger is None else any(c.by_person for c in heard)
-    verdict = judge(evidence, (*seen, *suspects), ledger, complained=complained, contradictions=cannot_be)
+    telling = _telling((*seen, *suspects), hypotheses, known.seen, complained) if suspecting else (*seen, *suspects)
+    verdict = judge(evidence, telling, ledger, complained=complained, contradictions=cannot_be)
     healthy = verdict.state is State.HEALTHY
     if healthy:
         judged = {f.cause for f in seen}
@@ -103,7 +96,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         subject=subject_of(evidence),
         state=verdict.state,
         ranked=ranked,
-        findings=(*said, *kernel_findings),
+        findings=(*said, *known.of_kernels),
         ledger=ledger,
         evidence=evidence,
         hypotheses=hypotheses,
@@ -148,17 +141,26 @@ def _verdicts(rule: Rule, evidence: Evidence) -> list[Finding | Unknown]:
     return [a for a in answers if not isinstance(a, Note)]
 
 
-def _with_lookalikes(
-    hypotheses: tuple[Hypothesis, ...],
-    heard: tuple[Complaint, ...],
-    evidence: Evidence,
-    ledger: Ledger | None,
-    silent: frozenset[str],
-) -> tuple[Hypothesis, ...]:
-    """Where no ledger decides: base rates and what is left, shared among the causes whose pages say the same."""
-    if ledger is not None:
-        return hypotheses
-    return suspects_by_likeness(evidence, [c.symptom for c in heard], hypotheses, silent)
+def _telling(
+    findings: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...], seen: tuple[Finding, ...], complained: bool
+) -> tuple[Finding, ...]:
+    """What may make a verdict: what a rule has seen; a suspect that nothing speaks against; words alone only of a complaint,
+    and only where they are nearly always right."""
+    ruled = {f.cause for f in seen}
+    words = {h.cause for h in hypotheses if h.by_words_alone}
+    doubted = {h.cause for h in hypotheses if h.against and h.cause not in ruled}
+    return tuple(
+        f
+        for f in findings
+        if (f.cause not in words or (complained and f.confidence >= CLEAR)) and f.cause not in doubted
+    )
+
+
+def _by_probability(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...]) -> tuple[str, ...]:
+    """Where nothing is proved the likeliest comes first; what is only offered comes last."""
+    offered = {f.cause for f in seen if f.optional}
+    likely = [h.cause for h in hypotheses if h.cause != SOMETHING_ELSE]
+    return tuple(dict.fromkeys((*(c for c in likely if c not in offered), *(f.cause for f in seen), *likely)))
 
 
 def _as_sure_as_the_table(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...]) -> tuple[Finding, ...]:
@@ -188,14 +190,6 @@ def _completing(proofs: tuple[Proof, ...], asks: tuple[NextStep, ...]) -> tuple[
     known = {step.capture for step in asks}
     own = [NextStep(c, (HEALTHY,)) for p in proofs for c in p.next if c not in known]
     return (*asks, *dict.fromkeys(own))[:MOST_ASKED]
-
-
-def _left_to_judge(found: list[Finding], rules: tuple[Rule, ...], evidence: Evidence) -> list[Finding]:
-    """A complaint with stated numbers is for the differential, which hears all of it; rules judge what was measured."""
-    if not complaints(evidence):
-        return found
-    advised = {r.cause for r in rules if r.advise is not None}
-    return [f for f in found if not (f.cause in advised and rests_on_words(f))]
 
 
 def _asks(told: tuple[NextStep, ...], said: tuple[Finding, ...]) -> tuple[NextStep, ...]:
@@ -228,17 +222,10 @@ def _order(
         optional = {f.cause for f in seen if f.optional}
         measured.sort(key=lambda c: (c in optional, -probability.get(c, 0.0)))
         best = max((probability.get(c, 0.0) for c in measured if c not in optional), default=0.0)
-        words = {h.cause for h in hypotheses if h.by_words_alone}  # likeness never stands above what a rule has seen
-        ahead = [f.cause for f in suspects if f.confidence > best and not (f.cause in words and measured)]
+        ahead = [f.cause for f in suspects if f.confidence > best]
         measured = [*ahead, *measured]
     others = [h.cause for h in hypotheses if h.cause not in measured and h.cause != SOMETHING_ELSE]
     return tuple(dict.fromkeys((*measured, *others)))
-
-
-def _main_ledger(evidence: Evidence) -> Ledger | None:
-    """The run's ledger: the one of widest scope."""
-    # Of equals the newest: a corrected ledger comes after the one it corrects.
-    return min(reversed(evidence.ledgers), key=lambda x: len(x.scope.to_dict()), default=None)
 
 
 def _next(seen: tuple[Finding, ...], unknown: tuple[Unknown, ...], evidence: Evidence) -> tuple[NextStep, ...]:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from stallwise.doctor.find import find
-from stallwise.doctor.likeness import alike
 from stallwise.doctor.progress import shown
 from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
 from stallwise.doctor.runs import told_apart
+from stallwise.doctor.suspicion import of_our_trade
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
@@ -77,7 +77,7 @@ def _speak_of_a_run(evidence: Evidence, readings: list[Reading]) -> bool:
     """Texts without one fact whose words are those of our trade: an answer can begin with what they speak of."""
     texts = [r for r in readings if r.problem is None and any(isinstance(item, Bag) for item in r.items)]
     evidence.add(item for r in texts for item in r.items)
-    if not alike(evidence):
+    if not of_our_trade(evidence):
         return False
     evidence.inputs += [r.name for r in texts]
     evidence.formats.append(IN_WORDS)

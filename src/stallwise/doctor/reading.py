@@ -30,6 +30,7 @@ STATED_FORMAT = "stated facts"
 IN_WORDS = "words and numbers"
 _RAISED = re.compile(rb"allocat|\b[A-Za-z]{2,40}(?:Error|Exception)\b|startup is less|No available memory")
 MESSAGES = "messages"
+MOST_BYTES = 1 << 21  # of a text that its reader found empty
 
 
 @dataclass(slots=True, eq=False)
@@ -92,6 +93,8 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
         items += more
         words = told.skeletons  # lines that differ in digits alone have the same words
         items.append(Bag(stems_of("\n".join(words.lines[i] for i in words.firsts)), source))
+    elif not items and b"\x00" not in artifact.head[:4096]:  # of its format, yet nothing in it: the words remain
+        items.append(Bag(stems_of(told.text(MOST_BYTES)), source))
     if problems and not formats:
         raise problems[0]
     items += [Note(problem.problem, source, lost=True) for problem in problems]

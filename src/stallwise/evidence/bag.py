@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stallwise.evidence.fact import Source
 
 LONGEST_TEXT = 1 << 21  # letters: the beginning and the end of a longer log hold its words
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_WORD = re.compile(r"[A-Za-z]{3,40}")
+# Words, and the short names of this trade that carry a digit (fp16, h2d, x16, e4m3, a100) or have two letters (kv, tp).
+_WORD = re.compile(r"[A-Za-z]{1,3}\d{1,3}(?:[A-Za-z]\d?)?(?![A-Za-z0-9])|[A-Za-z]{2,40}")
 _ENDINGS = (("ing", 5), ("ed", 5), ("s", 4), ("e", 4))  # taken off words of at least this length, one after another
+# Words that join others and name nothing; a pair reaches across them.
+_JOINING = frozenset(
+    "the and for with that this these those from not are was were has have had its than then when which who will can all any "
+    "how but you your our their there here into onto over per via out off too also only just very more most some such each "
+    "both does did done been being would could should may might must of to in on at by as is it be or if so an no we he she my "
+    "me us am do up".split()
+)
+_NUMBER = re.compile(r"\s*[-+]?\d[\d.,:eE%+-]*\s*\w{0,4}\s*$")
+FEWEST_COLUMNS = 4  # cells that make a line a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +36,31 @@ def stems_of(text: str) -> frozenset[str]:
     """Every stem once, and every pair of neighbours."""
     if len(text) > LONGEST_TEXT:
         text = text[: LONGEST_TEXT // 2] + "\n" + text[-LONGEST_TEXT // 2 :]
-    words = _WORD.findall(_HUMP.sub(" ", text))
+    words = _WORD.findall(_HUMP.sub(" ", "\n".join(_without_titles(text))))
     known: dict[str, str] = {}
-    stems = [known[w] if w in known else known.setdefault(w, stem(w)) for w in words]
+    stems = [s for w in words if (s := known[w] if w in known else known.setdefault(w, stem(w)))]
     return frozenset(stems) | frozenset(f"{a} {b}" for a, b in zip(stems, stems[1:], strict=False))
 
 
+def _without_titles(text: str) -> Iterator[str]:
+    """The lines but for those that title columns of numbers: they tell what was sampled, not what is wrong."""
+    lines = text.splitlines()
+    for line, below in zip(lines, [*lines[1:], ""], strict=False):
+        mark = next((m for m in ",\t|;" if line.count(m) >= FEWEST_COLUMNS - 1), "")
+        if mark and line.count(mark) == below.count(mark):
+            cells = below.split(mark)
+            if not any(_NUMBER.match(c) for c in line.split(mark)) and sum(
+                _NUMBER.match(c) is not None for c in cells
+            ) * 2 > len(cells):
+                continue
+        yield line
+
+
 def stem(word: str) -> str:
-    """A word without its endings, so that "loading", "loads" and "loaded" are one."""
+    """A word without its endings, so that "loading", "loads" and "loaded" are one; nothing for words that only join."""
     short = word.lower()
+    if short in _JOINING:
+        return ""
     for ending, least in _ENDINGS:
         if len(short) >= least and short.endswith(ending) and not short.endswith("ss"):
             short = short[: -len(ending)]

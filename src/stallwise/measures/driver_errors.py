@@ -67,9 +67,10 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         text = f"{'SXid' if switch else 'Xid'} {code} on {bus_id}{where}{who}{times}: {means}"
         yield Fact(QUANTITY[fault], text, first.source, Scope(node=node or None), len(found), note=first.text)
     for fact in evidence.all(hw.GPU_XID):
-        if fact.note == "reported by DCGM":
+        if fact.note == "reported by DCGM" or not rows:  # a code that somebody states is as good as the driver's line
             code = int(fact.number)
-            text = f"Xid {code} on GPU {fact.scope.gpu}: {_xid(code).means}"
+            where = f" on GPU {fact.scope.gpu}" if fact.scope.gpu is not None else ""
+            text = f"Xid {code}{where}: {_xid(code).means}"
             yield Fact(QUANTITY[_xid(code).fault], text, fact.source, fact.scope)
     yield from _bus_errors(evidence)
     yield from _spread(rows)

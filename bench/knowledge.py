@@ -1,0 +1,281 @@
+"""Counts the cases anew and fits what is fitted to them: `make knowledge`.
+
+Reads every case that has a truth (tests/incidents, and the shared cases where that folder is), writes
+src/stallwise/knowledge/cases/*.toml and fitted.toml, and prints what moved. Each case's testimony is taken
+with its whole project left out, so that what is fitted is how well cases of other projects speak.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.doctor.consider import consider
+from stallwise.doctor.differential import SOMETHING_ELSE
+from stallwise.doctor.gather import gather
+from stallwise.doctor.said import said
+from stallwise.doctor.stating import state
+from stallwise.doctor.suspicion import WITNESSES, by_clues, by_rules, probabilities, statements
+from stallwise.errors import StallwiseError
+from stallwise.evidence.evidence import Evidence
+from stallwise.knowledge import cases as counted
+from stallwise.knowledge import fitted, rarity, vote
+from stallwise.measures import measure_evidence
+from stallwise.rules import all_rules
+
+ROOT = Path(__file__).parents[1]
+INCIDENTS = ROOT / "tests" / "incidents"
+SHARED = ROOT.parent / "shared"
+KNOWLEDGE = ROOT / "src" / "stallwise" / "knowledge"
+WITNESSED = 2  # projects that must use a word
+FEWEST_IN_A_STEP = 25  # answers behind each step of the curve from score to frequency
+RIDGE = 0.01
+KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
+NOT_A_CAUSE = {"none", "unclear"}
+
+
+@dataclass(slots=True)
+class Told:
+    """A case as the doctor hears it."""
+
+    set: str
+    id: str
+    project: str
+    kind: str
+    accept: tuple[str, ...]
+    never: tuple[str, ...]
+    marks: frozenset[str]
+    symptoms: tuple[str, ...]
+    clues: dict[str, float]
+    spoken: dict[str, float]
+    proved: bool
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """All that count as right, but for "healthy" and "cannot tell"."""
+        return tuple(sorted(set(self.accept) - NOT_A_CAUSE))
+
+
+def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tuple[str, ...]]]:
+    """Every case on record: set, row, project, kind, paths, facts."""
+    for half in ("improve", "kept"):
+        for row in _rows(INCIDENTS / half / "index.jsonl"):
+            kind = "lines" if str(row["basis"]).startswith("real lines") else "composed"
+            yield half, row, str(row["project"]), kind, [str(INCIDENTS / half / str(row["id"]))], ()
+    for row in _rows(INCIDENTS / "wordings.jsonl"):
+        words = {**row, "id": str(row["text"])}
+        yield "wordings", words, "/".join(str(row["url"]).split("/")[3:5]), "wording", [], (f"symptom={row['text']}",)
+    if not SHARED.is_dir():
+        return
+    owners = {}
+    for row in _rows(SHARED / "data" / "cases" / "public_cases.jsonl"):
+        source = row["source"]
+        assert isinstance(source, dict)
+        owners[row["id"]] = str(source.get("repo") or source.get("url") or row["id"])
+    for name, file, kind in KNOWN:
+        for row in _rows(SHARED / "checks" / f"{file}.jsonl"):
+            paths = row["paths"]
+            assert isinstance(paths, list)
+            project = owners.get(row["id"], f"{name}:{row['id']}")
+            yield name, row, project, kind, [str(SHARED / "data" / p) for p in paths], ()
+
+
+def _rows(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def heard() -> list[Told]:
+    """Every case, read and measured once."""
+    found = []
+    for name, row, project, kind, paths, facts in listed():
+        try:
+            evidence = gather(paths, workers=1, cache=False) if paths else Evidence()
+        except StallwiseError:
+            continue
+        state(evidence, facts)
+        measure_evidence(evidence)
+        known = consider(evidence, all_rules(), [v for rule in all_rules() for v in rule.verdicts(evidence)])
+        symptoms = tuple(c.symptom for c in known.heard)
+        found.append(
+            Told(
+                name, str(row["id"]), project, kind, _words(row["accept"]), _words(row.get("never", [])),
+                said(evidence, symptoms), tuple(s.name for s in symptoms), by_clues(evidence), by_rules(known.seen), known.proved,
+            )
+        )  # fmt: skip
+        print(f"\r{len(found)} cases", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return found
+
+
+def _words(given: object) -> tuple[str, ...]:
+    assert isinstance(given, list)
+    return tuple(map(str, given))
+
+
+def write_cases(told: list[Told]) -> None:
+    """One file a set; words only where two projects use them, and none of artifacts that are other people's."""
+    users: dict[str, set[str]] = defaultdict(set)
+    for case in (c for c in told if c.kind != "capture"):
+        for word in case.marks:
+            users[word].add(case.project)
+    for name in dict.fromkeys(case.set for case in told):
+        lines = [f"# {name}: written by `make knowledge`", ""]
+        for case in (c for c in told if c.set == name):
+            keep = sorted(w for w in case.marks if len(users[w]) >= WITNESSED and ";" not in w)
+            own = case.kind != "capture"
+            lines += [
+                "[[case]]",
+                f"id = {json.dumps(case.id, ensure_ascii=False)}",
+                f"project = {json.dumps(case.project)}",
+                f"kind = {json.dumps(case.kind)}",
+                f"causes = {json.dumps(case.causes)}",
+                f"symptoms = {json.dumps(case.symptoms)}",
+                f"words = {json.dumps(';'.join(keep) if own else '', ensure_ascii=False)}",
+                "",
+            ]
+        (KNOWLEDGE / "cases" / f"{name}.toml").write_text("\n".join(lines), encoding="utf-8")
+    forget()
+
+
+def forget() -> None:
+    """Reads the tables anew."""
+    for known in (counted._all_cases, counted._counting, rarity._seen, vote._electorate, fitted.fitted):
+        known.cache_clear()
+
+
+def design(told: list[Told], *without: str) -> tuple[NDArray[np.float64], NDArray[np.bool_], list[str]]:
+    """Case x cause x witness with every project left out in its turn; which causes are right; their order."""
+    causes = [r.cause for r in all_rules() if r.cause != "none"] + [SOMETHING_ELSE]
+    at = {cause: i for i, cause in enumerate(causes)}
+    x = np.zeros((len(told), len(causes), len(WITNESSES) + 2))
+    y = np.zeros((len(told), len(causes)), dtype=bool)
+    for project in sorted({c.project for c in told}):
+        with counted.leaving_out(project, *without):
+            for i, case in enumerate(told):
+                if case.project == project:
+                    for cause, says in statements(case.marks, case.clues, case.spoken).items():
+                        x[i, at[cause], : len(WITNESSES)] = [says[w] for w in WITNESSES]
+        vote._electorate.cache_clear()
+    for i, case in enumerate(told):
+        x[i, -1, -2:] = 1.0, math.log1p(len(case.marks))
+        for cause in case.causes:
+            y[i, at[cause]] = True
+        y[i, -1] = not case.causes or "unclear" in case.accept
+    return x, y, causes
+
+
+def fit(x: NDArray[np.float64], y: NDArray[np.bool_], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights of the witnesses by Newton's method: the likelihood that a right cause is drawn."""
+    w = np.zeros(x.shape[2])
+    for _ in range(40):
+        z = x @ w
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        q = p * y
+        q /= q.sum(axis=1, keepdims=True)
+        mean, right = np.einsum("ic,icw->iw", p, x), np.einsum("ic,icw->iw", q, x)
+        slope = weight @ (right - mean) - RIDGE * w
+        bend = np.einsum("i,ic,icw,icv->wv", weight, p, x, x, optimize=True) - (weight[:, None] * mean).T @ mean
+        step = np.linalg.solve(bend + RIDGE * np.eye(len(w)), slope)
+        w += step * min(1.0, 2.0 / np.abs(step).max())
+        if np.abs(step).max() < 1e-4:
+            break
+    return w
+
+
+def curve(score: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[list[float], list[float]]:
+    """How often an answer of each score is right: pooled until it rises with the score."""
+    order = np.argsort(score, kind="stable")
+    steps: list[list[float]] = []  # sum of scores, right, count
+    for part in np.array_split(order, max(1, len(order) // FEWEST_IN_A_STEP)):
+        steps.append([float(score[part].sum()), float(right[part].sum()), float(len(part))])
+        while len(steps) > 1 and steps[-2][1] / steps[-2][2] >= steps[-1][1] / steps[-1][2]:
+            last = steps.pop()
+            steps[-1] = [a + b for a, b in zip(steps[-1], last, strict=True)]
+    # A Beta prior of one right and one wrong: no step is certain.
+    return [round(s / n, 4) for s, _, n in steps], [round((r + 1.0) / (n + 2.0), 4) for _, r, n in steps]
+
+
+def firsts(x: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The first answer of every case and its raw probability."""
+    z = x @ w
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    first = p[:, :-1].argmax(axis=1)
+    return first, p[np.arange(len(p)), first]
+
+
+def stability(told: list[Told], largest: int) -> None:
+    """Takes one project's cases away, fits anew, and counts the first answers of other projects that move."""
+    open_ = np.array([not c.proved for c in told])
+    weight = np.array([counted.WEIGHTS[c.kind] for c in told])
+    x, y, _ = design(told)
+    first, _ = firsts(x, fit(x[open_], y[open_], weight[open_]))
+    for project, count in Counter(c.project for c in told).most_common(largest):
+        rest = np.array([c.project != project for c in told])
+        without, _, _ = design(told, project)
+        keep = open_ & rest
+        moved, _ = firsts(without, fit(without[keep], y[keep], weight[keep]))
+        changed = int(((moved != first) & keep).sum())
+        share = changed / int(rest.sum())
+        print(
+            f"without {project} ({count} cases): {changed} of {int(rest.sum())} first answers of others move, {share:.1%}"
+        )
+
+
+def main(told: list[Told] | None = None) -> None:
+    """Reads, counts, fits, writes, tells."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--stability", type=int, default=0, metavar="N", help="then take away each of the N largest projects"
+    )
+    given = parser.parse_args()
+    before = fitted.fitted()
+    told = told or heard()
+    write_cases(told)
+    x, y, causes = design(told)
+    open_ = np.array([not c.proved for c in told])
+    weight = np.array([counted.WEIGHTS[c.kind] for c in told])
+    w = fit(x[open_], y[open_], weight[open_])
+    names = (*WITNESSES, "else", "else_words")
+    raw = fitted.Fitted(dict(zip(names, map(float, w), strict=True)), (0.0, 1.0), (0.0, 1.0))
+    first, top = firsts(x, w)
+    right = np.array([causes[f] in c.causes for f, c in zip(first, told, strict=True)])
+    score, frequency = curve(top[open_], right[open_])
+    lines = [
+        "# Written by `make knowledge`: what each witness weighs, and how often an answer of that score is right, fitted to",
+        f"# {int(open_.sum())} cases that nothing proves, each heard with its project left out.",
+        "[weights]", *(f"{n} = {v:.4f}" for n, v in raw.weights.items()), "", "[right]",
+        f"score = {[0.0, *score, 1.0]}", f"frequency = {[0.0, *frequency, max(frequency)]}", "",
+    ]  # fmt: skip
+    (KNOWLEDGE / "fitted.toml").write_text("\n".join(lines), encoding="utf-8")
+    forget()
+    after = fitted.fitted()
+    for n in names:
+        print(f"{n:12s} {before.weights.get(n, 0.0):8.3f} -> {after.weights[n]:8.3f}")
+    for name in dict.fromkeys(c.set for c in told):
+        mine = np.array([c.set == name for c in told]) & open_ & np.array([bool(c.causes) for c in told])
+        moved = 0
+        for i in np.where(mine)[0]:
+            witnesses = {c: dict(zip(WITNESSES, x[i, j], strict=False)) for j, c in enumerate(causes[:-1])}
+            old = probabilities(witnesses, len(told[i].marks), before)
+            old.pop(SOMETHING_ELSE)
+            moved += max(old, key=lambda c: old[c]) != causes[first[i]]
+        print(
+            f"{name:10s} open {int(mine.sum()):4d}, right {int((right & mine).sum()):4d}, first answers moved {moved}"
+        )
+    if given.stability:
+        stability(told, given.stability)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""What the inputs say, as marks that pages and cases can share: words, named quantities, events, symptoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.symptom import Symptom
+
+
+def said(evidence: Evidence, heard: Iterable[Symptom] = ()) -> frozenset[str]:
+    """Every mark once."""
+    marks = evidence.stems | {f"q:{name}" for name, facts in evidence.facts.items() if facts}
+    marks |= {f"q:{s.quantity.name}" for s in evidence.all_series} | {f"e:{e.kind}" for e in evidence.events}
+    return frozenset(marks | {f"s:{s.name}" for s in heard})

@@ -1,0 +1,144 @@
+"""Suspicion: where nothing is proved, how likely each cause is, from everything that speaks.
+
+Six witnesses are heard for every cause: its page's likeness to the inputs, the vote of the cases that read alike, the same
+vote for its family, whether it explains what is complained of, the clues that the evidence decides, and its rule where it
+has spoken. What each weighs was fitted to cases of other projects (`knowledge/fitted.toml`), and so was how often an answer
+of that score turns out right: the probability is a frequency.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from stallwise.doctor.differential import SOMETHING_ELSE, clue_odds
+from stallwise.doctor.likeness import in_common, page_scores
+from stallwise.doctor.said import said
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.diagnosis import Hypothesis
+from stallwise.findings.finding import Finding, Reason
+from stallwise.findings.rule import Rule
+from stallwise.findings.symptom import Symptom
+from stallwise.knowledge.fitted import Fitted, fitted
+from stallwise.knowledge.vote import votes
+from stallwise.rules import all_rules
+
+LEAST_SHARE = 0.02
+ALWAYS_NAMED = 3  # suspects, however weak: an answer that names nobody helps nobody
+LOUDEST_CLUES = 4.0  # in log odds: clues of one cause are seldom independent
+SUREST_RULE = 0.97
+HEARD_OF = 2.0  # in log odds: a rule that speaks at all, however unsure, has seen something
+# Of the raw probability: all 95 texts of other trades tried (licences, headers, changelogs) lie below, 95 of 100 incidents above.
+LEAST_ALIKE = 0.1
+WITNESSES = ("page", "cases", "family", "explains", "clues", "rule")
+NO_CAUSE = "none"
+
+
+def suspicion(
+    evidence: Evidence, heard: Iterable[Symptom], weighed: Iterable[Hypothesis], findings: Iterable[Finding]
+) -> tuple[Hypothesis, ...]:
+    """The table, most likely first: every cause that the witnesses leave more than a trace of."""
+    marks = said(evidence, heard)
+    old = {h.cause: h for h in weighed if h.cause != SOMETHING_ELSE}
+    witnesses = statements(marks, by_clues(evidence), by_rules(findings))
+    chances = probabilities(witnesses, len(marks), fitted())
+    nearest = votes(marks)[1]
+    found = []
+    likeliest = sorted((c for c in chances if c != SOMETHING_ELSE), key=lambda c: (-chances[c], c))
+    for place, cause in enumerate(likeliest):
+        p = chances[cause]
+        if p < LEAST_SHARE and place >= ALWAYS_NAMED:
+            continue
+        by_words = witnesses[cause]["rule"] == 0.0 and witnesses[cause]["clues"] <= 0.0
+        reasons = (
+            [Reason(f"what its page and the inputs both speak of: {words}")]
+            if (words := in_common(cause, marks))
+            else []
+        )
+        reasons += [
+            Reason(f"reads like {c.project} {c.id}") for c in nearest if cause in c.causes and c.kind != "wording"
+        ]
+        before = old.get(cause, Hypothesis(cause, 0.0))
+        told = before.because if not before.by_rate_alone else ()
+        found.append(
+            replace(before, probability=p, because=(*told, *reasons), by_rate_alone=False, by_words_alone=by_words)
+        )
+    rest = max(0.0, 1.0 - sum(h.probability for h in found))
+    return tuple(sorted([*found, Hypothesis(SOMETHING_ELSE, rest)], key=lambda h: (-h.probability, h.cause)))
+
+
+def of_our_trade(evidence: Evidence) -> bool:
+    """Whether the words of the inputs are those of some cause, rather than of a licence, a header or a changelog."""
+    marks = said(evidence)
+    if not evidence.stems:
+        return False
+    chances = raw_probabilities(statements(marks, {}, {}), len(marks), fitted())
+    return max(p for cause, p in chances.items() if cause != SOMETHING_ELSE) >= LEAST_ALIKE
+
+
+def statements(
+    marks: frozenset[str], clues: Mapping[str, float], spoken: Mapping[str, float]
+) -> dict[str, dict[str, float]]:
+    """What each witness says of each cause."""
+    like = page_scores(marks)
+    voted, _ = votes(marks)
+    rules = [r for r in all_rules() if r.cause != NO_CAUSE]
+    family: dict[str, float] = {}
+    for rule in rules:
+        family[rule.family] = family.get(rule.family, 0.0) + voted.get(rule.cause, 0.0)
+    complaints = {mark[2:] for mark in marks if mark.startswith("s:")}
+    return {
+        r.cause: {
+            "page": like.get(r.cause, 0.0),
+            "cases": voted.get(r.cause, 0.0),
+            "family": family[r.family],
+            "explains": _explained(r, complaints),
+            "clues": clues.get(r.cause, 0.0),
+            "rule": spoken.get(r.cause, 0.0),
+        }
+        for r in rules
+    }
+
+
+def _explained(rule: Rule, complaints: set[str]) -> float:
+    """The share of the complaints that the cause would explain."""
+    return sum(s.name in complaints for s in rule.explains) / len(complaints) if complaints else 0.0
+
+
+def by_clues(evidence: Evidence) -> dict[str, float]:
+    """Log odds of every cause by the clues that the evidence decides."""
+    found = {r.cause: sum(math.log(ratio) for ratio, _ in clue_odds(r, evidence)) for r in all_rules() if r.clues}
+    return {cause: max(-LOUDEST_CLUES, min(LOUDEST_CLUES, odds)) for cause, odds in found.items()}
+
+
+def by_rules(findings: Iterable[Finding]) -> dict[str, float]:
+    """Log odds of every cause whose rule has spoken."""
+    spoken: dict[str, float] = {}
+    for f in findings:
+        if not f.optional:
+            sure = min(f.confidence, SUREST_RULE)
+            spoken[f.cause] = max(spoken.get(f.cause, 0.0), HEARD_OF + math.log(max(sure, 0.01) / (1.0 - sure)))
+    return spoken
+
+
+def raw_probabilities(witnesses: Mapping[str, Mapping[str, float]], marks: int, known: Fitted) -> dict[str, float]:
+    """From testimony to the share of each cause in the odds, with "something else" among them."""
+    w = known.weights
+    scores = {cause: sum(w[k] * told[k] for k in WITNESSES) for cause, told in witnesses.items()}
+    scores[SOMETHING_ELSE] = w["else"] + w["else_words"] * math.log1p(marks)
+    top = max(scores.values())
+    odds = {cause: math.exp(score - top) for cause, score in scores.items()}
+    total = sum(odds.values())
+    return {cause: o / total for cause, o in odds.items()}
+
+
+def probabilities(witnesses: Mapping[str, Mapping[str, float]], marks: int, known: Fitted) -> dict[str, float]:
+    """How often each cause holds: the first answer by the curve that was fitted, the others share what it leaves."""
+    raw = raw_probabilities(witnesses, marks, known)
+    first = max((c for c in raw if c != SOMETHING_ELSE), key=lambda c: raw[c])
+    sure = known.frequency(raw[first])
+    others = 1.0 - raw[first]
+    scale = (1.0 - sure) / others if others > 0 else 0.0
+    rest = {c: min(p * scale, sure) if c != SOMETHING_ELSE else p * scale for c, p in raw.items() if c != first}
+    return {first: sure, **rest}
