@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import random
 import statistics
-import sys
 import threading
 import time
 from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
@@ -39,8 +38,6 @@ WAITED_FOR = 48  # more steps as is for a trial that has not yet seen what it ne
 REPEATS_HELD_BACK = 3  # pairs taken again because the machine was throttled; then the trial is marked
 OTHER_CLOCK = 0.03  # clocks of the two sides this far apart are said
 ROOM_S = 5.0  # of the budget, left for the best pair
-
-LEAVING = "stallwise-leave"
 
 Plan = Generator[int, None, None]
 
@@ -387,21 +384,3 @@ def _say_clocks(result: Result, clocks: Dict[bool, List[float]]) -> None:
 
 def _time(seconds: float) -> str:
     return "%.3g s" % seconds if seconds >= 1 else "%.3g ms" % (seconds * 1e3)
-
-
-def leave_job(code: int, grace_s: float = 20.0) -> None:
-    """Ends a rehearsal: as `sys.exit` does, and for good where the job catches that or takes too long about it."""
-    import os
-
-    def for_good() -> None:
-        time.sleep(grace_s)
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except Exception:
-                pass
-        os._exit(code)
-
-    if not any(thread.name == LEAVING for thread in threading.enumerate()):
-        threading.Thread(target=for_good, daemon=True, name=LEAVING).start()
-    raise SystemExit(code)
