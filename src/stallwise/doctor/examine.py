@@ -62,7 +62,11 @@ def examine(evidence: Evidence) -> Diagnosis:
     known = consider(evidence, rules, _examined(evidence, rules))
     ledger, spoken, heard, unknown = known.ledger, known.kernels_speak, known.heard, known.unknown
     suspecting = bool(evidence.stems) and not known.proved
-    hypotheses = suspicion(evidence, [c.symptom for c in heard], known.table, known.seen) if suspecting else known.table
+    hypotheses = known.table
+    if suspecting:
+        person = any(c.by_person for c in heard)
+        symptoms = [c.symptom for c in heard]
+        hypotheses = suspicion(evidence, symptoms, known.table, known.seen, by_person=person)
     seen = _as_sure_as_the_table(known.seen, hypotheses)
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
     # Kernels are ordered by their own seconds, which no probability may overturn.
@@ -76,8 +80,7 @@ def examine(evidence: Evidence) -> Diagnosis:
     cannot_be = contradictions(evidence)
     # What a log hints at is a complaint only where no trace accounts for every second; what a person says always is.
     complained = bool(heard) if ledger is None else any(c.by_person for c in heard)
-    telling = _telling((*seen, *suspects), hypotheses, known.seen, complained) if suspecting else (*seen, *suspects)
-    verdict = judge(evidence, telling, ledger, complained=complained, contradictions=cannot_be)
+    verdict = judge(evidence, (*seen, *suspects), ledger, complained=complained, contradictions=cannot_be)
     healthy = verdict.state is State.HEALTHY
     if healthy:
         judged = {f.cause for f in seen}
@@ -139,21 +142,6 @@ def _verdicts(rule: Rule, evidence: Evidence) -> list[Finding | Unknown]:
     answers = tried(said(), f"the rule {rule.cause}", Source(""), STEP_S)
     evidence.notes += [a for a in answers if isinstance(a, Note)]
     return [a for a in answers if not isinstance(a, Note)]
-
-
-def _telling(
-    findings: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...], seen: tuple[Finding, ...], complained: bool
-) -> tuple[Finding, ...]:
-    """What may make a verdict: what a rule has seen; a suspect that nothing speaks against; words alone only of a complaint,
-    and only where they are nearly always right."""
-    ruled = {f.cause for f in seen}
-    words = {h.cause for h in hypotheses if h.by_words_alone}
-    doubted = {h.cause for h in hypotheses if h.against and h.cause not in ruled}
-    return tuple(
-        f
-        for f in findings
-        if (f.cause not in words or (complained and f.confidence >= CLEAR)) and f.cause not in doubted
-    )
 
 
 def _by_probability(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...]) -> tuple[str, ...]:

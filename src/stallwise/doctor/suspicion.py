@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from stallwise.doctor.differential import SOMETHING_ELSE, clue_odds
+from stallwise.doctor.differential import SOMETHING_ELSE, clue_odds, refuted
 from stallwise.doctor.likeness import in_common, page_scores
 from stallwise.doctor.said import said
 from stallwise.evidence.evidence import Evidence
@@ -25,6 +25,7 @@ from stallwise.knowledge.vote import votes
 from stallwise.rules import all_rules
 
 LEAST_SHARE = 0.02
+MOST_UNHEARD = 0.45  # below even odds
 ALWAYS_NAMED = 3  # suspects, however weak: an answer that names nobody helps nobody
 LOUDEST_CLUES = 4.0  # in log odds: clues of one cause are seldom independent
 SUREST_RULE = 0.97
@@ -36,10 +37,19 @@ NO_CAUSE = "none"
 
 
 def suspicion(
-    evidence: Evidence, heard: Iterable[Symptom], weighed: Iterable[Hypothesis], findings: Iterable[Finding]
+    evidence: Evidence,
+    heard: Iterable[Symptom],
+    weighed: Iterable[Hypothesis],
+    findings: Iterable[Finding],
+    *,
+    by_person: bool,
 ) -> tuple[Hypothesis, ...]:
-    """The table, most likely first: every cause that the witnesses leave more than a trace of."""
+    """The table, most likely first: every cause that the witnesses leave more than a trace of.
+
+    Words make a verdict only of a person's complaint; where nobody complains, or one clue refutes the cause, they stay below even.
+    """
     marks = said(evidence, heard)
+    by_cause = {r.cause: r for r in all_rules()}
     old = {h.cause: h for h in weighed if h.cause != SOMETHING_ELSE}
     witnesses = statements(marks, by_clues(evidence), by_rules(findings))
     chances = probabilities(witnesses, len(marks), fitted())
@@ -59,6 +69,8 @@ def suspicion(
         reasons += [
             Reason(f"reads like {c.project} {c.id}") for c in nearest if cause in c.causes and c.kind != "wording"
         ]
+        if (by_words and not by_person) or (witnesses[cause]["rule"] == 0.0 and refuted(by_cause[cause], evidence)):
+            p = min(p, MOST_UNHEARD)
         before = old.get(cause, Hypothesis(cause, 0.0))
         told = before.because if not before.by_rate_alone else ()
         found.append(
