@@ -18,9 +18,11 @@ from stallwise.doctor.subject import subject_of
 from stallwise.doctor.suspects import suspect
 from stallwise.doctor.suspicion import suspicion
 from stallwise.doctor.tree import narrate
-from stallwise.doctor.verdict import judge
+from stallwise.doctor.verdict import LOUD, judge
 from stallwise.evidence.capture import Capture
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.contained import tried
+from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.ledger import Ledger
@@ -64,9 +66,14 @@ def examine(evidence: Evidence) -> Diagnosis:
     suspecting = bool(evidence.stems) and not known.proved
     hypotheses = known.table
     if suspecting:
-        person = any(c.by_person for c in heard)
+        # A person complains in words, a program by an error that it prints; numbers that fell are no complaint of anybody's.
+        said_aloud = (
+            any(c.by_person for c in heard)
+            or bool(evidence.all(stated.SYMPTOM))
+            or any(e.level in LOUD and e.role is not Role.ADVICE for e in evidence.events)
+        )
         symptoms = [c.symptom for c in heard]
-        hypotheses = suspicion(evidence, symptoms, known.table, known.seen, by_person=person)
+        hypotheses = suspicion(evidence, symptoms, known.table, known.seen, said_aloud=said_aloud)
     seen = _as_sure_as_the_table(known.seen, hypotheses)
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
     # Kernels are ordered by their own seconds, which no probability may overturn.
@@ -145,10 +152,12 @@ def _verdicts(rule: Rule, evidence: Evidence) -> list[Finding | Unknown]:
 
 
 def _by_probability(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...]) -> tuple[str, ...]:
-    """Where nothing is proved the likeliest comes first; what is only offered comes last."""
-    offered = {f.cause for f in seen if f.optional}
-    likely = [h.cause for h in hypotheses if h.cause != SOMETHING_ELSE]
-    return tuple(dict.fromkeys((*(c for c in likely if c not in offered), *(f.cause for f in seen), *likely)))
+    """Where nothing is proved the likeliest comes first; what a rule saw and only offers comes before what is below even."""
+    offered = {f.cause: f.confidence for f in seen if f.optional}
+    table = [h for h in hypotheses if h.cause != SOMETHING_ELSE and h.cause not in offered]
+    likely = [h.cause for h in table if h.probability >= SURE_ENOUGH]
+    shown = [c for c, confidence in offered.items() if confidence >= SURE_ENOUGH]
+    return tuple(dict.fromkeys((*likely, *shown, *(h.cause for h in table), *(f.cause for f in seen))))
 
 
 def _as_sure_as_the_table(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...]) -> tuple[Finding, ...]:

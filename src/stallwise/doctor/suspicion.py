@@ -42,11 +42,11 @@ def suspicion(
     weighed: Iterable[Hypothesis],
     findings: Iterable[Finding],
     *,
-    by_person: bool,
+    said_aloud: bool,
 ) -> tuple[Hypothesis, ...]:
     """The table, most likely first: every cause that the witnesses leave more than a trace of.
 
-    Words make a verdict only of a person's complaint; where nobody complains, or one clue refutes the cause, they stay below even.
+    Words make a verdict only of a complaint, a person's or a program's; else, or where a clue refutes the cause, they stay below even.
     """
     marks = said(evidence, heard)
     by_cause = {r.cause: r for r in all_rules()}
@@ -69,7 +69,7 @@ def suspicion(
         reasons += [
             Reason(f"reads like {c.project} {c.id}") for c in nearest if cause in c.causes and c.kind != "wording"
         ]
-        if (by_words and not by_person) or (witnesses[cause]["rule"] == 0.0 and refuted(by_cause[cause], evidence)):
+        if (by_words and not said_aloud) or (witnesses[cause]["rule"] == 0.0 and refuted(by_cause[cause], evidence)):
             p = min(p, MOST_UNHEARD)
         before = old.get(cause, Hypothesis(cause, 0.0))
         told = before.because if not before.by_rate_alone else ()
