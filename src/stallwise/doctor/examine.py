@@ -13,6 +13,7 @@ from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
 from stallwise.doctor.next_step import next_steps, not_just_done
 from stallwise.doctor.rank import SURE_ENOUGH
+from stallwise.doctor.stating import INPUT as STATED_INPUT
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
 from stallwise.doctor.suspects import suspect
@@ -73,7 +74,9 @@ def examine(evidence: Evidence) -> Diagnosis:
             or any(e.level in LOUD and e.role is not Role.ADVICE for e in evidence.events)
         )
         symptoms = [c.symptom for c in heard]
-        hypotheses = suspicion(evidence, symptoms, known.table, known.seen, said_aloud=said_aloud)
+        beside = any(name != STATED_INPUT for name in evidence.inputs)
+        asked = frozenset(c.symptom for c in heard if c.by_person and beside)
+        hypotheses = suspicion(evidence, symptoms, known.table, known.seen, said_aloud=said_aloud, asked=asked)
     seen = _as_sure_as_the_table(known.seen, hypotheses)
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
     # Kernels are ordered by their own seconds, which no probability may overturn.

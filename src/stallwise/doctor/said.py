@@ -10,6 +10,9 @@ from stallwise.findings.symptom import Symptom
 
 def said(evidence: Evidence, heard: Iterable[Symptom] = ()) -> frozenset[str]:
     """Every mark once."""
-    marks = evidence.stems | {f"q:{name}" for name, facts in evidence.facts.items() if facts}
-    marks |= {f"q:{s.quantity.name}" for s in evidence.all_series} | {f"e:{e.kind}" for e in evidence.events}
+    # Every log prints its loss: that it is there says nothing.
+    routine = {s.quantity.name for s in evidence.all_series}
+    told = [name for name, facts in evidence.facts.items() if facts and name not in routine]
+    marks = evidence.stems | {f"q:{name}" for name in told}
+    marks |= {f"e:{e.kind}" for e in evidence.events}
     return frozenset(marks | {f"s:{s.name}" for s in heard})

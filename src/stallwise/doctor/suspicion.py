@@ -25,6 +25,10 @@ from stallwise.knowledge.vote import votes
 from stallwise.rules import all_rules
 
 LEAST_SHARE = 0.02
+UNNAMED = 0.01  # how often a cause is behind a complaint that its rule does not name
+# What a person complains of is the question. A cause that explains none of it, and that only the words of a log beside it speak
+# for, answers another one: in log odds, enough to stand behind every cause that does explain it.
+BESIDE_THE_QUESTION = -12.0
 MOST_UNHEARD = 0.45  # below even odds
 ALWAYS_NAMED = 3  # suspects, however weak: an answer that names nobody helps nobody
 LOUDEST_CLUES = 4.0  # in log odds: clues of one cause are seldom independent
@@ -43,6 +47,7 @@ def suspicion(
     findings: Iterable[Finding],
     *,
     said_aloud: bool,
+    asked: frozenset[Symptom] = frozenset(),
 ) -> tuple[Hypothesis, ...]:
     """The table, most likely first: every cause that the witnesses leave more than a trace of.
 
@@ -52,7 +57,11 @@ def suspicion(
     by_cause = {r.cause: r for r in all_rules()}
     old = {h.cause: h for h in weighed if h.cause != SOMETHING_ELSE}
     witnesses = statements(marks, by_clues(evidence), by_rules(findings))
-    chances = probabilities(witnesses, len(marks), fitted())
+    known = fitted()
+    for cause, told in witnesses.items():
+        if asked and told["rule"] == 0.0 and not asked & set(by_cause[cause].explains):
+            told["explains"] += BESIDE_THE_QUESTION / known.weights["explains"]
+    chances = probabilities(witnesses, len(marks), known)
     nearest = votes(marks)[1]
     found = []
     likeliest = sorted((c for c in chances if c != SOMETHING_ELSE), key=lambda c: (-chances[c], c))
@@ -114,8 +123,11 @@ def statements(
 
 
 def _explained(rule: Rule, complaints: set[str]) -> float:
-    """The share of the complaints that the cause would explain."""
-    return sum(s.name in complaints for s in rule.explains) / len(complaints) if complaints else 0.0
+    """How often the cause is behind such complaints, in log odds above one that is never named for them."""
+    if not complaints:
+        return 0.0
+    rate = sum(rate for symptom, rate in rule.explains.items() if symptom.name in complaints) / len(complaints)
+    return math.log1p(rate / UNNAMED)
 
 
 def by_clues(evidence: Evidence) -> dict[str, float]:
