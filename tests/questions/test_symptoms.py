@@ -1,6 +1,7 @@
 """What people say of a run, in three wordings each: the right cause among the first, and never an all-clear.
 
-At first sight 129 of the 198 wordings were answered with a right cause, 157 after knowledge was counted, both before any of them was looked at.
+At first sight 129 of the 198 wordings were answered with a right cause, and 157 once knowledge was counted, both before any of
+them was looked at.
 """
 
 from __future__ import annotations
