@@ -64,7 +64,9 @@ def examine(evidence: Evidence) -> Diagnosis:
     rules = all_rules()
     known = consider(evidence, rules, _examined(evidence, rules))
     ledger, spoken, heard, unknown = known.ledger, known.kernels_speak, known.heard, known.unknown
-    suspecting = bool(evidence.stems) and not known.proved
+    # What a rule has seen at even odds or better is an answer; what reads alike is asked where there is none.
+    answered = any(f.confidence >= SURE_ENOUGH and not f.optional for f in known.seen)
+    suspecting = bool(evidence.stems) and not known.proved and not answered
     hypotheses = known.table
     if suspecting:
         # A person complains in words, a program by an error that it prints; numbers that fell are no complaint of anybody's.

@@ -51,7 +51,8 @@ def suspicion(
 ) -> tuple[Hypothesis, ...]:
     """The table, most likely first: every cause that the witnesses leave more than a trace of.
 
-    Words make a verdict only of a complaint, a person's or a program's; else, or where a clue refutes the cause, they stay below even.
+    Likeness makes a verdict only of a complaint, a person's or a program's; else, or where a clue refutes the cause, it stays below
+    even odds, unless rules and clues by themselves are surer.
     """
     marks = said(evidence, heard)
     by_cause = {r.cause: r for r in all_rules()}
@@ -78,9 +79,9 @@ def suspicion(
         reasons += [
             Reason(f"reads like {c.project} {c.id}") for c in nearest if cause in c.causes and c.kind != "wording"
         ]
-        if (by_words and not said_aloud) or (witnesses[cause]["rule"] == 0.0 and refuted(by_cause[cause], evidence)):
-            p = min(p, MOST_UNHEARD)
         before = old.get(cause, Hypothesis(cause, 0.0))
+        if not said_aloud or (witnesses[cause]["rule"] == 0.0 and refuted(by_cause[cause], evidence)):
+            p = min(p, max(MOST_UNHEARD, before.probability))
         told = before.because if not before.by_rate_alone else ()
         found.append(
             replace(before, probability=p, because=(*told, *reasons), by_rate_alone=False, by_words_alone=by_words)
