@@ -15,9 +15,10 @@ import pytest
 from tests.docs.blocks import REPO, blocks, inline, mentioned
 
 FIXTURES = REPO / "tests" / "fixtures"
-# Servers, rounds that ask questions and live addresses have tests of their own (tests/web, tests/mcp, tests/drill, tests/doctor);
+# Servers, rounds that ask questions and live addresses have tests of their own (tests/web, tests/mcp, tests/drill, tests/doctor),
+# and so have a process to attach to and trials of a job (tests/instrument, tests/cli);
 # a bare name in running text is no command line.
-ELSEWHERE = {"ui", "mcp", "drill", "numerics"}
+ELSEWHERE = {"ui", "mcp", "drill", "numerics", "attach", "try"}
 
 
 def command_lines() -> list[tuple[str, ...]]:

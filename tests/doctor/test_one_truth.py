@@ -8,6 +8,7 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.rank import rank
+from stallwise.errors import UnreadableInput
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.finding import Finding, Gain
@@ -36,7 +37,10 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", traces(), ids=name_of)
 def test_no_gain_exceeds_its_account_unless_it_says_so(path: Path) -> None:
-    diagnosis = diagnose(str(path), cache=False)
+    try:
+        diagnosis = diagnose(str(path), cache=False)
+    except UnreadableInput:
+        return  # not a trace of a run: nothing is promised
     ledger = diagnosis.ledger
     if ledger is None or ledger.unit == "kernel":
         return
@@ -86,5 +90,5 @@ def test_the_report_tells_the_account_with_its_range() -> None:
     ledger, first = diagnosis.ledger, diagnosis.first
     assert ledger is not None and first is not None and first.gain is not None
     told = account_ends(ledger, Account.INPUT_WAIT)
-    assert told and f"({told})" in to_text(diagnosis)
+    assert told and f"({told})" in " ".join(to_text(diagnosis).split())
     assert to_dict(diagnosis)["ledger"]["account_ranges"]["input wait"][1] >= first.gain.high_s

@@ -37,6 +37,7 @@ from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules
 
 MOST_ASKED = 5
+CARRIED = 0.4  # by clues: nearly even odds
 FEWEST_ASKED = 2  # one artifact may be impossible to get
 WORTH_A_LOOK = 0.1  # suspects below this are listed, not argued
 HEALTHY = "none"  # the cause of a run that nothing ails
@@ -64,8 +65,11 @@ def examine(evidence: Evidence) -> Diagnosis:
     rules = all_rules()
     known = consider(evidence, rules, _examined(evidence, rules))
     ledger, spoken, heard, unknown = known.ledger, known.kernels_speak, known.heard, known.unknown
-    # What a rule has seen at even odds or better is an answer; what reads alike is asked where there is none.
-    answered = any(f.confidence >= SURE_ENOUGH and not f.optional for f in known.seen)
+    # What a rule has seen at even odds or better is an answer, and so is what clues carry as far as words may go alone; what
+    # reads alike is asked where there is none.
+    answered = any(f.confidence >= SURE_ENOUGH and not f.optional for f in known.seen) or any(
+        h.probability >= CARRIED and not h.by_rate_alone and h.cause != SOMETHING_ELSE for h in known.table
+    )
     suspecting = bool(evidence.stems) and not known.proved and not answered
     hypotheses = known.table
     if suspecting:
@@ -73,7 +77,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         said_aloud = (
             any(c.by_person for c in heard)
             or bool(evidence.all(stated.SYMPTOM))
-            or any(e.level in LOUD and e.role is not Role.ADVICE for e in evidence.events)
+            or any(e.level in LOUD and e.role is Role.ROOT for e in evidence.events)
         )
         symptoms = [c.symptom for c in heard]
         beside = any(name != STATED_INPUT for name in evidence.inputs)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from stallwise.doctor.differential import SOMETHING_ELSE, clue_odds, refuted
+from stallwise.doctor.differential import SOMETHING_ELSE, TELLING, clue_odds, refuted
 from stallwise.doctor.likeness import in_common, page_scores
 from stallwise.doctor.said import said
 from stallwise.evidence.evidence import Evidence
@@ -80,7 +80,9 @@ def suspicion(
             Reason(f"reads like {c.project} {c.id}") for c in nearest if cause in c.causes and c.kind != "wording"
         ]
         before = old.get(cause, Hypothesis(cause, 0.0))
-        if not said_aloud or (witnesses[cause]["rule"] == 0.0 and refuted(by_cause[cause], evidence)):
+        if witnesses[cause]["rule"] == 0.0 and refuted(by_cause[cause], evidence):
+            p = min(p / TELLING, MOST_UNHEARD)
+        elif not said_aloud:
             p = min(p, max(MOST_UNHEARD, before.probability))
         told = before.because if not before.by_rate_alone else ()
         found.append(

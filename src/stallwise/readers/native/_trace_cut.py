@@ -44,7 +44,7 @@ def trusted_part(timeline: Timeline) -> tuple[Timeline | None, str]:
 
 
 def _only(timeline: Timeline, keep: NDArray[np.bool_]) -> Timeline:
-    per_row = {f.name for f in fields(timeline) if isinstance(getattr(timeline, f.name), np.ndarray)}
+    per_row = {f.name for f in fields(timeline) if f.init and isinstance(getattr(timeline, f.name), np.ndarray)}
     kept = {f.name: getattr(timeline, f.name) for f in fields(timeline) if f.init}
     memory = timeline.memory
     if memory is not None:
