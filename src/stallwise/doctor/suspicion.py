@@ -59,9 +59,9 @@ def suspicion(
     old = {h.cause: h for h in weighed if h.cause != SOMETHING_ELSE}
     witnesses = statements(marks, by_clues(evidence), by_rules(findings))
     known = fitted()
-    for cause, told in witnesses.items():
-        if asked and told["rule"] == 0.0 and not asked & set(by_cause[cause].explains):
-            told["explains"] += BESIDE_THE_QUESTION / known.weights["explains"]
+    for cause, testimony in witnesses.items():
+        if asked and testimony["rule"] == 0.0 and not asked & set(by_cause[cause].explains):
+            testimony["explains"] += BESIDE_THE_QUESTION / known.weights["explains"]
     chances = probabilities(witnesses, len(marks), known)
     nearest = votes(marks)[1]
     found = []
