@@ -79,12 +79,13 @@ def load(folder: Path) -> list[RankRecord]:
 def look(records: list[RankRecord], now_s: float | None = None) -> LiveView:
     """Computes the view from what the ranks have written so far."""
     now_s = time.time() if now_s is None else now_s
-    active = [r.steady() for r in records if r.step]
+    begun = [r for r in records if r.step]
+    active = [r.steady() for r in begun]
     if not active:
         return LiveView(len(records), _expected(records), 0, 0.0, 0.0, {}, False)
     recent = [np.array(r.duration_s[-RECENT_STEPS:]) for r in active]
     step_s = float(np.median(np.concatenate(recent)))
-    last_s = max(r.time_s[-1] for r in active)
+    last_s = max(r.time_s[-1] for r in begun)  # a traced step is not steady, yet the job is at it
     lowest = min(r.step[-1] for r in active)
     stages = {name: _recent_mean(active, name) for name in (*STAGES, "side", "checkpoint", "gc", "evaluation")}
     worse_ratio, worse_stage = _worse(active)
@@ -93,7 +94,7 @@ def look(records: list[RankRecord], now_s: float | None = None) -> LiveView:
     return LiveView(
         ranks=len(active),
         expected_ranks=_expected(records),
-        step=max(r.step[-1] for r in active),
+        step=max(r.step[-1] for r in begun),
         step_s=step_s,
         steps_per_s=1.0 / step_s if step_s else 0.0,
         stages={k: v for k, v in stages.items() if v > 0},
