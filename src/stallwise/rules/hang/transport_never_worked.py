@@ -33,18 +33,17 @@ from stallwise.evidence.catalog.hang import (
     INTERFACE_ERROR,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import STRONG, Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.1}
+EXPLAINS = (Symptom.HANG,)
 CLUES = (
     Clue(
         (HANG_NEVER_WORKED,),
         lambda e: e.value(HANG_NEVER_WORKED) > 0,
-        25.0,
-        0.2,
+        STRONG,
         "no collective ever completed",
         "collectives completed before",
     ),

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from stallwise.evidence.catalog import stated
-from stallwise.findings.clue import yes
+from stallwise.findings.clue import AGAINST, FAIR, yes
 
 CLUES = (
     yes(
         stated.THROTTLED,
-        6.0,
-        0.2,
+        FAIR,
         "a GPU runs at reduced clocks with a throttle reason",
         "no GPU shows a throttle reason",
     ),
     yes(
         stated.GPU_BUSY_UNCHANGED,
-        0.2,
-        1.2,
+        AGAINST,
         "the GPU's own work takes no longer than before",
         "the GPU's own work takes longer",
     ),

@@ -24,7 +24,7 @@ from stallwise.evidence.capture import TRAIN_LOG
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import HINT, Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -35,10 +35,10 @@ FAR = 1.5  # times the usual loss: a jump that the gradient does not share is su
 JUMP = 1.15  # times the usual loss: less is noise
 
 # Suspected often, the reason in about one of eight.
-EXPLAINS = {Symptom.BAD_LOSS: 0.12}
+EXPLAINS = (Symptom.BAD_LOSS,)
 CLUES = (
-    Clue((n.SPIKE_STEPS,), lambda e: e.value(n.SPIKE_STEPS) <= SHORT, 4.0, 0.3, "the spike lasts a step or two"),
-    Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) == "loss", 3.0, 0.3, "loss and gradient jump together"),
+    Clue((n.SPIKE_STEPS,), lambda e: e.value(n.SPIKE_STEPS) <= SHORT, HINT, "the spike lasts a step or two"),
+    Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) == "loss", HINT, "loss and gradient jump together"),
 )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from stallwise.evidence.capture import NVIDIA_SMI, SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import HINT, Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.SERVING_COLLAPSE: 0.08,
-    Symptom.SERVING_SLOW: 0.22,
-}  # the physics of every decode; the cause where nothing else is
+EXPLAINS = (
+    Symptom.SERVING_COLLAPSE,
+    Symptom.SERVING_SLOW,
+)  # the physics of every decode; the cause where nothing else is
 NEAR = 2.0  # engines reach half of the roof and more at moderate batch
 
 
@@ -31,8 +31,7 @@ CLUES = (
     Clue(
         (expected.DECODE_FLOOR,),
         _explained,
-        4.0,
-        0.25,
+        HINT,
         "reading weights and KV explains the token rate",
         "tokens come slower than memory explains",
     ),
