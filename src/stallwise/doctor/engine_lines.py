@@ -9,7 +9,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.meaning.samples import column_of, is_sample, is_wanted
 from stallwise.meaning.value import in_si
 from stallwise.readers._engine_samples import EngineSamples
-from stallwise.readers._log_line import clock_of
+from stallwise.readers.shapes.clock import clock_of
 from stallwise.readers.shapes.logged import records
 
 _HINTS = (b"throughput", b"running", b"Running", b"tok/s", b"tokens/s")

@@ -20,7 +20,10 @@ from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Series, Source, Table
 from stallwise.evidence.limits import Limits, OutOfTime, at_most, within
+from stallwise.evidence.reading import Printed, Rows
+from stallwise.evidence.reading import Reading as ReadValue
 from stallwise.evidence.timeline import Timeline
+from stallwise.meaning.steps import understood_steps
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
 from stallwise.readers.shapes._plainly import plainly
@@ -116,13 +119,19 @@ def _read(
     problems: list[StallwiseError] = []
     for reader in readers:
         try:
+            shaped, given = False, len(items)
             for item in reader.read(told):
+                if isinstance(item, Printed | Rows | ReadValue):
+                    shaped = True
+                    items += understood_steps(item, told.name)
+                    continue
                 if isinstance(item, Timeline):
                     items += kept(measure_timeline(item), "a measure", Source(told.name))
                     if not keep_timelines:
                         continue
                 items.append(item)
-            formats.append(reader.FORMAT)
+            if not shaped or len(items) > given:  # a shape is of a format where its keys mean something
+                formats.append(reader.FORMAT)
         except Exception as error:
             problems.append(failure_of(f"the reader of '{reader.FORMAT}'", error))
     return formats, items, problems
@@ -143,7 +152,8 @@ def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
     if any(getattr(r, "EXCLUSIVE", False) for r in known):
         return artifact, known
     table = plainly(artifact)
-    if table is not None and (readers := readers_for(table)):
+    readers = readers_for(table) if table is not None else []
+    if table is not None and any(r not in known for r in readers):  # one that does not know it as it came
         return table, readers
     return artifact, known
 

@@ -16,6 +16,7 @@ from typing import Protocol, cast
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.reading import Printed, Shape
 from stallwise.readers import native
 
 # Asked before the others are even imported: the largest inputs, and a thousand of them at once. Must be exclusive.
@@ -32,7 +33,7 @@ class Reader(Protocol):
     FORMAT: str
 
     def recognises(self, name: str, head: bytes) -> bool: ...
-    def read(self, artifact: Artifact) -> Iterator[Item]: ...
+    def read(self, artifact: Artifact) -> Iterator[Item | Printed | Shape]: ...
 
 
 @cache

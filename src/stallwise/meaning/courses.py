@@ -1,0 +1,76 @@
+"""What a training loop prints again and again, named: a series for each quantity, its middle, and how often the loss was no number."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from statistics import median
+
+import numpy as np
+
+from stallwise.evidence.catalog import run
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
+from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.reading import Course, Printed
+from stallwise.meaning.loop import column_of, printed
+from stallwise.meaning.name import Name
+from stallwise.meaning.value import in_si
+from stallwise.meaning.words import words_of
+
+MIN_POINTS = 2  # one value is a fact, not a series
+Points = dict[float, tuple[float, int]]  # value and line by step
+
+
+def named(log: Printed) -> Iterator[Item]:
+    """Series in the order of the steps and the median of each as a fact. The first value at a step stands."""
+    found = [(name, course) for course in log.courses(_wanted(log)) if (name := _name(log, course)) is not None]
+    if log.by_clock is not None and not any(n.quantity is run.STEP_TIME for n, _ in found):
+        clocked = log.by_clock()
+        if clocked is not None and (name := column_of(clocked.key, clocked.unit)) is not None:
+            found.append((name, clocked))
+    best: dict[str, float] = defaultdict(float)
+    for name, _ in found:
+        best[name.quantity.name] = max(best[name.quantity.name], name.score)
+    twins = Counter(n.quantity.name for n, _ in found) if log.apart else Counter()
+    points: dict[tuple[Quantity, Scope], Points] = defaultdict(dict)
+    for name, course in found:
+        twin = twins[name.quantity.name] > 1
+        if not twin and name.score < best[name.quantity.name]:
+            continue  # of several losses the plain or total one counts, not its parts
+        own = points[name.quantity, Scope(run=" ".join(words_of(course.key))) if twin else WHOLE]
+        for x, value, line in course.points:
+            own.setdefault(x, (in_si(name, value), line))
+    for (quantity, scope), own in points.items():
+        if own:
+            yield from _items(quantity, scope, own, log)
+
+
+def _wanted(log: Printed):  # type: ignore[no-untyped-def]
+    if log.table:
+        return lambda key, unit, bare: column_of(key, unit) is not None
+    return lambda key, unit, bare: printed(key, unit, bare) is not None
+
+
+def _name(log: Printed, course: Course) -> Name | None:
+    found = column_of(course.key, course.unit) if log.table else printed(course.key, course.unit, course.bare)
+    return None if found is not None and course.epoch and found.quantity is run.STEP_TIME else found
+
+
+def _items(quantity: Quantity, scope: Scope, points: Points, log: Printed) -> Iterator[Item]:
+    xs = sorted(points)
+    values = np.array([points[x][0] for x in xs])
+    lines = [points[x][1] for x in xs]
+    where = f"line {min(lines)}" if len(lines) == 1 else f"lines {min(lines)}-{max(lines)}"
+    source = Source(log.file, where)
+    if len(xs) >= MIN_POINTS:
+        yield Series(quantity, np.array(xs, dtype=float), values, source, scope, log.over)
+    finite = values[np.isfinite(values)]
+    if len(finite):
+        yield Fact(quantity, float(median(finite)), source, scope, samples=len(finite))
+    if quantity is run.LOSS:
+        bad = np.flatnonzero(~np.isfinite(values))
+        yield Fact(run.NAN_STEPS, float(len(bad)), Source(log.file), scope, samples=len(values))
+        if len(bad):
+            first = int(bad[0])
+            yield Fact(run.FIRST_NAN_STEP, xs[first], Source(log.file, f"line {lines[first]}"), scope)
