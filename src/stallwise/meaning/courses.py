@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from statistics import median
 
 import numpy as np
 
@@ -15,11 +14,11 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Course, Printed
 from stallwise.meaning.loop import column_of, printed
 from stallwise.meaning.name import Name
-from stallwise.meaning.value import in_si
+from stallwise.meaning.value import all_in_si
 from stallwise.meaning.words import words_of
 
 MIN_POINTS = 2  # one value is a fact, not a series
-Points = dict[float, tuple[float, int]]  # value and line by step
+Points = list[tuple[Name, Course]]
 
 
 def named(log: Printed) -> Iterator[Item]:
@@ -33,17 +32,15 @@ def named(log: Printed) -> Iterator[Item]:
     for name, _ in found:
         best[name.quantity.name] = max(best[name.quantity.name], name.score)
     twins = Counter(n.quantity.name for n, _ in found) if log.apart else Counter()
-    points: dict[tuple[Quantity, Scope], Points] = defaultdict(dict)
+    points: dict[tuple[Quantity, Scope], Points] = defaultdict(list)
     for name, course in found:
         twin = twins[name.quantity.name] > 1
         if not twin and name.score < best[name.quantity.name]:
             continue  # of several losses the plain or total one counts, not its parts
-        own = points[name.quantity, Scope(run=" ".join(words_of(course.key))) if twin else WHOLE]
-        for x, value, line in course.points:
-            own.setdefault(x, (in_si(name, value), line))
+        if course.points:
+            points[name.quantity, Scope(run=" ".join(words_of(course.key))) if twin else WHOLE].append((name, course))
     for (quantity, scope), own in points.items():
-        if own:
-            yield from _items(quantity, scope, own, log)
+        yield from _items(quantity, scope, own, log)
 
 
 def _wanted(log: Printed):  # type: ignore[no-untyped-def]
@@ -58,19 +55,19 @@ def _name(log: Printed, course: Course) -> Name | None:
 
 
 def _items(quantity: Quantity, scope: Scope, points: Points, log: Printed) -> Iterator[Item]:
-    xs = sorted(points)
-    values = np.array([points[x][0] for x in xs])
-    lines = [points[x][1] for x in xs]
-    where = f"line {min(lines)}" if len(lines) == 1 else f"lines {min(lines)}-{max(lines)}"
+    rows = [np.array(course.points) for _, course in points]
+    values = np.concatenate([all_in_si(name, r[:, 1]) for (name, _), r in zip(points, rows, strict=True)])
+    xs, first = np.unique(np.concatenate([r[:, 0] for r in rows]), return_index=True)
+    values, lines = values[first], np.concatenate([r[:, 2] for r in rows])[first].astype(int)
+    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines.min()}-{lines.max()}"
     source = Source(log.file, where)
     if len(xs) >= MIN_POINTS:
-        yield Series(quantity, np.array(xs, dtype=float), values, source, scope, log.over)
+        yield Series(quantity, xs, values, source, scope, log.over)
     finite = values[np.isfinite(values)]
     if len(finite):
-        yield Fact(quantity, float(median(finite)), source, scope, samples=len(finite))
+        yield Fact(quantity, float(np.median(finite)), source, scope, samples=len(finite))
     if quantity is run.LOSS:
         bad = np.flatnonzero(~np.isfinite(values))
         yield Fact(run.NAN_STEPS, float(len(bad)), Source(log.file), scope, samples=len(values))
         if len(bad):
-            first = int(bad[0])
-            yield Fact(run.FIRST_NAN_STEP, xs[first], Source(log.file, f"line {lines[first]}"), scope)
+            yield Fact(run.FIRST_NAN_STEP, float(xs[bad[0]]), Source(log.file, f"line {lines[bad[0]]}"), scope)

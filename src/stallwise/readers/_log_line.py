@@ -54,14 +54,12 @@ STEP_TIME, STEP_RATE, EPOCH_TIME = "step time", "it/s", "epoch time"
 MOST_PLANS = 20_000  # skeletons; a log has a few dozen, prose has one a line
 
 
-class Value(NamedTuple):
-    """A number under its key. `place` is where it starts in the line, -1 where it stands nowhere as such."""
+class Key(NamedTuple):
+    """What stands before a number, and its unit."""
 
     key: str
     unit: str
-    number: float
-    place: int = -1
-    bare: bool = False
+    bare: bool = False  # no sign stands between the two
 
 
 @dataclass(slots=True)
@@ -70,7 +68,8 @@ class Line:
 
     step: float | None = None
     rank: int | None = None
-    values: list[Value] = field(default_factory=list)
+    values: list[tuple[Key, float]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)  # where each number starts; -1 where it stands nowhere as such
     epoch: bool = False  # sums up an epoch
 
 
@@ -78,7 +77,7 @@ class Line:
 class _Plan:
     """How to read lines of one skeleton (a line without its digits): which number of the line is which value."""
 
-    values: tuple[tuple[Value, int, float], ...]  # value, number of the line (-1: the constant), sign or constant
+    values: tuple[tuple[Key, int, float], ...]  # key, number of the line (-1: the constant), sign or constant
     step: int  # number of the line that is the step; -1 to look for it
     tokens: int
     has_step: bool
@@ -113,24 +112,24 @@ def lines_in(
             if (line.values or line.step is not None) and heard(line.rank):
                 yield at, line
         elif heard(rank := int(row[known.rank]) if known.rank >= 0 and row[known.rank].isdigit() else None):
-            values = [v._replace(number=_number(row[n]) * sign if n >= 0 else sign) for v, n, sign in known.values]
+            values = [(key, _number(row[n]) * sign if n >= 0 else sign) for key, n, sign in known.values]
             yield at, Line(_number(row[known.step]) if known.step >= 0 else None, rank, values)
 
 
 def _plan(text: str, wanted: Wanted) -> _Plan | None:
     """How lines like this one are read; None where the numbers must be looked for each time."""
     line = parse_line(text, wanted)
-    if line.epoch or (line.values and any(v.place < 0 for v in line.values)):
+    if line.epoch or any(place < 0 for place in line.places):
         return None
     starts = [m.start() for m in TOKEN.finditer(text)]
-    values: list[tuple[Value, int, float]] = []
-    for value in line.values:
-        sign = text[value.place : value.place + 1]
-        at = value.place + (sign in "+-")
+    values: list[tuple[Key, int, float]] = []
+    for (key, number), place in zip(line.values, line.places, strict=True):
+        sign = text[place : place + 1]
+        at = place + (sign in "+-")
         if at in starts:
-            values.append((value, starts.index(at), -1.0 if sign == "-" else 1.0))
-        elif value.number != value.number or value.number in (float("inf"), float("-inf")):
-            values.append((value, -1, value.number))
+            values.append((key, starts.index(at), -1.0 if sign == "-" else 1.0))
+        elif number != number or number in (float("inf"), float("-inf")):
+            values.append((key, -1, number))
         else:
             return None
     simple = None if _EPOCH_STEP.search(text) else (_BAR.search(text) or _STEP.search(text))
@@ -146,7 +145,7 @@ def parse_line(text: str, wanted: Wanted) -> Line:
     """Reads what is wanted; an empty Line for prose."""
     ranked = _RANK.match(text)
     line = Line(step_of(text), int(ranked[ranked.lastindex or 0]) if ranked is not None else None)
-    line.values, spans = _listed(text)
+    spans = _listed(text, line)
     ahead = _UNIT_AHEAD.search(text)
     for pattern, bare in ((_PAIR, False), (_BARE, True)):
         for match in pattern.finditer(text):
@@ -155,19 +154,19 @@ def parse_line(text: str, wanted: Wanted) -> Line:
             unit = _unit(match[3]) or (ahead[1] if ahead else "")
             if wanted(match[1], unit, bare):
                 spans.append(match.span(2) if bare else match.span())
-                line.values.append(Value(match[1], unit, _number(match[2]), match.start(2), bare))
+                _add(line, Key(match[1], unit, bare), _number(match[2]), match.start(2))
     for match in _RATE.finditer(text):
         if any(a <= match.start() < b for a, b in spans):
             continue
         if match[4]:
-            line.values.append(Value(STEP_RATE, "", float(match[4]), match.start(4)))
+            _add(line, Key(STEP_RATE, ""), float(match[4]), match.start(4))
         else:
-            line.values.append(Value(STEP_TIME, match[2], float(match[1]), match.start(1)))
+            _add(line, Key(STEP_TIME, match[2]), float(match[1]), match.start(1))
     if line.step is None and (epoch := _EPOCH.search(text)):
         line.step, line.epoch = float(epoch[1]), True
         if took := _EPOCH_TIME.search(text.rstrip()):
             unit = "min" if (took[2] or "").lower() == "min" else "s"
-            line.values.append(Value(EPOCH_TIME, unit, float(took[1] or took[3])))
+            _add(line, Key(EPOCH_TIME, unit), float(took[1] or took[3]))
     return line
 
 
@@ -176,18 +175,23 @@ def _unit(word: str | None) -> str:
     return word if word and (word in SHORT or readings_of(word)) else ""
 
 
-def _listed(text: str) -> tuple[list[Value], list[tuple[int, int]]]:
-    """Step times that come as a list or as a total over many steps, and where."""
-    found: list[Value] = []
+def _add(line: Line, key: Key, number: float, place: int = -1) -> None:
+    line.values.append((key, number))
+    line.places.append(place)
+
+
+def _listed(text: str, line: Line) -> list[tuple[int, int]]:
+    """Step times that come as a list or as a total over many steps; where they stood."""
     spans: list[tuple[int, int]] = []
     for match in _LIST.finditer(text):
-        found += [Value(STEP_TIME, match[1] or "s", float(v)) for v in re.split(r"[, ]+", match[2]) if v]
+        for number in re.split(r"[, ]+", match[2]):
+            _add(line, Key(STEP_TIME, match[1] or "s"), float(number))
         spans.append(match.span())
     for match in _TOTAL.finditer(text):
         if int(match[1]):
-            found.append(Value(STEP_TIME, match[3], float(match[2]) / int(match[1])))
+            _add(line, Key(STEP_TIME, match[3]), float(match[2]) / int(match[1]))
             spans.append(match.span())
-    return found, spans
+    return spans
 
 
 def _number(text: str) -> float:

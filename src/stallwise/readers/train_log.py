@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.reading import Course, Printed, Wanted
 from stallwise.evidence.skeletons import Skeletons
-from stallwise.readers._log_line import STEP_TIME, Line, lines_in
+from stallwise.readers._log_line import STEP_TIME, Key, Line, lines_in
 from stallwise.readers.shapes.clock import DAY_S, clock_of
 
 FORMAT = "training log"
@@ -67,19 +67,21 @@ class _Log:
     def courses(self, wanted: Wanted) -> Iterator[Course]:
         """One course a key, unit and rank."""
         counter = _StepCounter()
-        found: dict[tuple[object, ...], Course] = {}
+        found: dict[tuple[Key, bool], Course] = {}
         for at, line in lines_in(self.text, _may_train, wanted, counter.hears):
             step = counter.advance(line)
             if line.step is not None:
                 self.clocks.append((step, at))
             counts: dict[str, int] = {}
-            for value in line.values:
-                place = counts[value.key] = counts.get(value.key, 0) + 1
-                key = (value.key, value.unit, value.bare, line.epoch)
-                course = found.get(key)
+            for key, number in line.values:
+                course = found.get((key, line.epoch))
                 if course is None:
-                    course = found[key] = Course(value.key, value.unit, [], value.bare, line.epoch)
-                course.points.append((step + (place - 1 if line.step is None else 0), value.number, at + 1))
+                    course = found[key, line.epoch] = Course(key.key, key.unit, [], key.bare, line.epoch)
+                place = step
+                if line.step is None:  # a line that lists many steps
+                    place += counts.get(key.key, 0)
+                    counts[key.key] = counts.get(key.key, 0) + 1
+                course.points.append((place, number, at + 1))
         yield from found.values()
 
     def by_clock(self) -> Course | None:
@@ -126,7 +128,7 @@ class _StepCounter:
 
     def advance(self, line: Line) -> float:
         """The running step of this line."""
-        keys = {v.key for v in line.values}
+        keys = {key.key for key, _ in line.values}
         if line.step is None:
             if keys & self._seen:  # a new record of a log that prints no step
                 self._last += 1
