@@ -16,6 +16,7 @@ from stallwise.meaning.loop import column_of, printed
 from stallwise.meaning.name import Name
 from stallwise.meaning.value import all_in_si
 from stallwise.meaning.words import words_of
+from stallwise.units import Unit
 
 MIN_POINTS = 2  # one value is a fact, not a series
 Points = list[tuple[Name, Course]]
@@ -23,7 +24,8 @@ Points = list[tuple[Name, Course]]
 
 def named(log: Printed) -> Iterator[Item]:
     """Series in the order of the steps and the median of each as a fact. The first value at a step stands."""
-    found = [(name, course) for course in log.courses(_wanted(log)) if (name := _name(log, course)) is not None]
+    heard = [(name, course) for course in log.courses(_wanted(log)) if (name := _name(log, course)) is not None]
+    found = [(name, course) for name, course in heard if course.rank is None]
     if log.by_clock is not None and not any(n.quantity is run.STEP_TIME for n, _ in found):
         clocked = log.by_clock()
         if clocked is not None and (name := column_of(clocked.key, clocked.unit)) is not None:
@@ -41,6 +43,11 @@ def named(log: Printed) -> Iterator[Item]:
             points[name.quantity, Scope(run=" ".join(words_of(course.key))) if twin else WHOLE].append((name, course))
     for (quantity, scope), own in points.items():
         yield from _items(quantity, scope, own, log)
+    for name, course in heard:
+        if course.rank is not None and name.quantity.unit is Unit.SECOND:  # what each rank took
+            values = all_in_si(name, np.array([v for _, v, _ in course.points]))
+            source = Source(log.file, f"lines {course.points[0][2]}-{course.points[-1][2]}")
+            yield Fact(name.quantity, float(np.median(values)), source, Scope(rank=course.rank), samples=len(values))
 
 
 def _wanted(log: Printed):  # type: ignore[no-untyped-def]

@@ -25,7 +25,7 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 _STEP = re.compile(
-    r"(?:global_?step|(?<![\w./])(?:global[ _]step|train[ _]step|step|iteration|iter|batch|update|it))\s*[#:=]?\s*\[?\s*(\d+)(?![\d.]*\.\d)(?:\s*/\s*(\d+))?",  # noqa: E501
+    r"(?:global_?step|(?<![\w./])(?:global[ _]step|train[ _]step|step|iteration|iter|batch|update|it))['\"]?\s*[#:=]?\s*\[?\s*(\d+)(?![\d.]*\.\d)(?:\s*/\s*(\d+))?",  # noqa: E501
     re.IGNORECASE,
 )
 _EPOCH_STEP = re.compile(r"[Ee]poch(?:\(train\))?:?\s*\[(\d+)\]\s*\[\s*(\d+)/(\d+)\]|^e(\d+)-i(\d+)()")
@@ -45,7 +45,8 @@ _EPOCH_TIME = re.compile(
     r"|\s(\d+\.?\d*)\s?(s)$",
     re.IGNORECASE,
 )
-_RANK = re.compile(r"[^\d]{0,8}\brank[ _]?(\d+)\b|\[?rank[ _]?(\d+)\]?", re.IGNORECASE)
+_RANK = re.compile(r"(?:^|[\[(\s|])rank[ _=:]?(\d{1,6})(?=[\]):,|\s])", re.IGNORECASE)
+HEAD = 120  # characters before which a line names its rank
 _UNIT_AHEAD = re.compile(
     r"\btimes? ?\((ms|s|us)\)\s*[|:]", re.IGNORECASE
 )  # of every number of the line that names none
@@ -84,11 +85,8 @@ class _Plan:
     rank: int  # number of the line that is the rank; -1 where it names none
 
 
-def lines_in(
-    text: Skeletons, worth: Callable[[str], bool], wanted: Wanted, heard: Callable[[int | None], bool]
-) -> Iterator[tuple[int, Line]]:
-    """Lines that say something wanted, in order. Keys and units are looked up once for lines that differ in digits alone, and
-    numbers are read only of ranks that are heard."""
+def lines_in(text: Skeletons, worth: Callable[[str], bool], wanted: Wanted) -> Iterator[tuple[int, Line]]:
+    """Lines that say something wanted, in order. Keys and units are looked up once for lines that differ in digits alone."""
     found: list[tuple[int, _Plan | None, list[str]]] = []
     for skeleton, first in enumerate(text.firsts):
         sample = text.lines[first]
@@ -109,9 +107,10 @@ def lines_in(
     for at, known, row in found:
         if known is None:
             line = parse_line(text.lines[at], wanted)
-            if (line.values or line.step is not None) and heard(line.rank):
+            if line.values or line.step is not None:
                 yield at, line
-        elif heard(rank := int(row[known.rank]) if known.rank >= 0 and row[known.rank].isdigit() else None):
+        else:
+            rank = int(row[known.rank]) if known.rank >= 0 and row[known.rank].isdigit() else None
             values = [(key, _number(row[n]) * sign if n >= 0 else sign) for key, n, sign in known.values]
             yield at, Line(_number(row[known.step]) if known.step >= 0 else None, rank, values)
 
@@ -134,8 +133,8 @@ def _plan(text: str, wanted: Wanted) -> _Plan | None:
             return None
     simple = None if _EPOCH_STEP.search(text) else (_BAR.search(text) or _STEP.search(text))
     slot = starts.index(simple.start(1)) if simple is not None and simple.start(1) in starts else -1
-    ranked = _RANK.match(text)
-    digits = ranked.start(ranked.lastindex or 0) if ranked is not None else -1
+    ranked = _RANK.search(text[:HEAD])
+    digits = ranked.start(1) if ranked is not None else -1
     return _Plan(
         tuple(values), slot, len(starts), line.step is not None, starts.index(digits) if digits in starts else -1
     )
@@ -143,8 +142,8 @@ def _plan(text: str, wanted: Wanted) -> _Plan | None:
 
 def parse_line(text: str, wanted: Wanted) -> Line:
     """Reads what is wanted; an empty Line for prose."""
-    ranked = _RANK.match(text)
-    line = Line(step_of(text), int(ranked[ranked.lastindex or 0]) if ranked is not None else None)
+    ranked = _RANK.search(text[:HEAD])
+    line = Line(step_of(text), int(ranked[1]) if ranked is not None else None)
     spans = _listed(text, line)
     ahead = _UNIT_AHEAD.search(text)
     for pattern, bare in ((_PAIR, False), (_BARE, True)):

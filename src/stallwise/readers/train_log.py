@@ -68,7 +68,16 @@ class _Log:
         """One course a key, unit and rank."""
         counter = _StepCounter()
         found: dict[tuple[Key, bool], Course] = {}
-        for at, line in lines_in(self.text, _may_train, wanted, counter.hears):
+        ranks: dict[tuple[Key, int], Course] = {}
+        for at, line in lines_in(self.text, _may_train, wanted):
+            if line.rank is not None:
+                for key, number in line.values:
+                    own = ranks.get((key, line.rank))
+                    if own is None:
+                        own = ranks[key, line.rank] = Course(key.key, key.unit, [], key.bare, rank=line.rank)
+                    own.points.append((line.step or 0.0, number, at + 1))
+            if not counter.hears(line.rank):
+                continue
             step = counter.advance(line)
             if line.step is not None:
                 self.clocks.append((step, at))
@@ -83,6 +92,8 @@ class _Log:
                     counts[key.key] = counts.get(key.key, 0) + 1
                 course.points.append((place, number, at + 1))
         yield from found.values()
+        if len({rank for _, rank in ranks}) > 1:
+            yield from ranks.values()
 
     def by_clock(self) -> Course | None:
         """Step times from the clock, over stretches long enough that its resolution does not matter."""
