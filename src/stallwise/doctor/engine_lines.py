@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.reading import Rows
+from stallwise.evidence.reading import Cell, Rows
 from stallwise.meaning.cards import is_wanted as is_card_key
 from stallwise.meaning.cards import samples
 from stallwise.meaning.samples import column_of, is_sample, is_wanted
@@ -58,10 +58,9 @@ def card_samples(artifact: Artifact) -> Iterator[Item]:
     if b"\x00" in head[:4096] or sum(h in head for h in CARD_HINTS) < 2:
         return
     for lines in records(artifact.skeletons, is_card_key):
-        cells = tuple(
+        cells: tuple[list[Cell], ...] = tuple(
             [f"{v} {unit}" if unit else v for v in values]
             for (_, unit), values in zip(lines.keys, lines.values, strict=True)
         )
-        yield from samples(
-            Rows(tuple(key for key, _ in lines.keys), cells, [at + 1 for at in lines.lines]), artifact.name
-        )
+        titles = tuple(key for key, _ in lines.keys)
+        yield from samples(Rows(titles, cells, [at + 1 for at in lines.lines]), artifact.name)

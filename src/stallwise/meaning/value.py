@@ -71,7 +71,7 @@ def in_si(named: Name, value: float) -> float:
 def all_in_si(named: Name, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same for many numbers of one key."""
     if named.inverse:
-        return np.divide(1.0, values, out=np.full(len(values), np.nan), where=values > 0)
+        return np.where(values > 0, 1.0 / np.where(values > 0, values, 1.0), np.nan)
     if named.unit_known or named.quantity.unit not in (Unit.SHARE, Unit.FLOP_PER_S, Unit.BYTE):
         return values * named.scale
     return np.array([in_si(named, v) for v in values.tolist()])
