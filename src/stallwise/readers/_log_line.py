@@ -47,7 +47,9 @@ _EPOCH_TIME = re.compile(
     re.IGNORECASE,
 )
 _RETRIES = re.compile(r"(?<!\d)(\d+) CUDA memory allocation retries")
-_CLOCK = re.compile(r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T])?\b(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?\b")
+_CLOCK = re.compile(
+    r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T]|\b)(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6})\d*)?(?:(?=Z|[+-]\d\d)|\b)"
+)
 _RANK = re.compile(r"\[?rank[ _]?(\d+)\]?", re.IGNORECASE)
 _STEP_TIME = "step_time"
 _PLAIN_LOSS = re.compile(
