@@ -93,9 +93,9 @@ def command(
         from stallwise.render.ci import budgets_github, budgets_markdown
 
         if lines := budgets_github(verdicts, str(file)):
-            click.echo(lines)
+            click.echo(lines, err=as_json)
         append_summary(budgets_markdown(verdicts))
-        announce_findings(diagnosis)
+        announce_findings(diagnosis, beside_json=as_json)
     sys.exit(1 if failed else 0)
 
 

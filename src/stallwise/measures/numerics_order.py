@@ -39,7 +39,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         finite = ratio[np.isfinite(ratio)]
         if len(finite):
             yield Fact(PEAKS[name], float(finite.max()), series.source)
-        onsets += [(float(series.x[i]), WORDS[name], float(ratio[i])) for i in np.flatnonzero(away)]
+        placed = np.flatnonzero(away & np.isfinite(series.x))  # without its step nothing comes before anything
+        onsets += [(float(series.x[i]), WORDS[name], float(ratio[i])) for i in placed]
     if onsets:
         yield from _spikes(sorted(onsets), found)
 

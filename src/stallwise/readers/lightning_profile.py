@@ -12,7 +12,10 @@ from stallwise.evidence.fact import Fact, Source
 
 FORMAT = "Lightning profiler report"
 CAPTURE = "Trainer(profiler='simple')"
-_ROW = re.compile(r"^\|\s+(.+?)\s*\|\s*([\d.e-]+|-)\s*\|\s*([\d.e+]+)\s*\|\s*([\d.e+-]+)\s*\|\s*([\d.]+)\s*%?\s*\|")
+MOST_CALLS = 1e15  # beyond it the number is damage
+_ROW = re.compile(
+    r"^\|\s+(.+?)\s*\|\s*([\d.e-]+|-)\s*\|\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*\|\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*\|\s*([\d.]+)\s*%?\s*\|"
+)
 _LOADER = re.compile(
     r"dataloader_next|fetch_next_batch|data_fetch|get_train_batch|load_batch|next_batch|dataloader", re.I
 )
@@ -35,7 +38,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         match = _ROW.match(text)
         if not match:
             continue
-        name, calls, seconds = match[1], float(match[3]), float(match[4])
+        name, calls, seconds = match[1], min(float(match[3]), MOST_CALLS), float(match[4])
         source = Source(artifact.name, f"line {number}")
         if name == "Total":
             total_s = seconds

@@ -12,6 +12,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Source
+from stallwise.readers._cells import LARGEST_WHOLE
 from stallwise.readers._keys import has_unit, is_step, meaning_of, sibling_unit
 from stallwise.readers._steps import StepValues
 from stallwise.units import Unit
@@ -62,7 +63,7 @@ def _rows(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     if stripped.startswith("[") or '"log_history"' in stripped:
         try:
             whole = json.loads(stripped)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UnreadableInput(f"{name} is not whole JSON: {error}", hint="copy the file again") from error
     if isinstance(whole, dict):
         whole = whole.get("log_history", [])
@@ -72,7 +73,7 @@ def _rows(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(text.splitlines(), 1):
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
             yield number, row
@@ -87,7 +88,9 @@ def _flatten(row: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < LARGEST_WHOLE
+    return isinstance(value, float)
 
 
 def _words(rows: list[tuple[int, dict[str, Any]]], text: str, name: str) -> Iterator[Item]:

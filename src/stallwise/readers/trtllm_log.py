@@ -10,6 +10,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._cells import NUMBER
 from stallwise.readers._engine_samples import EngineSamples
 from stallwise.readers._log_line import clock_of
 
@@ -20,7 +21,7 @@ _POLICY = re.compile(
     r"(?:capacity|scheduler)[ _]?\w*[ _]policy:?\s*=?\s*['\"]?(?:CapacitySchedulerPolicy\.)?([A-Z_]{6,})", re.I
 )
 _STAMP = re.compile(r"\[(\d\d)/(\d\d)/(\d{4})-(\d\d:\d\d:\d\d)\]")
-_PAIR = re.compile(r"(?<!\w)['\"]?(\w{1,80})['\"]?\s*[:=]\s*([\d.]+)(s|ms)?(?:/(\d+))?")
+_PAIR = re.compile(rf"(?<!\w)['\"]?(\w{{1,80}})['\"]?\s*[:=]\s*({NUMBER})(s|ms)?(?:/(\d+))?")
 
 
 def recognises(name: str, head: bytes) -> bool:
