@@ -46,9 +46,15 @@ LARGEST_SEED_BYTES = 60_000
 LIMIT_S = 20.0  # for one damaged file
 PAGES_S = 30.0  # for all its pages
 MEMORY_BYTES = 3 << 30
-RENDERED = 0.2  # of the cases: every page is made
+RENDERED = 0.1  # of the cases: every page is made
 BESIDE = 0.1  # of the cases: a good file lies beside the damaged one
-SHARES = {"whole": 0.3, "readers": 0.35, "shapes": 0.1, "words": 0.15, "command": 0.1}  # of the cases, by what they hit
+SHARES = {
+    "whole": 0.25,
+    "readers": 0.38,
+    "shapes": 0.12,
+    "words": 0.15,
+    "command": 0.1,
+}  # of the cases, by what they hit
 GOOD = (
     "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of "
     "79.10 GiB of which 1.00 GiB is free. Of the allocated memory 70.00 GiB is allocated by PyTorch.\n"

@@ -50,7 +50,9 @@ def command(
 ) -> None:
     """Diagnose PATHS (default: [check] paths of the settings) and compare with the budgets."""
     if example:
-        click.echo(EXAMPLE, nl=False)
+        import tomllib
+
+        click.echo(json.dumps(tomllib.loads(EXAMPLE), indent=2) if as_json else EXAMPLE.rstrip("\n"))
         return
     from stallwise.doctor.examine import diagnose
     from stallwise.errors import BadRequest

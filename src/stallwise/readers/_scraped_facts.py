@@ -9,6 +9,7 @@ import numpy as np
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Source, Table
+from stallwise.readers._cells import count_of
 from stallwise.readers._engine_samples import EngineSamples
 from stallwise.readers._scrape import Histogram, Scrape
 
@@ -69,7 +70,7 @@ def facts_from(scrapes: Sequence[Scrape], name: str) -> Iterator[Item]:
 def _latency(word: str, seen: Histogram, source: Source) -> Iterator[Item]:
     if seen.count <= 0 or seen.total < 0:
         return
-    samples = int(seen.count)
+    samples = count_of(seen.count)
     yield Fact(MEANS[word], seen.mean, source, samples=samples)
     tail = {"ttft": serving.TTFT_TAIL, "tpot": serving.TPOT_TAIL}.get(word)
     if tail is not None and seen.edges:

@@ -9,10 +9,10 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._cells import count_of
 
 FORMAT = "Lightning profiler report"
 CAPTURE = "Trainer(profiler='simple')"
-MOST_CALLS = 1e15  # beyond it the number is damage
 _ROW = re.compile(
     r"^\|\s+(.+?)\s*\|\s*([\d.e-]+|-)\s*\|\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*\|\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*\|\s*([\d.]+)\s*%?\s*\|"
 )
@@ -38,7 +38,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         match = _ROW.match(text)
         if not match:
             continue
-        name, calls, seconds = match[1], min(float(match[3]), MOST_CALLS), float(match[4])
+        name, calls, seconds = match[1], float(match[3]), float(match[4])
         source = Source(artifact.name, f"line {number}")
         if name == "Total":
             total_s = seconds
@@ -47,11 +47,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
             continue
         share = seconds / total_s
         if _LOADER.search(name):
-            yield Fact(run.DATA_SHARE, share, source, samples=int(calls))
-            yield Fact(run.DATA_TIME, seconds / max(calls, 1.0), source, samples=int(calls))
+            yield Fact(run.DATA_SHARE, share, source, samples=count_of(calls))
+            yield Fact(run.DATA_TIME, seconds / max(calls, 1.0), source, samples=count_of(calls))
             timed += share
         elif _SYNC.search(name):
-            yield Fact(run.SYNC_SHARE, share, source, samples=int(calls))
+            yield Fact(run.SYNC_SHARE, share, source, samples=count_of(calls))
             timed += share
         elif _DEVICE.search(name):
             device += share

@@ -47,7 +47,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
         return
     columns = _header("\n".join(lines[:1]))
     rows = [row for row in csv.reader(lines[1:]) if len(row) == len(columns)]
-    axis_at = next(i for i, c in enumerate(columns) if c.lower() in AXES)
+    axis_at = next((i for i, c in enumerate(columns) if c.lower() in AXES), None)
+    if axis_at is None:
+        return
     axis = AXES[columns[axis_at].lower()]
     rows = [row for row in rows if whole_of(row[axis_at]) is not None]
     if len(rows) < MIN_ROWS:

@@ -69,7 +69,7 @@ def _steps(rows: list[dict[str, Any]], name: str) -> Iterator[Item]:
             elif not isinstance(value, (list, dict, str, bool)) and value is not None and not is_step(key):
                 meaning = _meaning(key)
                 if meaning is not None:
-                    values.put(meaning, step, float(value), index + 1)
+                    values.put(meaning, step, number(value), index + 1)
     yield from values.items()
     if layers:
         table: Table = table_of(layers, Source(name))

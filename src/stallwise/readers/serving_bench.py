@@ -57,12 +57,12 @@ def _objects(artifact: Artifact) -> Iterator[dict[str, Any]]:
     try:
         whole = json.loads(text)
         entries = whole if isinstance(whole, list) else [whole]
-    except ValueError:
+    except (ValueError, RecursionError):
         entries = []
         for line in text.splitlines():  # bench --append-result and SGLang write one object a line
             try:
                 entries.append(json.loads(line))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
     for entry in entries:
         if isinstance(entry, dict):

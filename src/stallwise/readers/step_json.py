@@ -102,7 +102,7 @@ def _words(rows: list[tuple[int, dict[str, Any]]], text: str, name: str) -> Iter
     if '"log_history"' in text:
         try:
             state = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         for key, quantity in _TRAINER_FACTS.items():
             if isinstance(state.get(key), (int, float)) and state[key] > 0:

@@ -55,7 +55,7 @@ def _new(samples: EngineSamples, text: str, number: int) -> None:
     for key, value, unit, of in _PAIR.findall(text):
         try:
             values[key] = float(value) / (1000 if unit == "ms" else 1)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if key == "currank_total_requests" and of:
             total = float(value)
@@ -77,7 +77,7 @@ def _old(samples: EngineSamples, text: str, number: int) -> None:
     """The C++ executor prints one JSON object an iteration, counts in words."""
     try:
         entry = json.loads(text.strip().rstrip(","))
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     words = {str(k).lower(): v for k, v in entry.items() if isinstance(v, (int, float))}
     used, most = words.get("used kv cache blocks"), words.get("max kv cache blocks")

@@ -41,12 +41,12 @@ def _entries(text: str) -> Iterator[dict[str, Any]]:
     try:
         whole = json.loads(text)
         found = whole if isinstance(whole, list) else [whole]
-    except ValueError:
+    except (ValueError, RecursionError):
         found = []
         for line in text.splitlines():
             try:
                 found.append(json.loads(line.strip().rstrip(",")))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
     for entry in found:
         yield from entry if isinstance(entry, list) else [entry] if isinstance(entry, dict) else []
