@@ -65,8 +65,8 @@ knowledge: $(VENV)/.dev ## count the cases anew, fit what is fitted to them, and
 accuracy: $(VENV)/.dev ## first answers with each project left out, written to docs/accuracy.md
 	@$(BIN)/python bench/accuracy.py --write
 
-bench: $(VENV)/.dev ## speed, as ratios taken in one run
-	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: $(VENV)/.dev ## speed as ratios taken in one run, and growth, written to docs/benchmarks.md
+	@$(BIN)/python bench/speed.py --write
 
 SECONDS_OF_FUZZ ?= 1800
 fuzz: $(VENV)/.dev ## damaged inputs through the whole tool for half an hour, and a hundred kills; failures in fuzz/
