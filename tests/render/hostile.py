@@ -66,12 +66,13 @@ def hostile() -> Diagnosis:
 
 def _timeline(source: Source) -> Table:
     """Two boxes whose every word is markup."""
-    whole = ("version", "track", "depth", "name", "operator", "account", "count", "correlation", "facts")
+    whole = ("version", "track", "depth", "name", "operator", "account", "work", "count", "correlation", "facts")
     columns = {key: np.array([0, 0]) for key in whole} | {"track": np.array([0, 1])}
     times = {"start_s": [0.0, 0.05], "end_s": [0.1, 0.1], "busy_s": [0.1, 0.05], "idle_s": [0.0, 0.05]}
     meta = {
         "which": "usual", "step": MARKUP, "unit": "step", "length_s": 0.1, "begin_s": 0.0, "names": [MARKUP],
-        "facts": [[f"{MARKUP}: {MARKUP}"]], "accounts": ["compute"], "tracks": [["accounts", MARKUP], ["thread", MARKUP]],
+        "facts": [[f"{MARKUP}: {MARKUP}"]], "accounts": ["compute"], "works": [MARKUP],
+        "tracks": [["accounts", MARKUP], ["thread", MARKUP]],
         "versions": [{"word": MARKUP, "meaning": MARKUP, "length_s": 0.1}],
         "path": {"kind": [0], "track": [1], "start_s": [0.0], "end_s": [0.1], "seconds": {MARKUP: 0.1}},
         "events": 2, "alone": 2, "merged": 0, "blocks": 0, "left_out": [MARKUP],

@@ -6,12 +6,14 @@ its reasons name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Table
+from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding
 from stallwise.findings.scene import Scene
 
@@ -19,6 +21,7 @@ KIND = "timeline"
 MOST_SCENES = 4  # what one page holds
 MOST_BOXES = 60  # of a finding: nobody looks at more
 SHORTEST_NAME = 8  # letters: shorter names occur in sentences by chance
+_IDENTIFIER = re.compile(r"[\w:]*(?:_|::)[\w:]*")
 MOSTLY = 0.5  # of a host event: what holds more other time than this proves nothing
 MAIN_VERSION = (-1, 0)  # boxes of every telling, and of the first
 
@@ -46,16 +49,20 @@ def _shows(scene: Scene) -> bool:
 
 def _proof(table: Table, finding: Finding) -> tuple[int, ...]:
     """Rows of the table: what its reasons name, then the account along time and what the host did in it, longest first."""
-    c, names = table.columns, table.meta["names"]
+    c = table.columns
     if finding.scope.rank is not None and table.scope.rank is not None and finding.scope.rank != table.scope.rank:
         return ()
-    said = " ".join(reason.text for reason in finding.because)
-    spoken = np.array([len(name) >= SHORTEST_NAME and name in said for name in names], bool)
     main = np.isin(c["version"], MAIN_VERSION)
     event = main & (c["track"] > 0)
+    said = " ".join(reason.text for reason in finding.because)
+    spoken = np.array([_speaks_of(said, name) for name in table.meta["names"]], bool)
     named = event & spoken[c["name"]] if len(spoken) else np.zeros(len(table), bool)
+    if not named.any():
+        kinds = np.array([re.search(rf"\b{re.escape(word)}\b", said) is not None for word in table.meta["works"]], bool)
+        named = event & (c["work"] >= 0) & kinds[np.maximum(c["work"], 0)]
     mine = np.zeros(len(table), bool)
-    if finding.account is not None and finding.account.value in table.meta["accounts"]:
+    # All of the computing is no proof of one sort of it.
+    if finding.account not in (None, Account.COMPUTE) and finding.account.value in table.meta["accounts"]:
         mine = main & (c["account"] == table.meta["accounts"].index(finding.account.value))
     on_ledger = mine & (c["track"] == 0)
     on_host = mine & event & (c["idle_s"] > MOSTLY * (c["end_s"] - c["start_s"]))
@@ -65,3 +72,10 @@ def _proof(table: Table, finding: Finding) -> tuple[int, ...]:
         rows = np.flatnonzero(which)
         found += rows[np.argsort(-weight[rows], kind="stable")][: MOST_BOXES // 3].tolist()
     return tuple(dict.fromkeys(found))
+
+
+def _speaks_of(said: str, name: str) -> bool:
+    """The whole name, or a part of it that only a program would write."""
+    if len(name) >= SHORTEST_NAME and name in said:
+        return True
+    return any(len(word) >= SHORTEST_NAME and word in name for word in _IDENTIFIER.findall(said))

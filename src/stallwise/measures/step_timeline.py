@@ -25,6 +25,7 @@ from stallwise.measures._merged_events import Shown, shown_events
 from stallwise.measures._step_book import StepBook, book_of
 from stallwise.measures._step_versions import Accounts, Version, accounts_between, versions_of
 from stallwise.measures._tracks import Track, tracks_of
+from stallwise.measures._vocabulary import Work
 
 KIND = "timeline"
 ORDER = 4  # after the gains, which replay the same changes
@@ -112,6 +113,7 @@ def _scene(book: StepBook, at: int, which: str) -> Iterator[Item]:
         "names": names.words,
         "facts": texts,
         "accounts": [a.value for a in ACCOUNTS],
+        "works": [work.name.lower().replace("_", " ") for work in Work],
         "tracks": [["accounts", "where the time goes"], *([track.kind, track.label] for track in tracks)],
         "versions": _told_versions(book, hi - lo, versions),
         "path": _path(book, at, lo, hi, tracks),
@@ -184,6 +186,7 @@ def _boxes(
         "name": t.name[longest].astype(np.int64),
         "operator": np.where(operator >= 0, t.name[np.maximum(operator, 0)], NO_ID).astype(np.int64),
         "account": account[first],
+        "work": _works(book, longest),
         "count": shown.count,
         "busy_s": _over(np.add, length, shown),
         "idle_s": _over(np.maximum, idle_s, shown),
@@ -191,6 +194,16 @@ def _boxes(
         "facts": np.where(alone, codes, NO_ID),
     }
     return columns, texts
+
+
+def _works(book: StepBook, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """By event: what sort of device work it is, as a place in the list of sorts; NO_ID for the host's."""
+    place = np.minimum(np.searchsorted(book.view.work, rows), max(len(book.view) - 1, 0))
+    sorts = list(Work)
+    code = np.full(256, NO_ID, np.int64)
+    code[[int(work) for work in sorts]] = np.arange(len(sorts))
+    found: NDArray[np.int64] = np.where(book.view.work[place] == rows, code[book.purposes.work[place]], NO_ID)
+    return found
 
 
 def _over(how: np.ufunc, values: NDArray[np.float64], shown: Shown) -> NDArray[np.float64]:
@@ -249,6 +262,7 @@ def _account_boxes(told: Accounts, version: int, length_s: float, versions: int,
         "name": name,
         "operator": nothing,
         "account": account,
+        "work": nothing,
         "count": shown.count,
         "busy_s": spent.max(axis=1) if len(shown) else begins,
         "idle_s": np.zeros(len(shown)),

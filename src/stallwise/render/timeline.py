@@ -17,7 +17,7 @@ from stallwise.render.pictures._accounts import CLASS
 from stallwise.render.strict_json import dumps
 from stallwise.units import Unit, show
 
-PLAIN = ("version", "track", "depth", "name", "operator", "account", "count", "correlation", "facts")
+PLAIN = ("version", "track", "depth", "name", "operator", "account", "work", "count", "correlation", "facts")
 SEEN_PART = 0.01  # of the step: shorter parts are left out of the table
 MOST_ROWS = 40
 VARINT_BITS = 7
@@ -78,6 +78,7 @@ def _scene(scene: Scene) -> dict[str, Any]:
         "names": meta["names"],
         "facts": meta["facts"],
         "accounts": meta["accounts"],
+        "works": meta["works"],
         "tracks": meta["tracks"],
         "versions": [
             {"word": v["word"], "meaning": v["meaning"], "length": round(v["length_s"] * 1e9)} for v in meta["versions"]

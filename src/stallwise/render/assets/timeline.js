@@ -416,6 +416,7 @@
       const facts = [["lasts", seconds(scene.ends[v][i] - scene.starts[v][i])], ["begins", `${seconds(scene.starts[v][i])} into the step`], [kind === "accounts" ? "track" : kind, track]];
       if (many) facts.push(["block", `${c.count[i]} events, ${seconds(c.busy[i])} in all; the name is that of the longest`]);
       if (c.account[i] >= 0) facts.push(["account", scene.accounts[c.account[i]]]);
+      if (c.work[i] >= 0) facts.push(["kind of work", scene.works[c.work[i]]]);
       if (c.idle[i] > 0) facts.push(["device idle in it", seconds(c.idle[i])]);
       if (c.operator[i] >= 0) facts.push(["operator", scene.names[c.operator[i]]]);
       if (c.correlation[i] > 0) facts.push(["correlation", String(c.correlation[i])]);
