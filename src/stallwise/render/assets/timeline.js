@@ -9,7 +9,7 @@
   const BESIDE_KINDS = ["accounts", "stream"];
   const scenes = told.scenes.map(() => null);
   let scene, version = 0, beside = -1, lines = [], view = [0, 1], gutter = 0, height = 0;
-  let selected = -1, lit = new Set(), hits = [], hitAt = -1, hitSet = new Set(), showPath = false, folded = {}, colours;
+  let selected = -1, lit = new Set(), hits = [], hitAt = -1, hitSet = new Set(), showPath = false, folded = {}, colours, overview = null;
 
   // --- data -------------------------------------------------------------------------------------------------------------
   function unpack(text, count, names) {
@@ -82,6 +82,7 @@
     canvas.style.height = height + "px";
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
+    small();
     paint();
   }
 
@@ -96,6 +97,7 @@
     // Host events shade by name around one quiet colour; the accounts keep the strong ones.
     const dark = onto(colours.back) === "#fff";
     colours.hosts = [222, 262, 190, 300, 160, 240, 205].map((hue) => dark ? `hsl(${hue} 18% 41%)` : `hsl(${hue} 30% 78%)`);
+    for (const fill of [...accounts, ...colours.hosts]) onto(fill);
   }
 
   // Black or white, whichever reads better on this colour.
@@ -149,7 +151,7 @@
     if (showPath && scene.path && version === 0) critical();
     arrows();
     ink.restore();
-    overview(width);
+    seen();
   }
 
   function ruler(width) {
@@ -193,47 +195,57 @@
   };
 
   function boxes(line, width) {
-    const { starts, ends, c, names } = scene, s = starts[line.v], e = ends[line.v];
-    const dim = lit.size > 0 || hitSet.size > 0, levels = scene.levels[line.track][line.v];
-    const scale = plot() / (view[1] - view[0]), labels = [];
+    const { starts, ends, c } = scene, s = starts[line.v], e = ends[line.v], t0 = view[0], t1 = view[1];
+    const dim = lit.size > 0 || hitSet.size > 0, levels = scene.levels[line.track][line.v], shaded = line.kind !== "accounts";
+    const scale = plot() / (t1 - t0), labels = new Map(), marked = [];
+    let style = "", alpha = 1;
+    const paintWith = (fill, clear) => {  // the canvas is asked to change only what changes
+      if (fill !== style) ink.fillStyle = style = fill;
+      if (clear !== alpha) ink.globalAlpha = alpha = clear;
+    };
     for (let depth = 0; depth < line.shown; depth++) {
       const rows = levels[depth];
       if (!rows) continue;
       const y = line.y + depth * line.each, tall = line.each - 1;
       let reach = -1;
-      for (let k = firstAfter(rows, e, view[0]); k < rows.length; k++) {
+      for (let k = firstAfter(rows, e, t0); k < rows.length; k++) {
         const i = rows[k];
-        if (s[i] >= view[1]) break;
-        let x0 = Math.max(gutter + (s[i] - view[0]) * scale, gutter);
-        const x1 = Math.min(gutter + (e[i] - view[0]) * scale, width);
-        const shines = lit.has(i) || hitSet.has(i) || i === selected;
-        if (x1 - reach < 0.6 && !shines) continue;  // hidden behind its neighbour's pixel
+        if (s[i] >= t1) break;
+        const x1 = Math.min(gutter + (e[i] - t0) * scale, width);
+        const shines = i === selected || (dim && (lit.has(i) || hitSet.has(i)));
+        if (x1 - reach < 0.7 && !shines) continue;  // hidden behind its neighbour's pixel
+        let x0 = Math.max(gutter + (s[i] - t0) * scale, gutter);
         if (x0 - reach < 1 && reach > x0 - 2) x0 = reach;  // a gap that no pixel shows
-        const wide = Math.max(x1 - x0 - (x1 - x0 > 3 && line.kind !== "accounts" ? 0.7 : 0), 0.8);
+        const wide = Math.max(x1 - x0 - (shaded && x1 - x0 > 3 ? 0.7 : 0), 0.8), fill = colour(i, line.kind);
         reach = x1;
-        const fill = colour(i, line.kind);
         // Names shade within the colour of their account, so that neighbours are told apart.
-        ink.globalAlpha = dim && !shines ? 0.28 : line.kind === "accounts" ? 1 : 0.72 + 0.28 * ((c.name[i] * 0.618) % 1);
-        ink.fillStyle = fill;
+        paintWith(fill, dim && !shines ? 0.28 : shaded && wide > 2 ? 0.72 + 0.07 * (c.name[i] % 5) : 1);
         ink.fillRect(x0, y, wide, tall);
-        ink.globalAlpha = 1;
-        if (c.count[i] > 1 && wide > 4) { ink.fillStyle = colours.back; ink.fillRect(x0, y + tall / 2, wide, 0.7); }
-        if (c.idle[i] > 0 && line.kind !== "stream" && c.account[i] >= 0 && wide > 1.5) {
-          ink.fillStyle = colours.accounts[c.account[i]];
+        if (wide > 2 && c.count[i] > 1) { paintWith(colours.back, 1); ink.fillRect(x0, y + tall / 2, wide, 0.7); }
+        if (wide > 2 && c.idle[i] > 0 && c.account[i] >= 0) {
+          paintWith(colours.accounts[c.account[i]], 1);
           ink.fillRect(x0, y + tall - 3, wide, 3);
         }
-        if (shines) frame(x0, y, wide, tall, i === selected ? colours.text : lit.has(i) ? colours.hot : colours.found);
-        if (wide > 26 && !(dim && !shines)) labels.push(i, x0, y + tall / 2 + 0.5, wide, fill);
+        if (shines) marked.push([x0, y, wide, tall, i === selected ? colours.text : lit.has(i) ? colours.hot : colours.found]);
+        if (wide > 30 && !(dim && !shines)) {
+          const dark = onto(fill);
+          if (!labels.has(dark)) labels.set(dark, []);
+          labels.get(dark).push(i, x0 + 3, y + tall / 2 + 0.5, Math.floor((wide - 6) / 6.1));
+        }
       }
     }
+    ink.globalAlpha = 1;
+    for (const mark of marked) frame(...mark);
     ink.textAlign = "left";
-    for (let k = 0; k < labels.length; k += 5) {
-      const [i, x, y, wide, fill] = labels.slice(k, k + 5);
-      const more = c.count[i] > 1 ? ` +${c.count[i] - 1}` : "", lasts = line.kind === "accounts" ? ` ${seconds(e[i] - s[i])}` : "";
-      const room = Math.floor((wide - 6) / 6.1), text = names[c.name[i]] + more + lasts;
-      ink.fillStyle = onto(fill);
-      ink.fillText(short(text, room), x + 3, y);
+    for (const [shade, texts] of labels) {
+      ink.fillStyle = shade;
+      for (let k = 0; k < texts.length; k += 4) ink.fillText(short(words(texts[k], line), texts[k + 3]), texts[k + 1], texts[k + 2]);
     }
+  }
+
+  function words(i, line) {
+    const { c, names } = scene, more = c.count[i] > 1 ? ` +${c.count[i] - 1}` : "";
+    return names[c.name[i]] + more + (line.kind === "accounts" ? ` ${seconds(scene.ends[line.v][i] - scene.starts[line.v][i])}` : "");
   }
 
   function frame(x, y, wide, tall, shade) {
@@ -254,24 +266,30 @@
     ink.setLineDash([]);
   }
 
-  // The chain that made the step as long as it is: a line along each link, and down where it changes the track.
+  // The chain that made the step as long as it is: a line along each link, thin where nothing runs, and down where it changes
+  // the track.
   function critical() {
-    const { start, end, track } = scene.path, on = new Map(lines.filter((l) => l.v === version).map((l) => [l.track, l]));
-    ink.strokeStyle = colours.path;
-    ink.lineWidth = 2.5;
-    ink.beginPath();
-    let last = null, drawn = -1;
-    for (let k = firstAfter(null, end, view[0]); k < start.length && start[k] <= view[1]; k++) {
-      const x0 = Math.max(xOf(start[k]), gutter), x1 = Math.min(xOf(end[k]), app.clientWidth);
+    const { kind, start, end, track } = scene.path, on = new Map(lines.filter((l) => l.v === version).map((l) => [l.track, l]));
+    const strong = new Path2D(), thin = new Path2D(), first = firstAfter(null, end, view[0]);
+    let before = first, drawn = -1, last = null;
+    while (before > 0 && !on.has(track[before])) before--;
+    for (let k = before; k < start.length && start[k] <= view[1]; k++) {
       const line = on.get(track[k]), y = line ? line.y + line.each - 1.5 : last;
-      if (y === null) continue;
-      if (last !== null && last !== y) { ink.moveTo(x0, last); ink.lineTo(x0, y); } else if (x1 - drawn < 0.5) continue;
-      ink.moveTo(x0, y);
-      ink.lineTo(Math.max(x1, x0 + 0.5), y);
+      if (k < first || y === null) { last = y; continue; }
+      const x0 = Math.max(xOf(start[k]), gutter), x1 = Math.min(xOf(end[k]), app.clientWidth), turns = last !== null && last !== y;
+      if (!turns && x1 - drawn < 0.5) continue;
+      if (turns) { thin.moveTo(x0, last); thin.lineTo(x0, y); }
+      const path = kind[k] === 2 ? thin : strong;
+      path.moveTo(x0, y);
+      path.lineTo(Math.max(x1, x0 + 0.5), y);
       last = y;
       drawn = x1;
     }
-    ink.stroke();
+    ink.strokeStyle = colours.path;
+    ink.lineWidth = 1.2;
+    ink.stroke(thin);
+    ink.lineWidth = 3;
+    ink.stroke(strong);
   }
 
   // From a call to the work that it launched.
@@ -295,25 +313,32 @@
     }
   }
 
-  // The whole step in small, with the part that is seen.
-  function overview(width) {
-    const rows = scene.levels[0][version][0] || [], whole = [Math.min(scene.begin, 0), length()];
-    const x = (t) => gutter + (t - whole[0]) / (whole[1] - whole[0]) * plot();
-    ink.fillStyle = colours.lane;
-    ink.fillRect(gutter, 0, plot(), OVERVIEW - 3);
-    let reach = -1;
+  // The whole step in small, with the part that is seen. Only the frame moves, so the boxes are drawn once.
+  function small() {
+    const ratio = devicePixelRatio || 1, rows = scene.levels[0][version][0] || [], least = Math.min(scene.begin, 0);
+    const x = (t) => (t - least) / (length() - least) * plot();
+    overview = document.createElement("canvas");
+    overview.width = Math.max(1, Math.round(plot() * ratio));
+    overview.height = Math.round((OVERVIEW - 3) * ratio);
+    const on = overview.getContext("2d");
+    on.scale(ratio, ratio);
+    on.fillStyle = colours.lane;
+    on.fillRect(0, 0, plot(), OVERVIEW);
     for (const i of rows) {
-      const x0 = x(scene.starts[version][i]), x1 = x(scene.ends[version][i]), from = x0 - reach < 1 ? Math.min(reach, x0) : x0;
-      if (x1 - reach < 0.7) continue;
-      ink.fillStyle = colour(i, "accounts");
-      ink.fillRect(from < 0 ? x0 : from, 0, Math.max(x1 - x0, 0.7) + 0.5, OVERVIEW - 3);
-      reach = x1;
+      const x0 = x(scene.starts[version][i]);
+      on.fillStyle = colour(i, "accounts");
+      on.fillRect(x0, 0, x(scene.ends[version][i]) - x0 + 0.3, OVERVIEW);
     }
-    const from = Math.max(x(view[0]), gutter), to = Math.min(x(view[1]), width);
+  }
+
+  function seen() {
+    const least = Math.min(scene.begin, 0), x = (t) => gutter + (t - least) / (length() - least) * plot();
+    ink.drawImage(overview, gutter, 0, plot(), OVERVIEW - 3);
+    const from = Math.max(x(view[0]), gutter), to = Math.min(x(view[1]), gutter + plot());
     ink.fillStyle = colours.back;
     ink.globalAlpha = 0.72;
     ink.fillRect(gutter, 0, from - gutter, OVERVIEW - 3);
-    ink.fillRect(to, 0, width - to, OVERVIEW - 3);
+    ink.fillRect(to, 0, gutter + plot() - to, OVERVIEW - 3);
     ink.globalAlpha = 1;
     ink.strokeStyle = colours.text;
     ink.lineWidth = 1.5;
@@ -611,8 +636,9 @@
   for (const link of document.querySelectorAll("a.jump")) {
     link.addEventListener("click", (e) => { e.preventDefault(); jump(link.dataset.finding); });
   }
-  new MutationObserver(() => { theme(); paint(); }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { theme(); paint(); });
+  const recolour = () => { theme(); small(); paint(); };
+  new MutationObserver(recolour).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
   new ResizeObserver(lay).observe(app);
 
   document.querySelector(".tl-bar").hidden = app.hidden = false;
