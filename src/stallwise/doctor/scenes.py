@@ -66,7 +66,9 @@ def _proof(table: Table, finding: Finding) -> tuple[int, ...]:
         mine = main & (c["account"] == table.meta["accounts"].index(finding.account.value))
     on_ledger = mine & (c["track"] == 0)
     on_host = mine & event & (c["idle_s"] > MOSTLY * (c["end_s"] - c["start_s"]))
-    weight = np.where(on_ledger, c["busy_s"], np.where(on_host, c["idle_s"], c["busy_s"]))
+    if mine.any():  # the same name may occur where it costs nothing
+        named &= mine
+    weight = np.where(event & (c["idle_s"] > 0), c["idle_s"], c["busy_s"])
     found: list[int] = []
     for which in (named, on_ledger, on_host):
         rows = np.flatnonzero(which)

@@ -13,6 +13,7 @@ from stallwise.measures._operators import NOBODY
 from stallwise.measures._step_book import StepBook
 from stallwise.units import Unit, show
 
+MOST_TEXTS = 2_000  # of a step: few steps have as many shapes
 LONGEST_VALUE = 200  # letters
 # What the trace calls it, and how it is said; other arguments are for programs.
 WORDS = {
@@ -66,7 +67,8 @@ def event_facts(
         told += _told(t.details_of(int(rows[at])))
         if operator[at] >= 0:
             told += [x for x in _told(t.details_of(int(operator[at]))) if x not in told]
-        found.append(codes.setdefault(tuple(told), len(codes)) if told else NO_ID)
+        known = tuple(told) in codes or len(codes) < MOST_TEXTS
+        found.append(codes.setdefault(tuple(told), len(codes)) if told and known else NO_ID)
     return [list(text) for text in codes], np.array(found, np.int64)[which.ravel()]
 
 

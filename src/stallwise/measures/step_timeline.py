@@ -33,6 +33,7 @@ MOST_EVENTS = 9_000  # drawn one by one: 3 MB hold four ranks of them
 MOST_BLOCKS = 3_000
 MOST_ACCOUNTS = 2_500  # boxes of the ledger along time, for each telling
 MOST_LINKS = 4_000  # of the critical path
+LONGEST_NAME = 300  # letters: templates may have thousands
 STANDS_OUT = 1.5  # times the usual step: something happened in it that the usual one does not show
 AS_USUAL = 0.05  # of the median: a step that can also be replayed stands for the usual one
 ACCOUNTS = tuple(Account)
@@ -226,6 +227,7 @@ class _Names:
         return list(self._code)
 
     def code(self, word: str) -> int:
+        word = word if len(word) <= LONGEST_NAME else word[: LONGEST_NAME - 3] + "..."
         return self._code.setdefault(word, len(self._code))
 
     def codes(self, names: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -20,7 +20,8 @@ from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user,
 from stallwise.render.pictures import figures
 from stallwise.render.pictures._accounts import CLASS, guilty
 from stallwise.render.svg import box, line
-from stallwise.render.timeline import jumps, timeline_parts
+from stallwise.render.tables import tables_parts
+from stallwise.render.timeline import timeline_parts
 from stallwise.render.verdict import (
     ACCOUNT_MEANING,
     kernel_findings,
@@ -36,7 +37,7 @@ from stallwise.units import Unit, show
 
 BAR_WIDTH, BAR_HEIGHT = 400, 18
 SEEN_SHARE = 0.0005  # of the whole: a smaller account is not worth a row
-PARTS = ("report", "timeline")
+PARTS = ("report", "timeline", "tables")
 MOST_FACTS = 250
 MOST_KERNELS = 40
 MOST_HYPOTHESES = 10
@@ -99,7 +100,8 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
     facts = [f for found in diagnosis.evidence.facts.values() for f in found]
     facts.sort(key=lambda f: (f.scope.kernel is not None, f.quantity.name, str(f.scope)))
     ledger = diagnosis.ledger
-    proved = jumps(diagnosis)
+    timeline = timeline_parts(diagnosis)
+    proved = timeline["jumps"] if timeline else {}  # where the timeline shows what a finding rests on
     shown = [{**_finding(f, ledger), "jump": proved.get(id(f))} for f in run]
     argued = bool(run) and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0])
     return {
@@ -117,7 +119,8 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
         "ledger": _ledger(diagnosis) if ledger else None,
         "findings": shown,
         "others": shown[1:] if argued else shown,
-        "timeline": _section("timeline.html", timeline_parts(diagnosis)),
+        "timeline": _section("timeline.html", timeline),
+        "tables": _section("tables.html", tables_parts(diagnosis)),
         "figures": figures(diagnosis),
         "kernels": [
             {"name": name, "findings": [{**_finding(f, None), "jump": proved.get(id(f))} for f in found]}

@@ -21,24 +21,33 @@ PLAIN = ("version", "track", "depth", "name", "operator", "account", "work", "co
 SEEN_PART = 0.01  # of the step: shorter parts are left out of the table
 MOST_ROWS = 40
 VARINT_BITS = 7
+MOST_BYTES = 2_400_000  # of all scenes: the whole report stays below three million
 
 
 def timeline_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
     """What the section lays out; None where no trace was read."""
     if not diagnosis.scenes:
         return None
-    scenes = diagnosis.scenes
+    packed_scenes: list[str] = []
+    room = MOST_BYTES
+    for scene in diagnosis.scenes:
+        text = _json(_scene(scene))
+        room -= len(text)
+        if packed_scenes and room < 0:
+            break
+        packed_scenes.append(text)
+    scenes = diagnosis.scenes[: len(packed_scenes)]
     first = scenes[0].table
+    proofs = {i: where for i in range(len(diagnosis.findings)) if (where := _proofs(scenes, i))}
     told = {
-        "scenes": [_scene(scene) for scene in scenes],
-        "proofs": {str(i): where for i in range(len(diagnosis.findings)) if (where := _proofs(scenes, i))},
+        "proofs": proofs,
         "classes": [CLASS[word] for word in first.meta["accounts"]],
     }
     used = np.unique(np.concatenate([s.table.columns["account"] for s in scenes])).tolist()
     return {
         "unit": first.meta["unit"],
-        # The data stands in a script element: no "<" may end it.
-        "data": Markup(dumps(told, indent=None).replace("<", "\\u003c")),
+        "jumps": {id(diagnosis.findings[i]): (i, len(rows)) for i, (_, rows) in proofs.items()},
+        "data": Markup(f'{{"scenes":[{",".join(packed_scenes)}],{_json(told)[1:]}'),
         "label": f"Timeline of one {first.meta['unit']} of {show(first.meta['length_s'], Unit.SECOND)}",
         "legend": [(CLASS[word], word) for i, word in enumerate(first.meta["accounts"]) if i in used],
         "path": [
@@ -48,14 +57,9 @@ def timeline_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
     }
 
 
-def jumps(diagnosis: Diagnosis) -> dict[int, tuple[int, int]]:
-    """By identity of a finding: its place, and how many boxes prove it in the scene that a jump opens."""
-    found = {}
-    for i, finding in enumerate(diagnosis.findings):
-        proved = _proofs(diagnosis.scenes, i)
-        if proved:
-            found[id(finding)] = (i, len(proved[1]))
-    return found
+def _json(value: Any) -> str:
+    """The data stands in a script element: no "<" may end it."""
+    return dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _proofs(scenes: tuple[Scene, ...], finding: int) -> tuple[int, list[int]] | None:
@@ -114,7 +118,7 @@ def _columns(table: Table) -> dict[str, NDArray[np.int64]]:
     c = table.columns
     start, end = _ns(c["start_s"]), _ns(c["end_s"])
     found = {key: c[key].astype(np.int64) for key in PLAIN}
-    found |= {"start": start, "length": end - start, "busy": _ns(c["busy_s"]), "idle": _ns(c["idle_s"])}
+    found |= {"start": start, "length": end - start, "more": _ns(c["busy_s"]) - (end - start), "idle": _ns(c["idle_s"])}
     for number in range(1, len(table.meta["versions"])):
         # The same boxes in other times: what they moved by is nearly the same for neighbours.
         moved = _ns(c[f"start_s:{number}"]) - start

@@ -439,7 +439,7 @@
     if (i >= 0) {
       const { c } = scene, [kind, track] = scene.tracks[c.track[i]], many = c.count[i] > 1;
       const facts = [["lasts", seconds(scene.ends[v][i] - scene.starts[v][i])], ["begins", `${seconds(scene.starts[v][i])} into the step`], [kind === "accounts" ? "track" : kind, track]];
-      if (many) facts.push(["block", `${c.count[i]} events, ${seconds(c.busy[i])} in all; the name is that of the longest`]);
+      if (many) facts.push(["block", `${c.count[i]} events, ${seconds(c.length[i] + c.more[i])} in all; the name is that of the longest`]);
       if (c.account[i] >= 0) facts.push(["account", scene.accounts[c.account[i]]]);
       if (c.work[i] >= 0) facts.push(["kind of work", scene.works[c.work[i]]]);
       if (c.idle[i] > 0) facts.push(["device idle in it", seconds(c.idle[i])]);
