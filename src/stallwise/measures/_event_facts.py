@@ -42,9 +42,9 @@ WORDS = {
 def behind(book: StepBook, rows: NDArray[np.intp]) -> NDArray[np.int64]:
     """Row of the operator that launched each event, NOBODY where it is no device work or nobody is known."""
     view = book.view
-    if not len(view.tree):
+    if not len(view.tree) or not len(view):
         return np.full(len(rows), NOBODY, np.int64)
-    place = np.minimum(np.searchsorted(view.work, rows), max(len(view) - 1, 0))
+    place = np.minimum(np.searchsorted(view.work, rows), len(view) - 1)
     at = np.where(view.work[place] == rows, view.operator[place], NOBODY)
     return np.where(at >= 0, view.tree.row[np.maximum(at, 0)], NOBODY)
 

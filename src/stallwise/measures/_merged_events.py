@@ -15,7 +15,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-FINEST = 4096  # parts of the step in which neighbours are merged: finer than any screen
+FINEST = 2048  # parts of the step in which neighbours are merged: finer than any screen
+FEWEST = 16  # of the events that may stand alone this part at least do, before blocks become wider
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,14 +38,18 @@ def shown_events(
     """`row` numbers the rows of boxes (a level of a track); `first` marks events that explain something."""
     order = np.lexsort((start, row))
     length = end - start
-    kept = _kept(row, length, name, first, most_events)[order]
     span = float(end.max() - start.min()) if len(start) else 0.0
-    parts = FINEST
+    most, parts = most_events, FINEST
     while True:
+        kept = _kept(row, length, name, first, most)[order]
         begins = _borders(row[order], start[order], kept, span / parts if span else 1.0)
-        if parts <= 1 or int(begins.sum()) - int(kept.sum()) <= most_blocks:
+        if int(begins.sum()) <= most_events + most_blocks or parts <= 1:
             break
-        parts //= 2
+        # Every event of its own cuts the blocks around it in two: fewer of them leave fewer blocks.
+        if most > most_events // FEWEST:
+            most = int(most * 0.7)
+        else:
+            parts //= 2
     begin = np.flatnonzero(begins)
     count = np.diff(np.append(begin, len(order)))
     box = np.repeat(np.arange(len(begin)), count)

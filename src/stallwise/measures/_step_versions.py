@@ -25,6 +25,7 @@ MOST_CHANGES = 3  # replays that are shown, those that win most
 WORTH_SHOWING = 0.01  # of the step: less is not seen
 MOVES_SEEN = 0.01  # of the step: a replay that moves its end by less looks the same
 Accounts = tuple[Floats, Floats, NDArray[np.int64]]  # start, end, number of the account
+NO_ACCOUNTS: Accounts = (np.empty(0), np.empty(0), np.empty(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +145,7 @@ def _accounts(t: Timeline, rows: Rows, start: Floats, end: Floats, lo: float, hi
     )
     view = TraceView(cut)
     if not len(view) or not hi > lo:
-        return np.empty(0), np.empty(0), np.empty(0, np.int64)
+        return NO_ACCOUNTS
     edges = np.array([lo, hi])
     book = StepBook(view, Windows(edges, edges, unit, "one step", ()), Purposes(view))
     return accounts_between(book, lo, hi)

@@ -23,7 +23,7 @@ from stallwise.measures._critical_path import critical_path
 from stallwise.measures._event_facts import behind, event_facts
 from stallwise.measures._merged_events import Shown, shown_events
 from stallwise.measures._step_book import StepBook, book_of
-from stallwise.measures._step_versions import Accounts, Version, accounts_between, versions_of
+from stallwise.measures._step_versions import NO_ACCOUNTS, Accounts, Version, accounts_between, versions_of
 from stallwise.measures._tracks import Track, tracks_of
 from stallwise.measures._vocabulary import Work
 
@@ -47,7 +47,7 @@ Columns = dict[str, NDArray[Any]]
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """The usual step of one rank, and the slowest where it stands out."""
     book = book_of(timeline)
-    if not len(book.view):
+    if not len(timeline):
         return
     lengths = np.diff(book.windows.device)
     away = np.abs(lengths - np.median(lengths))
@@ -79,6 +79,8 @@ def _scene(book: StepBook, at: int, which: str) -> Iterator[Item]:
     # The host runs ahead: what it did for this step began before the device came to it, by a step at most.
     begin = max(min(float(book.windows.host[at]), lo), lo - (hi - lo))
     tracks, left_out = tracks_of(book, begin, lo, hi)
+    if not tracks:
+        return
     events = _laid_out(tracks)
     idle_s, account = _explained(book, events.row, lo, hi)
     shown = shown_events(
@@ -98,9 +100,10 @@ def _scene(book: StepBook, at: int, which: str) -> Iterator[Item]:
     names = _Names(t)
     columns["name"] = names.codes(columns["name"])
     columns["operator"] = names.codes(columns["operator"])
+    accounts = accounts_between(book, lo, hi) if len(book.view) else NO_ACCOUNTS
     account_boxes = [
         _account_boxes(told, number, hi - lo, len(versions), names)
-        for number, told in enumerate([accounts_between(book, lo, hi), *(v.accounts for v in versions)])
+        for number, told in enumerate([accounts, *(v.accounts for v in versions)])
     ]
     joined = {key: np.concatenate([part[key] for part in (*account_boxes, columns)]) for key in columns}
     label = book.windows.labels[at] if at < len(book.windows.labels) else f"{book.windows.unit} {at}"
@@ -142,6 +145,8 @@ def _explained(
     book: StepBook, rows: NDArray[np.intp], lo: float, hi: float
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """By event: how long the device idled in it, and the account of that time or of the device's work; NO_ID for none."""
+    if not len(book.view):
+        return np.zeros(len(rows)), np.full(len(rows), NO_ID, np.int64)
     t, p = book.timeline, book.purposes
     start, end = np.clip(t.start_s[rows], lo, hi), np.clip(t.end_s[rows], lo, hi)
     best, account = np.zeros(len(rows)), np.full(len(rows), NO_ID, np.int64)
@@ -154,7 +159,7 @@ def _explained(
         inside = np.where(on_host, (spans & idle).within(start, end), 0.0)
         more = inside > best
         best[more], account[more] = inside[more], number
-    place = np.minimum(np.searchsorted(book.view.work, rows), max(len(book.view) - 1, 0))
+    place = np.minimum(np.searchsorted(book.view.work, rows), len(book.view) - 1)
     work = book.view.work[place] == rows
     kinds = np.where(
         p.communication[place],
@@ -199,7 +204,9 @@ def _boxes(
 
 def _works(book: StepBook, rows: NDArray[np.intp]) -> NDArray[np.int64]:
     """By event: what sort of device work it is, as a place in the list of sorts; NO_ID for the host's."""
-    place = np.minimum(np.searchsorted(book.view.work, rows), max(len(book.view) - 1, 0))
+    if not len(book.view):
+        return np.full(len(rows), NO_ID, np.int64)
+    place = np.minimum(np.searchsorted(book.view.work, rows), len(book.view) - 1)
     sorts = list(Work)
     code = np.full(256, NO_ID, np.int64)
     code[[int(work) for work in sorts]] = np.arange(len(sorts))

@@ -18,7 +18,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Ordered by the larger of both times, since either may hold the step up."""
     book = book_of(timeline)
     view, tree = book.view, book.view.tree
-    if not len(view) or not len(tree):
+    if not len(tree):
         return
     start = timeline.start_s[tree.row]
     mine = (start >= book.windows.host[0]) & (start < book.windows.host[-1])
@@ -38,7 +38,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     columns = {
         "name": np.array([timeline.names[c] for c in found.code.tolist()], dtype=object),
         "time_s": busy,
-        "share": busy / step_s(book),
+        "share": (busy if len(view) else host) / step_s(book),
         "host_s": host,
         "count": found.count / book.steps,
         "median_s": found.median,

@@ -11,6 +11,7 @@ from stallwise.evidence.timeline import Kind, Timeline
 from stallwise.evidence.top import top_table
 from stallwise.measures._by_name import by_name
 from stallwise.measures._operators import OperatorTree
+from stallwise.measures._spans import NOTHING
 from stallwise.measures._step_book import book_of
 from stallwise.measures.places import FRAME, readable
 from stallwise.measures.top_kernels import step_s
@@ -20,7 +21,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """From frames that the trace recorded. What a line calls without a line of its own (built-ins, modules) is its own time."""
     book = book_of(timeline)
     rows = timeline.rows(Kind.PYTHON)
-    if not len(book.view) or not len(rows):
+    if not len(rows):
         return
     lined = np.array([FRAME.match(name) is not None for name in timeline.names], bool)
     rows = rows[lined[timeline.name[rows]] & book.view.working_lanes[timeline.lane[rows]]]
@@ -29,7 +30,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         return
     lo, hi = float(book.windows.device[0]), float(book.windows.device[-1])
     start, end = np.clip(timeline.start_s[tree.row], lo, hi), np.clip(timeline.end_s[tree.row], lo, hi)
-    idle = book.busy.complement(lo, hi)
+    idle = book.busy.complement(lo, hi) if len(book.view) else NOTHING
     whole, idle_s = end - start, idle.within(start, end)
     own, own_idle = whole.copy(), idle_s.copy()
     called = tree.parent >= 0

@@ -11,7 +11,8 @@ from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.phrases import place
 from stallwise.units import Unit, show
 
-LONGEST_NAME = 140  # letters that a cell shows; the rest is in its title
+LONGEST_NAME = 200  # letters of a cell; the rest is in its title
+LEAD_NAME = 60  # letters in a heading
 TITLES = {
     "kernels": "Kernels", "operators": "Operators", "python lines": "Lines of Python", "copies": "Copies",
     "collectives": "Collectives", "allocations": "Allocations",
@@ -89,7 +90,7 @@ def _laid_out(what: str, table: Table) -> dict[str, Any]:
     first = rows[0]
     unit = table.meta["unit"]
     whole = f"of a mean {unit}" if unit and "median_bytes" not in keys else "of all"
-    lead = f"{len(rows) + table.meta['left_out']:,} in all; first {_cut(str(first['name']))}"
+    lead = f"{len(rows) + table.meta['left_out']:,} in all; first {_cut(str(first['name']), LEAD_NAME)}"
     return {
         "slug": what.replace(" ", "-"),
         "title": TITLES[what],
@@ -99,7 +100,7 @@ def _laid_out(what: str, table: Table) -> dict[str, Any]:
         "left_out": table.meta["left_out"],
         "per": unit,
         "source": place(table.source),
-        "sorted": next((i for i, key in enumerate(keys) if key in ("time_s", "host_s", "size_bytes", "share")), 0),
+        "sorted": next((i for i, key in enumerate(keys) if _falls(table, key)), None),
     }
 
 
@@ -108,15 +109,21 @@ def _meaning(key: str, whole: str) -> str:
 
 
 def _known(table: Table, key: str) -> bool:
-    """A column in which nothing is known says nothing."""
-    return any(not isinstance(v, float) or math.isfinite(v) for v in table.columns[key].tolist())
+    """A column in which nothing is known, or nothing but zeros, says nothing."""
+    return any(not isinstance(v, float) or (math.isfinite(v) and v > 0) for v in table.columns[key].tolist())
+
+
+def _falls(table: Table, key: str) -> bool:
+    """Whether the rows are in the order of this column."""
+    values = table.columns[key].tolist()
+    return COLUMNS[key][1] is not None and all(a >= b for a, b in zip(values, values[1:], strict=False))
 
 
 def _cell(key: str, value: Any) -> dict[str, Any]:
     unit = COLUMNS[key][1]
     if unit is None:
         text = str(value)
-        return {"text": _cut(text), "title": text if len(text) > LONGEST_NAME else "", "sort": text}
+        return {"text": _cut(text), "title": text if key == "name" else "", "sort": text}
     if value is None:
         return {"text": "", "title": "", "sort": -1}
     text = (
@@ -129,5 +136,6 @@ def _cell(key: str, value: Any) -> dict[str, Any]:
     return {"text": text, "title": "", "sort": f"{value:.6g}"}
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 3] + "..."
+def _cut(text: str, most: int = LONGEST_NAME) -> str:
+    text = text.removeprefix("void ")  # every template kernel begins so
+    return text if len(text) <= most else text[: most - 3] + "..."

@@ -7,7 +7,7 @@
       const falls = head.ariaSort ? head.ariaSort === "ascending" : numbers;
       for (const other of row.cells) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", falls ? "descending" : "ascending");
-      const value = (tr) => tr.cells[at].dataset.v;
+      const value = (tr) => tr.cells[at].dataset.v ?? tr.cells[at].textContent;
       const order = (a, b) => numbers ? Number(value(a)) - Number(value(b)) : value(a).localeCompare(value(b));
       body.append(...[...body.rows].sort((a, b) => falls ? order(b, a) : order(a, b)));
     });
