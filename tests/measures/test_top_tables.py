@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 
 from stallwise.doctor.examine import diagnose
 from stallwise.evidence.catalog import step
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.top import WHAT
 from stallwise.findings.diagnosis import Diagnosis
+from stallwise.measures import top_collectives
 from stallwise.measures._by_name import by_name
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
+from stallwise.render.tables import table_rows
 
 REPO = Path(__file__).parents[2]
 
@@ -51,6 +55,23 @@ def test_copies_tell_bytes_rate_and_bus(trained: Diagnosis) -> None:
     assert sent["size_bytes"] == pytest.approx(trained.evidence.value(step.TO_DEVICE_BYTES))
     assert sent["rate_byte_per_s"] * sent["time_s"] == pytest.approx(sent["size_bytes"])
     assert 0.5 < sent["roof_share"] <= 1.0  # pinned, over PCIe
+
+
+def test_collectives_are_told_by_operation_size_and_group() -> None:
+    columns = {
+        "start_s": np.array([0.0, 0.1, 0.2]), "end_s": np.array([0.01, 0.11, 0.21]), "exposed_s": np.array([0.01, 0.0, 0.0]),
+        "op": np.array(["all-reduce"] * 3), "size_bytes": np.array([1e9, 1e9, 2e6]), "group_size": np.array([8, 8, 64]),
+    }  # fmt: skip
+    evidence = Evidence()
+    meta = {"window_s": [0.0, 1.0], "steps": 2, "unit": "step", "gpu": "NVIDIA H100 80GB HBM3"}
+    evidence.add([Table("collectives", columns, Source("t.json"), meta=meta)])
+    evidence.add(top_collectives.from_evidence(evidence))
+    (table,) = evidence.table("top collectives")
+    large, across = table_rows(table)
+    assert large["name"] == "all-reduce of 1.00 GB, 8 ranks" and large["count"] == 1.0
+    assert large["time_s"] == pytest.approx(0.01) and large["exposed_s"] == pytest.approx(0.005)
+    assert large["bus_byte_per_s"] == pytest.approx(1e9 * 2 * 7 / 8 / 0.01) and 0.3 < large["links_share"] < 0.5
+    assert across["links_share"] is None  # the trace does not tell the network
 
 
 def test_operators_hold_the_time_of_their_kernels(trained: Diagnosis) -> None:

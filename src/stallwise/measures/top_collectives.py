@@ -12,54 +12,54 @@ import numpy as np
 
 from stallwise.costs.collectives import bus_factor, op_named
 from stallwise.errors import StallwiseError
-from stallwise.evidence.evidence import Item
-from stallwise.evidence.timeline import Timeline
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Table
 from stallwise.evidence.top import top_table
 from stallwise.measures._by_name import by_name
-from stallwise.measures._collective_rows import collective_rows
-from stallwise.measures._trace_view import view_of
-from stallwise.specs.hardware import Gpu
+from stallwise.measures.collectives import TABLE
+from stallwise.specs.hardware import Gpu, find_gpu
 from stallwise.units import Unit, show
 
+ORDER = 1
 QUICKEST = 10  # percent
 IN_NODE = 8  # ranks at most that one node's links may join
 
 
-def from_timeline(timeline: Timeline) -> Iterator[Item]:
+def from_evidence(evidence: Evidence) -> Iterator[Item]:
+    """One table a rank."""
+    for table in evidence.table(TABLE):
+        yield from _of_rank(table)
+
+
+def _of_rank(table: Table) -> Iterator[Item]:
     """Times and counts are those of a mean step."""
-    rows = collective_rows(timeline)
-    if rows is None:
-        return
-    windows = rows.windows
-    lo, hi = float(windows.device[0]), float(windows.device[-1])
-    inside = (rows.start >= lo - 1e-9) & (rows.start < hi)
+    c, meta = table.columns, table.meta
+    lo, hi = meta["window_s"]
+    inside = (c["start_s"] >= lo - 1e-9) & (c["start_s"] < hi)
     if not inside.any():
         return
-    names = [
-        _name(op, size, ranks)
-        for op, size, ranks in zip(rows.op, rows.size_bytes.tolist(), rows.group_size.tolist(), strict=True)
-    ]
-    words, which = np.unique(np.array(names, dtype=object), return_inverse=True)
-    code, seconds = which[inside].astype(np.int64), (rows.end - rows.start)[inside]
-    found = by_name(code, seconds)
-    steps, gpu = max(len(windows), 1), view_of(timeline).gpu
+    op, size, ranks = c["op"][inside], c["size_bytes"][inside], c["group_size"][inside]
+    seconds = (c["end_s"] - c["start_s"])[inside]
+    names = np.array([_name(*row) for row in zip(op.tolist(), size.tolist(), ranks.tolist(), strict=True)])
+    words, first, code = np.unique(names, return_index=True, return_inverse=True)
+    found = by_name(code.astype(np.int64), seconds)
+    steps, gpu = max(int(meta["steps"]), 1), find_gpu(meta["gpu"]) if meta["gpu"] else None
     rate, near = np.full(len(found.code), np.nan), np.full(len(found.code), np.nan)
-    for i, c in enumerate(found.code.tolist()):
-        first = int(np.flatnonzero(which == c)[0])
-        quick = float(np.percentile(seconds[code == c], QUICKEST))
-        size, ranks = float(rows.size_bytes[first]), int(rows.group_size[first])
-        rate[i], near[i] = _on_the_wires(rows.op[first], size, ranks, quick, gpu)
+    for i, one in enumerate(found.code.tolist()):
+        quick = float(np.percentile(seconds[code == one], QUICKEST))
+        at = int(first[one])
+        rate[i], near[i] = _on_the_wires(str(op[at]), float(size[at]), int(ranks[at]), quick, gpu)
     columns = {
-        "name": words[found.code],
+        "name": words[found.code].astype(object),
         "time_s": found.total / steps,
         "share": found.total / max(hi - lo, 1e-12),
-        "exposed_s": found.sums(code, rows.exposed[inside]) / steps,
+        "exposed_s": found.sums(code.astype(np.int64), c["exposed_s"][inside]) / steps,
         "count": found.count / steps,
         "median_s": found.median,
         "bus_byte_per_s": rate,
-        "roof_share": near,
+        "links_share": near,
     }
-    yield top_table("collectives", columns, timeline.source, timeline.scope, unit=windows.unit, left_out=found.left_out)
+    yield top_table("collectives", columns, table.source, table.scope, unit=meta["unit"], left_out=found.left_out)
 
 
 def _name(op: str, size_bytes: float, ranks: int) -> str:
@@ -76,6 +76,6 @@ def _on_the_wires(op: str, size_bytes: float, ranks: int, seconds: float, gpu: G
         rate = size_bytes * bus_factor(op_named(op), ranks) / seconds
     except StallwiseError:
         return nothing, nothing
-    # A larger group leaves the node, and the trace does not tell over which network.
+    # A larger group leaves the node, and the trace does not tell over which network; a small one may leave it as well.
     known = gpu is not None and ranks <= IN_NODE and gpu.nvlink_byte_per_s > 0
     return rate, min(rate / gpu.nvlink_byte_per_s, 1.0) if known and gpu is not None else nothing

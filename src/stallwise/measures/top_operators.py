@@ -22,10 +22,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         return
     start = timeline.start_s[tree.row]
     mine = (start >= book.windows.host[0]) & (start < book.windows.host[-1])
-    own = timeline.duration_s[tree.row].copy()
-    called = tree.parent >= 0
-    np.subtract.at(own, tree.parent[called], timeline.duration_s[tree.row][called])
-    own = np.maximum(own, 0.0)
+    own = tree.without_callees(timeline.duration_s[tree.row])
     launched = np.flatnonzero(book.inside & (view.operator >= 0))
     device = np.bincount(view.operator[launched], weights=view.duration[launched], minlength=len(tree))
     code = timeline.name[tree.row].astype(np.int64)

@@ -32,11 +32,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     start, end = np.clip(timeline.start_s[tree.row], lo, hi), np.clip(timeline.end_s[tree.row], lo, hi)
     idle = book.busy.complement(lo, hi) if len(book.view) else NOTHING
     whole, idle_s = end - start, idle.within(start, end)
-    own, own_idle = whole.copy(), idle_s.copy()
-    called = tree.parent >= 0
-    np.subtract.at(own, tree.parent[called], whole[called])
-    np.subtract.at(own_idle, tree.parent[called], idle_s[called])
-    own, own_idle = np.maximum(own, 0.0), np.maximum(own_idle, 0.0)
+    own, own_idle = tree.without_callees(whole), tree.without_callees(idle_s)
     code = timeline.name[tree.row].astype(np.int64)
     seen = whole > 0
     found = by_name(code[seen], own[seen])

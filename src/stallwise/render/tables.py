@@ -34,6 +34,7 @@ COLUMNS = {
     "bus_byte_per_s": ("bus rate", Unit.BYTE_PER_S, "as nccl-tests counts, of the quickest tenth"),
     "count": ("count", Unit.COUNT, ""),
     "median_s": ("median", Unit.SECOND, "of one"),
+    "links_share": ("of node links", Unit.SHARE, "of what the card's links give inside a node; across nodes less can be had"),
     "roof_share": ("of roof", Unit.SHARE, "the least time that the card needs, over the time taken; empty where not known"),
 }  # fmt: skip
 
