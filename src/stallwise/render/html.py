@@ -75,7 +75,8 @@ def content_hash(text: str) -> str:
 
 
 @cache
-def _version() -> str:
+def version_shown() -> str:
+    """Of this program, as reports tell it."""
     try:
         return version("stallwise")
     except PackageNotFoundError:  # run from a checkout that was never installed
@@ -105,7 +106,7 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
     shown = [{**_finding(f, ledger), "jump": proved.get(id(f))} for f in run]
     argued = bool(run) and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0])
     return {
-        "version": _version(),
+        "version": version_shown(),
         "subject": diagnosis.subject,
         "inputs": diagnosis.evidence.inputs,
         "state": diagnosis.state.value,
