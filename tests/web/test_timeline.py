@@ -179,3 +179,21 @@ def test_other_times_and_the_critical_path_are_shown(browser: Any, report: Path)
     assert seen(page)[1] == pytest.approx(56.1e6, rel=0.03)
     assert watched.problems == []
     watched.close()
+
+
+def test_a_heading_sorts_its_table(browser: Any, report: Path) -> None:
+    watched = opened(browser, report, 1280)
+    page = watched.page
+    names = "[...document.querySelectorAll('#top-kernels tbody tr')].map(r => Number(r.cells[%d].dataset.v))"
+    heads = page.locator("#top-kernels th").all_inner_texts()
+    count = next(i for i, word in enumerate(heads) if word.startswith("count"))
+    by_time = page.evaluate(names % count)
+    button = page.locator("#top-kernels th button").nth(count)
+    button.click()
+    by_count = page.evaluate(names % count)
+    assert by_count == sorted(by_time, reverse=True) != by_time
+    button.press("Enter")
+    assert page.evaluate(names % count) == sorted(by_time)
+    assert page.locator("#top-kernels th[aria-sort]").count() == 1
+    assert watched.problems == []
+    watched.close()

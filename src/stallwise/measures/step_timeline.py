@@ -105,7 +105,7 @@ def _scene(book: StepBook, at: int, which: str) -> Iterator[Item]:
         _account_boxes(told, number, hi - lo, len(versions), names)
         for number, told in enumerate([accounts, *(v.accounts for v in versions)])
     ]
-    joined = {key: np.concatenate([part[key] for part in (*account_boxes, columns)]) for key in columns}
+    joined = {key: _small(key, np.concatenate([part[key] for part in (*account_boxes, columns)])) for key in columns}
     label = book.windows.labels[at] if at < len(book.windows.labels) else f"{book.windows.unit} {at}"
     single = columns["count"] == 1
     meta = {
@@ -128,6 +128,13 @@ def _scene(book: StepBook, at: int, which: str) -> Iterator[Item]:
         "left_out": left_out,
     }
     yield Table(KIND, joined, Source(t.source.file, label), t.scope, meta)
+
+
+def _small(key: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Every rank of a job has such a table: codes and sums need no eight bytes, times and ids do."""
+    if key == "correlation" or key.startswith(("start_s", "end_s")):
+        return values
+    return values.astype(np.float32 if values.dtype.kind == "f" else np.int32)
 
 
 def _laid_out(tracks: list[Track]) -> _Events:
