@@ -44,18 +44,18 @@ _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # an
 LOG_READERS = {
     "run settings", "model settings", "rank progress", "rank layout", "training log", "checkpoint lines", "evaluation lines",
     "run speed",
-    "tracebacks of collectives", "steps as JSON",
+    "tracebacks of collectives",
 }  # fmt: skip
 TABLE_READERS = {
-    "table of steps", "scaling series", "table of variants", "table of ranks, stages or experts", "launch probe",
+    "table of steps", "scaling series", "table of ranks, stages or experts", "launch probe",
     "layer statistics", "nvidia-smi CSV",
 }  # fmt: skip
 # Readers that take a line here and there of any text: what they know does not make it their format.
 ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
-    "out-of-memory error", "messages", "tracebacks of collectives", "steps as JSON", "rows as JSON", "table of steps",
-    "scaling series", "table of variants",
+    "out-of-memory error", "messages", "tracebacks of collectives", "table of steps",
+    "scaling series",
 }  # fmt: skip
 
 
