@@ -54,7 +54,7 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
     """The quantity under this path; `text` where the value is a word. None when no quantity fits well enough."""
     if not path:
         return None
-    words, written = _without_unit(path[-1])
+    words, written = without_unit(path[-1])
     above = tuple(w for part in path[:-1] for w in words_of(part))
     scope = scope_of(words) or scope_of(above)
     statistic = statistic_of(words) or statistic_of(above)
@@ -81,7 +81,7 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
     return Name(quantity, scale, scope, inverse, score, bool(units))
 
 
-def _without_unit(key: str) -> tuple[tuple[str, ...], str]:
+def without_unit(key: str) -> tuple[tuple[str, ...], str]:
     """The words of a key and the unit it ends in."""
     if bracket := _BRACKET.search(key):
         if readings_of(bracket[1]):

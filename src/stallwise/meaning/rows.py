@@ -76,8 +76,7 @@ def named_columns(rows: Rows) -> list[Column]:
         texts = [c for c in cells if isinstance(c, str)]
         parsed = [number_in(c) for c in texts]
         worded = bool(texts) and len(texts) == sum(c is not None for c in cells) and not all(parsed)
-        units = {p[1] for p in parsed if p}
-        unit = next((u for u in units if u), "")
+        unit = next((p[1] for p in parsed if p and p[1]), "")
         path = (*rows.path, title)
         named = name(path, unit, worded) or (name((title,), unit, worded) if rows.path else None)
         if named is None and unit and len(rows.columns) <= 3:

@@ -66,7 +66,8 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
         if found := name((" ".join(clause[-size:]),), reading.unit, False, True):
             candidates.append((found.score + 0.01 * size, found))
     unit_words = reading.unit if readings_of(reading.unit) and len(reading.unit) > 2 else ""
-    for tail in {unit_words, *(" ".join((unit_words, *after[:size])).strip() for size in (1, 2, 3))} - {""}:
+    tails = [unit_words, *(" ".join((unit_words, *after[:size])).strip() for size in (1, 2, 3))]
+    for tail in filter(None, dict.fromkeys(tails)):
         if found := name((tail,), reading.unit, False, True):
             counted = not reading.unit and found.quantity.unit in (Unit.COUNT, Unit.TOKEN)
             candidates.append((found.score + (0.1 if counted else -0.05), found))  # "32 microbatches"
@@ -108,7 +109,7 @@ def topic(words: tuple[str, ...], unit: str) -> Name | None:
     """The weightiest quantity of this unit whose words are all said somewhere in the text."""
     said, units, weight = classed(tuple(w for w in words if w not in scope_words())), readings_of(unit), weights()
     best: tuple[float, Name] | None = None
-    for word in said:
+    for word in sorted(said):
         for entry, phrase in by_word().get(word, ()):
             heavy = sum(weight[w] for w in phrase)
             if phrase <= said and units and heavy >= TOPIC_WEIGHT and _agrees(entry.quantity.unit, units, False):
