@@ -12,6 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
 from stallwise.evidence.reading import Printed, Reading, Rows
 from stallwise.meaning.complaint import order_of, symptom_in
+from stallwise.meaning.load_course import load_course
 from stallwise.meaning.mentions import mentions
 from stallwise.meaning.rows import named_columns
 from stallwise.meaning.series import courses
@@ -118,6 +119,9 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
         return  # the file itself was a table, or its log was read
     for rows in tables:
         if len(rows) < 2:
+            continue
+        if served := list(load_course(rows, artifact.name)):
+            yield from (i for i in served if not (isinstance(i, Fact) and _given(i, known)))
             continue
         told = csv_of(artifact, rows, dict(_titles(rows)))
         found: list[Item] = []
