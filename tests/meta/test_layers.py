@@ -28,7 +28,9 @@ MAY_IMPORT = {
     "rules": {"findings", "evidence", "units", "errors"},
     "sim": {"evidence", "costs", "specs", "units", "errors"},
     "search": {"sim", "evidence", "costs", "specs", "progress", "units", "errors"},
+    # Of `instrument` the doctor takes Student's quantile alone: a trend is judged as trials are.
     "doctor": {
+        "instrument",
         "knowledge",
         "rules",
         "measures",

@@ -12,6 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
 from stallwise.evidence.reading import Printed, Reading, Rows
 from stallwise.meaning.complaint import order_of, symptom_in
+from stallwise.meaning.load_course import load_course
 from stallwise.meaning.mentions import mentions
 from stallwise.meaning.rows import named_columns
 from stallwise.meaning.series import courses
@@ -47,7 +48,7 @@ _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # an
 LOG_READERS = {
     "run settings", "model settings", "rank progress", "rank layout", "training log", "checkpoint lines", "evaluation lines",
     "run speed",
-    "tracebacks of collectives", "steps as JSON",
+    "tracebacks of collectives",
 }  # fmt: skip
 TABLE_READERS = {
     "table of steps", "scaling series", "table of variants", "table of ranks, stages or experts", "launch probe",
@@ -57,7 +58,7 @@ TABLE_READERS = {
 ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
-    "out-of-memory error", "messages", "tracebacks of collectives", "steps as JSON", "rows as JSON", "table of steps",
+    "out-of-memory error", "messages", "tracebacks of collectives", "table of steps",
     "scaling series", "table of variants",
 }  # fmt: skip
 
@@ -138,6 +139,9 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
         return  # the file itself was a table, or its log was read
     for rows in tables:
         if len(rows) < 2:
+            continue
+        if served := list(load_course(rows, artifact.name)):
+            yield from (i for i in served if not (isinstance(i, Fact) and _given(i, known)))
             continue
         told = csv_of(artifact, rows, dict(_titles(rows)))
         found: list[Item] = []
