@@ -204,7 +204,7 @@ def page(parts: dict[str, list[str | Growth]], seconds: float, quick: bool) -> s
         f"({_machine()}, {datetime.date.today():%Y-%m-%d}; {seconds:.0f} s in all), beside a yardstick taken in the same run: the "
         "ratios travel to other machines, the seconds do not. Nothing is read from the cache. Tables of whole programs count "
         "fresh processes with their start; growth counts the work alone, the best of two."
-        + (" Small sizes (`--quick`), on a busy machine: the start of a process weighs more here than in a long run." if quick else ""),
+        + (" Small sizes (`--quick`): the start of a process weighs more here than in a long run." if quick else ""),
         "",
     ]  # fmt: skip
     for title, found in parts.items():
