@@ -69,9 +69,9 @@ bench: $(VENV)/.dev ## speed as ratios taken in one run, and growth, written to 
 	@$(BIN)/python bench/speed.py --write
 
 SECONDS_OF_FUZZ ?= 1800
-fuzz: $(VENV)/.dev ## damaged inputs through the whole tool for half an hour, and a hundred kills; failures in fuzz/
+fuzz: $(VENV)/.dev ## damaged inputs on all cores for half an hour, and a hundred kills; report and failures in fuzz/
 	@$(BIN)/python -m tests.trust.kills --times 100
-	@$(BIN)/python -m tests.fuzz.harness --cases 10000000 --seconds $(SECONDS_OF_FUZZ) --seed $$(date +%Y%m%d) --keep fuzz --report fuzz/report.json \
+	@$(BIN)/python -m tests.fuzz.many --seconds $(SECONDS_OF_FUZZ) --seed $$(date +%Y%m%d) --out fuzz \
 	  --seeds $$(ls -d $(SHARED)/data/cases $(SHARED)/data/h200 2>/dev/null) </dev/null
 
 lock: $(VENV)/.dev ## pin what the gate installs, with hashes
