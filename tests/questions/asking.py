@@ -77,7 +77,7 @@ def lacking(question: Question, words: str, folder: Path) -> list[str]:
             text = str(explained(words)["text"])
         except StallwiseError as error:
             return [f"no page: {error.problem}"]
-        return [f"does not say /{wanted}/" for wanted in question.says if not re.search(wanted, text)]
+        return [f"does not say /{wanted}/" for wanted in question.says if not re.search(wanted, text, re.I)]
     try:
         answer = diagnosed(question, words, folder)
     except StallwiseError as error:
@@ -111,23 +111,23 @@ def _shortfalls(question: Question, answer: Diagnosis) -> Iterator[str]:
         yield from _fixes(question, right[0])
     if question.artifact:
         asked = answer.next[0].capture.artifact if answer.next else "nothing"
-        if not re.search(question.artifact, asked):
+        if not re.search(question.artifact, asked, re.I):
             yield f"asks first for {asked}"
     if question.says:
         text = to_text(answer, width=WIDE)
-        yield from (f"does not say /{wanted}/" for wanted in question.says if not re.search(wanted, text))
+        yield from (f"does not say /{wanted}/" for wanted in question.says if not re.search(wanted, text, re.I))
 
 
 def _fixes(question: Question, finding: Finding) -> Iterator[str]:
     actions, place = [fix.action for fix in finding.fixes], 0
     joined = "\n".join(actions)
     for wanted in question.fixes:
-        found = re.compile(wanted).search(joined, place)
+        found = re.compile(wanted, re.I).search(joined, place)
         if found is None:
             yield f"no fix like /{wanted}/ in its place"
         else:
             place = found.end()
-    if question.trap and not re.search(question.trap, finding.avoid):
+    if question.trap and not re.search(question.trap, finding.avoid, re.I):
         yield f"does not warn of /{question.trap}/"
 
 
@@ -139,7 +139,7 @@ def run_lacking(question: Question) -> list[str]:
     answer = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke(main, words)
     if answer.exit_code:
         return [f"{question.run}: {answer.exception!r}"]
-    missing = [f"{question.run} prints no /{w}/" for w in question.prints if not re.search(w, answer.stdout)]
+    missing = [f"{question.run} prints no /{w}/" for w in question.prints if not re.search(w, answer.stdout, re.I)]
     if question.number:
         found: Any = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
         for key in question.number["at"].split("."):
@@ -157,6 +157,7 @@ class Walk:
     asked: int = 0
     right: int = 0
     shortfalls: list[str] = field(default_factory=list)
+    failed_runs: list[str] = field(default_factory=list)
     by_theme: dict[str, list[int]] = field(default_factory=dict)
 
 
@@ -173,5 +174,5 @@ def walk(chosen: tuple[Question, ...]) -> Walk:
                 count[0] += not missing
                 count[1] += 1
                 told.shortfalls += [f"{question.id}: {words}: {m}" for m in missing]
-            told.shortfalls += [f"{question.id}: {m}" for m in run_lacking(question)]
+            told.failed_runs += [f"{question.id}: {m}" for m in run_lacking(question)]
     return told
