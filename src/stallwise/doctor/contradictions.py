@@ -216,8 +216,8 @@ def _bytes_read_again(evidence: Evidence) -> Iterator[Reason]:
     must = BYTES.get(_dtype(evidence), 2.0) * (m.number * k.number + k.number * n.number + m.number * n.number)
     if moved > READ_AGAIN * must:
         yield Reason.of(
-            f"DRAM at {share} for {took} moves {show(moved, Unit.BYTE)}, {moved / must:.0f} times the bytes that the product must move "
-            f"({show(must, Unit.BYTE)}): tiles are read again and again, so reuse is missing although DRAM is not the limit",
+            f"DRAM at {share} for {took} moves {show(moved, Unit.BYTE)}, {moved / must:.0f} times the bytes that the product must "
+            f"move ({show(must, Unit.BYTE)}): tiles are read again and again, so reuse is missing although DRAM is not the limit",
             share, took,
         )  # fmt: skip
 

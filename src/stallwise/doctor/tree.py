@@ -43,8 +43,8 @@ def _scaling(evidence: Evidence) -> tuple[str, ...]:
         return ()
     worth = scaling_efficiency.evaluate(int(gpus.number), speed.number)
     return (
-        f"How much is lost? {speed} on {gpus} GPUs is {worth['efficiency_share']:.0%} efficiency: {worth['exposed_share']:.0%} of each "
-        f"step is not divided; half of that gone gives {worth['half_removed_ratio']:.1f}x.",
+        f"How much is lost? {speed} on {gpus} GPUs is {worth['efficiency_share']:.0%} efficiency: {worth['exposed_share']:.0%} of "
+        f"each step is not divided; half of that gone gives {worth['half_removed_ratio']:.1f}x.",
     )
 
 
