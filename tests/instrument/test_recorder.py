@@ -60,7 +60,7 @@ class FakeEvent:
 
 def recorder_at(path: Path, clock: FakeClock, device: FakeDevice | None = None) -> Recorder:
     writer = Writer(str(path), flush_every_s=3600)
-    find = (lambda: DeviceClock(device.event)) if device else (lambda: None)
+    find = (lambda: DeviceClock(device.event, now=clock)) if device else (lambda: None)
     return Recorder(writer, now=clock, wall=clock, find_device=find)
 
 
@@ -101,6 +101,37 @@ def test_device_events_see_what_a_host_timer_cannot(tmp_path: Path) -> None:
     assert max(host) < 0.002
     steady = record.stage("forward")[5:]
     assert record.on_device and steady == pytest.approx(0.008, rel=0.03)
+
+
+def test_stamps_keep_to_their_share_of_short_steps(tmp_path: Path) -> None:
+    """Stamping that takes a tenth of a step is done for few steps, and each stands for those between."""
+    clock = FakeClock()
+    device = FakeDevice(clock)
+    stamped = []
+
+    class SlowEvent(FakeEvent):
+        def record(self) -> None:
+            super().record()
+            clock.pass_(50e-6)
+            stamped.append(clock.now_s)
+
+    writer = Writer(str(tmp_path / "r.jsonl"), flush_every_s=3600)
+    recorder = Recorder(
+        writer, now=clock, wall=clock, find_device=lambda: DeviceClock(lambda: SlowEvent(device), now=clock)
+    )
+    recorder.step()
+    for _ in range(600):
+        with recorder.span("forward"):
+            device.queue(0.0008)
+            clock.pass_(0.0005)
+        clock.pass_(0.0005)
+        recorder.step()
+    clock.pass_(1.0)
+    recorder.close()
+    record = parse((tmp_path / "r.jsonl").read_text().splitlines())
+    assert len(stamped) * 50e-6 < 1.2 * 0.002 * sum(record.duration_s)
+    assert len(record.device_s) >= 10 and record.on_device
+    assert record.stage("forward")[100:] == pytest.approx(0.0008, rel=0.1)
 
 
 def test_waiting_for_the_device_is_never_done(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2] / "src" / "stallwise"
 MAY_IMPORT = {
     "errors": set(),
     "units": {"errors"},
+    "progress": {"units"},
     "evidence": {"units", "errors"},
     "specs": {"units", "errors"},
     "readers": {"evidence", "specs", "units", "errors"},
@@ -24,7 +25,7 @@ MAY_IMPORT = {
     "knowledge": {"units", "errors"},
     "rules": {"findings", "evidence", "units", "errors"},
     "sim": {"evidence", "costs", "specs", "units", "errors"},
-    "search": {"sim", "evidence", "costs", "specs", "units", "errors"},
+    "search": {"sim", "evidence", "costs", "specs", "progress", "units", "errors"},
     "doctor": {
         "knowledge",
         "rules",
@@ -37,6 +38,7 @@ MAY_IMPORT = {
         "specs",
         "search",
         "sim",
+        "progress",
         "units",
         "errors",
     },

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from stallwise.cli._answer_file import output_option, write_answer
 from stallwise.render import strict_json as json
 
 
@@ -15,15 +16,23 @@ from stallwise.render import strict_json as json
 @click.argument("good")
 @click.argument("bad")
 @click.option("--fail-on", metavar="SHARE", help="Exit with 1 when the second is worse by more than this, like 3%.")
+@output_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def command(good: str, bad: str, fail_on: str | None, as_json: bool) -> None:
+def command(good: str, bad: str, fail_on: str | None, outputs: tuple[str, ...], as_json: bool) -> None:
     """Compare GOOD with BAD (files, folders or globs): what got slower or faster, by how much, and why."""
     from stallwise.doctor.compare import compare
+    from stallwise.render.answers.comparison import to_html
     from stallwise.render.comparison import comparison_dict, comparison_text
     from stallwise.units import Unit, parse
 
     limit = None if fail_on is None else parse(fail_on, Unit.SHARE)
     comparison = compare([good], [bad])
+    write_answer(
+        outputs,
+        lambda: to_html(comparison),
+        lambda: comparison_dict(comparison),
+        lambda: comparison_text(comparison),
+    )
     if as_json:
         click.echo(json.dumps(comparison_dict(comparison), indent=2, ensure_ascii=False))
     else:

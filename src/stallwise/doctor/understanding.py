@@ -10,11 +10,13 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
-from stallwise.evidence.reading import Rows
+from stallwise.evidence.reading import Printed, Reading, Rows
 from stallwise.meaning.complaint import order_of, symptom_in
+from stallwise.meaning.load_course import load_course
 from stallwise.meaning.mentions import mentions
 from stallwise.meaning.rows import named_columns
 from stallwise.meaning.series import courses
+from stallwise.meaning.steps import understood_steps
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import prose, shapes_in
@@ -118,8 +120,13 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
     for rows in tables:
         if len(rows) < 2:
             continue
+        if served := list(load_course(rows, artifact.name)):
+            yield from (i for i in served if not (isinstance(i, Fact) and _given(i, known)))
+            continue
         told = csv_of(artifact, rows, dict(_titles(rows)))
-        found = [i for r in readers_for(told) if r.FORMAT in TABLE_READERS for i in r.read(told)]
+        found: list[Item] = []
+        for item in (i for r in readers_for(told) if r.FORMAT in TABLE_READERS for i in r.read(told)):
+            found += understood_steps(item, artifact.name) if isinstance(item, Printed | Rows | Reading) else [item]
         if not any(isinstance(item, (Series, Table)) for item in found):
             found += courses(rows, artifact.name)
         for item in found:

@@ -10,7 +10,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.readers._log_line import clock_of
+from stallwise.readers.shapes.clock import clock_of
 
 FORMAT = "notes on a load"
 _SAME = re.compile(r"(?:identical|same|shared|common)\W+(?:\w+\W+){0,3}?([\d,]+)[- ]tokens?\b", re.IGNORECASE)

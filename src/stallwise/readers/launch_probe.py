@@ -11,7 +11,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.readers._keys import words_of
+from stallwise.readers.shapes._plainly import plain_words as words_of
 
 FORMAT = "launch probe"
 _SCALE = {"us": 1e-6, "ms": 1e-3, "ns": 1e-9, "s": 1.0}

@@ -11,7 +11,7 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 from stallwise.readers._engine_samples import EngineSamples
-from stallwise.readers._log_line import clock_of
+from stallwise.readers.shapes.clock import clock_of
 
 FORMAT = "TensorRT-LLM iteration log"
 CAPTURE = "trtllm-serve MODEL 2>&1 | tee trtllm.log"

@@ -12,7 +12,7 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact
 from stallwise.readers._engine_samples import EngineSamples
-from stallwise.readers._log_line import clock_of
+from stallwise.readers.shapes.clock import clock_of
 
 FORMAT = "TensorRT-LLM iteration statistics"
 CAPTURE = "curl -s http://HOST:8000/metrics > stats.json"

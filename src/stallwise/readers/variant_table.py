@@ -9,7 +9,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.readers._keys import words_of
+from stallwise.readers.shapes._plainly import plain_words as words_of
 
 FORMAT = "table of variants"
 _NAMES = {"variant", "mode", "arm", "case", "setting", "setup", "version", "run"}

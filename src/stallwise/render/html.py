@@ -66,7 +66,8 @@ def content_hash(text: str) -> str:
 
 
 @cache
-def _version() -> str:
+def version_shown() -> str:
+    """Of this program, as reports tell it."""
     try:
         return version("stallwise")
     except PackageNotFoundError:  # run from a checkout that was never installed
@@ -94,7 +95,7 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
     shown = [_finding(f, ledger) for f in run]
     argued = bool(run) and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0])
     return {
-        "version": _version(),
+        "version": version_shown(),
         "subject": diagnosis.subject,
         "inputs": diagnosis.evidence.inputs,
         "state": diagnosis.state.value,

@@ -9,6 +9,8 @@ from stallwise.evidence.reading import Shape
 from stallwise.readers.shapes import aligned, delimited, keyed, prose, tree
 
 MAX_TEXT = 1 << 18  # people write a page, not a log; logs are read by their lines
+FULL_LINE = 60  # characters from which a line of a letter may have been wrapped
+_GOES_ON = re.compile(r"^\s{0,4}(?:[a-z(]|\d[\d.,]*\s)")
 _FENCE = re.compile(r"^\s*(```|~~~)(\w*)")
 _LOG_LINE = re.compile(r"^\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\[rank\d)")
 
@@ -74,8 +76,24 @@ def _block(lines: list[str], start: int) -> Iterator[Shape]:
             yield table
             at = end
             continue
-        yield from _line(*numbered[at])
+        number, line = numbered[at]
+        while at + 1 < len(numbered) and _wrapped(numbered[at][1], numbered[at + 1][1]):
+            at += 1
+            line = f"{line.rstrip()} {numbered[at][1].lstrip()}"
+        yield from _line(number, line)
         at += 1
+
+
+def _wrapped(line: str, following: str) -> bool:
+    """A sentence that goes on in the next line of a paragraph: a full line without an end, and no new beginning."""
+    return (
+        len(line.rstrip()) >= FULL_LINE
+        and line.count(" ") >= FULL_LINE / 10
+        and line.rstrip()[-1:] not in ".!?:;|"
+        and _GOES_ON.match(following) is not None
+        and not keyed.all_paired(following, list(keyed.pairs_in(following, "")))
+        and not _LOG_LINE.match(line)
+    )
 
 
 def _line(number: int, line: str) -> Iterator[Shape]:
