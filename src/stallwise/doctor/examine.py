@@ -11,8 +11,9 @@ from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE
 from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
-from stallwise.doctor.next_step import next_steps, not_just_done
+from stallwise.doctor.next_step import next_steps, not_just_done, telling_first
 from stallwise.doctor.rank import SURE_ENOUGH
+from stallwise.doctor.scenes import scenes_of
 from stallwise.doctor.stating import INPUT as STATED_INPUT
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
@@ -110,7 +111,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         asks = _asks(next_steps(hypotheses, rules, evidence), tuple(said)) or asks
     if verdict.state is State.UNCLEAR:
         asks = _completing(verdict.proofs, asks)
-    asks = not_just_done(asks, evidence)
+    asks = telling_first(not_just_done(asks, evidence), (c.symptom for c in heard))
     return Diagnosis(
         subject=subject_of(evidence),
         state=verdict.state,
@@ -130,6 +131,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         not_understood=verdict.not_understood,
         why_unclear=verdict.why_unclear,
         trials=trials_in(evidence),
+        scenes=scenes_of(evidence, (*said, *known.of_kernels)),
     )
 
 

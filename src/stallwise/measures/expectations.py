@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import numpy as np
 
+from stallwise.costs.cliffs import explain_jump
 from stallwise.costs.envelope import bubble_share, ring_bytes_factor, slowest_over_mean
 from stallwise.evidence.catalog import expected, quantities, run, stated
 from stallwise.evidence.evidence import Evidence, Item
@@ -90,6 +92,9 @@ def _collective(evidence: Evidence) -> Iterator[Item]:
         yield _fact(expected.RING_TIME, float(_trend(ranks[:place], times[:place], ranks[place])))
         yield _fact(expected.CLIFF_RATIO, float(ratios[worst]))
         yield _fact(expected.CLIFF_GPUS, float(ranks[place]))
+        jump = explain_jump([(int(n), float(t)) for n, t in zip(ranks, times, strict=True)])
+        if jump is not None and jump.above == ranks[place] and jump.narrower_ratio < inf:
+            yield _fact(expected.NARROWER, jump.narrower_ratio)
         yield _fact(expected.RING_FACTOR, ring_bytes_factor(ranks[place]) / ring_bytes_factor(ranks[place - 1]))
         return
 

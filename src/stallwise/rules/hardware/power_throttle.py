@@ -51,6 +51,7 @@ BRAKED = 0.05  # of loaded samples
 EXPLAINS = {
     Symptom.SUDDEN_SLOWDOWN: 0.06,  # limits left over from other jobs, and supply faults: seen less often than heat
     Symptom.SLOW_STEP: 0.02,
+    Symptom.BUSY_BUT_SLOW: 0.05,
 }
 CLUES = (
     Clue(

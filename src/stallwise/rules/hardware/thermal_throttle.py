@@ -53,6 +53,7 @@ EXPLAINS = {
     Symptom.SUDDEN_SLOWDOWN: 0.12,  # Meta's Llama 3 report: clocks moved 1 to 2% with the time of day; failures of cooling are rarer
     Symptom.GRADUAL_SLOWDOWN: 0.08,
     Symptom.SLOW_STEP: 0.03,
+    Symptom.BUSY_BUT_SLOW: 0.05,
 }
 CLUES = (
     Clue(

@@ -34,7 +34,7 @@ BEST = 0.93
 REPAIRABLE = 0.3  # of the traffic: above, the bytes are waste and another rule answers
 
 # Elementwise and normalisation kernels mostly are here, healthily.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.15}
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.15, Symptom.BUSY_BUT_SLOW: 0.15}
 CLUES = (Clue((k.DRAM_SHARE,), lambda e: e.value(k.DRAM_SHARE) >= AT_BANDWIDTH, 8.0, 0.1, "DRAM runs near its peak"),)
 
 

@@ -10,6 +10,7 @@ EXPLAINS = {
     Symptom.LOW_GPU_UTILISATION: 0.12,
     Symptom.SLOW_STEP: 0.08,
     Symptom.SERVING_SLOW: 0.04,
+    Symptom.BUSY_BUT_SLOW: 0.06,
 }
 CLUES = (
     over(run.LAUNCH_COST, run.REPLAY_COST, 2.0, 60.0, 0.05,

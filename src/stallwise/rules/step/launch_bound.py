@@ -42,7 +42,12 @@ BOUND_SHARE = 0.15
 SLOW_DISPATCH = 0.15  # of the step: dispatch costs a microsecond a kernel, a few percent in healthy steps
 COVERED = 0.67  # of the gap goes when launches are batched: graphs leave their own launch and what cannot be captured
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.08, Symptom.LOW_GPU_UTILISATION: 0.18, Symptom.SERVING_SLOW: 0.05}
+EXPLAINS = {
+    Symptom.SLOW_STEP: 0.08,
+    Symptom.LOW_GPU_UTILISATION: 0.18,
+    Symptom.SERVING_SLOW: 0.05,
+    Symptom.BUSY_BUT_SLOW: 0.06,
+}
 CLUES = (
     Clue(
         (logged.LAUNCH_COST, logged.REPLAY_COST),
