@@ -116,7 +116,7 @@ def command(
     if github:
         from stallwise.cli._github import announce_findings
 
-        announce_findings(diagnosis)
+        announce_findings(diagnosis, beside_json=as_json)
     if fail_on:
         from stallwise.findings.threshold import reached
         from stallwise.rules import all_rules

@@ -10,7 +10,7 @@ from stallwise.evidence.catalog import gains
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Series
 from stallwise.evidence.timeline import Timeline
-from stallwise.measures._changes import CHANGES, Replays
+from stallwise.measures._changes import replays_of
 from stallwise.measures._replay_range import range_s
 from stallwise.measures._report import said
 from stallwise.measures._step_book import book_of
@@ -26,13 +26,11 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     book = book_of(timeline)
     if not len(book.view) or not book.view.launched.any():
         return
-    replays = Replays(book)
+    replays = replays_of(book)
     unchanged = replays.unchanged_s
     if not unchanged > 0:
         return
-    for name, make in CHANGES.items():
-        change = make(replays)
-        won = replays.gain_s(change) if change is not None else 0.0
+    for name, (_, won) in replays.gains.items():
         if won > WORTH_SAYING * unchanged:
             low, high = range_s(won, name)
             yield said(book, gains.OF_CHANGE[name], won, low=low, high=min(high, unchanged), note="replayed")

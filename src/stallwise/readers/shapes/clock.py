@@ -7,7 +7,9 @@ from datetime import date
 from functools import lru_cache
 
 DAY_S = 86400.0
-_CLOCK = re.compile(r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T])?\b(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?\b")
+_CLOCK = re.compile(
+    r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T]|\b)(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6})\d*)?(?:(?=Z|[+-]\d\d)|\b)"
+)
 
 
 def clock_of(text: str) -> float | None:

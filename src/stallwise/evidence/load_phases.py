@@ -50,9 +50,15 @@ class Phase:
 
     def named(self, clock_s: Any) -> str:
         """As a person would look for it in the log."""
+        timed = self.end_s > self.start_s
+        where = (
+            f"from {_clock(clock_s, self.start_s)} to {_clock(clock_s, self.end_s)}"
+            if timed
+            else f"in samples {self.first + 1} to {self.last + 1}"
+        )
         kv = f", KV at {self.kv_share:.0%}" if self.kv_share == self.kv_share else ""
         return (
-            f"from {_clock(clock_s, self.start_s)} to {_clock(clock_s, self.end_s)} ({self.count / self.length:.0%} of the samples), "
+            f"{where} ({self.count / self.length:.0%} of the samples), "
             f"{self.running:.0f} run and {self.waiting:.0f} wait{kv}"
         )
 
@@ -82,6 +88,17 @@ def worst_phase(time_s: Column, running: Column, waiting: Column, kv: Column) ->
     if not hurt or len(lasting) < 2:
         return None
     return max(hurt, key=lambda p: (p.waiting, p.count))
+
+
+def calm_phase(time_s: Column, running: Column, waiting: Column, kv: Column, worst: Phase) -> Phase | None:
+    """The lasting phase with the least load beside the worst one: what users saw when all was well."""
+    least = max(LASTING, round(LASTING_SHARE * len(running)))
+    calm = [
+        p
+        for p in phases(time_s, running, waiting, kv)
+        if p.count >= least and p.running > 0 and p.running + p.waiting < (worst.running + worst.waiting) / BAND
+    ]
+    return min(calm, key=lambda p: p.running + p.waiting, default=None)
 
 
 def _phase(first: int, last: int, time_s: Column, running: Column, waiting: Column, kv: Column) -> Phase:
