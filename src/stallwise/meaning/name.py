@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.entries import Entry, by_word, entries, weights
-from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of, scope_words
+from stallwise.meaning.scopes import EXPECTED, scope_of, scope_words
 from stallwise.meaning.words import classed, statistic_of, words_of
 from stallwise.units import Unit, readings_of
 
@@ -173,8 +173,3 @@ def _scale(quantity: Quantity, units: tuple[tuple[Unit | None, float], ...]) -> 
         if unit is quantity.unit:
             return factor, False
     return (units[0][1] if units else 1.0), False
-
-
-def is_before(scope: str) -> bool:
-    """True where the number speaks of the time when all was well."""
-    return scope == BEFORE

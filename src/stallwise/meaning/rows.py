@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
-from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
@@ -240,8 +239,3 @@ def twin_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
             value = column.values[at]
             if column not in twins and value is not None:
                 yield Fact(column.named.quantity, value, Source(file, f"{rows.noun} {rows.places[at]}", stated))
-
-
-def quantities_of(rows: Rows) -> set[Quantity]:
-    """What the columns measure."""
-    return {c.named.quantity for c in named_columns(rows)}

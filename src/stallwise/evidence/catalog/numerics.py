@@ -13,6 +13,10 @@ BAD_STEP = Quantity("numerics.bad_step", Unit.COUNT, "the step at which that was
 ZERO_GRADS = Quantity("numerics.zero_grad_share", Unit.SHARE, "gradient elements that are exactly zero", LAYER_STATS)
 ZERO_GRADS_RISE = Quantity("numerics.zero_grad_rise", Unit.SHARE, "how much that share rose over the log", LAYER_STATS)
 DIFFERENCE = Quantity("numerics.relative_difference", Unit.RATIO, "relative difference of two ways to compute the same")
+TF32_DIFFERENCE = Quantity("numerics.tf32_difference", Unit.RATIO, "relative difference of a product with TF32 on")
+FP32_DIFFERENCE = Quantity(
+    "numerics.fp32_difference", Unit.RATIO, "relative difference of the same product with TF32 off"
+)
 
 # Which came first
 SPIKES = Quantity("numerics.spikes", Unit.COUNT, "times that loss, gradient or update left its usual range", TRAIN_LOG)

@@ -35,7 +35,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
             for stack, weight in _samples(profile):
                 spent[frames[stack[-1]]] = spent.get(frames[stack[-1]], 0.0) + weight
                 stacks.append(([frames[i] for i in reversed(stack)], weight))
-    except (msgspec.DecodeError, RecursionError, KeyError, IndexError, TypeError) as error:
+    except (msgspec.DecodeError, RecursionError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise UnreadableInput(f"{artifact.name} is a damaged profile: {error}", hint="record it again") from error
     whole = sum(spent.values())
     longest = sorted(spent.items(), key=lambda x: -x[1])[:SHOWN]
