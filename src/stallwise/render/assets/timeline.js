@@ -92,7 +92,7 @@
   function theme() {
     const style = getComputedStyle(document.documentElement), get = (name) => style.getPropertyValue(name).trim();
     const probe = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    document.querySelector("svg").append(probe);
+    app.append(probe);
     const accounts = told.classes.map((name) => { probe.setAttribute("class", name); return getComputedStyle(probe).fill; });
     probe.remove();
     colours = { accounts, text: get("--ink"), soft: get("--soft"), rule: get("--rule"), lane: get("--lane"),
