@@ -197,3 +197,23 @@ def test_a_heading_sorts_its_table(browser: Any, report: Path) -> None:
     assert page.locator("#top-kernels th[aria-sort]").count() == 1
     assert watched.problems == []
     watched.close()
+
+
+def test_another_step_or_rank_stands_below(browser: Any, tmp_path: Path) -> None:
+    place = tmp_path / "report.html"
+    saved = REPO / "tests" / "cases" / "checkpoint-stall" / "ckpt_stall"
+    place.write_text(to_html(diagnose(str(saved / "trace.json.gz"))), encoding="utf-8")
+    watched = opened(browser, place, 1280)
+    page = watched.page
+    assert [o.split(" (")[1].split(")")[0] for o in page.locator("#tl-scene option").all_inner_texts()] == [
+        "slowest",
+        "median",
+    ]
+    page.select_option("#tl-beside", "step 1")
+    box = page.locator("#tl").bounding_box()
+    page.locator("#tl").click(position={"x": 155, "y": box["height"] - 14})  # the last track of the lower step
+    page.wait_for_selector("#tl-facts:not([hidden])")
+    page.select_option("#tl-scene", "1")
+    assert seen(page)[1] == pytest.approx(57.3e6, rel=0.1)
+    assert watched.problems == [] and watched.violations() == []
+    watched.close()

@@ -40,8 +40,11 @@ def shown_events(
     length = end - start
     span = float(end.max() - start.min()) if len(start) else 0.0
     most, parts = most_events, FINEST
+    wanted = _by_weight(row, length, name, first) if len(row) > most else np.arange(len(row))
     while True:
-        kept = _kept(row, length, name, first, most)[order]
+        alone = np.zeros(len(row), bool)
+        alone[wanted[:most]] = True
+        kept = alone[order]
         begins = _borders(row[order], start[order], kept, span / parts if span else 1.0)
         if int(begins.sum()) <= most_events + most_blocks or parts <= 1:
             break
@@ -58,18 +61,14 @@ def shown_events(
     return Shown(begin, count, order, longest)
 
 
-def _kept(row: Ints, length: Floats, name: Ints, first: Bools, most: int) -> Bools:
-    kept = np.zeros(len(row), bool)
-    if len(row) <= most:
-        kept[:] = True
-        return kept
+def _by_weight(row: Ints, length: Floats, name: Ints, first: Bools) -> Ints:
+    """Those that explain something, then the longest of each name, then all others; the longest first in each."""
     by_length = np.argsort(-length, kind="stable")
-    _, one_of_each = np.unique(np.stack((row, name))[:, by_length], axis=1, return_index=True)
-    for wanted in (by_length[first[by_length]], by_length[np.sort(one_of_each)], by_length):
-        left = most - int(kept.sum())
-        new = wanted[~kept[wanted]]
-        kept[new[: max(left, 0)]] = True
-    return kept
+    each = row[by_length] * (int(name.max(initial=0)) + 1) + name[by_length]
+    leads = np.zeros(len(row), bool)
+    leads[np.unique(each, return_index=True)[1]] = True  # the first of each name is its longest
+    turn = np.where(first[by_length], 0, np.where(leads, 1, 2))
+    return by_length[np.argsort(turn, kind="stable")]
 
 
 def _borders(row: Ints, start: Floats, kept: Bools, width_s: float) -> Bools:

@@ -8,7 +8,7 @@
   const RULER = 24, OVERVIEW = 16, LEVEL = 15, ROW = 20, GAP = 6, STRIP = 15, WIDE = 640, LEAST_NS = 50;
   const BESIDE_KINDS = ["accounts", "stream"];
   const scenes = told.scenes.map(() => null);
-  let scene, version = 0, beside = -1, lines = [], view = [0, 1], gutter = 0, height = 0;
+  let scene, version = 0, beside = -1, other = null, lines = [], view = [0, 1], gutter = 0, height = 0;
   let selected = -1, lit = new Set(), hits = [], hitAt = -1, hitSet = new Set(), showPath = false, folded = {}, colours, overview = null;
 
   // --- data -------------------------------------------------------------------------------------------------------------
@@ -51,7 +51,9 @@
     return scenes[number] = { ...from, c, starts, ends, levels: tracks, twins, path, number };
   }
 
-  const length = () => Math.max(scene.versions[version].length, beside >= 0 ? scene.versions[beside].length : 0);
+  // What is drawn below: the same step in other times, or the step of another rank.
+  const below = () => other || scene;
+  const length = () => Math.max(scene.versions[version].length, beside >= 0 ? below().versions[beside].length : 0);
 
   // --- layout -----------------------------------------------------------------------------------------------------------
   function lay() {
@@ -59,23 +61,24 @@
     gutter = width >= WIDE ? 150 : 0;
     let y = OVERVIEW + RULER;
     lines = [];
-    const group = (v, kinds) => {
-      scene.tracks.forEach(([kind, label], track) => {
-        const levels = scene.levels[track][v];
+    const group = (from, v, kinds) => {
+      from.tracks.forEach(([kind, label], track) => {
+        const levels = from.levels[track][v];
         if (!levels.length || (kinds && !kinds.includes(kind))) return;
         const deep = kind === "thread" || kind === "python" || kind === "ranges";
-        const shut = folded[scene.number + ":" + track] ?? (deep && lines.filter((l) => l.kind === kind).length > 0);
+        const shut = folded[from.number + ":" + track] ?? (deep && lines.filter((l) => l.kind === kind).length > 0);
         const shown = shut ? 1 : levels.length, each = deep ? LEVEL : ROW;
         const strip = gutter ? 0 : STRIP;
-        lines.push({ kind, label, track, v, y: y + strip, strip, each, shown, shut, deep: levels.length, height: shown * each });
+        lines.push({ from, kind, label, track, v, y: y + strip, strip, each, shown, shut, deep: levels.length, height: shown * each });
         y += strip + shown * each + GAP;
       });
     };
-    group(version, null);
+    group(scene, version, null);
     if (beside >= 0) {
-      lines.push({ kind: "title", label: `${scene.versions[beside].word}: ${seconds(scene.versions[beside].length)}`, y, height: 18, shown: 0 });
+      const told = below().versions[beside], label = other ? `${other.label}, from its own begin` : `${told.word}: ${seconds(told.length)}`;
+      lines.push({ kind: "title", label, y, height: 18, shown: 0 });
       y += 22;
-      group(beside, BESIDE_KINDS);
+      group(below(), beside, other ? null : BESIDE_KINDS);
     }
     height = y;
     const ratio = devicePixelRatio || 1;
@@ -89,7 +92,7 @@
   function theme() {
     const style = getComputedStyle(document.documentElement), get = (name) => style.getPropertyValue(name).trim();
     const probe = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    document.querySelector("svg").append(probe);
+    app.append(probe);
     const accounts = told.classes.map((name) => { probe.setAttribute("class", name); return getComputedStyle(probe).fill; });
     probe.remove();
     colours = { accounts, text: get("--ink"), soft: get("--soft"), rule: get("--rule"), lane: get("--lane"),
@@ -145,8 +148,8 @@
     ink.rect(gutter, OVERVIEW, width - gutter, height);
     ink.clip();
     for (const line of lines) if (line.kind !== "title") boxes(line, width);
-    const ends = [[version, colours.text], ...(beside >= 0 ? [[beside, colours.soft]] : [])];
-    for (const [v, colour] of ends) border(xOf(scene.versions[v].length), colour);
+    const ends = [[version, colours.text], ...(beside >= 0 ? [[beside, colours.soft, below()]] : [])];
+    for (const [v, colour, from] of ends) border(xOf((from || scene).versions[v].length), colour);
     border(xOf(0), colours.soft);
     if (showPath && scene.path && version === 0) critical();
     arrows();
@@ -189,14 +192,14 @@
     ink.fillText(short(mark + line.label, gutter ? 23 : 50), 8, gutter ? line.y + Math.min(line.height, ROW) / 2 : line.y - 7);
   }
 
-  const colour = (i, kind) => {
-    const account = scene.c.account[i];
-    return account >= 0 && (kind === "accounts" || kind === "stream") ? colours.accounts[account] : colours.hosts[scene.c.name[i] % colours.hosts.length];
+  const colour = (i, kind, { c }) => {
+    const account = c.account[i];
+    return account >= 0 && (kind === "accounts" || kind === "stream") ? colours.accounts[account] : colours.hosts[c.name[i] % colours.hosts.length];
   };
 
   function boxes(line, width) {
-    const { starts, ends, c } = scene, s = starts[line.v], e = ends[line.v], t0 = view[0], t1 = view[1];
-    const dim = lit.size > 0 || hitSet.size > 0, levels = scene.levels[line.track][line.v], shaded = line.kind !== "accounts";
+    const { starts, ends, c } = line.from, s = starts[line.v], e = ends[line.v], t0 = view[0], t1 = view[1], mine = line.from === scene;
+    const dim = lit.size > 0 || hitSet.size > 0, levels = line.from.levels[line.track][line.v], shaded = line.kind !== "accounts";
     const scale = plot() / (t1 - t0), labels = new Map(), marked = [];
     let style = "", alpha = 1;
     const paintWith = (fill, clear) => {  // the canvas is asked to change only what changes
@@ -212,11 +215,11 @@
         const i = rows[k];
         if (s[i] >= t1) break;
         const x1 = Math.min(gutter + (e[i] - t0) * scale, width);
-        const shines = i === selected || (dim && (lit.has(i) || hitSet.has(i)));
+        const shines = mine && (i === selected || (dim && (lit.has(i) || hitSet.has(i))));
         if (x1 - reach < 0.7 && !shines) continue;  // hidden behind its neighbour's pixel
         let x0 = Math.max(gutter + (s[i] - t0) * scale, gutter);
         if (x0 - reach < 1 && reach > x0 - 2) x0 = reach;  // a gap that no pixel shows
-        const wide = Math.max(x1 - x0 - (shaded && x1 - x0 > 3 ? 0.7 : 0), 0.8), fill = colour(i, line.kind);
+        const wide = Math.max(x1 - x0 - (shaded && x1 - x0 > 3 ? 0.7 : 0), 0.8), fill = colour(i, line.kind, line.from);
         reach = x1;
         // Names shade within the colour of their account, so that neighbours are told apart.
         paintWith(fill, dim && !shines ? 0.28 : shaded && wide > 2 ? 0.72 + 0.07 * (c.name[i] % 5) : 1);
@@ -244,8 +247,8 @@
   }
 
   function words(i, line) {
-    const { c, names } = scene, more = c.count[i] > 1 ? ` +${c.count[i] - 1}` : "";
-    return names[c.name[i]] + more + (line.kind === "accounts" ? ` ${seconds(scene.ends[line.v][i] - scene.starts[line.v][i])}` : "");
+    const { c, names, starts, ends } = line.from, more = c.count[i] > 1 ? ` +${c.count[i] - 1}` : "";
+    return names[c.name[i]] + more + (line.kind === "accounts" ? ` ${seconds(ends[line.v][i] - starts[line.v][i])}` : "");
   }
 
   function frame(x, y, wide, tall, shade) {
@@ -269,13 +272,13 @@
   // The chain that made the step as long as it is: a line along each link, thin where nothing runs, and down where it changes
   // the track.
   function critical() {
-    const { kind, start, end, track } = scene.path, on = new Map(lines.filter((l) => l.v === version).map((l) => [l.track, l]));
-    const strong = new Path2D(), thin = new Path2D(), first = firstAfter(null, end, view[0]);
-    let before = first, drawn = -1, last = null;
+    const { kind, start, end, track } = scene.path, on = new Map(lines.filter(first).map((l) => [l.track, l]));
+    const strong = new Path2D(), thin = new Path2D(), from = firstAfter(null, end, view[0]);
+    let before = from, drawn = -1, last = null;
     while (before > 0 && !on.has(track[before])) before--;
     for (let k = before; k < start.length && start[k] <= view[1]; k++) {
       const line = on.get(track[k]), y = line ? line.y + line.each - 1.5 : last;
-      if (k < first || y === null) { last = y; continue; }
+      if (k < from || y === null) { last = y; continue; }
       const x0 = Math.max(xOf(start[k]), gutter), x1 = Math.min(xOf(end[k]), app.clientWidth), turns = last !== null && last !== y;
       if (!turns && x1 - drawn < 0.5) continue;
       if (turns) { thin.moveTo(x0, last); thin.lineTo(x0, y); }
@@ -326,7 +329,7 @@
     on.fillRect(0, 0, plot(), OVERVIEW);
     for (const i of rows) {
       const x0 = x(scene.starts[version][i]);
-      on.fillStyle = colour(i, "accounts");
+      on.fillStyle = colour(i, "accounts", scene);
       on.fillRect(x0, 0, x(scene.ends[version][i]) - x0 + 0.3, OVERVIEW);
     }
   }
@@ -365,8 +368,10 @@
     return ns ? `${(ns / unit).toFixed(digits)} ${word}` : "0";
   }
 
+  const first = (line) => line.from === scene && line.v === version;  // a track of the upper telling
+
   function place(i) {
-    const line = lines.find((l) => l.track === scene.c.track[i] && l.v === version);
+    const line = lines.find((l) => first(l) && l.track === scene.c.track[i]);
     if (!line) return null;
     const depth = Math.min(scene.c.depth[i], line.shown - 1);
     return { x0: xOf(scene.starts[version][i]), x1: xOf(scene.ends[version][i]), y: line.y + (depth + 0.5) * line.each };
@@ -375,8 +380,8 @@
   function at(x, y) {
     const line = lines.find((l) => l.kind !== "title" && y >= l.y && y < l.y + l.height);
     if (!line || x < gutter) return [-1, line];
-    const rows = scene.levels[line.track][line.v][Math.floor((y - line.y) / line.each)] || [];
-    const slack = 2 / plot() * (view[1] - view[0]), t = tOf(x), s = scene.starts[line.v], e = scene.ends[line.v];
+    const rows = line.from.levels[line.track][line.v][Math.floor((y - line.y) / line.each)] || [];
+    const slack = 2 / plot() * (view[1] - view[0]), t = tOf(x), s = line.from.starts[line.v], e = line.from.ends[line.v];
     let best = -1, near = slack;
     for (let k = Math.max(firstAfter(rows, e, t) - 1, 0); k < rows.length && s[rows[k]] <= t + slack; k++) {
       const away = Math.max(s[rows[k]] - t, t - e[rows[k]], 0);
@@ -426,31 +431,31 @@
   }
 
   function unfold(i) {
-    const line = lines.find((l) => l.track === scene.c.track[i] && l.v === version);
+    const line = lines.find((l) => first(l) && l.track === scene.c.track[i]);
     if (line && line.shut && scene.c.depth[i] > 0) { folded[scene.number + ":" + line.track] = false; lay(); }
   }
 
   // --- facts of an event -----------------------------------------------------------------------------------------------
-  function choose(i, v = version) {
-    selected = i;
+  function choose(i, v = version, from = scene) {
+    selected = from === scene ? i : -1;
     const box = $("tl-facts");
     box.hidden = i < 0;
-    app.dataset.selected = i < 0 ? "" : scene.names[scene.c.name[i]];
+    app.dataset.selected = i < 0 ? "" : from.names[from.c.name[i]];
     if (i >= 0) {
-      const { c } = scene, [kind, track] = scene.tracks[c.track[i]], many = c.count[i] > 1;
-      const facts = [["lasts", seconds(scene.ends[v][i] - scene.starts[v][i])], ["begins", `${seconds(scene.starts[v][i])} into the step`], [kind === "accounts" ? "track" : kind, track]];
+      const { c } = from, [kind, track] = from.tracks[c.track[i]], many = c.count[i] > 1;
+      const facts = [["lasts", seconds(from.ends[v][i] - from.starts[v][i])], ["begins", `${seconds(from.starts[v][i])} into the step`], [kind === "accounts" ? "track" : kind, track]];
       if (many) facts.push(["block", `${c.count[i]} events, ${seconds(c.length[i] + c.more[i])} in all; the name is that of the longest`]);
-      if (c.account[i] >= 0) facts.push(["account", scene.accounts[c.account[i]]]);
-      if (c.work[i] >= 0) facts.push(["kind of work", scene.works[c.work[i]]]);
+      if (c.account[i] >= 0) facts.push(["account", from.accounts[c.account[i]]]);
+      if (c.work[i] >= 0) facts.push(["kind of work", from.works[c.work[i]]]);
       if (c.idle[i] > 0) facts.push(["device idle in it", seconds(c.idle[i])]);
-      if (c.operator[i] >= 0) facts.push(["operator", scene.names[c.operator[i]]]);
+      if (c.operator[i] >= 0) facts.push(["operator", from.names[c.operator[i]]]);
       if (c.correlation[i] > 0) facts.push(["correlation", String(c.correlation[i])]);
-      scene.versions.forEach((other, w) => {
-        if (w !== v && c.version[i] === -1) facts.push([other.word, `${seconds(scene.ends[w][i] - scene.starts[w][i])} at ${seconds(scene.starts[w][i])}`]);
+      from.versions.forEach((other, w) => {
+        if (w !== v && c.version[i] === -1) facts.push([other.word, `${seconds(from.ends[w][i] - from.starts[w][i])} at ${seconds(from.starts[w][i])}`]);
       });
-      for (const text of c.facts[i] >= 0 ? scene.facts[c.facts[i]] : []) facts.push(text.split(/: (.*)/s).slice(0, 2));
+      for (const text of c.facts[i] >= 0 ? from.facts[c.facts[i]] : []) facts.push(text.split(/: (.*)/s).slice(0, 2));
       const title = document.createElement("h3"), list = document.createElement("dl");
-      title.textContent = scene.names[c.name[i]];
+      title.textContent = from.names[c.name[i]];
       for (const [word, value] of facts) {
         const dt = document.createElement("dt"), dd = document.createElement("dd");
         dt.textContent = word;
@@ -469,7 +474,7 @@
   }
 
   function otherTrack(by) {
-    const seen = lines.filter((l) => l.v === version && l.kind !== "title");
+    const seen = lines.filter(first);
     const from = selected < 0 ? -1 : seen.findIndex((l) => l.track === scene.c.track[selected]);
     const line = seen[Math.max(0, Math.min(seen.length - 1, from + by))], rows = line && scene.levels[line.track][version][0];
     if (!rows) return;
@@ -523,12 +528,14 @@
   function show(number, v) {
     scene = opened(number);
     version = v;
-    const words = scene.versions.map((told, w) => [w, `${told.word}: ${seconds(told.length)}`]);
+    const words = scene.versions.map((one, w) => [w, `${one.word}: ${seconds(one.length)}`]);
     options($("tl-version"), words, version);
-    const others = words.filter(([w]) => w !== version);
-    if (!others.some(([w]) => w === beside)) beside = -1;
-    options($("tl-beside"), [[-1, "nothing"], ...others], beside);
-    $("tl-version").parentNode.hidden = $("tl-beside").parentNode.hidden = words.length < 2;
+    const others = words.filter(([w]) => w !== version), ranks = told.scenes.flatMap((from, k) => k === number ? [] : [["step " + k, from.label]]);
+    if (other || !others.some(([w]) => w === beside)) beside = -1;
+    other = null;
+    options($("tl-beside"), [[-1, "nothing"], ...others, ...ranks], beside);
+    $("tl-version").parentNode.hidden = words.length < 2;
+    $("tl-beside").parentNode.hidden = !others.length && !ranks.length;
     $("tl-path-on").hidden = !scene.path;
     $("tl-summary").textContent = `${scene.summary} Times: ${scene.versions[version].meaning}. From ${scene.source}.`;
     letGo();
@@ -582,14 +589,14 @@
     const [x, y] = inside(e), [i, line] = at(x, y);
     const label = lines.find((l) => l.deep > 1 && (gutter ? x < gutter && y >= l.y && y < l.y + l.height : y >= l.y - l.strip && y < l.y));
     if (label) {
-      folded[scene.number + ":" + label.track] = !label.shut;
+      folded[label.from.number + ":" + label.track] = !label.shut;
       lay();
-    } else if (i >= 0) choose(i, line.v); else letGo();
+    } else if (i >= 0) choose(i, line.v, line.from); else letGo();
   };
   app.addEventListener("pointerup", up);
   app.addEventListener("pointercancel", up);
   app.addEventListener("pointerleave", () => { hover.hidden = true; });
-  app.addEventListener("dblclick", (e) => { const [i, line] = at(...inside(e)); if (i >= 0 && line.v === version) reveal(i, true); });
+  app.addEventListener("dblclick", (e) => { const [i, line] = at(...inside(e)); if (i >= 0 && first(line)) reveal(i, true); });
   app.addEventListener("wheel", (e) => {
     const sideways = e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY);
     if (!sideways && !e.ctrlKey && !e.metaKey && document.activeElement !== app) return;  // the page scrolls until the timeline is meant
@@ -602,8 +609,8 @@
     const [i, line] = at(x, y);
     hover.hidden = i < 0;
     if (i < 0) return;
-    const many = scene.c.count[i] > 1 ? ` and ${scene.c.count[i] - 1} more` : "";
-    hover.textContent = `${scene.names[scene.c.name[i]]}${many}: ${seconds(scene.ends[line.v][i] - scene.starts[line.v][i])}`;
+    const { c, names, starts, ends } = line.from, many = c.count[i] > 1 ? ` and ${c.count[i] - 1} more` : "";
+    hover.textContent = `${names[c.name[i]]}${many}: ${seconds(ends[line.v][i] - starts[line.v][i])}`;
     hover.style.left = Math.max(4, Math.min(x + 14, app.clientWidth - hover.offsetWidth - 8)) + "px";
     hover.style.top = (y + 30 + hover.offsetHeight > height ? y - hover.offsetHeight - 12 : y + 18) + "px";
   }
@@ -628,7 +635,13 @@
   });
   $("tl-scene").addEventListener("change", (e) => show(Number(e.target.value), 0));
   $("tl-version").addEventListener("change", (e) => show(scene.number, Number(e.target.value)));
-  $("tl-beside").addEventListener("change", (e) => { beside = Number(e.target.value); lay(); fit(); });
+  $("tl-beside").addEventListener("change", (e) => {
+    const rank = e.target.value.startsWith("step ");
+    other = rank ? opened(Number(e.target.value.slice(5))) : null;
+    beside = rank ? 0 : Number(e.target.value);
+    lay();
+    fit();
+  });
   $("tl-path").addEventListener("change", (e) => { showPath = e.target.checked; paint(); });
   for (const button of document.querySelectorAll(".tl-buttons button")) {
     button.addEventListener("click", () => ({ in: () => zoom(0.6), out: () => zoom(1 / 0.6), fit })[button.dataset.act]());
