@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stallwise.costs.cliffs import explain_jump
 from stallwise.costs.envelope import bubble_share, ring_bytes_factor, slowest_over_mean
 from stallwise.evidence.catalog import expected, quantities, run, stated
 from stallwise.evidence.evidence import Evidence, Item
@@ -87,8 +88,12 @@ def _collective(evidence: Evidence) -> Iterator[Item]:
         ratios = [times[i] / _trend(ranks[:i], times[:i], ranks[i]) for i in range(2, len(ranks))]
         worst = int(np.argmax(ratios))
         place = worst + 2
-        yield _fact(expected.RING_TIME, float(_trend(ranks[:place], times[:place], ranks[place])))
-        yield _fact(expected.CLIFF_RATIO, float(ratios[worst]))
+        jump = explain_jump([(int(n), float(t)) for n, t in zip(ranks, times, strict=True)]) if ranks[0] >= 2 else None
+        trend = float(_trend(ranks[:place], times[:place], ranks[place]))
+        yield _fact(expected.RING_TIME, jump.expected_s if jump else trend)
+        yield _fact(expected.CLIFF_RATIO, times[place] / jump.expected_s if jump else float(ratios[worst]))
+        if jump is not None and np.isfinite(jump.narrower_ratio):
+            yield _fact(expected.NARROWER_RATIO, jump.narrower_ratio)  # as `plan collective` has it
         yield _fact(expected.CLIFF_GPUS, float(ranks[place]))
         yield _fact(expected.RING_FACTOR, ring_bytes_factor(ranks[place]) / ring_bytes_factor(ranks[place - 1]))
         return

@@ -51,8 +51,11 @@ def advise(evidence: Evidence) -> Finding:
         because = [
             Reason(f"a ring sends 2(N-1)/N of the message: the last doubling may cost {factor.number - 1:.1%} more, not {seen / trend.number:.1f}x"),
             Reason(f"the trend below gives {trend} at {at} GPUs, measured {show(seen, Unit.SECOND)}: {show(excess, Unit.SECOND)} come from a slower segment"),
-            Reason(f"that segment runs at about 1/{ratio.number:.1f} of the bandwidth of the others"),
         ]  # fmt: skip
+        if narrow := evidence.get(expected.NARROWER_RATIO):
+            because.append(Reason(
+                f"less the latency of its steps the message needs {narrow.number:.1f} times the time: that segment has about 1/{narrow.number:.1f} "
+                "of the bandwidth of the others"))  # fmt: skip
     gain = Gain(0.6 * excess, excess, "back to the trend of the smaller scales") if excess > 0 else None
     half = Gain(0.3 * seen, 0.7 * seen, "hidden behind backward, if that lasts as long") if seen == seen else None
     return Finding(
