@@ -54,6 +54,13 @@ BUBBLE_SCHEDULE = Quantity(
 STAGE_RATIO_NEEDED = Quantity(
     "expected.stage_ratio", Unit.RATIO, "slowest over mean stage that explains the bubble", _C
 )
+STAGE_IDLE = Quantity("expected.stage_idle", Unit.SHARE, "idle share of one stage, of the measured step", _C)
+RECOMPUTE_STAGE_RATIO = Quantity(
+    "expected.recompute_stage_ratio",
+    Unit.RATIO,
+    "slowest over mean stage where one stage alone re-runs its forward pass",
+    _C,
+)
 STAGE_RATIO = Quantity("expected.stage_ratio_seen", Unit.RATIO, "slowest over mean stage as measured", RANK_TRACES)
 BUBBLE_DOUBLED = Quantity("expected.bubble_doubled", Unit.SHARE, "ideal bubble with twice the micro-batches", _C)
 HEAD_LAYERS = Quantity("expected.head_layers", Unit.RATIO, "output head, counted in transformer layers", _C)

@@ -42,6 +42,15 @@ def advise(evidence: Evidence) -> Finding:
                 f"a slowest stage of {needed} the mean would explain all of it{f'; measured: {seen}' if seen else ''}"
             )
         )
+    if idle := evidence.all(expected.STAGE_IDLE):
+        because.append(
+            Reason("idle by stage: " + ", ".join(f"{f.scope.layer}: {f}" for f in idle) + f"; the mean is {bubble}")
+        )
+    again = evidence.get(expected.RECOMPUTE_STAGE_RATIO)
+    if needed and again:
+        covers = "enough" if again.number >= needed.number else "not all of it"
+        because.append(Reason(
+            f"recompute on one stage and not on the others makes it {again} the mean: {covers}; ask which stages recompute"))  # fmt: skip
     if head:
         because.append(Reason(f"the output head alone weighs as much as {head.number:.1f} layers, on one stage"))
     balanced = (
@@ -58,6 +67,8 @@ def advise(evidence: Evidence) -> Finding:
         fixes=(
             Fix("Rebalance the split: fewer layers on the first and last stage", worth=balanced, cost="a restart, resharded checkpoint",
                 risk="memory of the middle stages grows"),
+            Fix("Recompute the same on every stage, or more where stages have time to spare", worth=f"up to {again} of the slowest stage" if again else "what re-running costs the slowest stage",
+                cost="a setting", risk="memory of the stages that stop recomputing"),
             Fix("Choose the number of virtual stages by simulation, not by habit", worth="between plain 1F1B and the ideal of v chunks", cost="more hand-offs",
                 risk="p2p latency eats the gain for small micro-batches"),
             Fix("More micro-batches a step", worth=more, cost="activation memory or a larger global batch", risk="does nothing for imbalance: it scales with m"),
