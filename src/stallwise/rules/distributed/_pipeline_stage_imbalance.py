@@ -65,10 +65,8 @@ def advise(evidence: Evidence) -> Finding:
         because=tuple(because),
         summary="The bubble formula assumes equal stages and free hand-offs; embedding, head and loss break the first.",
         fixes=(
-            Fix("Rebalance the split: fewer layers on the first and last stage", worth=balanced, cost="a restart, resharded checkpoint",
+            Fix("Rebalance the split: fewer layers on the first and last stage, and the same recompute on all", worth=balanced, cost="a restart, resharded checkpoint",
                 risk="memory of the middle stages grows"),
-            Fix("Recompute the same on every stage, or more where stages have time to spare", worth=f"up to {again} of the slowest stage" if again else "what re-running costs the slowest stage",
-                cost="a setting", risk="memory of the stages that stop recomputing"),
             Fix("Choose the number of virtual stages by simulation, not by habit", worth="between plain 1F1B and the ideal of v chunks", cost="more hand-offs",
                 risk="p2p latency eats the gain for small micro-batches"),
             Fix("More micro-batches a step", worth=more, cost="activation memory or a larger global batch", risk="does nothing for imbalance: it scales with m"),
