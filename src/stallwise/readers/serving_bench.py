@@ -118,6 +118,14 @@ def _guidellm(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[
     metrics = result.get("metrics")
     if not isinstance(metrics, dict):
         return
+    for path in _keys()["offered"]:  # what the sweep asked for
+        rate: Any = result
+        for key in path.split("."):
+            rate = rate.get(key) if isinstance(rate, dict) else None
+        if (asked := _number(rate)) is not None:
+            yield Fact(serving.OFFERED_RATE, asked, source, scope)
+            break
+    told: set[str] = set()
     for key, (middle_name, tail_name, scale) in _keys()["successful"].items():
         middle, tail = quantities()[middle_name], quantities().get(tail_name)
         entry = metrics.get(key)
@@ -125,8 +133,10 @@ def _guidellm(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[
         if not isinstance(entry, dict):
             continue
         value = number_of(entry.get("median")) or number_of(entry.get("mean"))
-        if value is not None:
-            yield Fact(middle, value * scale, source, scope)
+        if value is None or middle_name in told:
+            continue
+        told.add(middle_name)
+        yield Fact(middle, value * scale, source, scope)
         percentiles = entry.get("percentiles")
         last = number_of(percentiles.get("p99")) if isinstance(percentiles, dict) else None
         if tail is not None and last is not None:

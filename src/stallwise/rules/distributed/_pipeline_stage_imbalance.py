@@ -42,6 +42,15 @@ def advise(evidence: Evidence) -> Finding:
                 f"a slowest stage of {needed} the mean would explain all of it{f'; measured: {seen}' if seen else ''}"
             )
         )
+    if idle := evidence.all(expected.STAGE_IDLE):
+        because.append(
+            Reason("idle by stage: " + ", ".join(f"{f.scope.layer}: {f}" for f in idle) + f"; the mean is {bubble}")
+        )
+    again = evidence.get(expected.RECOMPUTE_STAGE_RATIO)
+    if needed and again:
+        covers = "enough" if again.number >= needed.number else "not all of it"
+        because.append(Reason(
+            f"recompute on one stage and not on the others makes it {again} the mean: {covers}; ask which stages recompute"))  # fmt: skip
     if head:
         because.append(Reason(f"the output head alone weighs as much as {head.number:.1f} layers, on one stage"))
     balanced = (
@@ -56,7 +65,7 @@ def advise(evidence: Evidence) -> Finding:
         because=tuple(because),
         summary="The bubble formula assumes equal stages and free hand-offs; embedding, head and loss break the first.",
         fixes=(
-            Fix("Rebalance the split: fewer layers on the first and last stage", worth=balanced, cost="a restart, resharded checkpoint",
+            Fix("Rebalance the split: fewer layers on the first and last stage, and the same recompute on all", worth=balanced, cost="a restart, resharded checkpoint",
                 risk="memory of the middle stages grows"),
             Fix("Choose the number of virtual stages by simulation, not by habit", worth="between plain 1F1B and the ideal of v chunks", cost="more hand-offs",
                 risk="p2p latency eats the gain for small micro-batches"),
