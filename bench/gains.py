@@ -3,9 +3,10 @@
     python bench/gains.py [FOLDER ...] [--only NAME] [--json FILE]
 
 Always the cases under shared/data/h200; a FOLDER adds recordings: of bench/gpu/record_clean_and_traced.py or
-record_fixes_in_turn.py (truth.json beside traces or tars of them), or bundles of `stallwise try` (trials.json). Nothing here
-is read by the product. A gain counts as inside when the measured seconds lie between the two ends; a range wider than
-twice its low end never counts. Of two faults the order of the predicted gains is compared with the measured one.
+record_fixes_in_turn.py (truth.json beside traces or tars of them), or bundles of `stallwise try` (trials.json). Nothing here is
+read by the product. Ranges are made with the workload's own rows of measured/gain_ratios.csv left out. A gain counts as inside
+when the measured seconds lie between the two ends, or when nothing is promised and less than runs differ by was won; a range
+wider than twice its low end never counts. Of two faults the order of the predicted gains is compared with the measured one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import csv
 import json
 import os
+import re
 import statistics
 import sys
 import tarfile
@@ -23,14 +25,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from stallwise.costs import gain_doubt
 from stallwise.doctor.examine import diagnose
-from stallwise.evidence.catalog import step
+from stallwise.evidence.catalog import gains, step
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Gain
+from stallwise.measures import _replay_range
 
 HERE = Path(__file__).parent
 SHARED = Path(os.environ.get("STALLWISE_SHARED", HERE.parents[1] / "shared"))
 WIDEST = 2.0
+NOISE = 0.03  # of the step
 ROUNDING = 1.005
 PLANTED = {
     "loader_slow": "input-starved", "loader_bursty": "input-bursty", "h2d_pageable": "h2d-copy-exposed",
@@ -49,7 +54,8 @@ ALIKE = {
 # Fixes whose name says which of several wanted causes they take away.
 CURES = {
     "foreach": ("optimizer-unfused",), "fused": ("optimizer-unfused",), "items": ("host-sync",), "no_item": ("host-sync",),
-    "graph": ("launch-bound",), "channels_last": ("layout-copies",), "compile": ("elementwise-unfused",),
+    "kept": ("host-sync",), "keep": ("recompute-unneeded",), "graph": ("launch-bound",),
+    "channels_last": ("layout-copies",), "compile": ("elementwise-unfused",),
 }  # fmt: skip
 PROGRAMS = {  # clean seconds a step, from the programs' own clocks (h200/programs/README.md)
     "nano124_eager": ("elementwise-unfused", 0.130, 0.105),
@@ -79,17 +85,22 @@ class Priced:
     high_s: float
     measured_s: float
     likely_s: float = float("nan")
+    change: str = ""  # of a replayed gain
 
     @property
     def inside(self) -> bool:
-        """Found, in range, and the range means something."""
+        """Found, in range, and the range means something; or nothing promised where nothing was won."""
+        if not self.cause:
+            return self.measured_s < NOISE * self.case.clean_s
         return bool(self.cause) and self.low_s <= self.measured_s <= self.high_s and not self.wide
 
     @property
     def verdict(self) -> str:
         """In a word: inside, or how it missed."""
-        if self.inside or not self.cause:
-            return "inside" if self.inside else "-"
+        if not self.cause:
+            return "nothing, rightly" if self.inside else "not seen"
+        if self.inside:
+            return "inside"
         return (
             "too high" if self.measured_s < self.low_s else "TOO LOW" if self.measured_s > self.high_s else "too wide"
         )
@@ -200,7 +211,8 @@ def priced(case: Case, diagnosis: Diagnosis) -> Iterator[Priced]:
 
 
 def _promise(case: Case, diagnosis: Diagnosis, fix: str, causes: tuple[str, ...], measured: float) -> Priced:
-    alike = (*CURES.get(fix, ()), *causes, *(other for c in causes for other in ALIKE.get(c, ())))
+    causes = CURES.get(fix, causes)
+    alike = (*causes, *(other for c in causes for other in ALIKE.get(c, ())))
     for cause in alike:
         for finding in diagnosis.findings:
             if finding.cause == cause and finding.gain is not None:
@@ -210,7 +222,9 @@ def _promise(case: Case, diagnosis: Diagnosis, fix: str, causes: tuple[str, ...]
 
 def _priced(case: Case, fix: str, cause: str, gain: Gain, measured: float) -> Priced:
     likely = gain.likely_s if gain.likely_s is not None else (gain.low_s + gain.high_s) / 2
-    return Priced(case, fix, cause, gain.low_s, gain.high_s, measured, likely)
+    told = gain.basis.partition("replayed: ")[2]
+    change = next((c for c, q in gains.OF_CHANGE.items() if told and q.meaning.endswith(f"replayed {told}")), "")
+    return Priced(case, fix, cause, gain.low_s, gain.high_s, measured, likely, change)
 
 
 def _best_trials(case: Case, diagnosis: Diagnosis) -> Iterator[Priced]:
@@ -225,18 +239,20 @@ def main() -> None:
     """Prints every row and the totals."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("folders", nargs="*", type=Path)
-    options.add_argument("--only", default="", help="only cases whose group/name holds this")
+    options.add_argument("--only", default="", help="only cases whose group/name fits this expression")
     options.add_argument("--json", type=Path, help="write all rows here")
+    options.add_argument("--ratios", type=Path, help="write measured over replayed gains here, as a table")
     asked = options.parse_args()
     rows: list[Priced] = []
     steps: list[tuple[Case, float, float, float, float]] = []
     with tempfile.TemporaryDirectory() as unpacked:
         cases = [*shared_cases(), *(c for f in asked.folders for c in recorded(f, Path(unpacked)))]
         for at, case in enumerate(cases):
-            if asked.only not in f"{case.group}/{case.name}":
+            if not re.search(asked.only, f"{case.group}/{case.name}"):
                 continue
             print(f"\r{at + 1} of {len(cases)} {case.name:40s}", end="", file=sys.stderr)
-            diagnosis = diagnose(*case.paths, cache=False)
+            leaving_out(workload_of(case))
+            diagnosis = diagnose(*case.paths, cache=False, workers=1)
             rows += priced(case, diagnosis)
             evidence = diagnosis.evidence
             traced, replayed = evidence.get(step.TRACED_STEP), evidence.get(step.REPLAYED_STEP)
@@ -247,10 +263,31 @@ def main() -> None:
     _say_gains(rows)
     _say_orders(rows)
     _say_steps(steps)
+    if asked.ratios:
+        write_ratios(asked.ratios, rows)
     if asked.json:
         asked.json.write_text(
             json.dumps({"gains": [_row(r) for r in rows], "steps": [_step(*s) for s in steps]}, indent=1)
         )
+
+
+def write_ratios(target: Path, rows: list[Priced]) -> None:
+    """What each fix won over what its replay said, for costs/measured/gain_ratios.csv; one row for a workload's fix."""
+    lines: dict[str, None] = {}
+    for r in rows:
+        if r.change and r.likely_s > 0 and r.measured_s > 0:
+            lines[f"{r.change},{workload_of(r.case)},{r.case.group},{r.measured_s / r.likely_s:.3f}"] = None
+    target.write_text("change,workload,recorded,ratio\n" + "\n".join(sorted(lines)) + "\n")
+
+
+def workload_of(case: Case) -> str:
+    """The program, whatever the options it was recorded with."""
+    return case.name.partition(".")[0]
+
+
+def leaving_out(workload: str) -> None:
+    """Ranges are made without what is known of this workload."""
+    _replay_range.__dict__["doubt_of"] = lambda change: gain_doubt.doubt_of(change, workload)
 
 
 def _row(r: Priced) -> dict[str, object]:

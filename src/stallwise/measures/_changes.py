@@ -15,7 +15,7 @@ from stallwise.measures._idle import QUIET_S
 from stallwise.measures._one_off import first_launches
 from stallwise.measures._spans import NOTHING, Spans
 from stallwise.measures._step_book import StepBook
-from stallwise.measures._vocabulary import Host
+from stallwise.measures._vocabulary import Host, Work, work_of_operator
 from stallwise.sim.replay.change import Change, play
 from stallwise.sim.replay.graph import NOTHING as NOBODY
 from stallwise.sim.replay.graph import Graph
@@ -102,7 +102,31 @@ def no_sync(r: Replays) -> Change | None:
     asked = t.rows(Kind.CPU_OP)
     asked = asked[readers[t.name[asked]]]
     spans = calls | Spans.of(t.start_s[asked], t.end_s[asked])
-    return _host(spans, r.waits_in(spans))
+    made, left = _made_for_reading(r, asked)
+    return _host(spans | made, r.waits_in(spans), left)
+
+
+def _made_for_reading(r: Replays, asked: NDArray[np.intp]) -> tuple[Spans, Floats]:
+    """Reductions right before a read: one number comes out of many, and nobody else takes it. They go with the read."""
+    view, t = r.book.view, r.book.timeline
+    tree, left = view.tree, np.ones(len(r.order))
+    if not len(tree) or not len(asked):
+        return NOTHING, left
+    roots = np.flatnonzero(tree.parent < 0)
+    lane = t.lane[tree.row[roots]]
+    place = np.searchsorted(tree.key_start[roots], t.start_s[asked] + tree.lane_offset_s[t.lane[asked]]) - 1
+    before = roots[np.maximum(place, 0)]
+    same = (
+        (place >= 0) & (lane[np.maximum(place, 0)] == t.lane[asked]) & (t.end_s[tree.row[before]] <= t.start_s[asked])
+    )
+    before = np.unique(before[same])
+    work = np.array([work_of_operator(t.names[code]) == Work.REDUCTION for code in t.name[tree.row[before]]], bool)
+    before = before[work]
+    mine = np.zeros(len(tree), bool)
+    mine[before] = True
+    gone = (view.operator >= 0) & tree.inherited(mine)[np.maximum(view.operator, 0)]
+    rows = tree.row[before]
+    return Spans.of(t.start_s[rows], t.end_s[rows]), np.where(gone[r.order], 0.0, left)
 
 
 READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")

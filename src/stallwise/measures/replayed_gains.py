@@ -11,6 +11,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Series
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures._changes import CHANGES, Replays
+from stallwise.measures._device_changes import DEVICE_CHANGES
 from stallwise.measures._replay_range import range_s
 from stallwise.measures._report import said
 from stallwise.measures._step_book import book_of
@@ -30,7 +31,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     unchanged = replays.unchanged_s
     if not unchanged > 0:
         return
-    for name, make in CHANGES.items():
+    for name, make in {**CHANGES, **DEVICE_CHANGES}.items():
         change = make(replays)
         won = replays.gain_s(change) if change is not None else 0.0
         if won > WORTH_SAYING * unchanged:

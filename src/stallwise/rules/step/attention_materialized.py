@@ -24,6 +24,7 @@ a fused kernel keeps them, and skips what the mask hides.
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.stated import FLASH_ATTENTION
 from stallwise.evidence.evidence import Evidence
@@ -49,8 +50,11 @@ def attention_materialized(evidence: Evidence) -> Finding | None:
     scores, products = facts.seconds(s.SCORES_TIME), facts.seconds(s.SCORES_PRODUCT_TIME)
     if facts.share(scores) < NOTICEABLE:
         return None
-    gain = facts.device_gain(
-        0.8 * scores, scores + SKIPPED * products, "the traffic of the scores, and at best most of their products"
+    gain = facts.less_work(
+        gains.FUSED_ATTENTION,
+        0.8 * scores,
+        scores + SKIPPED * products,
+        "the traffic of the scores, and at best most of their products",
     )
     fused = facts.seconds(s.ATTENTION_TIME)
     return Finding(
