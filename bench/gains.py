@@ -90,7 +90,7 @@ class Priced:
     @property
     def inside(self) -> bool:
         """Found, in range, and the range means something; or nothing promised where nothing was won."""
-        if not self.cause:
+        if not self.cause or self.high_s <= 0:
             return self.measured_s < NOISE * self.case.clean_s
         return bool(self.cause) and self.low_s <= self.measured_s <= self.high_s and not self.wide
 

@@ -134,9 +134,15 @@ READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
 
 def graphs(r: Replays) -> Change | None:
     """Launches are replayed as CUDA graphs: the host's time for them goes."""
-    book, view = r.book, r.book.view
-    if not view.launched.any():
+    if not r.book.view.launched.any():
         return None
+    launching = launching_spans(r)
+    return Change(launching.start, launching.end, longest_lag_s=GRAPH_LAG_S)
+
+
+def launching_spans(r: Replays) -> Spans:
+    """When the host runs operators and calls that launch, and does nothing else."""
+    book, view = r.book, r.book.view
     kept = NOTHING
     for meaning in (Host.LOADER, Host.CHECKPOINT, Host.GC, Host.COMPILE):
         kept = kept | view.ranges(meaning)
@@ -148,9 +154,7 @@ def graphs(r: Replays) -> Change | None:
     edges = np.unique(np.concatenate((t.start_s[rows], t.end_s[rows])))
     quiet = np.diff(edges) >= QUIET_S
     kept = kept | Spans(edges[:-1][quiet], edges[1:][quiet])
-    launching = Spans.of(edges[:1], edges[-1:]) - kept
-    change = _host(launching)
-    return Change(change.host_start_s, change.host_end_s, longest_lag_s=GRAPH_LAG_S)
+    return Spans.of(edges[:1], edges[-1:]) - kept
 
 
 def no_allocation(r: Replays) -> Change | None:

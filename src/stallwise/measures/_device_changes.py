@@ -6,27 +6,33 @@ host sets the pace.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stallwise.costs.host_ways import autocast_ratio, checkpoint_beside_ratio
 from stallwise.costs.precision import half_width_ratio, matrix_unit_ratio
-from stallwise.measures._changes import Replays
+from stallwise.measures._changes import Replays, launching_spans
+from stallwise.measures._dependencies import blocked_launches
 from stallwise.measures._layout_change import channels_last
 from stallwise.measures._operators import NOBODY
 from stallwise.measures._score_traffic import score_products, score_spans, score_traffic
-from stallwise.measures._spans import Spans
-from stallwise.measures._vocabulary import Work, matrix_precision
+from stallwise.measures._spans import NOTHING, Spans
+from stallwise.measures._vocabulary import Host, Work, matrix_precision
 from stallwise.measures.chains import fusible_in_order
 from stallwise.measures.matrix import ALIGNED_RATIO, narrow_work
 from stallwise.measures.recompute import repeated_spans
 from stallwise.sim.replay.change import Change
 
-MOVERS = (Work.ELEMENTWISE, Work.CAST, Work.LAYOUT, Work.NORM, Work.SOFTMAX, Work.LOSS, Work.FUSED, Work.REDUCTION)
+# Norms, softmax and losses stay fp32 under autocast.
+MOVERS = (Work.ELEMENTWISE, Work.CAST, Work.LAYOUT, Work.FUSED, Work.REDUCTION)
 # Of the products beside written scores a fused kernel keeps this much: it skips what is masked, keeps operands on the chip and
 # repeats one product in five in the backward pass. A causal one took a fifth of them on an H200, a full one all.
 PRODUCTS_LEFT = 0.5
+
+_FP32 = re.compile(r"(^|_)(f32|fp32|float)(_|$|,|>|<)", re.I)
 
 Bools = NDArray[np.bool_]
 
@@ -57,7 +63,9 @@ def no_recompute(r: Replays) -> Change | None:
         return None
     view = r.book.view
     again = view.launched & spans.contains(view.launch_start)
-    return Change(spans.start, spans.end, r.waits_in(spans), np.where(again[r.order], 0.0, 1.0))
+    # What checkpointing costs the host in the forward pass shows nowhere by name; it goes with the rest.
+    whole = Spans.of(spans.start, spans.end + checkpoint_beside_ratio() * (spans.end - spans.start))
+    return Change(whole.start, whole.end, r.waits_in(spans), np.where(again[r.order], 0.0, 1.0))
 
 
 def fused_attention(r: Replays) -> Change | None:
@@ -71,7 +79,7 @@ def fused_attention(r: Replays) -> Change | None:
 
 
 def sixteen_bits(r: Replays) -> Change | None:
-    """fp32 and TF32 matrix work at the 16-bit rate, and half the bytes everywhere else but in the optimizer."""
+    """fp32 and TF32 matrix work and attention at the 16-bit rate, half the bytes in pointwise work; the host casts."""
     book, t = r.book, r.book.timeline
     work = book.purposes.work
     matrix = np.isin(work, (Work.GEMM, Work.CONV)) & book.view.is_kernel
@@ -89,7 +97,26 @@ def sixteen_bits(r: Replays) -> Change | None:
     left[wide] = 2.0 / (half[0] + half[1])
     share = float(book.view.duration[plain | wide].sum() / max(book.view.duration[matrix].sum(), 1e-12))
     left[np.isin(work, MOVERS) & ~book.purposes.in_optimizer] = 1.0 - 0.5 * share
-    return Change(work=left[r.order])
+    wide_attention = _named_fp32(r) & (work == Work.ATTENTION)
+    if ratio is not None:
+        left[wide_attention] = 2.0 / (ratio[0] + ratio[1])
+    casting = launching_spans(r) - book.view.ranges(Host.OPTIMIZER)
+    if len(blocked_launches(book.view)):  # a host so far ahead pays for its casts out of its lead
+        casting = NOTHING
+    return Change(
+        work=left[r.order],
+        slower_start_s=casting.start,
+        slower_end_s=casting.end,
+        slower_part=share * (autocast_ratio() - 1.0),
+    )
+
+
+def _named_fp32(r: Replays) -> Bools:
+    """By device work: kernels whose name says that they read fp32."""
+    t = r.book.timeline
+    codes = t.name[r.book.view.work]
+    hit = {int(c): _FP32.search(t.names[c]) is not None for c in np.unique(codes)}
+    return np.array([hit[c] for c in codes.tolist()], bool)
 
 
 def aligned(r: Replays) -> Change | None:

@@ -37,6 +37,9 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         if won > WORTH_SAYING * unchanged:
             low, high = range_s(won, name)
             yield said(book, gains.OF_CHANGE[name], won, low=low, high=min(high, unchanged), note="replayed")
+        elif change is not None and name in DEVICE_CHANGES:
+            # The device would be done sooner and only wait longer: that nothing is won is an answer too.
+            yield said(book, gains.OF_CHANGE[name], 0.0, low=0.0, high=0.0, note="replayed: the host keeps all of it")
     computing = ~book.purposes.crosses_bus & ~book.purposes.communication
     fewer = [replays.gain_s(Change(work=np.where(computing[replays.order], 1.0 - part, 1.0))) for part in PARTS]
     x = np.concatenate(([0.0], PARTS)) * book.mean_s(book.compute)

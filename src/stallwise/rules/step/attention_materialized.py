@@ -28,7 +28,6 @@ from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.stated import FLASH_ATTENTION
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -60,7 +59,7 @@ def attention_materialized(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Attention writes its scores to memory: {ms(scores)} of every {ms(facts.step_s)}.",
         confidence=0.93 if fused < 0.2 * scores else 0.8,
-        account=Account.COMPUTE,
+        account=facts.account_of(gains.FUSED_ATTENTION, scores + products),
         gain=gain,
         because=(
             facts.because(

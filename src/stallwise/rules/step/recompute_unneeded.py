@@ -27,7 +27,6 @@ from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_USED
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
@@ -64,7 +63,7 @@ def recompute_unneeded(evidence: Evidence) -> Finding | None:
         headline=f"Activations are recomputed for {ms(repeated)} of every {ms(facts.step_s)}"
         + (f" though memory is only {percent(used)} full." if known else "."),
         confidence=0.92 if ample else 0.65 if known else 0.55,
-        account=Account.COMPUTE,
+        account=facts.account_of(gains.NO_RECOMPUTE, facts.seconds(s.RECOMPUTE_TIME)),
         gain=gain,
         because=tuple(because),
         fixes=(
