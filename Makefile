@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared extras knowledge accuracy bench soak fuzz lock docs clean
+.PHONY: help demo test test-bare lint types check shared extras knowledge accuracy bench soak fuzz lock pages docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -65,8 +65,8 @@ knowledge: $(VENV)/.dev ## count the cases anew, fit what is fitted to them, and
 accuracy: $(VENV)/.dev ## first answers with each project left out, written to docs/accuracy.md
 	@$(BIN)/python bench/accuracy.py --write
 
-bench: $(VENV)/.dev ## speed, as ratios taken in one run
-	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: $(VENV)/.dev ## speed as ratios taken in one run, and growth, written to docs/benchmarks.md
+	@$(BIN)/python bench/speed.py --write
 
 SECONDS_OF_FUZZ ?= 1800
 fuzz: $(VENV)/.dev ## damaged inputs through the whole tool for half an hour, and a hundred kills; failures in fuzz/
@@ -76,6 +76,9 @@ fuzz: $(VENV)/.dev ## damaged inputs through the whole tool for half an hour, an
 
 lock: $(VENV)/.dev ## pin what the gate installs, with hashes
 	@$(BIN)/python .ci/lock.py
+
+pages: $(VENV)/.extras ## every kind of report and page in Chromium, wide and narrow, light and dark; sizes in pages.tsv
+	@rm -f pages.tsv; STALLWISE_ALL_PAGES=1 STALLWISE_PAGE_SIZES=pages.tsv $(BIN)/python -m pytest -q tests/web/test_pages_fit.py && sort -n pages.tsv
 
 docs: $(VENV)/.extras ## the documentation site in site/, with the pages that are generated from the code
 	@$(BIN)/python -m stallwise.costs.formulas._write docs/formulas

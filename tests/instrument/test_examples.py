@@ -1,4 +1,7 @@
-"""`stallwise run -- python examples/X.py` with no further argument names what is planted in X, and nothing in the healthy one."""
+"""`stallwise run -- python examples/X.py` with no further argument names what is planted in X, and nothing in the healthy one.
+
+The slow loader is gone through in tests/docs/test_tutorial.py.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ pytest.importorskip("torch", reason="needs CPU PyTorch: pip install torch")
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 REPO = Path(__file__).parents[2]
 PLANTED = {
-    "slow_loader": {"input-starved"},
     "slow_checkpoint": {"checkpoint-stall"},
     "garbage": {"python-gc-pauses"},
     "eval_in_loop": {"eval-in-loop"},

@@ -139,10 +139,18 @@ def test_sampled_stacks_become_frames_of_the_trace(tmp_path: Path) -> None:
     trace = tmp_path / "rank-00000" / schema.TRACE_FILES[schema.FULL_WINDOW]
     trace.parent.mkdir()
     trace.write_bytes(gzip.compress((head + json.dumps(event) + "]}").encode()))
+    places = [
+        "lib/json/encoder.py:1 encode",
+        "train.py:8 log",
+        "train.py:41 <module>",
+        "lib/torch/x.py:1 forward",
+        "train.py:40 <module>",
+    ]
     lines = [
         {"k": "run", "v": 2, "rank": 0, "world": 1, "pid": 7, "t": from_s, "env": {}},
-        {"k": "frames", "id": 0, "stack": ["lib/json/encoder.py:1 encode", "train.py:8 log", "train.py:41 <module>"]},
-        {"k": "frames", "id": 1, "stack": ["lib/torch/x.py:1 forward", "train.py:40 <module>"]},
+        *({"k": "line", "id": at, "at": text} for at, text in enumerate(places)),
+        {"k": "frames", "id": 0, "lines": [0, 1, 2]},
+        {"k": "frames", "id": 1, "lines": [3, 4]},
         {"k": "samples", "t": from_s, "ms": [0, 10, 20, 30, 40], "id": [0, 0, 0, 1, 1], "stage": [None] * 5},
         {"k": "window", "window": "full", "first": 1, "last": 4, "file": trace.name, "from": from_s - 1, "to": from_s + 1,
          "start_s": 0.0, "stop_s": 0.0},

@@ -59,10 +59,14 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python.parent
 
 
-def call(where: Path, *command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def clean(where: Path) -> dict[str, str]:
+    """The variables of a user who has nothing but the wheel."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "STALLWISE", "VIRTUAL_ENV"))}
-    env["PATH"] = f"{where}{os.pathsep}{env.get('PATH', '')}"
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180)
+    return {**env, "PATH": f"{where}{os.pathsep}{env.get('PATH', '')}"}
+
+
+def call(where: Path, *command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=folder, env=clean(where), capture_output=True, text=True, timeout=180)
 
 
 def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
@@ -96,6 +100,35 @@ def test_the_verbs_come_from_the_wheel_and_record(installed: Path, tmp_path: Pat
     )
     done = call(installed, "python", "-c", code, folder=tmp_path)
     assert done.returncode == 0 and str(installed.parent) in done.stdout, done.stderr
+    assert (tmp_path / "bundle" / "rank-00000.jsonl").read_text().count('"k":"step"') == 12
+
+
+def test_a_notebook_kernel_records_with_the_wheel(installed: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ipykernel", reason="needs ipykernel: pip install ipykernel")
+    manager = pytest.importorskip("jupyter_client.manager").KernelManager()
+    spec = pytest.importorskip("jupyter_client.kernelspec").KernelSpec
+    command = [str(installed / "python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    manager._kernel_spec = spec(argv=command, display_name="clean", language="python")
+    manager.start_kernel(cwd=str(tmp_path), env=clean(installed))
+    client = manager.client()
+    client.start_channels()
+    printed: list[str] = []
+    try:
+        client.wait_for_ready(timeout=60)
+        for cell in (
+            "import stallwise, time\nprint(stallwise.__file__)\nstallwise.start('bundle')",
+            "for _ in range(12):\n    with stallwise.span('my cell'): time.sleep(0.002)\n    stallwise.step()",
+            "stallwise.stop()\nstallwise.diagnose('bundle')",  # shows itself
+        ):
+            shown = client.execute_interactive(
+                cell, timeout=60, output_hook=lambda m: printed.append(str(m["content"]))
+            )
+            assert shown["content"]["status"] == "ok", printed[-1]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    said = "".join(printed)
+    assert str(installed.parent) in said and "text/html" in said
     assert (tmp_path / "bundle" / "rank-00000.jsonl").read_text().count('"k":"step"') == 12
 
 

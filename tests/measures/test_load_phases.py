@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stallwise.measures._load_phases import phases, worst_phase
+from stallwise.evidence.load_phases import phases, worst_phase
 
 
 def log(*stretches: tuple[int, float, float, float]) -> tuple[np.ndarray, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ ROOT = Path(__file__).parents[2] / "src" / "stallwise"
 MAY_IMPORT = {
     "errors": set(),
     "units": {"errors"},
+    "progress": {"units"},
     "evidence": {"units", "errors"},
     "specs": {"units", "errors"},
     "readers": {"evidence", "specs", "units", "errors"},
@@ -24,8 +27,10 @@ MAY_IMPORT = {
     "knowledge": {"units", "errors"},
     "rules": {"findings", "evidence", "units", "errors"},
     "sim": {"evidence", "costs", "specs", "units", "errors"},
-    "search": {"sim", "evidence", "costs", "specs", "units", "errors"},
+    "search": {"sim", "evidence", "costs", "specs", "progress", "units", "errors"},
+    # Of `instrument` the doctor takes Student's quantile alone: a trend is judged as trials are.
     "doctor": {
+        "instrument",
         "knowledge",
         "rules",
         "measures",
@@ -37,6 +42,7 @@ MAY_IMPORT = {
         "specs",
         "search",
         "sim",
+        "progress",
         "units",
         "errors",
     },
@@ -92,3 +98,10 @@ def test_a_file_imports_only_what_its_layer_may_see(path: Path) -> None:
 def test_every_package_has_a_place_in_the_table() -> None:
     names = {p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith("__")}
     assert names <= set(MAY_IMPORT) | ANYTHING
+
+
+def test_nothing_idle_is_added_and_nothing_is_said_twice() -> None:
+    report = subprocess.run(
+        [sys.executable, str(ROOT.parents[1] / ".ci/ideas.py"), "--check"], capture_output=True, text=True
+    )
+    assert report.returncode == 0, report.stdout + report.stderr

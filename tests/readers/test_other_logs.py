@@ -11,13 +11,17 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.fact import Fact, Note, Series
 from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.reading import Printed, Reading, Rows
+from stallwise.meaning.steps import understood_steps
 from stallwise.readers import readers_for
 
 
 def facts(text: str | bytes, name: str = "run.log") -> dict[str, Fact]:
     content = text.encode() if isinstance(text, str) else text
     artifact = Artifact(name, content=content)
-    found = [i for r in readers_for(artifact) for i in r.read(artifact)]
+    found: list[object] = []
+    for item in (i for r in readers_for(artifact) for i in r.read(artifact)):
+        found += understood_steps(item, artifact.name) if isinstance(item, Printed | Rows | Reading) else [item]
     found += [i for _, items in gauged(artifact) for i in items]
     return {f.quantity.name: f for f in reversed(found) if isinstance(f, Fact)}
 
@@ -171,7 +175,9 @@ def test_tensorboard_scalars(tensor: bool) -> None:
     version = _record(_field(1, 1, struct.pack("<d", 1.0)) + _field(3, 2, b"brain.Event:2"))
     events = b"".join(_record(_event(i, "train/loss", 2.0 - i / 10, tensor=tensor)) for i in range(5))
     artifact = Artifact("events.out.tfevents.1", content=version + events)
-    found = [i for r in readers_for(artifact) for i in r.read(artifact)]
+    found: list[object] = []
+    for item in (i for r in readers_for(artifact) for i in r.read(artifact)):
+        found += understood_steps(item, artifact.name) if isinstance(item, Printed | Rows | Reading) else [item]
     found += [i for _, items in gauged(artifact) for i in items]
     series = next(i for i in found if isinstance(i, Series))
     assert series.quantity is run.LOSS

@@ -14,13 +14,18 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.fact import Fact, Series
 from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.reading import Printed, Reading, Rows
+from stallwise.meaning.loop import column_of
+from stallwise.meaning.steps import understood_steps
 from stallwise.readers import all_readers, readers_for
-from stallwise.readers._keys import meaning_of
 
 
 def items(text: str, name: str = "train.log") -> list[object]:
     artifact = Artifact(name, content=text.encode())
-    return [item for reader in readers_for(artifact) for item in reader.read(artifact)]
+    found: list[object] = []
+    for item in (i for reader in readers_for(artifact) for i in reader.read(artifact)):
+        found += understood_steps(item, name) if isinstance(item, Printed | Rows | Reading) else [item]
+    return found
 
 
 def series(text: str, quantity: Quantity, name: str = "train.log") -> Series:
@@ -176,20 +181,18 @@ def test_jsonl() -> None:
     ],
 )
 def test_names_decide(name: str, quantity: Quantity, scale: float) -> None:
-    meaning = meaning_of(name)
+    meaning = column_of(name)
     assert meaning is not None and meaning.quantity is quantity and meaning.scale == pytest.approx(scale)
 
 
-@pytest.mark.parametrize(
-    "name", ["epoch", "max_grad_norm", "total_time_s", "accuracy", "seed", "forward_ms", "gpu_util_pct"]
-)
+@pytest.mark.parametrize("name", ["epoch", "max_grad_norm", "total_time_s", "accuracy", "seed", "gpu_util_pct"])
 def test_strangers_stay_strangers(name: str) -> None:
-    assert meaning_of(name) is None
+    assert column_of(name) is None
 
 
 LOGGERS = [r for r in all_readers() if r.__name__.split(".")[-1] in {
-    "train_log", "step_table", "step_json", "compile_log", "gc_log", "save_log", "run_settings", "host_load",
-    "lightning_profile", "profiler_table", "launch_probe", "variant_table", "tensorboard_events", "nsys_api_sum",
+    "train_log", "step_table",
+    "lightning_profile", "profiler_table", "launch_probe", "tensorboard_events", "nsys_api_sum",
     "stated_facts",
 }]  # type: ignore[attr-defined]  # fmt: skip
 

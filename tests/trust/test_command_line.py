@@ -121,39 +121,6 @@ def test_long_lines_go_on_under_their_column() -> None:
     assert all(len(p) <= 60 for p in pieces) and len(pieces) > 2
     assert all(p.startswith(" " * 16 + "word") for p in pieces[1:])
     assert " ".join(" ".join(pieces).split()) == " ".join(line.split())
-    assert fitted("x" * 200, 60) == "x" * 200
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("formats",), ("causes",), ("facts",), ("explain", "straggler-rank"), ("plan", "cost"),
-        ("plan", "collective", "allreduce", "2GB", "--gpus", "64"), ("plan", "pipeline", "--stages", "4"),
-        ("plan", "models"), ("plan", "memory", "--model", "llama-3-8b", "--cluster", "8xh100"),
-        ("plan", "serve", "--model", "llama-3.1-8b", "--gpu", "h100", "--isl", "1000", "--osl", "100", "--rate", "2"),
-        ("plan", "train", "--model", "llama-3-8b", "--cluster", "8xh100"),
-        ("diagnose", "--fact", "mfu=0.22"),
-    ],
-    ids=lambda a: " ".join(a[:2]),
-)  # fmt: skip
-def test_every_page_fits_eighty_columns(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    import io
-    import sys
-
-    from stallwise.cli import main
-    from stallwise.cli._fitted import fit_output
-
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(REPO)
-    shown = io.StringIO()
-    shown.isatty = lambda: True  # type: ignore[method-assign]
-    monkeypatch.setattr(sys, "stdout", shown)
-    fit_output(list(arguments))
-    main.main(list(arguments), prog_name="stallwise", standalone_mode=False)
-    sys.stdout.flush()
-    plain = re.sub(r"\x1b\[[\d;]*m", "", shown.getvalue())
-    wide = [x for x in plain.splitlines() if len(x) > 80 and " " in x.strip()[:79]]
-    assert wide == []
 
 
 def test_the_version_needs_no_metadata(monkeypatch: pytest.MonkeyPatch) -> None:

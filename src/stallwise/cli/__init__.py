@@ -11,7 +11,9 @@ import click
 
 from stallwise import __version__
 from stallwise.cli._complete import complete
-from stallwise.cli._fitted import fit_output
+from stallwise.cli._everywhere import dressed
+from stallwise.cli._finite import finite
+from stallwise.cli._fitted import complaint, fit_output
 from stallwise.errors import StallwiseError
 from stallwise.render.visible import visible
 
@@ -35,7 +37,7 @@ class Commands(click.Group):
             return None
         command: click.Command = import_module(f"{self.package}.{stem}").command
         command.name = command.name if command.name != "command" else name
-        return complete(command)
+        return finite(dressed(complete(command)))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, _first_line(self.folder / f"{name.replace('-', '_')}.py")) for name in self.list_commands(ctx)]
@@ -63,11 +65,14 @@ def _first_line(path: Path) -> str:
 @click.command(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Start here: stallwise diagnose trace.json.gz",
+    epilog="Examples: stallwise demo; stallwise diagnose trace.json.gz; stallwise run -- python train.py",
 )
 @click.version_option(__version__, message="%(version)s")
 def main() -> None:
     """Names the stage that stalls, proves it, and says what fixing it is worth."""
+
+
+dressed(main)
 
 
 def _shown(error: click.ClickException) -> str:
@@ -89,9 +94,9 @@ def run() -> None:
         code = main.main(prog_name="stallwise", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except StallwiseError as error:
-        click.echo(visible(f"stallwise: {error.problem[:LONGEST_PROBLEM]}"), err=True)
+        click.echo(complaint(visible(f"stallwise: {error.problem[:LONGEST_PROBLEM]}")), err=True)
         if error.hint:
-            click.echo(visible(f"  try: {error.hint[:LONGEST_PROBLEM]}"), err=True)
+            click.echo(complaint(visible(f"  try: {error.hint[:LONGEST_PROBLEM]}")), err=True)
         sys.exit(error.exit_code)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
@@ -99,7 +104,7 @@ def run() -> None:
         click.echo("stopped", err=True)
         sys.exit(130)
     except click.ClickException as error:
-        click.echo(visible(_shown(error)), err=True)
+        click.echo(complaint(visible(_shown(error))), err=True)
         sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -107,6 +112,7 @@ def run() -> None:
     except Exception as error:  # a bug of ours: say so in one line, keep the traceback for those who ask
         if os.environ.get("STALLWISE_DEBUG"):
             raise
-        click.echo(visible(f"stallwise: a bug of ours: {type(error).__name__}: {error}"[:LONGEST_PROBLEM]), err=True)
+        said = f"stallwise: a bug of ours: {type(error).__name__}: {error}"
+        click.echo(complaint(visible(said[:LONGEST_PROBLEM])), err=True)
         click.echo("  try: set STALLWISE_DEBUG=1 for the traceback and file it with the input", err=True)
         sys.exit(BUG)

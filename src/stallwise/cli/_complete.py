@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 
 import click
 from click.shell_completion import CompletionItem
@@ -13,17 +14,20 @@ FILES = {"paths", "path", "good", "bad", "run", "target", "folder", "trace", "fi
 class Completed(click.types.StringParamType):
     """A text whose beginnings are known; the shell completes file names itself, with all their odd letters."""
 
-    def __init__(self, names: Callable[[], Iterable[str]] | None) -> None:
-        self.names = names
+    def __init__(self, names: Callable[[], Iterable[str]] | None, *, listed: bool = False) -> None:
+        self.names, self.listed = names, listed
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         if self.names is None:
             return [CompletionItem(incomplete, type="file")]
-        return [CompletionItem(name) for name in sorted(self.names()) if name.startswith(incomplete)]
+        before, comma, begun = incomplete.rpartition(",") if self.listed else ("", "", incomplete)
+        return [CompletionItem(before + comma + name) for name in sorted(self.names()) if name.startswith(begun)]
 
 
 def complete(command: click.Command) -> click.Command:
     """Gives every plain text of a command the list that it is chosen from, where there is one."""
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        complete(below)
     for param in command.params:
         if type(param.type) is not click.types.StringParamType:
             continue
@@ -32,8 +36,19 @@ def complete(command: click.Command) -> click.Command:
             (LISTS[w] for w in (*wanted, f"{command.name} {param.name}", param.name or "") if w in LISTS), None
         )
         if names is not None or param.name in FILES:
-            param.type = Completed(names)
+            param.type = Completed(names, listed=bool(LISTED & set(wanted)))
     return command
+
+
+def _constant(place: str) -> Callable[[], Iterable[str]]:
+    """The words of a constant, or of a function that lists them, named as module:NAME; imported when the shell asks."""
+
+    def words() -> Iterable[str]:
+        module, _, name = place.partition(":")
+        found = getattr(import_module(f"stallwise.{module}"), name)
+        return [str(word) for word in (found() if callable(found) else found)]
+
+    return words
 
 
 def _causes() -> Iterable[str]:
@@ -89,13 +104,19 @@ def _formulas() -> Iterable[str]:
 def _facts() -> Iterable[str]:
     from stallwise.evidence.catalog import quantities
 
-    return [f"{name}=" for name in quantities()]
+    return {f"{word}=" for quantity in quantities().values() for word in (quantity.name, *quantity.aliases)}
 
 
 def _kinds() -> Iterable[str]:
     from stallwise.search.validation import all_kinds
 
     return all_kinds()
+
+
+def _trials() -> Iterable[str]:
+    from stallwise.instrument.trials import all_changes
+
+    return [change.name for change in all_changes()]
 
 
 LISTS: dict[str, Callable[[], Iterable[str]]] = {
@@ -111,4 +132,23 @@ LISTS: dict[str, Callable[[], Iterable[str]]] = {
     "formula name": _formulas,
     "fact": _facts,
     "kind": _kinds,
+    "select": _causes,
+    "ignore": _causes,
+    "only": _trials,
+    "skip": _trials,
+    "precision": _constant("specs.layout:PRECISIONS"),
+    "optimizer": _constant("specs.layout:OPTIMIZERS"),
+    "offload": _constant("specs.layout:OFFLOADS"),
+    "framework": _constant("specs.recipe:FRAMEWORKS"),
+    "attention": _constant("specs.recipe:ATTENTION"),
+    "kernels": _constant("specs.recipe:KERNELS"),
+    "tp-overlap": _constant("specs.recipe:TP_OVERLAP"),
+    "scaling": _constant("specs.recipe:SCALINGS"),
+    "gather": _constant("specs.recipe:GATHERS"),
+    "engine": _constant("specs.deployment:ENGINES"),
+    "sort": _constant("search.serving:SORTS"),
+    "policy": _constant("sim.policies:policies"),
+    "topic": _constant("drill.deck:topics"),
+    "facts words": _constant("evidence.catalog:quantities"),
 }
+LISTED = {"only", "skip"}  # several names with commas between them

@@ -9,29 +9,38 @@ import sys
 import textwrap
 from typing import Any, TextIO
 
-WHOLE = (
-    "--json",
-    "--github",
-    "completion",
-    "--template",
-    "--format",
-    "mcp",
-    "watch",
-    "drill",
-)  # not prose, or interactive
+# What another program reads: never broken.
+WHOLE = ("--json", "--github", "completion", "--template", "--format", "mcp", "--diff", "export")
 DEEPEST_SHARE = 0.5  # of the width: a column further right leaves no room for words
+NARROWEST = 40
 _GAP = re.compile(r"\S(?:  +)(?=\S)")
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
+_JOINT = re.compile(r"(?<=[/,;=&?_.:-])")  # where a word too long for a line may end
+
+CHOSEN: list[str] = ["auto"]  # what --color asked for
 
 
 def fit_output(arguments: list[str]) -> None:
-    """Wraps what is printed from here on, where somebody looks at it."""
-    if sys.stdout.isatty() and not any(a in WHOLE for a in arguments):
+    """Wraps what is printed from here on, where somebody looks at it or COLUMNS says how wide it may be."""
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if any(a in WHOLE for a in ours) or {"-", "--fix"} <= set(ours):  # mended text goes where it is piped to
+        return
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         sys.stdout = Fitted(sys.stdout, shutil.get_terminal_size().columns)
 
 
+def complaint(text: str) -> str:
+    """An error as wide as the terminal."""
+    if not sys.stderr.isatty() and not os.environ.get("COLUMNS", "").isdigit():
+        return text
+    width = max(shutil.get_terminal_size().columns, NARROWEST)
+    return "\n".join(fitted(line, width) for line in text.split("\n"))
+
+
 def colored() -> bool:
-    """Colours for a terminal; NO_COLOR and FORCE_COLOR decide otherwise, as everywhere."""
+    """Colours for a terminal; --color, NO_COLOR and FORCE_COLOR decide otherwise, in this order."""
+    if CHOSEN[0] != "auto":
+        return CHOSEN[0] == "always"
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -43,7 +52,7 @@ class Fitted:
     """A stream that breaks lines at words."""
 
     def __init__(self, stream: TextIO, width: int) -> None:
-        self.stream, self.width = stream, max(width, 40)
+        self.stream, self.width = stream, max(width, NARROWEST)
         self._begun = ""
 
     def write(self, text: str) -> int:
@@ -70,15 +79,29 @@ class Fitted:
 
 
 def fitted(line: str, width: int) -> str:
-    """The line in pieces of at most this width where it has words, each under the column that it belongs to."""
+    """The line in pieces of at most this width, each under the column that it belongs to."""
     if len(_COLOR.sub("", line)) <= width or "\x1b" in _COLOR.sub("", line):
         return line
     start = len(line) - len(line.lstrip())
     columns = [m.end() for m in _GAP.finditer(line) if m.end() <= DEEPEST_SHARE * width]
-    indent = max([start, *columns])
+    indent = max([min(start, int(DEEPEST_SHARE * width)), *columns])
     spare = len(line) - len(_COLOR.sub("", line))  # letters that take no room
+    room = width - indent + spare
     pieces = textwrap.wrap(
-        line[indent:], width - indent + spare, break_long_words=False, break_on_hyphens=False, drop_whitespace=True,
-        replace_whitespace=False,
+        " ".join(_jointed(word, room) for word in line[indent:].split(" ")), room, break_long_words=True,
+        break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False,
     )  # fmt: skip
     return f"\n{' ' * indent}".join([line[:indent] + pieces[0], *pieces[1:]]) if pieces else line
+
+
+def _jointed(word: str, room: int) -> str:
+    """A word that no line holds, cut at its joints."""
+    if len(word) <= room:
+        return word
+    lines, line = [], ""
+    for part in _JOINT.split(word):
+        if line and len(line) + len(part) > room:
+            lines.append(line)
+            line = ""
+        line += part
+    return " ".join([*lines, line])

@@ -19,7 +19,7 @@ def command() -> None:
     """Practise diagnosis until the method is yours. Progress stays in one local file."""
 
 
-@command.command("cards")
+@command.command("cards", epilog="Examples: stallwise drill cards; stallwise drill cards --topic memory --count 3")
 @click.option("--topic", help="Only this topic (see `stallwise drill progress`).")
 @click.option("--level", type=click.Choice(["easy", "medium", "hard", "scenario"]), help="Only this level.")
 @click.option("--count", default=5, show_default=True, help="How many cards.")
@@ -61,7 +61,7 @@ def cards(topic: str | None, level: str | None, count: int, as_json: bool) -> No
         click.echo("Nothing is due. Try `stallwise drill numbers`.")
 
 
-@command.command("numbers")
+@command.command("numbers", epilog="Examples: stallwise drill numbers; stallwise drill numbers --seed 7 --count 3")
 @click.option("--topic", help="Only this topic.")
 @click.option("--count", default=5, show_default=True, help="How many questions.")
 @click.option("--seed", default=None, type=int, help="The same seed gives a friend the same questions.")
@@ -102,7 +102,7 @@ def numbers(topic: str | None, count: int, seed: int | None, as_json: bool) -> N
     click.echo(f"\n{right} of {len(questions)} right (seed {seed})")
 
 
-@command.command("progress")
+@command.command("progress", epilog="Examples: stallwise drill progress; stallwise drill progress --json")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def progress(as_json: bool) -> None:
     """What you know by topic, and how far it is to ready."""
@@ -123,7 +123,9 @@ def progress(as_json: bool) -> None:
     click.echo(f"{known} known; {'ready' if known >= enough else f'{enough - known} more to the line of {enough}'}")
 
 
-@command.command("export")
+@command.command(
+    "export", epilog="Examples: stallwise drill export -o progress.json; stallwise drill export --anki -o deck.txt"
+)
 @click.option("--anki", is_flag=True, help="The deck as a file for Anki, instead of your progress.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="File to write (default: standard output).")
 def export(anki: bool, output: str | None) -> None:
@@ -143,7 +145,7 @@ def export(anki: bool, output: str | None) -> None:
         click.echo(text, nl=False)
 
 
-@command.command("import")
+@command.command("import", epilog="Example: stallwise drill import progress.json")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 def take_in(file: str) -> None:
     """Adds the reviews of an export made elsewhere."""

@@ -49,6 +49,7 @@ def command(
     from stallwise.errors import UnreadableInput
     from stallwise.lint import lint, mend
     from stallwise.lint.settings import settings_for
+    from stallwise.progress import shown
     from stallwise.render.remarks import as_diff, as_github, as_sarif, as_text
 
     settings = settings_for(Path(next((p for p in paths if p != STDIN), "."))).with_options(select, ignore)
@@ -56,7 +57,7 @@ def command(
     if not files:
         raise UnreadableInput(f"no Python file in {', '.join(paths)}", hint="name a script: stallwise lint train.py")
     remarks, problems, diffs, mended_count, read = [], [], [], 0, 0
-    for file in files:
+    for file in shown(files, len(files), "reading", "files"):
         piped = str(file) == STDIN
         name = stdin_filename if piped else str(file)
         try:

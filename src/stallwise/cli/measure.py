@@ -49,7 +49,7 @@ def command(context: click.Context, as_json: bool, storage: str | None, no_save:
         click.echo(f"kept in {save(readings, card)}; planner and doctor use it from now on", err=True)
 
 
-@command.command("preflight")
+@command.command("preflight", epilog="Example: stallwise measure preflight node1.json node2.json --gpu h100-sxm")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @click.option("--gpu", help="Kind of GPU (default: what the files say).")
 @click.option("--json", "as_json", is_flag=True, help="Print the complaints as JSON.")
@@ -71,7 +71,7 @@ def preflight(files: tuple[str, ...], gpu: str | None, as_json: bool) -> None:
     sys.exit(1 if complaints else 0)
 
 
-@command.command("loader")
+@command.command("loader", epilog="Example: stallwise measure loader train.py --name train_loader --for 20s")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.option("--name", default="loader", show_default=True, help="The loader's name in the script.")
 @click.option("--for", "duration", default="10s", show_default=True, help="How long to read.")

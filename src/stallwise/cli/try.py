@@ -31,9 +31,12 @@ Examples:
 @click.option("--repeat", default=1, show_default=True, help="Make each trial so many times.")
 @click.option("--no-trace", is_flag=True, help="No profiler after the trials, so nothing to compare them with.")
 @click.option("-o", "--output", "folder", default=None, help="Folder for the bundle (default stallwise_try/TIME).")
+@click.option("--html", type=click.Path(dir_okay=False), help="Also write what was measured as a page.")
 @click.option("--list", "listed", is_flag=True, help="List all trials and leave.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results and the diagnosis they join as JSON.")
-def command(command_line: tuple[str, ...], listed: bool, folder: str | None, as_json: bool, **asked: Any) -> None:
+def command(
+    command_line: tuple[str, ...], listed: bool, folder: str | None, html: str | None, as_json: bool, **asked: Any
+) -> None:
     """Run COMMAND, change one thing at a time in alternating blocks of steps, and say what each is worth, measured.
 
     Trials that change the training make the run a rehearsal: no checkpoint is written, trackers are off, and the job ends
@@ -55,7 +58,7 @@ def command(command_line: tuple[str, ...], listed: bool, folder: str | None, as_
         raise BadRequest(
             "no trial is left", hint="stallwise try --list shows them all, and which leave the training as it is"
         )
-    _run(command_line, folder, as_json, wanted, options.rehearsal(changes))
+    _run(command_line, folder, html, as_json, wanted, options.rehearsal(changes))
 
 
 def _options(asked: dict[str, Any], known: set[str]) -> dict[str, Any]:
@@ -95,7 +98,9 @@ def _list(changes: list[Any], as_json: bool) -> None:
         click.echo(f"{c.name:20} {c.title}{kept}")
 
 
-def _run(line: tuple[str, ...], folder: str | None, as_json: bool, wanted: dict[str, Any], rehearsal: bool) -> None:
+def _run(
+    line: tuple[str, ...], folder: str | None, html: str | None, as_json: bool, wanted: dict[str, Any], rehearsal: bool
+) -> None:
     import json
     import time
 
@@ -110,7 +115,7 @@ def _run(line: tuple[str, ...], folder: str | None, as_json: bool, wanted: dict[
     more = {autostart.TRY: json.dumps(wanted), **(VARIABLES if rehearsal else {})}
     code = launch(line, where, more=more)
     try:
-        _say(where, as_json)
+        _say(where, as_json, html)
     finally:
         leave(code)
 
@@ -131,12 +136,13 @@ def _before(rehearsal: bool, wanted: dict[str, Any], where: str) -> list[str]:
     return [f"no trial here changes the training: the job goes on to its own end; results in {where}"]
 
 
-def _say(where: str, as_json: bool) -> None:
+def _say(where: str, as_json: bool, html: str | None = None) -> None:
     """The table and what it proves; trouble with it is one line."""
     import json
-    import sys
     from pathlib import Path
 
+    from stallwise.cli._answer_file import write_answer
+    from stallwise.cli._fitted import colored
     from stallwise.errors import StallwiseError
 
     file = Path(where, "trials.json")
@@ -151,11 +157,20 @@ def _say(where: str, as_json: bool) -> None:
 
         diagnosis = diagnose(where)
         trials = diagnosis.trials[0]
+        if html:
+            from stallwise.render.answers.trials import to_html
+
+            write_answer(
+                [html],
+                lambda: to_html(trials, diagnosis),
+                lambda: trials_to_dict(trials),
+                lambda: to_text(trials, diagnosis),
+            )
         if as_json:
             answer = {**trials_to_dict(trials), "bundle": where, "diagnosis": to_dict(diagnosis)}
             click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
         else:
-            click.echo("\n" + to_text(trials, diagnosis, color=sys.stdout.isatty()))
+            click.echo("\n" + to_text(trials, diagnosis, color=colored()))
             click.echo(f"\nthe whole diagnosis: stallwise diagnose {where}")
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)

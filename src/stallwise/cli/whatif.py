@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from stallwise.cli._answer_file import output_option, write_answer
 from stallwise.render import strict_json as json
 
 
@@ -26,12 +27,15 @@ from stallwise.render import strict_json as json
 @click.option("--aligned", is_flag=True, help="Dimensions that whole vectors divide.")
 @click.option("--channels-last", is_flag=True, help="Pictures with their channels together in memory.")
 @click.option("--dtype", type=click.Choice(["bf16", "fp16"]), help="fp32 and TF32 work in 16 bits.")
+@output_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def command(trace: str, dtype: str | None, as_json: bool, **flags: bool) -> None:
+def command(trace: str, dtype: str | None, outputs: tuple[str, ...], as_json: bool, **flags: bool) -> None:
     """Replay TRACE with changes, each alone and all together; without options, all that can be tried."""
     from stallwise.doctor.whatif import what_if
     from stallwise.render import whatif as shown
+    from stallwise.render.answers.whatif import to_html
 
     changes = [name.replace("_", "-") for name, wanted in flags.items() if wanted] + (["dtype"] if dtype else [])
     answer = what_if(trace, changes)
+    write_answer(outputs, lambda: to_html(answer), lambda: shown.as_json(answer), lambda: shown.as_text(answer))
     click.echo(json.dumps(shown.as_json(answer), indent=2) if as_json else shown.as_text(answer))

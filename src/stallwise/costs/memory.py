@@ -224,6 +224,23 @@ def memory(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Memo
     return best
 
 
+def course(grid: Grid, recipe: Recipe, stage: Stage) -> list[tuple[str, dict[str, Array]]]:
+    """A step of one stage, moment by moment in the order of time: named parts, as far as they are there by then."""
+    still = {"weights": stage.weights, "optimizer": stage.optimizer, "gathered": stage.gathered}
+    start, end, update, layer = stage.moments
+    nothing = np.zeros(len(grid))
+    between = Moment(nothing, nothing, nothing, end.gradients)
+    found = []
+    for name, m in (
+        ("before the step", between), (MOMENTS[1], end), (MOMENTS[0], start), (MOMENTS[3], layer), (MOMENTS[2], update)
+    ):  # fmt: skip
+        parts = {"gradients": m.gradients, "activations": m.activations, "logits": m.logits, "casts": m.casts}
+        slack = _slack(grid, recipe, m.activations + m.logits)
+        rest = {"workspace": nothing + WORKSPACE_BYTES, "outside the allocator": _outside(grid), "slack": slack}
+        found.append((name, {**still, **parts, **rest}))
+    return found
+
+
 def device_bytes(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Array:
     """`memory(...).device` without its parts: what a search needs."""
     most = np.zeros(len(grid))

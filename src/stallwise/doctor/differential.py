@@ -173,8 +173,3 @@ def clue_odds(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:
 
 def _parts(rule: Rule, evidence: Evidence) -> list[Scope]:
     return list(evidence.scopes(rule.per)) if rule.per else []
-
-
-def heard_symptoms(heard: Iterable[Complaint]) -> tuple[Symptom, ...]:
-    """Only the symptoms."""
-    return tuple(c.symptom for c in heard)

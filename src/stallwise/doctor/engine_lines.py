@@ -1,4 +1,4 @@
-"""The lines in which an engine prints its state, whatever engine it is: one table of samples."""
+"""The lines in which an engine or a monitor prints its state, whatever program it is: tables of samples."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.reading import Cell, Rows
+from stallwise.meaning.cards import is_wanted as is_card_key
+from stallwise.meaning.cards import samples
 from stallwise.meaning.samples import column_of, is_sample, is_wanted
 from stallwise.meaning.value import in_si
 from stallwise.readers._engine_samples import EngineSamples
-from stallwise.readers._log_line import clock_of
+from stallwise.readers.shapes.clock import clock_of
 from stallwise.readers.shapes.logged import records
 
+CARD_HINTS = (b"power", b"temp", b"clock")
 _HINTS = (b"throughput", b"running", b"Running", b"tok/s", b"tokens/s")
 
 
@@ -46,3 +50,17 @@ def engine_samples(artifact: Artifact) -> Iterator[Item]:
     table = samples.table()
     if table is not None:
         yield table
+
+
+def card_samples(artifact: Artifact) -> Iterator[Item]:
+    """Tables of the lines that say how fast, hot or hungry a card is."""
+    head = artifact.head
+    if b"\x00" in head[:4096] or sum(h in head for h in CARD_HINTS) < 2:
+        return
+    for lines in records(artifact.skeletons, is_card_key):
+        cells: tuple[list[Cell], ...] = tuple(
+            [f"{v} {unit}" if unit else v for v in values]
+            for (_, unit), values in zip(lines.keys, lines.values, strict=True)
+        )
+        titles = tuple(key for key, _ in lines.keys)
+        yield from samples(Rows(titles, cells, [at + 1 for at in lines.lines]), artifact.name)

@@ -13,6 +13,7 @@ from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
 from stallwise.doctor.next_step import next_steps, not_just_done
 from stallwise.doctor.rank import SURE_ENOUGH
+from stallwise.doctor.scenes import scenes_of
 from stallwise.doctor.stating import INPUT as STATED_INPUT
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
@@ -130,6 +131,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         not_understood=verdict.not_understood,
         why_unclear=verdict.why_unclear,
         trials=trials_in(evidence),
+        scenes=scenes_of(evidence, (*said, *known.of_kernels)),
     )
 
 

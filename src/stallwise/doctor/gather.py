@@ -7,16 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from stallwise.doctor.find import find
-from stallwise.doctor.progress import shown
 from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
 from stallwise.doctor.runs import told_apart
 from stallwise.doctor.suspicion import of_our_trade
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
+from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.limits import Limits, within
+from stallwise.progress import shown
 
 __all__ = ["artifacts_of", "gather", "read_artifact"]
 
@@ -53,7 +54,10 @@ def gather(
         artifacts = [replace(a, name=a.name.removeprefix(f"{base}/")) for a in artifacts]
     plan = ReadingPlan(keep_timelines=keep_timelines, cache=cache, limits=limits)
     read = _engine(engine, workers).readings(artifacts, plan)
-    readings = told_apart(list(shown(read, len(artifacts), "reading")))
+    before_bytes = Blocks.passed_bytes
+    sizes = [float(a.size_bytes) for a in artifacts]
+    drawn = shown(read, len(artifacts), "reading", "files", sizes, lambda: Blocks.passed_bytes - before_bytes)
+    readings = told_apart(list(drawn))
     evidence = Evidence()
     for name, problem in unopened:
         evidence.notes.append(Note(problem.problem, Source(name), lost=True))

@@ -15,17 +15,22 @@ UNPRICED_SHARE = 0.05  # how a finding without seconds competes with priced ones
 def rank(findings: list[Finding], ledger: Ledger | None) -> tuple[Finding, ...]:
     """Best first. Gains never add up to more than the account they claim from."""
     whole_s = ledger.whole_s if ledger else 0.0
-    ordered = sorted(findings, key=lambda f: _weight(f, whole_s), reverse=True)
+    ordered = sorted(findings, key=lambda f: _weight(f, whole_s, ledger), reverse=True)
     ordered = _causes_before_consequences(ordered)
     return tuple(_capped(ordered, ledger)) if ledger else tuple(ordered)
 
 
-def _weight(finding: Finding, whole_s: float) -> tuple[bool, bool, float]:
-    """Lost time explained, not hoped for: a wait is measured and counts whole; faster work counts with what is certain."""
+def _weight(finding: Finding, whole_s: float, ledger: Ledger | None) -> tuple[bool, bool, float]:
+    """Lost time explained, not hoped for: a wait is measured and counts whole; faster work counts with what is certain.
+
+    What a log or a timer calls a wait counts as far as the ledger has it: the rest hides behind other work.
+    """
     share = UNPRICED_SHARE
     if finding.gain is not None and whole_s:
         certain = finding.account is Account.COMPUTE
         gain = finding.gain
+        if ledger is not None and finding.account is not None and not gain.measured and not gain.replayed:
+            gain = gain.capped(ledger.high_s(finding.account))
         waited_s = gain.high_s if gain.likely_s is None else min(gain.likely_s, gain.high_s)
         share = (gain.low_s if certain else waited_s) / whole_s
     elif finding.blocking:

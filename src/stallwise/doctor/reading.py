@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from stallwise.doctor.engine_lines import engine_samples, worth_reading
+from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_reading
 from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
-from stallwise.doctor.understanding import LOG_READERS, is_written, understood
+from stallwise.doctor.understanding import LOG_READERS, is_document, is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag, stems_of
@@ -20,7 +20,11 @@ from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Series, Source, Table
 from stallwise.evidence.limits import Limits, OutOfTime, at_most, within
+from stallwise.evidence.reading import Printed, Rows
+from stallwise.evidence.reading import Reading as ReadValue
 from stallwise.evidence.timeline import Timeline
+from stallwise.meaning.cards import KIND as GPU_SAMPLES
+from stallwise.meaning.steps import understood_steps
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
 from stallwise.readers.shapes._plainly import plainly
@@ -65,7 +69,8 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     written = is_written(told)
     alone = any(getattr(r, "EXCLUSIVE", False) for r in readers)
     source = Source(artifact.name)
-    said = [] if alone else list(kept(messages_in(artifact, written=written), "the book of messages", source))
+    quoted = written or (not alone and is_document(artifact))
+    said = [] if alone else list(kept(messages_in(artifact, written=quoted), "the book of messages", source))
     pasted = any(
         isinstance(x, Event) and x.role is Role.ROOT and x.level == "error" for x in said
     )  # lines of a program
@@ -80,6 +85,8 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     formats, items = _with(spoken, formats, items)
     if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
         items += kept(engine_samples(told), "the reader of engine lines", source)
+    if not alone and not any(isinstance(item, Table) and item.kind == GPU_SAMPLES for item in items):
+        items += kept(card_samples(told), "the reader of monitor lines", source)
     if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
         formats += [MESSAGES] if any(isinstance(item, Event) for item in said) else []
         items += said
@@ -116,13 +123,20 @@ def _read(
     problems: list[StallwiseError] = []
     for reader in readers:
         try:
+            shaped, given = False, len(items)
             for item in reader.read(told):
+                if isinstance(item, Printed | Rows | ReadValue):
+                    shaped = True
+                    known = any(isinstance(x, Table) and x.kind == GPU_SAMPLES for x in items)
+                    items += understood_steps(item, told.name, cards=not known)
+                    continue
                 if isinstance(item, Timeline):
                     items += kept(measure_timeline(item), "a measure", Source(told.name))
                     if not keep_timelines:
                         continue
                 items.append(item)
-            formats.append(reader.FORMAT)
+            if not shaped or len(items) > given:  # a shape is of a format where its keys mean something
+                formats.append(reader.FORMAT)
         except Exception as error:
             problems.append(failure_of(f"the reader of '{reader.FORMAT}'", error))
     return formats, items, problems
@@ -143,7 +157,8 @@ def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
     if any(getattr(r, "EXCLUSIVE", False) for r in known):
         return artifact, known
     table = plainly(artifact)
-    if table is not None and (readers := readers_for(table)):
+    readers = readers_for(table) if table is not None else []
+    if table is not None and any(r not in known for r in readers):  # one that does not know it as it came
         return table, readers
     return artifact, known
 

@@ -10,11 +10,13 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
-from stallwise.evidence.reading import Rows
+from stallwise.evidence.reading import Printed, Reading, Rows
 from stallwise.meaning.complaint import order_of, symptom_in
+from stallwise.meaning.load_course import load_course
 from stallwise.meaning.mentions import mentions
 from stallwise.meaning.rows import named_columns
 from stallwise.meaning.series import courses
+from stallwise.meaning.steps import understood_steps
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import prose, shapes_in
@@ -34,6 +36,9 @@ _STAMPED = re.compile(
     r"\d\d:\d\d:\d\d|^\W*(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL)\b|\bNCCL (?:INFO|WARN)|\[rank\d|^Traceback|"
     r'^\s+File "|^\s*at \w|NVRM:|^\[\s*\d+\.\d+\]|\bpid\b|^[+|][-=+]{8}'
 )
+DOCUMENT_SAMPLE = 1 << 16
+STAMP_ENDS = 40  # letters of a line: programs stamp its beginning, people sign its end
+DOCUMENT_STAMPED = 0.02  # a program that prints stamps does so more often than a manual that shows one
 LEAST_WORDS = 4  # of a sentence
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
 _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # and the bars of progress
@@ -43,7 +48,7 @@ _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # an
 LOG_READERS = {
     "run settings", "model settings", "rank progress", "rank layout", "training log", "checkpoint lines", "evaluation lines",
     "run speed",
-    "tracebacks of collectives", "steps as JSON",
+    "tracebacks of collectives",
 }  # fmt: skip
 TABLE_READERS = {
     "table of steps", "scaling series", "table of variants", "table of ranks, stages or experts", "launch probe",
@@ -53,7 +58,7 @@ TABLE_READERS = {
 ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
-    "out-of-memory error", "messages", "tracebacks of collectives", "steps as JSON", "rows as JSON", "table of steps",
+    "out-of-memory error", "messages", "tracebacks of collectives", "table of steps",
     "scaling series", "table of variants",
 }  # fmt: skip
 
@@ -100,6 +105,23 @@ def is_written(artifact: Artifact) -> bool:
     return not (alike >= REPEATING and len(lines) >= FEW_LINES) and not (alike >= SOME and stepping > SOME * len(lines))
 
 
+def is_document(artifact: Artifact) -> bool:
+    """A text that is too long for a page, and was written all the same: a changelog, a manual, a source file.
+
+    Judged by its beginning: no stamps, and hardly a line like another but for digits. A message in it is one only where it
+    stands as programs print it.
+    """
+    start = artifact.head[:DOCUMENT_SAMPLE]
+    if b"\x00" in start[:4096]:
+        return False
+    lines = [x for x in start.decode("utf-8", "replace").splitlines() if x.strip()]
+    if len(lines) < FEW_LINES:
+        return False
+    stamped = sum(_STAMPED.search(x[:STAMP_ENDS]) is not None for x in lines)
+    alike = 1.0 - len({x.translate(_DIGITS) for x in lines}) / len(lines)
+    return stamped <= DOCUMENT_STAMPED * len(lines) and alike < REPEATING
+
+
 def _given(fact: Fact, known: list[Item]) -> bool:
     """Somebody who knows the format said it already."""
     before = fact.scope.run == "before"
@@ -118,8 +140,13 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
     for rows in tables:
         if len(rows) < 2:
             continue
+        if served := list(load_course(rows, artifact.name)):
+            yield from (i for i in served if not (isinstance(i, Fact) and _given(i, known)))
+            continue
         told = csv_of(artifact, rows, dict(_titles(rows)))
-        found = [i for r in readers_for(told) if r.FORMAT in TABLE_READERS for i in r.read(told)]
+        found: list[Item] = []
+        for item in (i for r in readers_for(told) if r.FORMAT in TABLE_READERS for i in r.read(told)):
+            found += understood_steps(item, artifact.name) if isinstance(item, Printed | Rows | Reading) else [item]
         if not any(isinstance(item, (Series, Table)) for item in found):
             found += courses(rows, artifact.name)
         for item in found:

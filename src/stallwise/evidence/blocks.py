@@ -6,7 +6,7 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, ClassVar
 
 from isal.igzip_lib import IsalError
 
@@ -33,6 +33,8 @@ BLOCK_BYTES = 1 << 20  # decoded, a block still fits the cache; larger ones were
 class Blocks:
     """Iterates over unpacked blocks; `damage` says afterwards why it stopped early, empty when it did not."""
 
+    passed_bytes: ClassVar[int] = 0  # as stored, of all files that this process has read so: how far a long reading is
+
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
         self.damage = ""
@@ -50,10 +52,16 @@ class Blocks:
                     self.damage = too_much(self.artifact.name, self.artifact.size_bytes).problem
                     return
 
+    @staticmethod
+    def _stored(stream: IO[bytes]) -> bytes:
+        piece = stream.read(BLOCK_BYTES)
+        Blocks.passed_bytes += len(piece)
+        return piece
+
     def _plain(self, stream: IO[bytes]) -> Iterator[bytes]:
         while True:
             try:
-                piece = stream.read(BLOCK_BYTES)
+                piece = self._stored(stream)
             except DAMAGE as error:  # of the disk, or of the zip that holds it
                 self.damage = f"reading failed: {getattr(error, 'strerror', None) or error}"
                 return
@@ -65,7 +73,7 @@ class Blocks:
         """Every gzip member in turn; all bytes before a cut or a flaw are given, which GzipFile would not do."""
         from isal import isal_zlib
 
-        pending = stream.read(BLOCK_BYTES)
+        pending = self._stored(stream)
         while pending.startswith(GZIP_MAGIC):
             member = isal_zlib.decompressobj(wbits=31)
             while not member.eof:
@@ -74,7 +82,7 @@ class Blocks:
                 except DAMAGE as error:
                     self.damage = f"the gzip stream is damaged ({error})"
                     return
-                pending = member.unconsumed_tail or (b"" if member.eof else stream.read(BLOCK_BYTES))
+                pending = member.unconsumed_tail or (b"" if member.eof else self._stored(stream))
                 if not pending and not member.eof:
                     yield member.flush()
                     if not member.eof:
@@ -82,7 +90,7 @@ class Blocks:
                     return
             pending = member.unused_data
             if len(pending) < len(GZIP_MAGIC):
-                pending += stream.read(BLOCK_BYTES)
-            pending = pending.lstrip(b"\0") or stream.read(BLOCK_BYTES)  # tape and tar pad members with zeros
+                pending += self._stored(stream)
+            pending = pending.lstrip(b"\0") or self._stored(stream)  # tape and tar pad members with zeros
         if pending.strip(b"\0"):
             self.damage = "there are bytes after the gzip stream"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 Cell = float | str | bool | None
@@ -39,6 +40,31 @@ class Rows:
 
 
 Shape = Reading | Rows
+Wanted = Callable[[str, str, bool], bool]  # key, unit and whether no sign stands between the key and its number
+
+
+@dataclass(slots=True)
+class Course:
+    """What one key printed again and again: step (or second), number as printed, line."""
+
+    key: str
+    unit: str = ""
+    points: list[tuple[float, float, int]] = field(default_factory=list)
+    bare: bool = False  # no sign stands between the key and its number
+    epoch: bool = False  # the line sums up an epoch
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A log or a table of steps. Asked for the keys that mean something it gives their courses, and reads no others."""
+
+    file: str
+    courses: Callable[[Wanted], Iterable[Course]]
+    over: str = "step"  # or time_s
+    table: bool = False  # columns with titles, not lines of a log
+    apart: bool = False  # columns of one quantity are variants of it
+    by_clock: Callable[[], Course | None] | None = None  # seconds a step, where no key tells them
 
 
 def rows_of(columns: list[str], records: list[list[Cell]], places: list[int], **more: object) -> Rows:

@@ -11,6 +11,10 @@ LONGEST = 4000  # characters of a line that are looked at: longer ones are dumps
 _DIGITS = b"0123456789"
 TOKEN = re.compile(r"\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")  # a number, its sign left to whoever knows what stands before it
 _TOKEN_OR_END = re.compile(rf"{TOKEN.pattern}|\n")
+_ADDRESS = re.compile(rb"0x[\da-fA-F]+")  # digits of another kind
+_ID = re.compile(rb"\b(?=[a-f]{0,40}\d)[\da-f]{6,}\b")
+MANY = 0.1  # skeletons a line, from which addresses or ids are looked for
+FEW = 1000  # lines, below which it does not matter
 
 
 _NOT_LITERAL = re.compile(r"\\[dDwWsSbB]|\{[\d,]+\}|\[[^\]]*\]|\(\?P<\w+>|\\x[\da-fA-F]{2}")
@@ -65,10 +69,21 @@ class Skeletons:
         return next((at for at in range(line, -1, -1) if self.of[at] in wanted), None)
 
 
+def bare_lines(data: bytes) -> list[bytes]:
+    """Each line without its digits, and without addresses and ids where those make most lines unlike."""
+    bare = data.translate(None, _DIGITS).split(b"\n")
+    for pattern in (_ADDRESS, _ID):
+        if len(bare) > FEW and len(set(bare)) > MANY * len(bare):
+            data = pattern.sub(b"", data)
+            bare = data.translate(None, _DIGITS).split(b"\n")
+    return bare
+
+
 def skeletons_of(lines: Sequence[str]) -> Skeletons:
     """One pass over the bytes."""
     short = [line if len(line) <= LONGEST else line[:LONGEST] for line in lines]
-    bare = "\n".join(short).encode("utf-8", "replace").translate(None, _DIGITS).split(b"\n") if short else []
+    data = "\n".join(short).encode("utf-8", "replace")
+    bare = bare_lines(data) if short else []
     if len(bare) != len(short):  # a line that holds a line feed of its own
         bare = [line.encode("utf-8", "replace").translate(None, _DIGITS) for line in short]
     numbers: dict[bytes, int] = {}

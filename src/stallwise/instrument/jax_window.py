@@ -1,6 +1,7 @@
 """A window of JAX's own profiler, opened by time: a compiled JAX loop shows Python no steps.
 
-JAX says when it compiles; the window opens when it has been done with that for a while. The thread is never left inside the
+JAX says when it has compiled something, and its frames show while it does; the window opens when neither was seen for a while.
+The thread is never left inside the
 profiler when the interpreter ends: it would be torn down between two C++ frames, and the job with it.
 """
 
@@ -25,7 +26,8 @@ EARLIEST_S = 3.0
 LOOK_EVERY_S = 0.2
 FOR_S = 0.5
 JOIN_S = 60.0  # the end waits for a window that is being written; it takes a second or two
-COMPILES = "compile"  # in the names of JAX's own events
+COMPILES = "compile"  # in the names of JAX's own events and functions
+LIBRARY = os.sep + "jax" + os.sep
 TRACE = schema.TRACE_FILES[schema.FULL_WINDOW]
 
 
@@ -75,6 +77,8 @@ class JaxWindow:
         began = time.monotonic()
         while not self._quit.wait(LOOK_EVERY_S):
             now = time.monotonic()
+            if compiles_now():
+                self._compiled_s = now
             quiet = self._compiled_s > 0 and now - self._compiled_s > QUIET_S
             if (quiet and now - began > EARLIEST_S) or now - began > AT_LATEST_S:
                 return True
@@ -106,6 +110,18 @@ class JaxWindow:
             )  # fmt: skip
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def compiles_now() -> bool:
+    """Some thread is inside JAX's compiler: one compilation may take minutes, and JAX tells of it only afterwards."""
+    for frame in sys._current_frames().values():
+        at: Any = frame
+        while at is not None:
+            code = at.f_code
+            if COMPILES in code.co_name and LIBRARY in code.co_filename:
+                return True
+            at = at.f_back
+    return False
 
 
 def _few_details(profiler: Any) -> Any:

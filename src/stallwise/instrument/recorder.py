@@ -137,7 +137,7 @@ class Recorder:
         self.writer.begin()
         self.spans = {}
         if self.device is not None:
-            self.device.end_step(self.number)
+            self.device.end_step(self.number, self.last_step_s)
             self.report_device()
         elif self.number < LOOK_FOR_DEVICE_STEPS:
             self.device = self._find_device()
@@ -153,8 +153,8 @@ class Recorder:
     def report_device(self) -> None:
         """Writes the device times that have become known."""
         if self.device is not None:
-            for number, seconds in self.device.passed():
-                self.writer.put({"k": "gpu", "n": number, "g": seconds})
+            for number, stands_for, seconds in self.device.passed():
+                self.writer.put({"k": "gpu", "n": number, "g": seconds, "of": stands_for})
 
     def close(self, why: str = "exit") -> None:
         """Writes the end line and what the device still owes."""

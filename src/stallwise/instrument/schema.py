@@ -7,7 +7,9 @@
                   "from": epoch_s, "to": epoch_s, "start_s": ..., "stop_s": ...}
     {"k": "mark", "name": "...", "n": 12, "t": epoch_s, "note": "..."}
     {"k": "stack", "n": 12, "t": epoch_s, "text": "..."}        every thread, when no step ended for too long
-    {"k": "frames", "id": 7, "stack": ["train.py:41 main", ...]}  innermost first; each stack is written once
+    {"k": "line", "id": 3, "at": "train.py:41 main"}              of the program, each written once
+    {"k": "frames", "id": 7, "lines": [3, ...]}                   innermost first; each stack is written once. In records from
+                  outside and older ones the lines are spelled out: "stack": ["train.py:41 main", ...]
     {"k": "samples", "t": epoch_s, "ms": [after t, ...], "id": [of the stack, ...], "stage": [...]}  where the training thread was
     {"k": "counted", "id": [of the stack, ...], "count": [...]}   how often each stack was seen from outside, without times
     {"k": "outside", "cores": ..., "memory_bytes": ..., "threads": ..., ...}      what /proc said meanwhile
@@ -19,8 +21,9 @@ untraced; "device" is the window in which only the device was traced, "full" the
 that was opened by the clock since no steps were to be found where a profiler could follow them, "edge" a step beside one
 (the profiler warms up, or its queue is empty), "after" a step that no profiler traced but that ran with CUPTI still attached.
 `s` holds host seconds by stage or user's span, `m` gauges, `b` what showed that the step had ended. Device seconds by stage
-follow in a line of their own, {"k": "gpu", "n": 11, "g": {...}}, when the events of step 11 have passed. Files of libraries
-begin with "lib/" in stacks. A torn last line is normal.
+follow in a line of their own, {"k": "gpu", "n": 11, "g": {...}, "of": 1}, when the events of step 11 have passed; where steps are
+short only some are stamped, and "of" says for how many this one stands. Files of libraries begin with "lib/" in stacks. A torn last
+line is normal.
 """
 
 import glob

@@ -20,7 +20,7 @@ HEAD_BYTES = 1 << 16  # before its events a trace says a few lines about the dev
 BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
 EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 LONGEST_US = 20e3  # a sample stands for no more than two usual distances: the sampler may have been held up
-KINDS = ('{"k":"run"', '{"k":"window"', '{"k":"frames"', '{"k":"samples"')
+KINDS = ('{"k":"run"', '{"k":"window"', '{"k":"line"', '{"k":"frames"', '{"k":"samples"')
 
 Sample = Tuple[float, List[str]]  # microseconds on the trace's clock; lines, outermost first
 
@@ -48,6 +48,7 @@ def _put(record: str) -> None:
 def _read(record: str) -> "Tuple[int, List[Any], Dict[int, List[str]], List[Tuple[float, int]]]":
     pid, frames, samples = 0, {}, []
     windows: Dict[str, Any] = {}  # by file: one that was taken twice holds the second
+    program: Dict[int, str] = {}
     with open(record, encoding="utf-8", errors="replace") as lines:
         for text in lines:
             if not text.startswith(KINDS):
@@ -61,8 +62,10 @@ def _read(record: str) -> "Tuple[int, List[Any], Dict[int, List[str]], List[Tupl
                 pid = int(line["pid"])
             elif kind == "window" and "from" in line:
                 windows[line["file"]] = line
+            elif kind == "line":
+                program[int(line["id"])] = str(line["at"])
             elif kind == "frames":
-                frames[int(line["id"])] = _own(line["stack"])
+                frames[int(line["id"])] = _own([program[int(at)] for at in line["lines"]])
             elif kind == "samples":
                 samples += [(line["t"] + ms / 1e3, int(i)) for ms, i in zip(line["ms"], line["id"], strict=False)]
     return pid, list(windows.values()), frames, samples

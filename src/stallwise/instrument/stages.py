@@ -23,6 +23,7 @@ COLLECTIVES = (
     "all_reduce", "all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "all_to_all",
     "all_to_all_single", "broadcast", "reduce", "barrier",
 )  # fmt: skip
+_CALL_NAMES = ("_compiled_call_impl", "_call_impl")  # all that `nn.Module.__call__` is about, where it is PyTorch's own
 
 
 def install(recorder: Recorder) -> "Stages":
@@ -170,9 +171,17 @@ class Stages:
                 patches.wrap(distributed, name, self.timed(schema.GRADIENT_SYNC), also=(inner,) if inner else ())
 
     def _calling(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Outermost calls of any module: forward, or evaluation where nothing is trained."""
+        """Outermost calls of any module: forward, or evaluation where nothing is trained.
+
+        A model calls thousands of its parts a step. For those this does what PyTorch's own function does, in its place: no frame more.
+        """
+        known = getattr(getattr(call, "__code__", None), "co_names", ()) == _CALL_NAMES
 
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.stage is not None and known:
+                if module._compiled_call_impl is not None:
+                    return module._compiled_call_impl(*args, **kwargs)
+                return module._call_impl(*args, **kwargs)
             if self.stage is not None or not self.on or self.is_compiling():
                 return call(module, *args, **kwargs)
             training = module.training and self.is_grad_enabled()

@@ -19,6 +19,7 @@ from stallwise.instrument.blame import say
 FLUSH_EVERY_S = 0.5
 LIMIT_BYTES = 64 << 20  # a year of steps at one line a second is about 6 GB; two segments of this keep the recent days
 MOST_WAITING = 100_000  # lines, should the disk stall for hours
+_as_text = json.JSONEncoder(separators=(",", ":"), default=str).encode  # made once: `dumps` would make one a line
 
 
 class Writer:
@@ -84,7 +85,7 @@ class Writer:
                     call()
                 batch = []
                 while self.lines:
-                    batch.append(json.dumps(self.lines.popleft(), separators=(",", ":"), default=str))
+                    batch.append(_as_text(self.lines.popleft()))
                 if self.dropped:
                     batch.append('{"k":"lost","lines":%d}' % self.dropped)
                     self.dropped = 0

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.line import Line
@@ -106,6 +108,8 @@ class Matcher:
                 for signature in told:  # the same message again and again: its first and last lines are enough
                     passed[signature.id] = passed.get(signature.id, 0) + len(members) - 2 * KEPT
                 members = [*members[:KEPT], *members[-KEPT:]]
+            elif told and MARK not in fitting and len(members) > 2 * KEPT and not any(s.starts_line for s in told):
+                members = _holding(text, members, told)
             if fitting:
                 kept |= dict.fromkeys(members, fitting)
         return kept, passed
@@ -113,6 +117,14 @@ class Matcher:
     def _may(self, signature: Signature, sample: str) -> bool:
         """An expression that asks for no certain digit fits all lines of a skeleton or none; a prefix may hide its start."""
         return _varies(signature) or compiled(signature.pattern, signature.cased).search(sample) is not None
+
+
+def _holding(text: Skeletons, members: list[int], told: list[Signature]) -> list[int]:
+    """The lines of a skeleton that one of these expressions fits, found in one pass over all of them."""
+    lines = [text.lines[m][:LONGEST] for m in members]
+    joined, ends = "\n".join(lines), list(accumulate(len(x) + 1 for x in lines))
+    found = {bisect_right(ends, hit.start()) for s in told for hit in compiled(s.pattern, s.cased).finditer(joined)}
+    return [members[at] for at in sorted(found)]
 
 
 def _varies(signature: Signature) -> bool:

@@ -11,6 +11,7 @@ from stallwise.evidence.fact import Fact, Source
 from stallwise.meaning.words import book
 from stallwise.specs.hardware import all_gpus
 
+_COUNTS = {"two": 2, "four": 4, "eight": 8, "sixteen": 16, "sixty-four": 64}  # as people write cards out
 _FAMILY = re.compile(r"^(?:[a-z]{1,3}\d{2,4}[a-z]{0,2})$")
 
 
@@ -19,8 +20,8 @@ def _cards() -> re.Pattern[str]:
     """Family names of known cards, as words of their own."""
     families = {part for gpu in all_gpus() for part in gpu.name.split("-") if _FAMILY.match(part)}
     return re.compile(
-        r"(?:(?<![\w.])(?P<count>\d{1,6})\s?[x×]?\s?)?(?<![\w-])(?:NVIDIA\s|AMD\s|Instinct\s)?"
-        rf"(?P<card>(?:{'|'.join(sorted(families, key=len, reverse=True))})(?:[- ](?:SXM\d?|PCIe|NVL|\d{{2,3}} ?GB))*)(?![\w])",
+        rf"(?:(?<![\w.])(?P<count>\d{{1,6}}|{'|'.join(_COUNTS)})(?:\s?[x×]\s?|\s)(?:GPUs?\s)?|(?<![\w-]))(?:NVIDIA\s|AMD\s|Instinct\s)?"
+        rf"(?P<card>(?:{'|'.join(sorted(families, key=len, reverse=True))})(?:[- ](?:SXM\d?|PCIe|NVL|\d{{2,3}} ?GB))*)s?(?![\w])",
         re.IGNORECASE,
     )
 
@@ -28,7 +29,10 @@ def _cards() -> re.Pattern[str]:
 @cache
 def _models() -> re.Pattern[str]:
     families = "|".join(map(re.escape, book("said.toml")["models"]["families"]))
-    return re.compile(rf"(?<![\w/])((?:{families})[\w.]*(?:[- ]?[\w.]+)?[- ]\d+(?:\.\d+)?[bB])(?![\w])", re.IGNORECASE)
+    return re.compile(
+        rf"(?<![\w/])((?:{families})[\w.]*(?:[- ]?[\w.]+)?[- ]\d+(?:\.\d+)?[bB](?:-[A-Za-z][\w.]*){{0,3}})(?![\w])",
+        re.IGNORECASE,
+    )
 
 
 def mentions(text: str, file: str) -> Iterator[Fact]:
@@ -38,8 +42,9 @@ def mentions(text: str, file: str) -> Iterator[Fact]:
         source = Source(file, card[0].strip(), True)
         yield Fact(stated.GPU, card["card"], source)
         counted = next((m for m in _cards().finditer(text) if m["count"]), None)
-        if counted is not None and int(counted["count"]) > 0:
-            yield Fact(stated.GPUS, float(counted["count"]), Source(file, counted[0].strip(), True))
+        count = float(_COUNTS.get(counted["count"].lower(), 0) or counted["count"]) if counted else 0.0
+        if counted is not None and count > 0:
+            yield Fact(stated.GPUS, count, Source(file, counted[0].strip(), True))
     model = _models().search(text)
     if model is not None:
         yield Fact(stated.MODEL, model[1], Source(file, model[1], True))

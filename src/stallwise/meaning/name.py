@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.entries import Entry, by_word, entries, weights
-from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of, scope_words
+from stallwise.meaning.scopes import EXPECTED, scope_of, scope_words
 from stallwise.meaning.words import classed, statistic_of, words_of
 from stallwise.units import Unit, readings_of
 
@@ -28,6 +28,22 @@ _NEED_UNIT = (Unit.SECOND, Unit.FLOP_PER_S, Unit.SHARE, Unit.RATIO, Unit.PER_S, 
 _NOT_IN_KEYS = {"min", "d", "x", "b", "m", "k", "c", "h", "t", "times", "day", "days", "gpu", "gpus", "req", "reqs", "request",
                 "requests", "tokens", "token", "tok", "steps", "step", "layers", "workers", "threads", "stages", "configs",
                 "nodes", "ranks", "cores", "block", "thread", "iterations", "its", "j"}  # fmt: skip
+# What is counted by the second where a key ends in "tok_s": plurals and short forms; "first_token_s" is a time.
+_COUNTED = {
+    "tok",
+    "toks",
+    "tokens",
+    "req",
+    "reqs",
+    "requests",
+    "samples",
+    "images",
+    "imgs",
+    "steps",
+    "iters",
+    "queries",
+}
+_TIMED = frozenset({"time", "first", "inter"})
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _TEXTS = (Unit.TEXT, Unit.FLAG)
 # What a unit says by itself: 45 ms is a time, 650 TFLOP/s a rate.
@@ -54,7 +70,7 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
     """The quantity under this path; `text` where the value is a word. None when no quantity fits well enough."""
     if not path:
         return None
-    words, written = _without_unit(path[-1])
+    words, written = without_unit(path[-1])
     above = tuple(w for part in path[:-1] for w in words_of(part))
     scope = scope_of(words) or scope_of(above)
     statistic = statistic_of(words) or statistic_of(above)
@@ -81,7 +97,7 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
     return Name(quantity, scale, scope, inverse, score, bool(units))
 
 
-def _without_unit(key: str) -> tuple[tuple[str, ...], str]:
+def without_unit(key: str) -> tuple[tuple[str, ...], str]:
     """The words of a key and the unit it ends in."""
     if bracket := _BRACKET.search(key):
         if readings_of(bracket[1]):
@@ -94,6 +110,8 @@ def _without_unit(key: str) -> tuple[tuple[str, ...], str]:
             joined = "/".join(w for w in tail if w != "per")
             if readings_of(joined):
                 return words, joined
+    if len(words) > 1 and words[-1] in ("s", "sec", "second") and words[-2] in _COUNTED and not _TIMED & classed(words):
+        return words, f"{words[-2]}/{words[-1]}"  # "user_tok_s", "requests_sec"
     if words and words[-1] not in _NOT_IN_KEYS and readings_of(words[-1]) and (len(words) > 1 or _is_rate(words[-1])):
         return (words if _is_rate(words[-1]) else words[:-1]), words[-1]
     for word in words:  # "tflops_per_gpu", "mfu_pct_avg"
@@ -155,8 +173,3 @@ def _scale(quantity: Quantity, units: tuple[tuple[Unit | None, float], ...]) -> 
         if unit is quantity.unit:
             return factor, False
     return (units[0][1] if units else 1.0), False
-
-
-def is_before(scope: str) -> bool:
-    """True where the number speaks of the time when all was well."""
-    return scope == BEFORE

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
-from stallwise.evidence.quantity import Quantity
-from stallwise.evidence.reading import Cell, Reading, Rows
+from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.scopes import BEFORE, EXPECTED, axis_of, outcome_of, pair_words, scope_of
@@ -16,6 +15,7 @@ from stallwise.meaning.value import flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import words_of
 from stallwise.units import Unit
 
+MENTION = "mention"  # what a row is that sentences made: its columns are quantities, its numbers in SI
 MOST_VARIANTS = 12  # rows of a comparison; more are samples
 KEYS_NAMED = 0.5  # share of the first column that must name quantities to be a column of keys
 WORSE = 0.02  # relative difference below which two rows are alike
@@ -65,6 +65,19 @@ def _keys_first(rows: Rows) -> list[Reading]:
     ]
 
 
+def turned(rows: Rows) -> Rows:
+    """A table whose first column names what is measured and whose other columns are runs, as one row a run; else itself."""
+    if not 3 <= len(rows.columns) <= MOST_VARIANTS or len(rows) < 2:
+        return rows
+    first = [c for c in rows.cells[0] if isinstance(c, str)]
+    named = sum(name((c,)) is not None for c in first)
+    titles = sum(name((c,)) is not None for c in rows.columns[1:])
+    if len(first) < len(rows) or named < KEYS_NAMED * len(first) or titles >= len(rows.columns) - 1:
+        return rows  # "busy" may name a run and a share; where all titles are names, they are
+    records = [[title, *cells] for title, cells in zip(rows.columns[1:], rows.cells[1:], strict=True)]
+    return rows_of(["run", *first], records, list(range(2, len(rows.columns) + 1)), path=rows.path, noun="column")
+
+
 def _text(cell: Cell) -> str:
     return "" if cell is None else str(cell)
 
@@ -76,9 +89,13 @@ def named_columns(rows: Rows) -> list[Column]:
         texts = [c for c in cells if isinstance(c, str)]
         parsed = [number_in(c) for c in texts]
         worded = bool(texts) and len(texts) == sum(c is not None for c in cells) and not all(parsed)
-        units = {p[1] for p in parsed if p}
-        unit = next((u for u in units if u), "")
+        unit = next((p[1] for p in parsed if p and p[1]), "")
         path = (*rows.path, title)
+        if (
+            rows.noun == MENTION and (known := entries().get(title)) is not None
+        ):  # sentences were named before they were rows
+            found.append(Column(Name(known.quantity, 1.0), list(cells), title))
+            continue
         named = name(path, unit, worded) or (name((title,), unit, worded) if rows.path else None)
         if named is None and unit and len(rows.columns) <= 3:
             named = name((*rows.path, title, unit), unit)
@@ -222,8 +239,3 @@ def twin_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
             value = column.values[at]
             if column not in twins and value is not None:
                 yield Fact(column.named.quantity, value, Source(file, f"{rows.noun} {rows.places[at]}", stated))
-
-
-def quantities_of(rows: Rows) -> set[Quantity]:
-    """What the columns measure."""
-    return {c.named.quantity for c in named_columns(rows)}

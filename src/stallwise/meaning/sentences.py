@@ -14,6 +14,7 @@ from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, scope_of, scope_word
 from stallwise.meaning.words import book, classed, words_of
 from stallwise.units import Unit, readings_of
 
+UNIT_ALONE = 0.4  # how sure a name is that only the unit gives: any other number of that unit may know better
 TOPIC_WEIGHT = 3.0  # what the words of a topic must weigh together: "mfu" does, "gpu" alone does not
 _NEGATION = re.compile(
     r"\b(?:no|not|without|never|none|zero|isn't|aren't|wasn't|don't|doesn't|neither|nor)\b[\w' -]{0,24}$"
@@ -37,6 +38,7 @@ _INDEXED = {
     "cuda",
     "expert",
 }
+_PER = re.compile(r"(?:per\b|/)", re.IGNORECASE)
 _ARROWS = {"to", "->", "→", "=>"}
 
 
@@ -58,6 +60,8 @@ class Said(NamedTuple):
 def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]]) -> Name | None:
     """The quantity of a number in a sentence, from the words nearest to it; else the sentence's topic, once."""
     clause, after = words_of(reading.path[-1]), words_of(clause_after(reading.after))
+    if not reading.unit and _PER.match(reading.after):
+        after = ()  # "QPS 4, per-user throughput": a bare number is not counted per anything
     scope = _scope(reading, sentence)
     candidates: list[tuple[float, Name]] = []
     if clause and clause[-1] in _INDEXED and not reading.unit:
@@ -66,12 +70,19 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
         if found := name((" ".join(clause[-size:]),), reading.unit, False, True):
             candidates.append((found.score + 0.01 * size, found))
     unit_words = reading.unit if readings_of(reading.unit) and len(reading.unit) > 2 else ""
-    for tail in {unit_words, *(" ".join((unit_words, *after[:size])).strip() for size in (1, 2, 3))} - {""}:
-        if found := name((tail,), reading.unit, False, True):
-            counted = not reading.unit and found.quantity.unit in (Unit.COUNT, Unit.TOKEN)
-            candidates.append((found.score + (0.1 if counted else -0.05), found))  # "32 microbatches"
+    alone = name((unit_words,), reading.unit, False, True) if unit_words else None
+    tails = (" ".join((unit_words, *after[:size])).strip() for size in (1, 2, 3) if len(after) >= size)
+    for tail in filter(None, dict.fromkeys(tails)):
+        found = name((tail,), reading.unit, False, True)
+        if found is not None and not (alone and found.quantity is alone.quantity):
+            counted = found.quantity.unit in (Unit.COUNT, Unit.TOKEN)
+            # "QPS 16 per-user throughput": what follows is the next number's
+            if reading.unit or counted or not candidates:
+                candidates.append((found.score + (0.1 if counted and not reading.unit else -0.05), found))
     best = max(candidates, key=lambda c: c[0], default=None)
     found = best[1] if best else None
+    if found is None and alone is not None:
+        found = alone._replace(score=UNIT_ALONE)  # "they get 22 tokens/s each"
     if found is None:
         found = topic(tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p)), reading.unit)
         if found is not None and (found.quantity.name, scope or NOW) in taken:
@@ -108,7 +119,7 @@ def topic(words: tuple[str, ...], unit: str) -> Name | None:
     """The weightiest quantity of this unit whose words are all said somewhere in the text."""
     said, units, weight = classed(tuple(w for w in words if w not in scope_words())), readings_of(unit), weights()
     best: tuple[float, Name] | None = None
-    for word in said:
+    for word in sorted(said):
         for entry, phrase in by_word().get(word, ()):
             heavy = sum(weight[w] for w in phrase)
             if phrase <= said and units and heavy >= TOPIC_WEIGHT and _agrees(entry.quantity.unit, units, False):

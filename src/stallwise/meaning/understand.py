@@ -15,14 +15,15 @@ from stallwise.evidence.unread import Unread
 from stallwise.evidence.vocabulary import EVENTS
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
-from stallwise.meaning.rows import as_pairs, contrast_facts, named_columns, twin_facts
+from stallwise.meaning.rows import MENTION, as_pairs, contrast_facts, named_columns, turned, twin_facts
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
-from stallwise.meaning.sentences import clause_after, named_in, said_in, topic
+from stallwise.meaning.sentences import UNIT_ALONE, clause_after, named_in, said_in, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import words_of
 from stallwise.specs.hardware import find_gpu
 from stallwise.units import Unit, readings_of
 
+LONGEST_SENTENCE = 80  # numbers: what has more is a dump, and its words are nobody's names
 BILLION = "B"
 _SIZED = re.compile(r"^\s*(\d+)\s*[x×]\s*(\S.*)$")
 
@@ -58,7 +59,7 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
             pairs = as_pairs(shape)
             singles += pairs
             if not pairs:
-                tables.append(pivoted(shape))
+                tables.append(turned(pivoted(shape)))
         else:
             singles.append(shape)
     named, unnamed = _named(singles)
@@ -95,23 +96,44 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
         if reading.said:
             by_place[reading.place].append(reading)
     taken: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    sentences = {place: tuple(said[:LONGEST_SENTENCE]) for place, said in by_place.items()}
+    endless = {id(reading) for said in by_place.values() for reading in said[LONGEST_SENTENCE:]}
     for reading in singles:
-        one = (
-            _said_number(reading, tuple(by_place[reading.place]), taken[reading.place])
-            if reading.said
-            else _keyed_value(reading)
-        )
+        one = None
+        if id(reading) not in endless:
+            said = reading.said
+            one = (
+                _said_number(reading, sentences[reading.place], taken[reading.place]) if said else _keyed_value(reading)
+            )
         if one is None:
             unnamed.append(reading)
         else:
             found.append(one)
-    for reading in list(unnamed):
+    for reading in [r for r in unnamed if id(r) not in endless]:
         one = _like_neighbour(reading, found, by_place[reading.place])
         if one is not None:
             unnamed.remove(reading)
             found.append(one)
     order = {id(r): at for at, r in enumerate(singles)}
-    return sorted(found, key=lambda one: order[id(one.reading)]), unnamed
+    return sorted(_renamed(found), key=lambda one: order[id(one.reading)]), unnamed
+
+
+def _renamed(found: list[_Named]) -> list[_Named]:
+    """ "users see 180 tok/s … then they get 22 tok/s": what only its unit names is what words call the other number of that unit."""
+    known: dict[tuple[tuple[Unit | None, float], ...], set[str]] = defaultdict(set)
+    twice = Counter(one.name.quantity.name for one in found if one.reading.said)
+    if 2 not in twice.values():
+        return found  # nothing is told of two situations
+    for one in found:
+        if one.reading.said and one.reading.unit and one.name.score != UNIT_ALONE:
+            known[readings_of(one.reading.unit)].add(one.name.quantity.name)
+    renamed = []
+    for one in found:
+        names = known[readings_of(one.reading.unit)] if one.name.score == UNIT_ALONE else set()
+        if len(names) == 1:
+            one = _Named(one.reading, one.name._replace(quantity=entries()[names.copy().pop()].quantity), one.value)
+        renamed.append(one)
+    return renamed
 
 
 def _like_neighbour(reading: Reading, found: list[_Named], sentence: list[Reading]) -> _Named | None:
@@ -237,22 +259,19 @@ def _repeated(
     last = {
         id(r) for r, after in zip(singles, [*singles[1:], None], strict=True) if after is None or after.place != r.place
     }
-    records: list[dict[str, Cell]] = []
-    used: set[int] = set()
-    for reading in singles:
-        one, title = by_reading.get(id(reading)), titles.get(id(reading), "")
-        if title == lead:
-            records.append({"outcome": reading.path[0] if reading.said else ""})
-        if not records:
-            continue
-        records[-1]["outcome"] = (
-            f"{records[-1]['outcome']} {reading.after if id(reading) in last else clause_after(reading.after)}"
+    valued = [
+        (
+            r,
+            titles.get(id(r), ""),
+            _value(r, by_reading.get(id(r))),
+            r.after if id(r) in last else clause_after(r.after),
         )
-        if title and title not in records[-1]:
-            records[-1][title] = (
-                float(one.value) if one is not None and isinstance(one.value, float) else _plain(reading)
-            )
-            used.add(id(reading))
+        for r in singles
+    ]
+    records, used = _cut(valued, lead)
+    again, used_again = _cut([v for v in valued if not v[1] or often[v[1]] >= 2], "")
+    if len(again) >= 2 and len({frozenset(r) for r in again}) == 1:  # every record says the same things, in any order
+        records, used = again, used_again
     columns = list(dict.fromkeys(k for r in records for k in r if sum(k in x for x in records) >= 2))
     records = [r for r in records if sum(c in r for c in columns) > len(columns) / 2 and lead in r]
     measured = [c for c in columns if c != "outcome"]
@@ -260,9 +279,31 @@ def _repeated(
     if len(columns) < 2 or len(records) < 2:
         return named, []
     cells: list[list[Cell]] = [[r.get(c) for c in columns] for r in records]
-    rows = rows_of(columns, cells, list(range(1, len(records) + 1)), noun="mention")
+    rows = rows_of(columns, cells, list(range(1, len(records) + 1)), noun=MENTION)
     kept = [one for one in named if id(one.reading) not in used or _key(one) not in columns]
     return kept, [rows]
+
+
+def _value(reading: Reading, one: _Named | None) -> Cell:
+    if one is not None and isinstance(one.value, float):
+        return one.value
+    return _plain(reading) if isinstance(reading.value, float) else None
+
+
+def _cut(valued: list[tuple[Reading, str, Cell, str]], lead: str) -> tuple[list[dict[str, Cell]], set[int]]:
+    """Records that each begin with the leading title; without one, where a title comes again."""
+    records: list[dict[str, Cell]] = []
+    used: set[int] = set()
+    for reading, title, value, behind in valued:
+        if title and (title == lead if lead else not records or title in records[-1]):
+            records.append({"outcome": reading.path[0] if reading.said else ""})
+        if not records:
+            continue
+        records[-1]["outcome"] = f"{records[-1]['outcome']} {behind}"
+        if title and title not in records[-1]:
+            records[-1][title] = value
+            used.add(id(reading))
+    return records, used
 
 
 def _numbers(spoken: list[_Named], name_: str) -> int:
@@ -270,15 +311,14 @@ def _numbers(spoken: list[_Named], name_: str) -> int:
 
 
 def _key(one: _Named) -> str:
-    quantity = one.name.quantity
-    return f"{quantity.name}_s" if quantity.unit is Unit.SECOND else quantity.name
+    return one.name.quantity.name
 
 
 def _title(reading: Reading, one: _Named | None, text: str) -> str:
     if one is not None:
         return _key(one)
     found = topic(words_of(text), reading.unit) if reading.unit else None
-    return f"{found.quantity.name}_s" if found is not None and found.quantity.unit is Unit.SECOND else ""
+    return found.quantity.name if found is not None and found.quantity.unit is Unit.SECOND else ""
 
 
 def _plain(reading: Reading) -> float:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.name import Name
 from stallwise.units import Unit, readings_of
@@ -63,6 +66,15 @@ def in_si(named: Name, value: float) -> float:
     if unit is Unit.BYTE and 0 < number < SMALLEST_BYTES:
         return number * (2.0**30 if number < LARGEST_GIB else 2.0**20)
     return number
+
+
+def all_in_si(named: Name, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same for many numbers of one key."""
+    if named.inverse:
+        return np.where(values > 0, 1.0 / np.where(values > 0, values, 1.0), np.nan)
+    if named.unit_known or named.quantity.unit not in (Unit.SHARE, Unit.FLOP_PER_S, Unit.BYTE):
+        return values * named.scale
+    return np.array([in_si(named, v) for v in values.tolist()])
 
 
 def plausible(quantity: Quantity, number: float) -> bool:

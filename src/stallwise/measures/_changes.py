@@ -41,7 +41,7 @@ class Replays:
         return graph_of_view(self.book.view)
 
     @cached_property
-    def _steps(self) -> int:
+    def steps(self) -> int:
         """Steps that are played: a prefix of the trace."""
         return self._whole[0].steps_within(self.book.windows.host, MOST_WORK)
 
@@ -49,7 +49,7 @@ class Replays:
     def graph(self) -> Graph:
         """The graph of those steps."""
         graph, _ = self._whole
-        return graph if self._steps >= len(self.book.windows) else graph.until(self.book.windows.host[self._steps])
+        return graph if self.steps >= len(self.book.windows) else graph.until(self.book.windows.host[self.steps])
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -67,12 +67,18 @@ class Replays:
         lasts = self.graph.duration_s
         if change.work is not None:
             lasts = lasts * (1.0 - share * (1.0 - change.work))
-        marks = self.book.windows.host[: self._steps + 1]
+        marks = self.book.windows.host[: self.steps + 1]
         return float(np.diff(borders(self.graph, played, played.start_s + lasts, marks)).mean())
 
     def gain_s(self, change: Change, share: float = 1.0) -> float:
         """What the change wins in a mean step."""
         return self.unchanged_s - self.step_s(change, share)
+
+    @cached_property
+    def gains(self) -> dict[str, tuple[Change, float]]:
+        """Each change that applies here, and what it wins."""
+        made = {name: make(self) for name, make in CHANGES.items()}
+        return {name: (change, self.gain_s(change)) for name, change in made.items() if change is not None}
 
     def waits_in(self, spans: Spans) -> Bools:
         """Waits of the graph that begin inside."""
@@ -221,3 +227,13 @@ CHANGES: dict[str, Callable[[Replays], Change | None]] = {
     "no-save": no_save,
     "no-host-work": no_host_work,
 }
+
+
+_last: list[Replays] = []
+
+
+def replays_of(book: StepBook) -> Replays:
+    """Built once for a book."""
+    if not _last or _last[0].book is not book:
+        _last[:] = [Replays(book)]
+    return _last[0]

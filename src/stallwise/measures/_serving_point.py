@@ -103,6 +103,15 @@ def weights_of(evidence: Evidence, name: str) -> str:
     return next((known[p] for p in parts if p in known), "bf16")
 
 
+def _arrivals(evidence: Evidence, ttft_s: float, tpot_s: float) -> float:
+    """Requests a second, where an engine says how many are inside and how long one stays; 0 where a client keeps them there."""
+    inside = number(evidence, serving.RUNNING) + max(0.0, number(evidence, serving.WAITING))
+    tokens = number(evidence, serving.OUTPUT_TOKENS, stated.OUTPUT_TOKENS)
+    known = inside > 0 and ttft_s > 0 and tpot_s > 0 and tokens > 0
+    client = number(evidence, serving.CONCURRENCY)
+    return inside / (ttft_s + tokens * tpot_s) if known and client != client else 0.0
+
+
 def seen_of(evidence: Evidence) -> Seen | None:
     """The point, if model, card, load and one latency are known."""
     deployment = deployment_of(evidence)
@@ -121,6 +130,10 @@ def seen_of(evidence: Evidence) -> Seen | None:
     if not (rate > 0 or users > 0):
         return None
     assumed: list[str] = []
+    by_little = not rate > 0 and _arrivals(evidence, ttft, tpot)
+    if by_little:
+        rate = by_little
+        assumed.append(f"{rate:.3g} requests a second arrive (Little's law: those inside over the time of one)")
     cap = number(evidence, serving.MAX_SEQS, stated.MAX_SEQS)
     if not cap > 0:
         cap = USUAL_CAP[deployment.engine]
@@ -147,5 +160,5 @@ def seen_of(evidence: Evidence) -> Seen | None:
     share = min(1.0, shared / prompt) if shared > 0 and prompt > 0 else None
     return Seen(
         point, ttft, tpot, None if chunked != chunked else chunked > 0, share, isl > 0 and osl > 0,
-        not rate > 0 or math.isfinite(offered), assumed,
+        not rate > 0 or math.isfinite(offered) or bool(by_little), assumed,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from stallwise.errors import StallwiseError
@@ -60,7 +61,7 @@ def _named(evidence: Evidence) -> Model | None:
 
 def by_family(name: str) -> Model | None:
     """ "Llama-70B" without a version: the newest of the family with that size."""
-    words = [w for w in name.lower().replace("_", "-").split("-") if w and w not in NO_SHAPE]
+    words = [w for w in re.split(r"[-_ ]+", name.lower()) if w and w not in NO_SHAPE]
     matches = [
         n for n in model_names() if all(any(w == part or w in n.split("-") for part in n.split("-")) for w in words)
     ]

@@ -17,7 +17,7 @@ from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.evidence.timeline import Kind, Timeline
+from stallwise.evidence.timeline import Kind, Recorded, Timeline
 from stallwise.measures._dependencies import graph_of_view
 from stallwise.measures._host_points import HostPoints, points_of
 from stallwise.measures._purpose import purposes_of
@@ -120,7 +120,7 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     traced = float(np.diff(windows.device).mean())
     low, high = _doubt(graph, points, cost, windows)
     del points
-    clean = _moved(view, graph, order, played)
+    clean = _moved(view, graph, order, played, windows)
     # What is less than runs differ by is not told from nothing: then the step is as long as it was traced.
     told = traced if (1 - NOTICED) * traced < step < traced else step
     pace = HOST_PACE if high - low > HOST_LED else DEVICE_PACE
@@ -187,7 +187,7 @@ def _mean_step(graph: Graph, played: Retimed, marks_s: Floats, unit: str) -> flo
     return float(np.diff(found).mean())
 
 
-def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed) -> Timeline:
+def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed, windows: Windows) -> Timeline:
     """The timeline with new times, sorted again."""
     t = view.timeline
     start, end = t.start_s.copy(), t.end_s.copy()
@@ -217,4 +217,5 @@ def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retim
         external=t.external[turn],
         size_bytes=t.size_bytes[turn],
         detail=t.detail[turn],
+        recorded=Recorded(t.start_s[turn], t.end_s[turn], windows.device),
     )

@@ -53,7 +53,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 
 def _serving(evidence: Evidence, model: Model, card: Gpu) -> Iterator[Item]:
-    gpus = evidence.value(stated.GPUS, 1.0)
+    # A layout says how many cards there are at least, where nobody counts them.
+    gpus = max(evidence.value(stated.GPUS, 1.0), evidence.value(stated.TP, 1.0) * evidence.value(stated.PP, 1.0))
     dtype = dtype_of(evidence)
     weights = model.parameters().total * BYTES.get(dtype, 2.0)
     per_token = model.kv_bytes_per_token("bf16")

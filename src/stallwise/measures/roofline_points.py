@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stallwise.costs.roofline import rate_by_pipes, roof_flop_per_s
+from stallwise.evidence.catalog import hardware
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Scope, Source, Table
@@ -20,11 +21,13 @@ from stallwise.evidence.timeline import Timeline
 from stallwise.measures._matrix_shapes import matrix_shapes
 from stallwise.measures._step_book import book_of
 from stallwise.measures._vocabulary import Work, matrix_precision
-from stallwise.specs.hardware import Gpu, find_gpu
+from stallwise.specs.hardware import Gpu, all_gpus, find_gpu
 
 KIND = "roofline"
 ORDER = 40
 MOST_POINTS = 24
+BUSY_SHARE = 0.02  # of the memory's peak: below, two printed decimals round the ratio of rate and share away
+ALIKE = 0.08  # of the bandwidth: memory clocks of one card differ by less, cards of one chip by more
 SHOWN_ROOFS = ("fp8", "bf16", "tf32", "fp32")
 
 Point = tuple[str, str, float, float, float, float]  # name, dtype, intensity, rate, seconds, roof
@@ -66,9 +69,10 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     points: list[Point] = []
     gpu: Gpu | None = None
     source = Source("counters")
+    unnamed = find_gpu(evidence.text(hardware.GPU_NAME)) or card_by_counters(evidence)
     for scope in evidence.scopes("kernel"):
         time = evidence.get(k.TIME, kernel=scope.kernel)
-        card = find_gpu(evidence.text(k.DEVICE, kernel=scope.kernel))
+        card = find_gpu(evidence.text(k.DEVICE, kernel=scope.kernel)) or unnamed
         if time is None or card is None:
             continue
 
@@ -91,6 +95,27 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         points.append((scope.kernel or "", dtype, intensity, min(flops, roof), time.number, roof))
     if gpu is not None:
         yield from _table(points, gpu, source, Scope())
+
+
+def card_by_counters(evidence: Evidence) -> Gpu | None:
+    """The catalogue's card with these multiprocessors, this capability and this bandwidth, where a page names none.
+
+    Both a rate and its share of the peak are counted, so their ratio is the card's bandwidth, whatever the kernel did.
+    """
+    kernels = [s.kernel for s in evidence.scopes("kernel")]
+    peaks, sizes, capabilities = [], set(), set()
+    for name in kernels:
+        rate, share = evidence.value(k.DRAM_RATE, 0.0, kernel=name), evidence.value(k.DRAM_SHARE, 0.0, kernel=name)
+        if share > BUSY_SHARE:
+            peaks.append(rate / share)
+        sizes.add(evidence.value(k.SM_COUNT, 0.0, kernel=name))
+        capabilities.add(evidence.text(k.CAPABILITY, kernel=name))
+    if not peaks or len(sizes) != 1 or len(capabilities) != 1:
+        return None
+    peak = float(np.median(peaks))
+    alike = [g for g in all_gpus() if g.sm_count in sizes and g.compute_capability in capabilities]
+    near = min(alike, key=lambda g: abs(g.bandwidth_byte_per_s / peak - 1.0), default=None)
+    return near if near is not None and abs(near.bandwidth_byte_per_s / peak - 1.0) < ALIKE else None
 
 
 def _table(points: list[Point], gpu: Gpu, source: Source, scope: Scope) -> Iterator[Item]:

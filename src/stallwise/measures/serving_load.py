@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Table
+from stallwise.evidence.load_phases import calm_phase, worst_phase
 from stallwise.evidence.quantity import Quantity
-from stallwise.measures._load_phases import worst_phase
 
 ORDER = 1
 KV_FULL_SHARE = 0.95  # engines keep a watermark of one to a few percent and count whole blocks: this is full
@@ -73,6 +73,8 @@ def _facts(table: Table, scope: Scope) -> Iterator[Fact]:
     if phase is not None:
         yield Fact(serving.PHASE, phase.named(table.meta.get("start_s")), table.source, scope, samples=phase.count)
         yield from fact(serving.PHASE_SHARE, phase.count / len(table))
+        if (calm := calm_phase(s.time_s, s.running, s.waiting, s.kv, phase)) is not None and not scope.run:
+            yield Fact(serving.RUNNING, calm.running, table.source, Scope(run="before"), samples=calm.count)
     part = s.only(phase.rows) if phase is not None else s
     yield from fact(serving.IDLE_ARTIFACTS, float(s.idle_artifacts))
     yield from fact(serving.RUNNING, _median(part.running[part.busy]))
@@ -182,7 +184,7 @@ def _slow_tokens(table: Table) -> Iterator[Fact]:
     """From a histogram of token times: the tail that no median shows."""
     edges, counts = table.columns["edge_s"], table.columns["count"]
     total = counts.sum()
-    if total <= 0:
+    if not 0 < total < np.inf:
         return
     middle = float(edges[int(np.searchsorted(np.cumsum(counts), 0.5 * total))])
     finite = np.where(np.isfinite(edges), edges, np.nan)

@@ -10,6 +10,7 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.quantity import Quantity
 
+ORDER = 2  # after the phases of a log
 MORE_LOAD = 1.2  # loads nearer than this are the same point measured twice
 PLATEAU_GROWTH = 1.05  # a rate that grows by less under more load has met a limit
 
@@ -17,6 +18,8 @@ PLATEAU_GROWTH = 1.05  # a rate that grows by less under more load has met a lim
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Growth from the lowest to the highest load; the rate at which it stops."""
     points = sorted((load, scope) for scope in _runs(evidence) if (load := _load(evidence, scope)) is not None)
+    if len(points) < 2:
+        yield from _then_and_now(evidence)
     if len(points) < 2 or points[-1][0] < MORE_LOAD * points[0][0]:
         return
     low, high = points[0][1], points[-1][1]
@@ -41,6 +44,34 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         if first and second and more >= MORE_LOAD * load and second.number < PLATEAU_GROWTH * first.number:
             yield Fact(serving.PLATEAU_RATE, second.number, second.source)
             return
+
+
+def _then_and_now(evidence: Evidence) -> Iterator[Item]:
+    """The same growth where a statement, or the phases of a log, tell of a calm before and a load now."""
+    ttft, tpot = (_pair(evidence, q) for q in (serving.TTFT, serving.TPOT))
+    speed = _pair(evidence, serving.PER_REQUEST_RATE)
+    if tpot is None and speed is not None and speed[1].number > 0:
+        slower = speed[0].number / speed[1].number
+    else:
+        slower = tpot[1].number / tpot[0].number if tpot else float("nan")
+    loads = (
+        _pair(evidence, q)
+        for q in (serving.OFFERED_RATE, serving.CONCURRENCY, serving.ACHIEVED_RATE, serving.RUNNING, serving.WAITING)
+    )
+    load = next((after.number / before.number for before, after in filter(None, loads)), float("nan"))
+    if not load >= MORE_LOAD or ttft is None:
+        return
+    source = ttft[1].source
+    yield Fact(serving.LOAD_GROWTH, load, source)
+    yield Fact(serving.TTFT_GROWTH, ttft[1].number / ttft[0].number, source)
+    if slower == slower:
+        yield Fact(serving.TPOT_GROWTH, slower, source)
+
+
+def _pair(evidence: Evidence, quantity: Quantity) -> tuple[Fact, Fact] | None:
+    before = next((f for f in evidence.all(quantity) if f.scope.run == "before" and f.number > 0), None)
+    after = next((f for f in evidence.all(quantity) if f.scope.run is None and f.number > 0), None)
+    return (before, after) if before and after else None
 
 
 def _runs(evidence: Evidence) -> list[str]:

@@ -55,7 +55,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 def _facts(evidence: Evidence) -> Iterator[Item]:
     """The same of facts that carry a rank or a node."""
     for name, facts in list(evidence.facts.items()):
-        if name not in ("run.step_time", "stage.forward", "stage.backward"):
+        if name not in ("run.step_time", "stage.forward", "stage.backward", "step.compute_time"):
             continue
         by_member: dict[str, float] = defaultdict(float)
         for fact in facts:

@@ -16,6 +16,8 @@ from typing import Protocol, cast
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.reading import Printed, Shape
+from stallwise.evidence.skeletons import bare_lines
 from stallwise.readers import native
 
 # Asked before the others are even imported: the largest inputs, and a thousand of them at once. Must be exclusive.
@@ -32,7 +34,7 @@ class Reader(Protocol):
     FORMAT: str
 
     def recognises(self, name: str, head: bytes) -> bool: ...
-    def read(self, artifact: Artifact) -> Iterator[Item]: ...
+    def read(self, artifact: Artifact) -> Iterator[Item | Printed | Shape]: ...
 
 
 @cache
@@ -51,7 +53,7 @@ def distinct_lines(head: bytes) -> bytes:
     if len(lines) < FEW_LINES:
         return head
     seen: dict[bytes, bytes] = {}
-    for skeleton, line in zip(head.translate(None, b"0123456789").split(b"\n"), lines, strict=True):
+    for skeleton, line in zip(bare_lines(head), lines, strict=True):
         seen.setdefault(skeleton, line)
     return b"\n".join(seen.values())
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stallwise.evidence.fact import Source, Table
-from stallwise.readers._keys import words_of
+from stallwise.readers.shapes._plainly import plain_words as words_of
 
 KIND = "numerics.layers"
 _ROLES = {
@@ -56,5 +56,5 @@ def number(value: Any) -> float:
     """A cell as a number; words such as inf and nan are themselves."""
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan

@@ -11,13 +11,12 @@ from importlib.resources import files
 from typing import Any
 
 _LINE = re.compile(
-    r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|NaN|Inf|nan|inf))(?:\s+-?\d+)?\s*$"
+    r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|NaN|Inf|nan|inf))(?:\s+-?\d+)?\s*$"
 )
 _EDGE = re.compile(r'le="([^"]+)"')
 _MODEL = re.compile(r'model_name="([^"]+)"')
-_EXPORTER = re.compile(
-    r"^\w+?_(?=(?:vllm|sglang|trtllm|llamacpp):)"
-)  # ray_vllm:... is vllm:... through another exporter
+# ray_vllm:... and ray_vllm_... are vllm:... through exporters that put a name before it and allow no colon
+_EXPORTER = re.compile(r"^(?:[a-z]+_)??(vllm|sglang|llamacpp)[:_](?=\w)|^\w+?_(?=trtllm:)")
 AVERAGED = ("kv_share", "hit_share")  # of several engines the mean; everything else adds up
 
 
@@ -101,7 +100,11 @@ def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
         match = _LINE.match(line.strip())
         if not match:
             continue
-        name, labels, value = _EXPORTER.sub("", match[1]), match[2] or "", float(match[3])
+        name, labels, value = (
+            _EXPORTER.sub(lambda m: f"{m[1]}:" if m[1] else "", match[1]),
+            match[2] or "",
+            float(match[3]),
+        )
         raw[name] = raw.get(name, 0.0) + value
         stem, part = _histogram_part(name)
         for kind, word, label, rank in (*_names().get(name, ()), *(_names().get(stem, ()) if part else ())):

@@ -8,7 +8,9 @@ import numpy as np
 
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Note, Source, Table
+from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
+from stallwise.evidence.load_phases import calm_phase, worst_phase
+from stallwise.readers._cells import count_of
 from stallwise.readers._engine_samples import EngineSamples
 from stallwise.readers._scrape import Histogram, Scrape
 
@@ -28,6 +30,11 @@ TOTALS = {
     "prefix_queries": serving.PREFIX_QUERIES,
     "prefix_hits": serving.PREFIX_HITS,
 }
+TOKENS = {  # counters of tokens, and the histogram that says their length better
+    "prompt_tokens": ("prompt_length", serving.PROMPT_TOKENS),
+    "generation_tokens": ("output_length", serving.OUTPUT_TOKENS),
+}
+BEFORE = "before"
 TAIL = 0.99
 
 
@@ -51,30 +58,54 @@ def facts_from(scrapes: Sequence[Scrape], name: str) -> Iterator[Item]:
     if table is not None and not lies:
         yield table
     first = scrapes[0] if len(scrapes) > 1 else Scrape()
-    span_s = last.time_s - first.time_s if len(scrapes) > 1 else 0.0
     for word, quantity in TOTALS.items():
-        if word in last.counters:
-            value = last.counters[word] - first.counters.get(word, 0.0)
-            if value >= 0:
-                yield Fact(quantity, value, source)
-                if word == "requests_done" and span_s > 0:
-                    yield Fact(serving.ACHIEVED_RATE, value / span_s, source)
+        if word in last.counters and (value := last.counters[word] - first.counters.get(word, 0.0)) >= 0:
+            yield Fact(quantity, value, source)
+    worst, calm = _phases(scrapes)
+    yield from _window(*(worst or (first, last)), source, WHOLE)
+    if calm is not None:
+        yield from _window(*calm, source, Scope(run=BEFORE))
+
+
+def _phases(scrapes: Sequence[Scrape]) -> tuple[tuple[Scrape, Scrape] | None, tuple[Scrape, Scrape] | None]:
+    """Where load came and stayed, the readings that begin and end it, and those of the calm before: means of all hide it."""
+    running, waiting, kv = (
+        np.array([scrape.gauges.get(word, np.nan) for scrape in scrapes]) for word in ("running", "waiting", "kv_share")
+    )
+    time_s = np.array([scrape.time_s for scrape in scrapes])
+    worst = worst_phase(time_s, running, waiting, kv)
+    if worst is None:
+        return None, None
+    calm = calm_phase(time_s, running, waiting, kv, worst)
+    return (scrapes[worst.first], scrapes[worst.last]), (scrapes[calm.first], scrapes[calm.last]) if calm else None
+
+
+def _window(first: Scrape, last: Scrape, source: Source, scope: Scope) -> Iterator[Item]:
+    """Rates and latencies between two readings; of a single one since the engine started."""
+    span_s = last.time_s - first.time_s if first else 0.0
+    done = last.counters.get("requests_done", 0.0) - first.counters.get("requests_done", 0.0)
+    if span_s > 0 and done >= 0 and "requests_done" in last.counters:
+        yield Fact(serving.ACHIEVED_RATE, done / span_s, source, scope)
+    lengths = [(w, q) for w, q in TOKENS.items() if w in last.counters and q[0] not in last.histograms]
+    for word, (_, quantity) in lengths:
+        if done > 0 and (tokens := last.counters[word] - first.counters.get(word, 0.0)) > 0:
+            yield Fact(quantity, tokens / done, source, scope, samples=int(done))
     for word, histogram in last.histograms.items():
         seen = histogram.minus(first.histograms.get(word, Histogram()))
-        if seen.count <= 0:
+        if seen.count <= 0 and not scope.run:
             seen = histogram  # nothing new in the window: the life of the engine
-        yield from _latency(word, seen, source)
+        yield from _latency(word, seen, source, scope)
 
 
-def _latency(word: str, seen: Histogram, source: Source) -> Iterator[Item]:
+def _latency(word: str, seen: Histogram, source: Source, scope: Scope) -> Iterator[Item]:
     if seen.count <= 0 or seen.total < 0:
         return
-    samples = int(seen.count)
-    yield Fact(MEANS[word], seen.mean, source, samples=samples)
+    samples = count_of(seen.count)
+    yield Fact(MEANS[word], seen.mean, source, scope, samples=samples)
     tail = {"ttft": serving.TTFT_TAIL, "tpot": serving.TPOT_TAIL}.get(word)
     if tail is not None and seen.edges:
-        yield Fact(tail, quantile(seen, TAIL), source, samples=samples)
-    if word == "tpot" and seen.edges:
+        yield Fact(tail, quantile(seen, TAIL), source, scope, samples=samples)
+    if not scope.run and word == "tpot" and seen.edges:
         edges = np.array(sorted(seen.edges))
         counts = np.diff(np.array([seen.edges[e] for e in edges]), prepend=0.0)
         columns = {"edge_s": edges, "count": counts}

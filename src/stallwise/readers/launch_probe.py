@@ -11,7 +11,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.readers._keys import words_of
+from stallwise.readers.shapes._plainly import plain_words as words_of
 
 FORMAT = "launch probe"
 _SCALE = {"us": 1e-6, "ms": 1e-3, "ns": 1e-9, "s": 1.0}
@@ -49,7 +49,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
                 times[i].append(numbers[i])
     for i, values in times.items():
         scale = next(_SCALE[w] for w in reversed(words_of(columns[i])) if w in _SCALE)
-        if len(counts) > 1:
+        if len(set(counts)) > 1 and np.isfinite([*counts, *values]).all():
             slope = float(np.polyfit(counts, values, 1)[0]) * scale
         elif counts:
             slope = values[0] * scale / max(counts[0], 1.0)

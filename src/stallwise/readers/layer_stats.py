@@ -1,4 +1,4 @@
-"""Statistics of layers as CSV, as safetensors, or as the overflow report that Transformers prints."""
+"""Statistics of layers as CSV, as JSON, as safetensors, or as the overflow report that Transformers prints."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source
 from stallwise.readers._layers import is_layer_row, role_of, table_of
+from stallwise.readers.shapes import tree
 
 FORMAT = "layer statistics"
 _REPORT = re.compile(r"Detected inf/nan during batch_number=(\d+)")
 _MODULE = re.compile(r"^\s{8,}(\S+(?:\.\S+)*)\s+(\w+)\s*$")
 _VALUES = re.compile(r"^\s*([\d.e+-]+|inf|nan)\s+([\d.e+-]+|inf|nan)\s+(weight|bias|input\S*|output\S*)", re.I)
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
+_OBJECT, _KEY = re.compile(r"\[\s*\{"), re.compile(r'"(\w{1,40})"\s*:')
 MAX_HEADER_BYTES = 1 << 24
 
 
@@ -35,6 +37,8 @@ def recognises(name: str, head: bytes) -> bool:
     text = head[:65536].decode("utf-8", "replace")
     if _REPORT.search(text):
         return True
+    if text.lstrip()[:1] in ("{", "["):
+        return _OBJECT.search(text) is not None and is_layer_row(_KEY.findall(text[:8192]))
     first = next((line for line in text.splitlines() if line.strip()), "")
     return "," in first and is_layer_row(first.split(","))
 
@@ -49,11 +53,29 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if match := _REPORT.search(text):
         yield table_of(list(_report(text, float(match[1]))), source)
         return
+    if text.lstrip()[:1] in ("{", "["):
+        layers = list(_objects(tree.tree_of(artifact.name, text)))
+        yield from [table_of(layers, source)] if layers else []
+        return
     lines = [line for line in text.splitlines() if line.strip()]
     rows = [{key: cell for key, cell in row.items() if key} for row in csv.DictReader(lines)]
     if not rows or role_of("layer") is None:
         raise UnreadableInput(f"{artifact.name} has no rows", hint="write layer,amax,... one line a layer")
     yield table_of(rows, source)
+
+
+def _objects(found: Any) -> Iterator[dict[str, Any]]:
+    """Rows of layers, and lists of one number a layer: {"step": 3, "amax": [0.1, 0.2]}."""
+    lists = [v for v in found.values() if isinstance(v, list)] if isinstance(found, dict) else [found]
+    for rows in ([r for r in x if isinstance(r, dict)] for x in lists if isinstance(x, list)):
+        if rows and is_layer_row(rows[0]):
+            yield from rows
+            continue
+        for index, row in enumerate(rows):
+            step = next((v for k, v in row.items() if role_of(k) == "x"), float(index))
+            for key, values in row.items():
+                if role_of(key) == "amax" and isinstance(values, list):
+                    yield from ({"layer": f"{key}[{i}]", "step": step, "amax": v} for i, v in enumerate(values))
 
 
 def _report(text: str, step: float) -> Iterator[dict[str, Any]]:

@@ -61,7 +61,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     quiet = text.where(lambda x: not ("NCCL INFO" in x or "NCCL WARN" in x))
     counting = text.where(lambda x: BATCH.search(x) or BAR.search(x) or TOTAL.search(x)) & quiet
     timed = text.where(TOOK.search) & quiet
-    for at in text.lines_of(counting):
+    for at in speakers.enough(counting):
         _count(batches, text.lines[at][:LONGEST], speakers.rank(at), at + 1)
     for skeleton in timed:
         name = PLACE.sub("#", _without_head(speakers.line(text.firsts[skeleton]).text))[:120]

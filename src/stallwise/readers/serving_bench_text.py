@@ -10,11 +10,14 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
+from stallwise.readers._cells import NUMBER
 
 FORMAT = "serving benchmark printout"
 CAPTURE = "vllm bench serve ... | tee bench.txt"
 _TITLE = re.compile(r"={4,}\s*Serving Benchmark Result\s*={4,}")
-_ROW = re.compile(r"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+([\d.]+|inf)\s*$")
+_RULER = re.compile(r"^\W*={20,}\W*$")  # closes a table
+ANNOUNCED = 8  # lines above a title
+_ROW = re.compile(rf"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+({NUMBER}|inf)\s*$")
 _ROWS: dict[str, tuple[Quantity, float]] = {
     "Median TTFT (ms)": (serving.TTFT, 1e-3),
     "P99 TTFT (ms)": (serving.TTFT_TAIL, 1e-3),
@@ -41,10 +44,12 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """Facts of each table; several are a sweep."""
     lines = artifact.lines()
     starts = [i for i, text in enumerate(lines) if _TITLE.search(text)]
+    closed = 0
     for place, start in enumerate(starts):
         end = starts[place + 1] if place + 1 < len(starts) else len(lines)
-        # The load is announced above the title, after the table before it.
-        above = max(0, start - 8) if place == 0 else max(starts[place - 1] + 8, start - 8)
+        end = next((i for i in range(start + 1, end) if _RULER.match(lines[i])), end)
+        above = max(closed, start - ANNOUNCED)  # the load is announced above the title, after the table before it
+        closed = end
         scope = Scope(run=f"{artifact.name}#{place}") if len(starts) > 1 else Scope(run=artifact.name)
         yield from _table(artifact.name, lines, above, end, scope)
 

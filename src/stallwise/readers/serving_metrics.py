@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.readers._cells import NUMBER
+from stallwise.readers._clock import clock_of
 from stallwise.readers._scrape import Scrape, metric_names, parse_scrape
 from stallwise.readers._scraped_facts import facts_from
 
 FORMAT = "engine metrics"
 CAPTURE = "curl -s http://HOST:8000/metrics > metrics.txt"
 EXCLUSIVE = True
+_METRIC = re.compile(r"^[A-Za-z_:][\w:]*(?:\{.*\})?\s+[-+\d.NIni]")
 PAGE = re.compile(
-    r"^# stallwise scrape t=([\d.]+)\s*$", re.MULTILINE
+    rf"^# stallwise scrape t=({NUMBER})\s*$", re.MULTILINE
 )  # what `stallwise watch --save` writes between pages
 
 
@@ -23,9 +26,9 @@ def recognises(name: str, head: bytes) -> bool:
     """A metric line of a known engine."""
     if head.lstrip()[:1] in (b"{", b"["):  # JSON; a large trace is not worth the search
         return False
-    prefixes = {n.split(":")[0] + ":" if ":" in n else n for n in metric_names()}
+    prefixes = {re.escape(n.split(":")[0]) + "[:_]" if ":" in n else re.escape(n) for n in metric_names()}
     text = head.decode("utf-8", "replace")
-    return any(re.search(rf"^(?:[a-z]+_)?{re.escape(p)}\w*[{{ ]", text, re.MULTILINE) for p in prefixes)
+    return any(re.search(rf"^(?:[a-z]+_)?{p}\w*[{{ ]", text, re.MULTILINE) for p in prefixes)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -41,21 +44,30 @@ def read(artifact: Artifact) -> Iterator[Item]:
 def pages(text: str) -> list[Scrape]:
     """The readings in a file."""
     parts = PAGE.split(text)
-    found = [parse_scrape(page) for page in _apart(parts[0])]
+    found = [parse_scrape(page, at) for page, at in _apart(parts[0])]
     found += [parse_scrape(page, float(t)) for t, page in zip(parts[1::2], parts[2::2], strict=True)]
     return [scrape for scrape in found if scrape]
 
 
-def _apart(text: str) -> list[str]:
+def _apart(text: str) -> list[tuple[str, float]]:
     """Pages that were only appended to each other: a line that names what was already named begins the next."""
     found: list[list[str]] = [[]]
+    stamps: list[float] = [0.0]
     named: set[str] = set()
+    stamp = 0.0
     for line in text.splitlines():
-        key = line.rsplit(" ", 1)[0]
-        if line and not line.startswith("#") and key in named:
-            found.append([])
-            named = set()
-        if line and not line.startswith("#"):
+        if line.startswith(("# HELP", "# TYPE")) or not line.strip():
+            pass
+        elif _METRIC.match(line):
+            key = line.rsplit(" ", 1)[0]
+            if key in named:
+                found.append([])
+                stamps.append(stamp)
+                named = set()
             named.add(key)
+        elif (read := clock_of(line)) is not None:  # what a loop of curl and date leaves between pages
+            stamp = read
+            if not named:
+                stamps[-1] = stamp
         found[-1].append(line)
-    return ["\n".join(page) for page in found]
+    return [("\n".join(page), at) for page, at in zip(found, stamps, strict=True)]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog import run
-from stallwise.evidence.evidence import Item
-from stallwise.readers._keys import Meaning
-from stallwise.readers._log_line import Line, clock_of, lines_in
-from stallwise.readers._steps import StepValues
+from stallwise.evidence.reading import Course, Printed, Wanted
+from stallwise.evidence.skeletons import Skeletons
+from stallwise.readers._log_line import STEP_TIME, Key, Line, lines_in
+from stallwise.readers.shapes.clock import DAY_S, clock_of
 
 FORMAT = "training log"
 CAPTURE = "python train.py 2>&1 | tee train.log"
@@ -35,7 +35,6 @@ _PREPARING = re.compile(
     re.IGNORECASE,
 )
 MAX_LINE = 4000  # longer lines are dumps, not progress
-DAY_S = 86400.0
 MIN_CLOCKS = 4
 FINE_S, COARSE_S = 0.05, 8.0  # clocks with and without fractions of a second: 2% and 12% of error at most
 
@@ -54,23 +53,68 @@ def _looks_like_log(start: bytes) -> bool:
     return not table and bool(_HINT.search(start)) and not any(mark in start for mark in _OTHER_FORMATS)
 
 
-def read(artifact: Artifact) -> Iterator[Item]:
-    """Series by step, medians, and NaN counts."""
-    values = StepValues(artifact.name)
-    clocks: list[tuple[float, int]] = []
-    counter, text = _StepCounter(), artifact.skeletons
-    for at, line in lines_in(text, _may_train, counter.hears):
-        step = counter.advance(line, at + 1)
-        if line.step is not None:
-            clocks.append((step, at))
-        counts: dict[str, int] = {}
-        for meaning, value in line.values:
-            place = counts[meaning.quantity.name] = counts.get(meaning.quantity.name, 0) + 1
-            values.put(meaning, step + (place - 1 if line.step is None else 0), value, at + 1)
-    if not values.has(run.STEP_TIME):
-        stamped = [(step, clock_of(text.lines[at]), at + 1) for step, at in clocks]
-        _put_clock_times(values, [(step, clock, number) for step, clock, number in stamped if clock is not None])
-    yield from values.items()
+def read(artifact: Artifact) -> Iterator[Printed]:
+    """What the lines print under their keys, over the steps."""
+    log = _Log(artifact.skeletons)
+    yield Printed(artifact.name, log.courses, by_clock=log.by_clock)
+
+
+@dataclass(slots=True)
+class _Log:
+    text: Skeletons
+    clocks: list[tuple[float, int]] = field(default_factory=list)  # step and line
+
+    def courses(self, wanted: Wanted) -> Iterator[Course]:
+        """One course a key, unit and rank."""
+        counter = _StepCounter()
+        found: dict[tuple[Key, bool], Course] = {}
+        ranks: dict[tuple[Key, int], Course] = {}
+        for at, line in lines_in(self.text, _may_train, wanted):
+            if line.rank is not None:
+                for key, number in line.values:
+                    own = ranks.get((key, line.rank))
+                    if own is None:
+                        own = ranks[key, line.rank] = Course(key.key, key.unit, [], key.bare, rank=line.rank)
+                    own.points.append((line.step or 0.0, number, at + 1))
+            if not counter.hears(line.rank):
+                continue
+            step = counter.advance(line)
+            if line.step is not None:
+                self.clocks.append((step, at))
+            counts: dict[str, int] = {}
+            for key, number in line.values:
+                course = found.get((key, line.epoch))
+                if course is None:
+                    course = found[key, line.epoch] = Course(key.key, key.unit, [], key.bare, line.epoch)
+                place = step
+                if line.step is None:  # a line that lists many steps
+                    place += counts.get(key.key, 0)
+                    counts[key.key] = counts.get(key.key, 0) + 1
+                course.points.append((place, number, at + 1))
+        yield from found.values()
+        if len({rank for _, rank in ranks}) > 1:
+            yield from ranks.values()
+
+    def by_clock(self) -> Course | None:
+        """Step times from the clock, over stretches long enough that its resolution does not matter."""
+        stamped = [
+            (step, clock, at + 1) for step, at in self.clocks if (clock := clock_of(self.text.lines[at])) is not None
+        ]
+        rising = [c for i, c in enumerate(stamped) if i == 0 or c[0] > stamped[i - 1][0]]
+        if len(rising) < MIN_CLOCKS:
+            return None
+        shortest_s = FINE_S if any(clock != int(clock) for _, clock, _ in rising) else COARSE_S
+        course = Course(STEP_TIME, "s")
+        step_a, clock_a, _ = rising[0]
+        for step_b, clock_b, number in rising[1:]:
+            passed = clock_b - clock_a
+            if passed < 0:
+                passed += DAY_S  # midnight
+            if passed < shortest_s:
+                continue
+            course.points.append((step_b, passed / (step_b - step_a), number))
+            step_a, clock_a = step_b, clock_b
+        return course
 
 
 def _may_train(text: str) -> bool:
@@ -85,7 +129,7 @@ class _StepCounter:
         self.rank: int | None = None
         self._offset = 0.0
         self._last = -1.0
-        self._seen: set[object] = set()
+        self._seen: set[str] = set()
 
     def hears(self, rank: int | None) -> bool:
         """One rank's account is enough, the first's that prints values; the others repeat it."""
@@ -93,11 +137,11 @@ class _StepCounter:
             self.rank = rank
         return rank is None or rank == self.rank
 
-    def advance(self, line: Line, number: int) -> float:
+    def advance(self, line: Line) -> float:
         """The running step of this line."""
-        quantities = {m.quantity.name for m, _ in line.values}
+        keys = {key.key for key, _ in line.values}
         if line.step is None:
-            if quantities & self._seen:  # a new record of a log that prints no step
+            if keys & self._seen:  # a new record of a log that prints no step
                 self._last += 1
                 self._seen = set()
         elif line.step + self._offset < self._last:  # a new epoch starts counting again
@@ -106,24 +150,5 @@ class _StepCounter:
         elif line.step + self._offset > self._last:
             self._last, self._seen = line.step + self._offset, set()
         self._last = max(self._last, 0.0)
-        self._seen |= quantities
+        self._seen |= keys
         return self._last
-
-
-def _put_clock_times(values: StepValues, clocks: list[tuple[float, float, int]]) -> None:
-    """Step times from the clock, over stretches long enough that its resolution does not matter."""
-    rising = [c for i, c in enumerate(clocks) if i == 0 or c[0] > clocks[i - 1][0]]
-    if len(rising) < MIN_CLOCKS:
-        return
-    fine = any(clock != int(clock) for _, clock, _ in rising)
-    shortest_s = FINE_S if fine else COARSE_S
-    meaning = Meaning(run.STEP_TIME)
-    step_a, clock_a, _ = rising[0]
-    for step_b, clock_b, number in rising[1:]:
-        passed = clock_b - clock_a
-        if passed < 0:
-            passed += DAY_S  # midnight
-        if passed < shortest_s:
-            continue
-        values.put(meaning, step_b, passed / (step_b - step_a), number)
-        step_a, clock_a = step_b, clock_b

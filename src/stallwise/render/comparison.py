@@ -47,7 +47,7 @@ def _change(change: Change) -> dict[str, Any]:
 
 def comparison_text(comparison: Comparison) -> str:
     """The verdict first, then what explains it."""
-    lines = [_verdict(comparison), ""]
+    lines = [verdict_line(comparison), ""]
     lines += _rows("slower because", [_line(c) for c in comparison.regressions[:MOST_ROWS]])
     lines += _rows("faster because", [_line(c) for c in comparison.improvements[:MOST_ROWS]])
     told = [f"{word}: {in_a_word(side)}" for word, side in (("first", comparison.good), ("second", comparison.bad))]
@@ -63,7 +63,8 @@ def comparison_text(comparison: Comparison) -> str:
     return visible("\n".join(line.rstrip() for line in lines))
 
 
-def _verdict(comparison: Comparison) -> str:
+def verdict_line(comparison: Comparison) -> str:
+    """How much better or worse the second is."""
     worse = comparison.worse_by
     if worse is None:
         return "The two bundles share no measure of speed; here is what differs."

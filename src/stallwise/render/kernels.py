@@ -74,7 +74,9 @@ def _residency(evidence: Evidence, name: str, finding: Finding | None) -> str:
 def to_text(diagnosis: Diagnosis, *, wide: bool = False) -> str:
     """The table, and below it one line of evidence and the first fix for each kernel that has something at stake."""
     rows = rows_of(diagnosis)
-    lines = [f"{'kernel':{NAME_WIDTH}s} {'time':>9s} {'at stake':>19s}  {'first answer':28s} sure  roofs"]
+    wide_name = max([len("kernel"), *(len(short_name(row.name)) for row in rows)])
+    wide_cause = max([len("first answer"), *(len(row.finding.cause) for row in rows if row.finding)])
+    lines = [f"{'kernel':{wide_name}s} {'time':>9s} {'at stake':>19s}  {'first answer':{wide_cause}s} sure  roofs"]
     for row in rows:
         low, high = row.stake_s
         stake = f"{show(low, Unit.SECOND)} - {show(high, Unit.SECOND)}" if high else "-"
@@ -82,13 +84,14 @@ def to_text(diagnosis: Diagnosis, *, wide: bool = False) -> str:
         sure = f"{row.finding.confidence:.0%}" if row.finding else ""
         roofs = " ".join(f"{word} {share:.0%}" for word, share in row.roofs.items())
         lines.append(
-            f"{_short(row.name):{NAME_WIDTH}s} {show(row.time_s, Unit.SECOND):>9s} {stake:>19s}  {cause:28s} {sure:4s}  {roofs}"
+            f"{short_name(row.name):{wide_name}s} {show(row.time_s, Unit.SECOND):>9s} {stake:>19s}  {cause:{wide_cause}s} "
+            f"{sure:4s}  {roofs}"
         )
     for row in rows:
         finding = row.finding
         if finding is None or (finding.optional and not wide):
             continue
-        lines += ["", f"{_short(row.name)}: {finding.headline}"]
+        lines += ["", f"{short_name(row.name)}: {finding.headline}"]
         lines += [f"  because  {reason.text}" for reason in finding.because[:3]]
         if row.residency:
             lines.append(f"  resident {row.residency}")
@@ -99,7 +102,14 @@ def to_text(diagnosis: Diagnosis, *, wide: bool = False) -> str:
     return visible("\n".join(lines))
 
 
-def _short(name: str) -> str:
+def short_name(name: str) -> str:
     plain = name.split("(", 1)[0].strip() if "[" not in name else name
     plain = plain.removeprefix("void ")
     return plain if len(plain) <= NAME_WIDTH else f"{plain[: NAME_WIDTH - 3]}..."
+
+
+def tuned_text(finding: Finding) -> str:
+    """A finding about a sweep, below the kernels."""
+    return "\n".join(
+        [f"\n{finding.headline}\n  {finding.summary}".rstrip(), *(f"  because  {r.text}" for r in finding.because)]
+    )

@@ -28,19 +28,19 @@ def to_dict(answer: MemoryAnswer) -> dict[str, Any]:
     }
 
 
+def verdict_words(answer: MemoryAnswer) -> str:
+    """Whether it fits, in words."""
+    if answer.fits:
+        return "fits"
+    return "too large by the numbers; runs predicted so have fitted with care" if answer.may_fit else "does not fit"
+
+
 def to_text(answer: MemoryAnswer) -> str:
     """The verdict, the parts of each stage, the tensors, the knobs."""
     worst = answer.worst
-    verdict = (
-        "fits"
-        if answer.fits
-        else "does not fit"
-        if not answer.may_fit
-        else "too large by the numbers; runs predicted so have fitted with care"
-    )
     card = answer.cluster.gpu
     lines = [
-        f"{answer.model.name}, {answer.layout.label} on {answer.cluster.gpus} x {card.title}: {verdict}",
+        f"{answer.model.name}, {answer.layout.label} on {answer.cluster.gpus} x {card.title}: {verdict_words(answer)}",
         f"  {worst.device_bytes / GIB:.1f} GiB ({worst.device_bytes * LOW_SHARE / GIB:.1f} to "
         f"{worst.device_bytes * HIGH_SHARE / GIB:.1f}, 90% sure) on the fullest GPU, {worst.moment}; a plan may fill "
         f"{answer.room_bytes / GIB:.1f} of the card's {card.memory_bytes / GIB:.0f} GiB",

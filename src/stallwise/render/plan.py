@@ -68,7 +68,7 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
         f"  {best.memory_bytes / GIB:.1f} of {card.memory_bytes / GIB:.0f} GiB on the fullest GPU ({best.peak_stage} stage, "
         f"{best.peak_moment})"
         + (f"; {show(best.dollar_per_step, Unit.DOLLAR)} a step" if best.dollar_per_step else ""),
-        _run_line(plan, best),
+        run_line(plan, best),
         "",
         "where a step goes    " + _bars(best.parts, best.seconds),
         "where memory goes    " + _sizes(best.memory_parts),
@@ -85,7 +85,8 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
         f"  {show(c.seconds, Unit.SECOND):>8} {c.memory_bytes / GIB:6.1f} GiB  {c.layout.label}" for c in plan.frontier
     ]
     lines += ["", "one knob moved"]
-    lines += [_sensitivity(c, best) for c in plan.sensitivity]
+    widest = max((len(c.layout.label) for c in plan.sensitivity), default=0)
+    lines += [_sensitivity(c, best, widest) for c in plan.sensitivity]
     lines += _sizes_lines(plan)
     if explained:
         lines += ["", "on the board", *(f"  {line}" for line in explained)]
@@ -153,7 +154,8 @@ def _pipeline(plan: Plan) -> list[str]:
     ]
 
 
-def _run_line(plan: Plan, best: Candidate) -> str:
+def run_line(plan: Plan, best: Candidate) -> str:
+    """What the whole run takes and costs."""
     if not plan.workload.tokens:
         return f"  one trillion tokens take {show(1e12 / best.tokens_per_s, Unit.SECOND)}"
     seconds = plan.workload.tokens / best.tokens_per_s
@@ -172,9 +174,9 @@ def _sizes(parts: dict[str, float]) -> str:
     return "  ".join(f"{n} {v / GIB:.1f}" for v, n in shown) + " GiB"
 
 
-def _sensitivity(change: Change, best: Candidate) -> str:
+def _sensitivity(change: Change, best: Candidate, widest: int) -> str:
     verdict = "" if change.fits else "  does not fit"
     return (
-        f"  {change.knob:10} {change.layout.label:52} {change.seconds / best.seconds - 1:+7.1%}  "
+        f"  {change.knob:10} {change.layout.label:{widest}} {change.seconds / best.seconds - 1:+7.1%}  "
         f"{(change.memory_bytes - best.memory_bytes) / GIB:+6.1f} GiB{verdict}"
     )

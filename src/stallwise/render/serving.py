@@ -48,7 +48,8 @@ def to_text(
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _price(dollar: float | None) -> str:
+def price(dollar: float | None) -> str:
+    """Dollars, or a question mark where nobody said them."""
     return "?" if dollar is None else f"{dollar:.2f}"
 
 
@@ -68,10 +69,10 @@ def _table(options: tuple[Option, ...], q: Question) -> list[str]:
         f"{'':3}{'layout':34}{'GPUs':>6}{'$/h':>8}{'$/M tok':>9}{'TTFT':>9}{'token':>9}{'batch':>7}{'headroom':>10}  limited by"
     ]
     for i, o in enumerate(options):
-        price, million = o.dollar_per_hour, o.dollar_per_million_tokens(q.osl)
+        hour, million = o.dollar_per_hour, o.dollar_per_million_tokens(q.osl)
         name = f"{o.replicas} x {o.deployment.gpu.name} {o.deployment.label}"
         rows.append(
-            f"{i + 1:<3}{name[:33]:34}{o.gpus:>6}{_price(price):>8}{_price(million):>9}"
+            f"{i + 1:<3}{name[:33]:34}{o.gpus:>6}{price(hour):>8}{price(million):>9}"
             f"{_s(o.now.ttft_s):>9}{_s(o.now.tpot_s):>9}{o.now.batch:>7.0f}{o.headroom_share:>10.0%}  {o.limited_by}"
         )
     (t_low, t_high), (f_low, f_high) = options[0].interval
@@ -83,7 +84,7 @@ def _cheaper(sizing: Sizing) -> list[str]:
     """Why nothing below the first will do."""
     return [
         f"{('why not cheaper' if sizing.options else 'nearest') if i == 0 else '':20} "
-        f"{f.replicas} x {f.deployment.gpu.name} {f.deployment.label} ({f.gpus} GPUs, {_price(f.dollar_per_hour)} $/h): {f.detail}"
+        f"{f.replicas} x {f.deployment.gpu.name} {f.deployment.label} ({f.gpus} GPUs, {price(f.dollar_per_hour)} $/h): {f.detail}"
         for i, f in enumerate(sizing.cheaper)
     ]
 

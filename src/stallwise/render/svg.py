@@ -51,6 +51,13 @@ def path(points: Sequence[tuple[float, float]], kind: str) -> str:
     return f'<path class="{kind}" d="{"".join(commands)}"/>'
 
 
+def area(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], kind: str, title: str) -> str:
+    """What lies between two lines, with a hover title."""
+    there = "L".join(f"{x:.1f} {y:.1f}" for x, y in upper)
+    back = "L".join(f"{x:.1f} {y:.1f}" for x, y in reversed(lower))
+    return f'<path class="area {kind}" d="M{there}L{back}Z"><title>{escape(title)}</title></path>'
+
+
 def dot(x: float, y: float, radius: float, kind: str, title: str) -> str:
     """A circle with a hover title."""
     return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{escape(title)}</title></circle>'

@@ -12,7 +12,7 @@ from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.trial import FASTER, SLOWER, UNSURE, Trial, Trials
 from stallwise.units import Unit, show
 
-MIN_WIDTH, MAX_WIDTH = 100, 160
+MIN_WIDTH, MAX_WIDTH = 80, 160
 STYLE = {FASTER: "green", SLOWER: "red", UNSURE: "yellow"}
 ONCE_S = 0.5  # a one-off cost below this is not worth a word
 MORE_BYTES = 64 << 20

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from stallwise.costs.activations import kept_tensors, tensor_bytes
 from stallwise.costs.grid import grid_of, recipe_of
-from stallwise.costs.memory import MOMENTS, memory, stage_memories
+from stallwise.costs.memory import MOMENTS, course, memory, stage_memories, stages_of
 from stallwise.search.search import TIGHT_SHARE, USABLE_SHARE
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout, check
@@ -26,6 +26,7 @@ class StageMemory:
     allocated_bytes: float
     moment: str
     parts: dict[str, float]
+    course: list[tuple[str, dict[str, float]]]  # the same parts through a step, moment by moment
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,11 @@ def memory_answer(
             float(found.allocated[0]),
             MOMENTS[int(found.moment[0])],
             {part: float(values[0]) for part, values in found.parts().items()},
+            [(when, {part: float(v[0]) for part, v in parts.items()}) for when, parts in course(grid, recipe, stage)],
         )
-        for name, found in stage_memories(model, grid, workload, recipe)
+        for (name, found), (_, stage) in zip(
+            stage_memories(model, grid, workload, recipe), stages_of(model, grid, workload, recipe), strict=True
+        )
     ]
     tokens = grid.mb * workload.seq / grid.cp
     tensors: dict[str, float] = {}

@@ -17,6 +17,7 @@ from stallwise.costs.step import Step, time_step
 from stallwise.costs.work import step_work
 from stallwise.errors import BadRequest
 from stallwise.evidence.shown import Shown
+from stallwise.progress import shown
 from stallwise.search.anchors import Anchor
 from stallwise.search.ranking import EQUAL_SHARE, equals, order, picked_ratio, tiers
 from stallwise.search.simulated import SimulatedPipeline, simulate_pipeline
@@ -181,7 +182,7 @@ HALVINGS = 4
 def smaller_clusters(plan: Plan, *, fixed: Fixed | None = None, values: Array | None = None) -> Plan:
     """Adds the best layout on a half, a quarter, ... of the GPUs: the cost side of the frontier."""
     sizes = [(plan.cluster.gpus, plan.best[0])]
-    for halving in range(1, HALVINGS + 1):
+    for halving in shown(range(1, HALVINGS + 1), HALVINGS, "planning smaller clusters", "sizes"):
         gpus = plan.cluster.gpus >> halving
         if gpus < 1 or gpus << halving != plan.cluster.gpus:
             break

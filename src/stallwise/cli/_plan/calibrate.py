@@ -11,8 +11,8 @@ from stallwise.render import strict_json as json
 
 @click.command(
     epilog="Examples: stallwise plan calibrate trace.json.gz --model llama-3-8b --cluster 8xh100 --seq 8192 "
-    "--global-batch 128 --tp 2 -o mine.json; stallwise plan calibrate --step-time 9.3s --model ... "
-    "then: stallwise plan train --constants mine.json ..."
+    "--global-batch 128 --tp 2 -o mine.json; stallwise plan calibrate --step-time 9.3s --model llama-3-8b --cluster 8xh100 "
+    "-o mine.json; stallwise plan train --model llama-3-8b --cluster 8xh100 --constants mine.json   what it is for"
 )
 @click.argument("run", nargs=-1)
 @click.option("--step-time", help="Seconds of a step, where no artifact says it.")

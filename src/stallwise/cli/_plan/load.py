@@ -102,6 +102,8 @@ def command(model_name: str, gpu_name: str, as_json: bool, **given: object) -> N
 
 def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type: ignore[no-untyped-def]
     from stallwise.costs.speculation import Speculation
+    from stallwise.errors import BadRequest
+    from stallwise.progress import Progress, shown
     from stallwise.sim.requests import ClosedLoop, Traffic, Waves, bursty, fixed, lognormal
     from stallwise.sim.service import Settings, simulate, simulate_disaggregated
     from stallwise.specs.deployment import Deployment
@@ -119,6 +121,8 @@ def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type
     )  # fmt: skip
     spread, isl, osl, shared = (float(str(g[k])) for k in ("spread", "isl", "osl", "shared"))
     prompt, output = (lognormal(x, spread) if spread else fixed(round(x)) for x in (isl, osl))
+    if shared < 0:
+        raise BadRequest("a shared prefix has no fewer than 0 tokens", hint="--shared 1024")
     traffic = Traffic(prompt, output, prefixes=4 if shared else 0, shared=int(shared))
     requests, seed = int(str(g["requests"])), int(str(g["seed"]))
     if g["trace"]:
@@ -137,6 +141,12 @@ def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type
     draft = Speculation(int(str(g["draft"])), float(str(g["acceptance"])))
     settings = Settings(str(g["policy"]), int(str(g["max_seqs"])), int(str(g["budget"])), speculation=draft, goal=goal)
     workers = int(str(g["prefill_workers"]))
-    if workers:
-        return simulate_disaggregated(deployment, deployment, arrivals, settings, prefill_workers=workers)[0]
-    return simulate(deployment, arrivals, settings)
+    if not isinstance(arrivals, ClosedLoop):
+        asked = shown(arrivals, requests, "simulating", "requests")
+        if workers:
+            return simulate_disaggregated(deployment, deployment, asked, settings, prefill_workers=workers)[0]
+        return simulate(deployment, asked, settings)
+    with Progress("simulating", requests, things="requests", position=lambda: float(requests - arrivals.left)):
+        if workers:
+            return simulate_disaggregated(deployment, deployment, arrivals, settings, prefill_workers=workers)[0]
+        return simulate(deployment, arrivals, settings)

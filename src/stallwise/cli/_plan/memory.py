@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from stallwise.cli._answer_file import output_option, write_answer
 from stallwise.render import strict_json as json
 
 
@@ -43,14 +44,16 @@ from stallwise.render import strict_json as json
 )
 @click.option("--offload", default="none", show_default=True, help="none, optimizer, params or activations.")
 @click.option("--no-flash", is_flag=True, help="Attention keeps its scores.")
+@output_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(
     name: str, where: str, seq: int, global_batch: int | None, tp: int, pp: int, vp: int, cp: int, ep: int,
     dp: int | None, zero: int, micro_batch: int, recompute: str, precision: str, optimizer: str, schedule: str,
     style: str, modules: tuple[str, ...], lora: int, grad_dtype: str, param_dtype: str, offload: str, no_flash: bool,
-    as_json: bool,
+    outputs: tuple[str, ...], as_json: bool,
 ) -> None:  # fmt: skip
     """Does this layout fit, what fills it, what would free it."""
+    from stallwise.render.answers.memory import to_html
     from stallwise.render.memory import to_dict, to_text
     from stallwise.search.memory_answer import memory_answer
     from stallwise.specs.cluster import find_cluster
@@ -68,4 +71,5 @@ def command(
     )  # fmt: skip
     batch = global_batch or 4 * max(pp, 1) * layout.dp * max(micro_batch, 1)
     answer = memory_answer(model, cluster, Workload(seq, batch), layout)
+    write_answer(outputs, lambda: to_html(answer), lambda: to_dict(answer), lambda: to_text(answer))
     click.echo(json.dumps(to_dict(answer), indent=2) if as_json else to_text(answer))

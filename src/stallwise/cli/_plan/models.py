@@ -31,11 +31,12 @@ def command(which: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
+    wide = max(len(str(r["name"])) for r in rows)
     click.echo(
-        f"{'name':28} {'B params':>9} {'B active':>9} {'layers':>6} {'hidden':>6} {'experts':>7} {'KV B/token':>10}"
+        f"{'name':{wide}} {'B params':>9} {'B active':>9} {'layers':>6} {'hidden':>6} {'experts':>7} {'KV B/token':>10}"
     )
     for r in rows:
         click.echo(
-            f"{r['name']:28} {r['parameters'] / 1e9:9.2f} {r['active'] / 1e9:9.2f} {r['layers']:6} {r['hidden']:6} "
+            f"{r['name']:{wide}} {r['parameters'] / 1e9:9.2f} {r['active'] / 1e9:9.2f} {r['layers']:6} {r['hidden']:6} "
             f"{r['experts'] or '-':>7} {r['kv_bytes_per_token']:10,.0f}"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from stallwise.cli._answer_file import output_option, write_answer
 from stallwise.render import strict_json as json
 
 
@@ -42,9 +43,7 @@ from stallwise.render import strict_json as json
     help="Order of the options: price, gpus, latency, ttft, tpot or headroom.",
 )
 @click.option("--no-simulation", is_flag=True, help="Skip the simulated check: sized for the mean request.")
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="Also write a page (.html) or the answer (.json)."
-)
+@output_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(
     model_name: str,
@@ -63,10 +62,12 @@ def command(
     engine_version: str,
     sort: str,
     no_simulation: bool,
-    output: str | None,
+    outputs: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Layouts that hold the target, cheapest (or as --sort asks) first, why the cheaper fail, and what would change it."""
+    from stallwise.progress import shown
+    from stallwise.render.answers.serving import to_html
     from stallwise.render.serving import to_dict, to_text
     from stallwise.search.card_sharing import share_card
     from stallwise.search.serving import Curve, Question, size_service, what_if
@@ -100,18 +101,10 @@ def command(
     curve = Curve(best.deployment, question).points() if best else []
     sharing = share_card(best, question) if best else []
     changes = []
-    for what, other in what_if(question) if best else ():
+    others = list(what_if(question)) if best else []
+    for what, other in shown(others, len(others), "sizing what would change it", "services"):
         sized = size_service(other)
         changes.append((what, next(iter((sized if no_simulation else confirm(sized)[0]).options), None)))
-    if output:
-        from pathlib import Path
-
-        from stallwise.render.serving_html import to_html
-
-        answer = (sizing, curve, checked, sharing, changes)
-        text = json.dumps(to_dict(*answer), indent=2) if output.endswith(".json") else to_html(*answer)
-        Path(output).write_text(text, encoding="utf-8")
-    if as_json:
-        click.echo(json.dumps(to_dict(sizing, curve, checked, sharing, changes), indent=2))
-    else:
-        click.echo(to_text(sizing, curve, checked, sharing, changes))
+    answer = (sizing, curve, checked, sharing, changes)
+    write_answer(outputs, lambda: to_html(*answer), lambda: to_dict(*answer), lambda: to_text(*answer))
+    click.echo(json.dumps(to_dict(*answer), indent=2) if as_json else to_text(*answer))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from stallwise.cli._answer_file import output_option, write_answer
 from stallwise.render import strict_json as json
 
 
@@ -61,11 +62,14 @@ from stallwise.render import strict_json as json
 @click.option("--top", default=5, show_default=True, help="Layouts to show.")
 @click.option("--smaller", is_flag=True, help="Also plan for a half, a quarter... of the GPUs: time against cost.")
 @click.option("--explain", is_flag=True, help="Show the arithmetic line by line.")
+@output_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(
-    name: str, where: str, seq: int, global_batch: str, tokens: str | None, as_json: bool, **chosen: object
-) -> None:
+    name: str, where: str, seq: int, global_batch: str, tokens: str | None, outputs: tuple[str, ...], as_json: bool,
+    **chosen: object,
+) -> None:  # fmt: skip
     """Search every layout of a model on a cluster: does it fit, how fast, which cut."""
+    from stallwise.render.answers.plan import to_html
     from stallwise.render.plan import to_dict, to_text
     from stallwise.search.ask import ask_plan, count
     from stallwise.search.explain import explain
@@ -82,6 +86,7 @@ def command(
     )
     assert isinstance(plan.recipe, Recipe)
     board = explain(plan.model, plan.cluster, plan.workload, plan.recipe, plan.best[0]) if chosen["explain"] else None
+    write_answer(outputs, lambda: to_html(plan, board), lambda: to_dict(plan, board), lambda: to_text(plan, board))
     if as_json:
         click.echo(json.dumps(to_dict(plan, board), indent=2, ensure_ascii=False, default=str))
         return

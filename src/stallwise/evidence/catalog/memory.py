@@ -11,6 +11,9 @@ def _bytes(name: str, meaning: str, *aliases: str) -> Quantity:
     return Quantity(f"memory.{name}", Unit.BYTE, meaning, MEMORY_SNAPSHOT, aliases)
 
 
+# Kind of the table that holds bytes alive by kind over time: `time_s` and a column a kind.
+COURSE = "memory.course"
+
 # The failed allocation
 FAILED = Quantity("memory.failed", Unit.FLAG, "an allocation on the device failed", TRAIN_LOG, ("oom",))
 HOST_KILLED = Quantity(

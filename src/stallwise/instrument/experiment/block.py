@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import math
 from typing import Any, Callable, Generator, Optional
 
 from stallwise.instrument.experiment import results
 from stallwise.instrument.experiment.change import Change, Undo
 from stallwise.instrument.experiment.guard import Guard
+
+MOST_SETTLE = 64  # steps
 
 
 class Failed(Exception):
@@ -128,9 +131,17 @@ class Trying:
         if torch.cuda.is_initialized():
             torch.cuda.synchronize()
 
+    def _settle(self, changed: bool, settle: int) -> int:
+        """To the other side, and how many steps are to settle after it: a switch that took a while has let queues fill and the
+        device cool, so the loop runs as long again before it is timed."""
+        began = self._now()
+        self.switch(changed)
+        paused = math.ceil((self._now() - began) / max(self._scene.step_s, 1e-9) - 0.5)
+        return int(self._ranks.decide(max(settle, min(paused, MOST_SETTLE))))
+
     def block(self, changed: bool, steps: int, settle: int) -> Generator[int, None, Block]:
         """Some steps to settle, then those that are timed; the device is waited for at the two borders alone."""
-        self.switch(changed)
+        settle = self._settle(changed, settle)
         if settle:
             yield settle
             self.check()

@@ -28,6 +28,20 @@ class Bf16Autocast(Change):
             return "this GPU has no bfloat16"
         return None
 
+    def begin(self, scene: Any, undo: Undo) -> None:
+        """A failure undoes in the middle of a step, where contexts that are still open put back what they found, which is ours.
+
+        At the border after it the settings are what they were before the trial.
+        """
+        torch, device = scene.torch, scene.device
+        enabled, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+
+        def as_before() -> None:
+            torch.set_autocast_enabled(device, enabled)
+            torch.set_autocast_dtype(device, dtype)
+
+        undo.later(as_before)
+
     def apply(self, scene: Any, undo: Undo) -> None:
         torch, device = scene.torch, scene.device
         context = torch.autocast(device, torch.bfloat16)

@@ -27,5 +27,6 @@ class NoCollector(Change):
             gc.enable()
             gc.collect()
 
+        gc.collect()  # as the way back does: both sides begin with a clean house, and after the same pause
         gc.disable()
         undo.later(back)

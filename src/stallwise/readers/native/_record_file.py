@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -62,6 +63,8 @@ class RankRecord:
     window: list[str | None] = field(default_factory=list)  # what traced each step; None: nothing did
     border: list[str] = field(default_factory=list)  # what showed that each step had ended
     windows: list[Window] = field(default_factory=list)
+    on_device_steps: int = 0  # for how many steps the device's times stand
+    lines: dict[int, str] = field(default_factory=dict)  # of the program, by number
     frames: dict[int, list[str]] = field(default_factory=dict)  # stacks by number, innermost line first
     samples: list[Sample] = field(default_factory=list)
     counted: dict[int, int] = field(default_factory=dict)  # how often each stack was seen from outside, without times
@@ -109,12 +112,17 @@ class RankRecord:
     @property
     def on_device(self) -> bool:
         """Device times are known for most steps."""
-        return len(self.device_s) > 0.5 * max(len(self.step) - 25, 1)
+        return self.on_device_steps > 0.5 * max(len(self.step) - 25, 1)
 
     def stage(self, name: str) -> NDArray[np.float64]:
-        """Seconds of a stage for every step: the device's where known, else the host's; 0 where it did not run."""
+        """Seconds of a stage for every step: the device's where known, else the host's; 0 where it did not run.
+
+        A step that was not stamped is taken to be like the last one before it that was.
+        """
         if self.on_device:
-            return np.array([self.device_s.get(n, {}).get(name, 0.0) for n in self.step])
+            stamped = sorted(self.device_s.keys() & set(self.step) or self.device_s)
+            last = [bisect_right(stamped, n) - 1 for n in self.step]
+            return np.array([self.device_s[stamped[i]].get(name, 0.0) if i >= 0 else 0.0 for i in last])
         return np.array([spans.get(name, 0.0) for spans in self.host_s])
 
     def spans_of_the_user(self) -> list[str]:
@@ -139,7 +147,7 @@ def parse(lines: Iterable[str | bytes]) -> RankRecord:
         try:
             entry = json.loads(line)
             _take(record, entry)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             if line.strip():
                 record.lost_lines += 1
     return record
@@ -160,15 +168,18 @@ def _take(record: RankRecord, entry: dict[str, Any]) -> None:
         record.ended = ""  # a restarted job appends to the same file
     elif kind == "step":
         spans = {str(k): float(v) for k, v in entry["s"].items()}
-        record.step.append(int(entry["n"]))
-        record.time_s.append(float(entry["t"]))
-        record.duration_s.append(float(entry["d"]))
+        gauges = {str(k): float(v) for k, v in entry.get("m", {}).items()}
+        number, time_s, duration_s = int(entry["n"]), float(entry["t"]), float(entry["d"])
+        record.step.append(number)  # from here on nothing can fail: a step has all its columns, or none
+        record.time_s.append(time_s)
+        record.duration_s.append(duration_s)
         record.host_s.append(spans)
-        record.gauges.append({str(k): float(v) for k, v in entry.get("m", {}).items()})
+        record.gauges.append(gauges)
         record.window.append(str(entry["window"]) if entry.get("window") else None)
         record.border.append(str(entry.get("b", "")))
     elif kind == "gpu":
         record.device_s[int(entry["n"])] = {str(k): float(v) for k, v in entry["g"].items()}
+        record.on_device_steps += int(entry.get("of", 1))
     elif kind == "mark":
         record.marks.append((int(entry["n"]), str(entry["name"]), str(entry.get("note", ""))))
     elif kind == "stack":
@@ -176,8 +187,11 @@ def _take(record: RankRecord, entry: dict[str, Any]) -> None:
     elif kind == "window":
         costs = float(entry["start_s"]), float(entry["stop_s"])
         record.windows.append(Window(str(entry["window"]), int(entry["first"]), int(entry["last"]), *costs))
+    elif kind == "line":
+        record.lines[int(entry["id"])] = str(entry["at"])
     elif kind == "frames":
-        record.frames[int(entry["id"])] = [str(line) for line in entry["stack"]]
+        spelled = entry["stack"] if "stack" in entry else [record.lines.get(int(at), "?") for at in entry["lines"]]
+        record.frames[int(entry["id"])] = [str(line) for line in spelled]
     elif kind == "samples":
         rows = zip(entry["ms"], entry["id"], entry["stage"], strict=False)
         record.samples += [Sample(float(entry["t"]) + ms / 1e3, int(stack), stage) for ms, stack, stage in rows]

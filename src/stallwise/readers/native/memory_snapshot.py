@@ -13,6 +13,7 @@ from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.readers._traceback import Frame, phase_of
+from stallwise.readers.native._memory_course import course_of
 from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
 from stallwise.readers.native._snapshot import CATEGORIES, LEAVING, Moment, category_of, moment_at, place_of, traces
 from stallwise.units import Unit, show
@@ -71,7 +72,9 @@ def _read(snapshot: dict[str, Any], source: Source) -> Iterator[Item]:
         moment = moment_at(snapshot, device, peak)
     yield from _composition(moment, source)
     if trace:
-        yield from _timeline(trace, moment_at(snapshot, device, 0), source, device)
+        start = moment_at(snapshot, device, 0)
+        yield from _timeline(trace, start, source, device)
+        yield from course_of(trace, start, source, device)
 
 
 def _failure(

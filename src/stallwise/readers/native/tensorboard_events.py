@@ -13,8 +13,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
-from stallwise.readers._keys import meaning_of
-from stallwise.readers._steps import StepValues
+from stallwise.evidence.reading import Course, Printed
 
 FORMAT = "TensorBoard events"
 CAPTURE = "SummaryWriter(log_dir)"
@@ -32,10 +31,9 @@ def recognises(name: str, head: bytes) -> bool:
     return b"brain.Event:" in head[:128]
 
 
-def read(artifact: Artifact) -> Iterator[Item]:
-    """Series of the scalars whose tags we know."""
-    values = StepValues(artifact.name)
-    strangers: set[str] = set()
+def read(artifact: Artifact) -> Iterator[Item | Printed]:
+    """The scalars by their tags."""
+    found: dict[str, Course] = {}
     with artifact.open() as stream:
         data = stream.read()
     cut = False
@@ -45,21 +43,15 @@ def read(artifact: Artifact) -> Iterator[Item]:
             break
         try:
             for step, tag, value in _scalars(record):
-                meaning = meaning_of(tag)
-                if meaning is None:
-                    strangers.add(tag)
-                else:
-                    values.put(meaning, float(step), value, number)
+                found.setdefault(tag, Course(tag)).points.append((float(step), value, number))
         except (struct.error, IndexError, ValueError, UnicodeDecodeError):
             cut = True
             break
     if cut:
         yield Note("the event file is cut or damaged; what could be read is used", Source(artifact.name))
-    if not values and strangers:
-        yield Note(f"scalars with unknown tags: {', '.join(sorted(strangers)[:6])}", Source(artifact.name))
-    if not values and not strangers and cut:
+    if not found and cut:
         raise UnreadableInput(f"{artifact.name} holds no readable event", hint="copy the file again")
-    yield from values.items()
+    yield Printed(artifact.name, lambda wanted: found.values(), table=True)
 
 
 def _records(data: bytes) -> Iterator[bytes | None]:

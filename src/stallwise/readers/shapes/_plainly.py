@@ -15,6 +15,7 @@ from stallwise.readers.shapes import delimited, tree
 
 MAX_BYTES = 32 << 20
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CUT = re.compile(r"[^a-z0-9µ%]+")
 _HUMP = re.compile(r"^[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)+$")
 
 
@@ -56,6 +57,11 @@ def _renamed(value: Any) -> Any:
 def snake(name: str) -> str:
     """stepTimeMs -> step_time_ms; names with spaces or capitals of their own stay."""
     return _CAMEL.sub("_", name).lower() if _HUMP.match(name) else name
+
+
+def plain_words(name: str) -> tuple[str, ...]:
+    """`MemAllocated (GB)` -> mem allocated gb."""
+    return tuple(w for w in _CUT.split(_CAMEL.sub(" ", name).lower()) if w)
 
 
 def csv_of(artifact: Artifact, rows: Rows, told: dict[int, tuple[str, list[float | str | None]]]) -> Artifact:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from stallwise.evidence.reading import Shape
+from stallwise.evidence.reading import Reading, Shape
 from stallwise.readers.shapes import aligned, delimited, keyed, prose, tree
 
 MAX_TEXT = 1 << 18  # people write a page, not a log; logs are read by their lines
+FULL_LINE = 60  # characters from which a line of a letter may have been wrapped
+_GOES_ON = re.compile(r"^\s{0,4}(?:[a-z(]|\d[\d.,]*\s)")
 _FENCE = re.compile(r"^\s*(```|~~~)(\w*)")
+_SECTION = re.compile(r"^\s{0,8}\[([A-Za-z][\w .-]{0,40})\]\s*(?:#.*)?$")
 _LOG_LINE = re.compile(r"^\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\[rank\d)")
 
 
@@ -20,8 +24,24 @@ def recognises(name: str, text: str) -> bool:
 
 def read(text: str) -> Iterator[Shape]:
     """Blocks in their order."""
+    section = ""
     for start, block in _blocks(text):
-        yield from _block(block, start)
+        titles = {at: match[1] for at, line in enumerate(block, start) if (match := _SECTION.match(line))}
+        if not titles and not section:
+            yield from _block(block, start)
+            continue
+        pieces = sorted({start, *titles, *(at + 1 for at in titles)})
+        for first, last in zip(pieces, [*pieces[1:], start + len(block)], strict=True):
+            section = titles.get(first, section)
+            if first not in titles and first < last:
+                yield from _under(section, _block(block[first - start : last - start], first))
+
+
+def _under(section: str, shapes: Iterator[Shape]) -> Iterator[Shape]:
+    """Pairs below the title of a section belong to it, even where the file as a whole is damaged."""
+    for shape in shapes:
+        keyed_here = isinstance(shape, Reading) and not shape.said
+        yield replace(shape, path=(section, *shape.path)) if section and keyed_here else shape
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -74,8 +94,24 @@ def _block(lines: list[str], start: int) -> Iterator[Shape]:
             yield table
             at = end
             continue
-        yield from _line(*numbered[at])
+        number, line = numbered[at]
+        while at + 1 < len(numbered) and _wrapped(numbered[at][1], numbered[at + 1][1]):
+            at += 1
+            line = f"{line.rstrip()} {numbered[at][1].lstrip()}"
+        yield from _line(number, line)
         at += 1
+
+
+def _wrapped(line: str, following: str) -> bool:
+    """A sentence that goes on in the next line of a paragraph: a full line without an end, and no new beginning."""
+    return (
+        len(line.rstrip()) >= FULL_LINE
+        and line.count(" ") >= FULL_LINE / 10
+        and line.rstrip()[-1:] not in ".!?:;|"
+        and _GOES_ON.match(following) is not None
+        and not keyed.all_paired(following, list(keyed.pairs_in(following, "")))
+        and not _LOG_LINE.match(line)
+    )
 
 
 def _line(number: int, line: str) -> Iterator[Shape]:

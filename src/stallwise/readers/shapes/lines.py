@@ -20,6 +20,7 @@ from stallwise.evidence.line import NAN, Line
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
 LOOKED_AT = 240  # prefixes end before this
+ENDS = 64  # lines at each end of a long run
 REMEMBERED = 4096  # shapes of prefixes: a log has a few dozen
 _DAYS = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _MONTHS = {m: i + 1 for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
@@ -176,6 +177,15 @@ class Speakers:
             return self.own
         found = place.match(self.text.lines[at])
         return int(found[1]) if found is not None and place is not _NOWHERE else self.line(at).rank
+
+    def enough(self, skeletons: Iterable[int]) -> list[int]:
+        """Lines that tell how far each rank got, in order: all, but of a long run of one speaker the first and the last."""
+        found: list[int] = []
+        for skeleton in skeletons:
+            members = self.text.members(skeleton)
+            long = len(members) > 2 * ENDS and self._place(skeleton) is None
+            found += [*members[:ENDS], *members[-ENDS:]] if long else members
+        return sorted(found)
 
     def last_lines(self, end: int, skeletons: Iterable[int]) -> dict[int | None, int]:
         """The last line of each rank before `end`, among these skeletons."""

@@ -10,14 +10,15 @@ from stallwise.readers.shapes.keyed import NUMBER
 from stallwise.units import readings_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*`-])|\n+")
-_UNITS_AFTER = r"(?P<unit>%|°C|[A-Za-zµμ]+(?:\s?(?:/|per\b)\s?[A-Za-z]+){0,2}(?![\w]))?"
+_UNITS_AFTER = r"(?P<unit>%|°C|[A-Za-zµμ]+(?:\s?(?:/|(?:per|an?|each|every)\b)\s?[A-Za-z]+){0,2}(?![\w]))?"
 _NUMBER = re.compile(
     rf"(?<![\w.:/@#-])(?P<value>{NUMBER})(?:(?P<times>[x×])(?![\w])|(?P<glue>[kKMB])(?![\w/])|[ -]?{_UNITS_AFTER})(?!(?<=\d)[A-Za-z_])"
 )
 _PRODUCT = re.compile(r"(?<![\w.])(\d{2,6})\s?[x×*]\s?(\d{2,6})\s?[x×*]\s?(\d{2,6})(?![\w.])")
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
 _BREAK = re.compile(r"[;,:()|]| and | while | but | where | with ")
-_PER = re.compile(r"\s?(?:/|\bper\b)\s?")
+_PER = re.compile(r"\s?(?:/|\b(?:per|an?|each|every)\b)\s?")
+_TO = re.compile(r"\s{0,4}(?:to|->|→|=>)\s{0,4}")
 MOST_BEFORE = 7
 LONGEST_AFTER = 100
 
@@ -37,6 +38,8 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
     last_end = 0
     for at, match in enumerate(matches):
         unit, end = _unit(match)
+        if not unit and at + 1 < len(matches) and _TO.fullmatch(sentence[end : matches[at + 1].start()]):
+            unit = _unit(matches[at + 1])[0]  # "from 180 to 22 tokens/s"
         stop = matches[at + 1].start() if at + 1 < len(matches) else len(sentence)
         text = sentence[last_end : match.start()].rstrip(" :=~≈<>|")
         before = _WORD.findall(text)[-MOST_BEFORE:]

@@ -39,6 +39,7 @@ def shapes_of(tree: Any) -> Iterator[Shape]:
         yield from _object(tree, ())
 
 
+_INLINE = re.compile(r"^[\w .-]{1,40}:\s+\{.*:.*\}\s*$")  # before: {rate: 4/s, ttft: 120 ms}
 _SECTION = re.compile(r"^\[[\w .:/-]{1,60}\]$")
 MOST_STRANGE = 3  # lines that are no objects, from which a text is no list of them
 
@@ -120,6 +121,7 @@ def _yaml(text: str) -> Any:
     lines = [x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#")]
     paired = [x for x in lines if x.rstrip().endswith(":") or ": " in x or x.lstrip().startswith("- ")]
     nested = any(x[0] == " " for x in paired) and any(x.rstrip().endswith(":") for x in lines)
+    nested = nested or any(_INLINE.match(x) for x in lines)
     if len(lines) < 2 or not nested or len(paired) < PAIRED * len(lines):
         return None
     import yaml
@@ -160,15 +162,19 @@ def _variants(tree: Mapping[Any, Any]) -> list[Any]:
         for k, v in tree.items()
         if isinstance(v, Mapping) and v and not any(isinstance(x, (Mapping, list)) for x in v.values())
     ]
-    if len(flat) < 2:
-        return []
-    first = {str(k) for k in tree[flat[0]]}
-    same = [
-        k
-        for k in flat
-        if len(first & {str(x) for x in tree[k]}) >= max(1, ALIKE * len(first | {str(x) for x in tree[k]}))
-    ]
-    return same if len(same) >= 2 and len(same) == len(flat) else []
+    alike = max((_alike(tree, first, flat) for first in flat), key=len, default=[])
+    shared = set.intersection(*({str(x) for x in tree[k]} for k in alike)) if alike else set()
+    # beside other objects (the setup, the complaint) two that share a single key are no variants yet
+    return alike if len(alike) >= 2 and (len(alike) == len(flat) or len(shared) >= 2) else []
+
+
+def _alike(tree: Mapping[Any, Any], first: Any, flat: list[Any]) -> list[Any]:
+    """The objects that have the keys of the first."""
+    keys = {str(x) for x in tree[first]}
+    return [
+        k for k in flat
+        if len(keys & {str(x) for x in tree[k]}) >= max(1, ALIKE * len(keys | {str(x) for x in tree[k]}))
+    ]  # fmt: skip
 
 
 def _axis_and_value(title: str) -> list[str]:

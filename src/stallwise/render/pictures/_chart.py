@@ -59,7 +59,7 @@ def panel(
     for value in ticks(low, high, 3):
         y = at(x0, value)[1]
         parts += [line(LEFT, y, WIDTH - RIGHT, y), text(LEFT - 8, y + 4, show(value, unit), "axis", "end")]
-    scale, tail = _clock(x1 - x0) if over == "time_s" else (1.0, "")
+    scale, tail = clock(x1 - x0) if over == "time_s" else (1.0, "")
     for value in ticks(x0 / scale, x1 / scale, 8):
         parts.append(text(at(value * scale, low)[0], bottom + 15, f"{value:g}{tail}", "axis", "middle"))
     for curve in curves:
@@ -68,8 +68,8 @@ def panel(
     return parts
 
 
-def _clock(span_s: float) -> tuple[float, str]:
-    """One unit for the whole axis."""
+def clock(span_s: float) -> tuple[float, str]:
+    """One unit for the whole axis: its seconds, and what stands behind its numbers."""
     for scale, tail, least in ((3600.0, " h", 7200.0), (60.0, " min", 120.0), (1.0, " s", 1.0)):
         if span_s >= least:
             return scale, tail

@@ -1,23 +1,59 @@
-"""What filled the memory: by category at the peak, and alive bytes over time."""
+"""What filled the memory: by category at the peak, and alive bytes over time, stacked by kind where stacks tell it."""
 
 from __future__ import annotations
 
-from stallwise.evidence.catalog.memory import LIVE_BYTES
+import numpy as np
+
+from stallwise.evidence.catalog.memory import COURSE, LIVE_BYTES
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
-from stallwise.render.pictures._chart import PANEL, Curve, panel
+from stallwise.render.pictures._areas import areas
+from stallwise.render.pictures._chart import PANEL, Curve, clock, panel
+from stallwise.render.pictures._memory_kinds import in_order, shade_of
 from stallwise.render.svg import WIDTH, box, picture, short, text
 from stallwise.units import Unit, show
 
 PLACE = 50
 LEFT, ROW, BAR = 170.0, 24.0, 34.0
 MOST_PLACES = 12
+MOST_DEVICES = 4
 
 
 def draw(diagnosis: Diagnosis) -> list[Figure]:
     """Composition, then the course."""
-    return [*_composition(diagnosis), *_course(diagnosis)]
+    return [*_composition(diagnosis), *(_stacked(diagnosis) or _course(diagnosis))]
+
+
+def _stacked(diagnosis: Diagnosis) -> list[Figure]:
+    found = []
+    for number, table in enumerate(diagnosis.evidence.table(COURSE)[:MOST_DEVICES]):
+        time_s = table.columns["time_s"]
+        kinds = in_order(k for k in table.columns if k != "time_s")
+        peaks = {k: float(table.columns[k].max()) for k in kinds}
+        layers = [(shade_of(k), f"{k}: at most {show(peaks[k], Unit.BYTE)}", table.columns[k]) for k in kinds]
+        scale, tail = clock(float(time_s[-1] - time_s[0]))
+        parts, height = areas(
+            time_s / scale,
+            layers,
+            lambda v: show(v, Unit.BYTE),
+            lambda v, tail=tail: f"{v:g}{tail}",  # type: ignore[misc]
+        )
+        most = show(float(np.sum([table.columns[k] for k in kinds], axis=0).max()), Unit.BYTE)
+        found.append(
+            Figure(
+                f"memory-course-{number}",
+                "Memory over time, by what it holds",
+                picture(parts, height, f"Bytes alive over time, stacked by kind, at most {most}"),
+                f"At most {most} alive. Kinds are told by the stack that made each block; in every stretch of the record "
+                "the fullest moment is drawn.",
+                place(table.source),
+                tuple((shade_of(k), k) for k in reversed(kinds)),
+                (("kind", "most alive", "at the end"),
+                 *((k, show(peaks[k], Unit.BYTE), show(float(table.columns[k][-1]), Unit.BYTE)) for k in kinds)),
+            )
+        )  # fmt: skip
+    return found
 
 
 def _composition(diagnosis: Diagnosis) -> list[Figure]:
@@ -33,7 +69,7 @@ def _composition(diagnosis: Diagnosis) -> list[Figure]:
     for kind, _, size in rows:
         by_kind[kind] = by_kind.get(kind, 0.0) + size
     kinds = sorted(by_kind, key=lambda kind: -by_kind[kind])
-    shade = {kind: f"m{i % 8 + 1}" for i, kind in enumerate(kinds)}
+    shade = {kind: shade_of(kind) for kind in kinds}
     parts, x = [], 0.0
     for kind in kinds:
         width = by_kind[kind] / total * WIDTH

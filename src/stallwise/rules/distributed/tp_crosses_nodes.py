@@ -50,7 +50,7 @@ def tp_crosses_nodes(evidence: Evidence) -> Finding | None:
     tp = evidence.get(TP_SIZE)
     per_node = _per_node(evidence)
     nodes = max(evidence.value(FABRIC_NODES, 0.0), evidence.value(NODES, 0.0))
-    if tp is None or tp.number <= per_node or nodes < 2:
+    if tp is None or per_node < 1 or tp.number <= per_node or nodes < 2:
         return None
     told = evidence.get(GPUS_PER_NODE) is not None or nodes > 1
     return Finding(

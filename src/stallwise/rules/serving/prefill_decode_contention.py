@@ -37,6 +37,7 @@ TAIL_SHARE = 0.03  # of tokens: several stalls in every answer of some length
 TAIL_RATIO = 5.0  # 99th percentile over the median
 LONG_ITERATION = 3.0  # times an iteration of decodes alone: a chunk of sensible size stays below
 CARRIED = 0.2  # of the time in iterations with prompts
+FULL = 0.92  # of the KV cache
 LONGER, SLOWER = 4.0, 2.0  # times, first and later tokens of a sweep: a larger batch alone costs less
 CROWDED = 0.4  # of the engine's time that prefill needs
 STRETCHED = 1.8  # token time over what decode alone takes: more than the model of decode errs
@@ -45,24 +46,28 @@ STRETCHED = 1.8  # token time over what decode alone takes: more than the model 
 @rule()
 def prefill_decode_contention(evidence: Evidence) -> Finding | None:
     """Decodes that stop when prompts flow, or a tail of token times with room in the cache; a sweep in which both suffer."""
-    return surest(evidence, _judge) if evidence.all(serving.SAMPLES) else _swept(evidence)
+    judged = surest(evidence, _judge) if evidence.all(serving.SAMPLES) else None
+    return judged or _swept(evidence)
 
 
 def _swept(evidence: Evidence) -> Finding | None:
-    """Benchmarks alone: under load first and later tokens both suffer, by more than the load grew."""
+    """Two loads, of benchmarks, phases or a statement: under the higher one first and later tokens both suffer, by more than the load grew."""
     value = evidence.value
     waits, slows, load = (value(q) for q in (serving.TTFT_GROWTH, serving.TPOT_GROWTH, serving.LOAD_GROWTH))
     if not (waits >= LONGER and slows >= SLOWER):
         return None
-    chunked = value(serving.CHUNKED_PREFILL)
+    if value(serving.KV_MAX, 0.0) >= FULL or value(serving.PREEMPTED, 0.0) > 0:
+        return None  # a full cache makes both suffer by itself
+    chunked, kv = value(serving.CHUNKED_PREFILL), evidence.get(serving.KV_MAX)
     found = Finding(
         headline=f"First and later tokens both suffer: {load:.1f}x the load made them {waits:.0f}x and {slows:.1f}x slower.",
         confidence=0.45 if chunked > 0 else 0.7,
         because=(
             Reason.of(f"the first token came {waits:.0f}x later", *facts(evidence, serving.TTFT_GROWTH)),
             Reason.of(f"later tokens took {slows:.1f}x as long: prompts run between them", *facts(evidence, serving.TPOT_GROWTH)),
+            *((Reason.of(f"memory is not why: KV use peaks at {kv}", kv),) if kv else ()),
         ),
-        against=(Reason("a benchmark alone does not show how full the KV cache was"),),
+        against=() if kv else (Reason("nothing shows how full the KV cache was"),),
         account=Account.DECODE,
         fixes=_fixes(evidence, 1 - 1 / slows),
         avoid="Adding GPUs first: each new replica would stall its own decodes the same way.",

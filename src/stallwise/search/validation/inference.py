@@ -14,6 +14,7 @@ from stallwise.costs.kv_room import kv_room
 from stallwise.costs.pools import Pool, pools
 from stallwise.costs.serving_constants import constants, group_of, spread
 from stallwise.errors import StallwiseError
+from stallwise.progress import shown
 from stallwise.search.scoring import Row, Scored, number, summary
 from stallwise.search.served_runs import served_run, stated_pool
 from stallwise.specs.deployment import Deployment
@@ -28,7 +29,7 @@ SPREADS = {"tpot_s": "tpot", "ttft_s": "ttft", "output_token_per_s": "rate"}
 def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
     """Two results a row where both latencies were measured, one for throughput rows. Nothing is calibrated."""
     del calibrate  # one set of constants for all sources
-    return [scored for row in rows for scored in _score(row)]
+    return [scored for row in shown(rows, len(rows), "predicting", "rows") for scored in _score(row)]
 
 
 def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:

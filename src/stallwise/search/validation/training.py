@@ -15,6 +15,7 @@ from typing import Any
 from stallwise.costs.constants import Array
 from stallwise.costs.fitted import constants_without, publisher_of, table
 from stallwise.errors import StallwiseError
+from stallwise.progress import shown
 from stallwise.search.knobs import Settings
 from stallwise.search.measured import measured_step_s
 from stallwise.search.predict import asked, mixed_log_s, own_scale, predict
@@ -31,7 +32,8 @@ FAMILIES = ("dense-bf16", "dense-fp8", "moe")
 def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
     """One prediction per row."""
     scored: list[Scored] = []
-    for source in dict.fromkeys(row.get("source", "") for row in rows):
+    sources = dict.fromkeys(row.get("source", "") for row in rows)
+    for source in shown(sources, len(sources), "predicting", "sources"):
         scored += _source([row for row in rows if row.get("source", "") == source], source, calibrate)
     return scored
 

@@ -1,0 +1,72 @@
+"""States of GPUs over time, from any table or log that prints them: which keys are which column of `gpu.samples`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from stallwise.evidence.fact import Scope, Source, Table
+from stallwise.evidence.reading import Rows
+from stallwise.meaning.name import name
+from stallwise.meaning.rows import named_columns
+from stallwise.meaning.scopes import axis_of
+from stallwise.meaning.words import words_of
+
+KIND = "gpu.samples"
+# Quantities as a monitor prints them at one moment -> column of the table of samples.
+COLUMNS = {
+    "gpu.utilisation": "utilisation_share", "run.gpu_busy": "utilisation_share", "gpu.temperature": "temperature_c",
+    "gpu.power": "power_w", "gpu.power_limit": "power_limit_w", "gpu.power_default_limit": "power_default_limit_w",
+    "gpu.clock": "clock_sm_hz", "gpu.clock_max": "clock_sm_max_hz", "gpu.memory_used": "memory_used_bytes",
+    "gpu.memory_total": "memory_total_bytes", "gpu.memory_temperature": "memory_temperature_c", "gpu.pcie_gen": "pcie_gen",
+    "gpu.pcie_gen_max": "pcie_gen_max", "gpu.pcie_width": "pcie_width", "gpu.pcie_width_max": "pcie_width_max",
+}  # fmt: skip
+TELLING = {"power_w", "clock_sm_hz", "temperature_c"}  # without one of these it is no card's state
+FEWEST = 3  # columns
+
+
+@lru_cache(maxsize=4096)
+def is_wanted(key: str, unit: str) -> bool:
+    """True for a key of a card's state, or of its number."""
+    named = name((key,), unit)
+    return axis_of(key) == "gpu" or (named is not None and named.quantity.name in COLUMNS)
+
+
+def is_card(columns: set[str]) -> bool:
+    """Whether these columns together are a state of a card."""
+    return bool(columns & TELLING) and len(columns) >= FEWEST
+
+
+def samples(rows: Rows, file: str) -> Iterator[Table]:
+    """One table for each card that the rows tell of."""
+    found: dict[str, list[float | str | None]] = {}
+    for column in named_columns(rows):
+        title = COLUMNS.get(column.named.quantity.name)
+        if title is not None and title not in found:
+            found[title] = column.values
+    if not is_card(set(found)):
+        return
+    gpus = _axis(rows, "gpu")
+    nodes = _axis(rows, "node")
+    members: dict[tuple[object, object], list[int]] = {}
+    for at in range(len(rows)):
+        members.setdefault((nodes[at] if nodes else None, gpus[at] if gpus else 0.0), []).append(at)
+    for (node, gpu), own in members.items():
+        columns = {
+            title: np.array([v if isinstance(v := values[at], float) else np.nan for at in own])
+            for title, values in found.items()
+        }
+        scope = Scope(gpu=int(gpu) if isinstance(gpu, float) else 0, node=str(node) if node is not None else None)
+        source = Source(file, f"{rows.noun}s {rows.places[own[0]]}-{rows.places[own[-1]]}")
+        yield Table(
+            KIND, {"time_s": np.arange(len(own), dtype=float), **columns}, source, scope, {"name": "", "bus_id": ""}
+        )
+
+
+def _axis(rows: Rows, kind: str) -> list[object] | None:
+    for title, cells in zip(rows.columns, rows.cells, strict=True):
+        if axis_of(title) == kind or (kind == "gpu" and words_of(title) == ("gpu",)):
+            return list(cells)
+    return None

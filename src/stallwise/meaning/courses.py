@@ -1,0 +1,80 @@
+"""What a training loop prints again and again, named: a series for each quantity, its middle, and how often the loss was no number."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from stallwise.evidence.catalog import run
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
+from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.reading import Course, Printed
+from stallwise.meaning.loop import column_of, printed
+from stallwise.meaning.name import Name
+from stallwise.meaning.value import all_in_si
+from stallwise.meaning.words import words_of
+from stallwise.units import Unit
+
+MIN_POINTS = 2  # one value is a fact, not a series
+Points = list[tuple[Name, Course]]
+
+
+def named(log: Printed) -> Iterator[Item]:
+    """Series in the order of the steps and the median of each as a fact. The first value at a step stands."""
+    heard = [(name, course) for course in log.courses(_wanted(log)) if (name := _name(log, course)) is not None]
+    found = [(name, course) for name, course in heard if course.rank is None]
+    if log.by_clock is not None and not any(n.quantity is run.STEP_TIME for n, _ in found):
+        clocked = log.by_clock()
+        if clocked is not None and (name := column_of(clocked.key, clocked.unit)) is not None:
+            found.append((name, clocked))
+    best: dict[str, float] = defaultdict(float)
+    for name, _ in found:
+        best[name.quantity.name] = max(best[name.quantity.name], name.score)
+    twins = Counter(n.quantity.name for n, _ in found) if log.apart else Counter()
+    points: dict[tuple[Quantity, Scope], Points] = defaultdict(list)
+    for name, course in found:
+        twin = twins[name.quantity.name] > 1
+        if not twin and name.score < best[name.quantity.name]:
+            continue  # of several losses the plain or total one counts, not its parts
+        if course.points:
+            points[name.quantity, Scope(run=" ".join(words_of(course.key))) if twin else WHOLE].append((name, course))
+    for (quantity, scope), own in points.items():
+        yield from _items(quantity, scope, own, log)
+    for name, course in heard:
+        if course.rank is not None and name.quantity.unit is Unit.SECOND:  # what each rank took
+            values = all_in_si(name, np.array([v for _, v, _ in course.points]))
+            source = Source(log.file, f"lines {course.points[0][2]}-{course.points[-1][2]}")
+            yield Fact(name.quantity, float(np.median(values)), source, Scope(rank=course.rank), samples=len(values))
+
+
+def _wanted(log: Printed):  # type: ignore[no-untyped-def]
+    if log.table:
+        return lambda key, unit, bare: column_of(key, unit) is not None
+    return lambda key, unit, bare: printed(key, unit, bare) is not None
+
+
+def _name(log: Printed, course: Course) -> Name | None:
+    found = column_of(course.key, course.unit) if log.table else printed(course.key, course.unit, course.bare)
+    return None if found is not None and course.epoch and found.quantity is run.STEP_TIME else found
+
+
+def _items(quantity: Quantity, scope: Scope, points: Points, log: Printed) -> Iterator[Item]:
+    rows = [np.array(course.points) for _, course in points]
+    values = np.concatenate([all_in_si(name, r[:, 1]) for (name, _), r in zip(points, rows, strict=True)])
+    xs, first = np.unique(np.concatenate([r[:, 0] for r in rows]), return_index=True)
+    values, lines = values[first], np.concatenate([r[:, 2] for r in rows])[first].astype(int)
+    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines.min()}-{lines.max()}"
+    source = Source(log.file, where)
+    if len(xs) >= MIN_POINTS:
+        yield Series(quantity, xs, values, source, scope, log.over)
+    finite = values[np.isfinite(values)]
+    if len(finite):
+        yield Fact(quantity, float(np.median(finite)), source, scope, samples=len(finite))
+    if quantity is run.LOSS:
+        bad = np.flatnonzero(~np.isfinite(values))
+        yield Fact(run.NAN_STEPS, float(len(bad)), Source(log.file), scope, samples=len(values))
+        if len(bad):
+            yield Fact(run.FIRST_NAN_STEP, float(xs[bad[0]]), Source(log.file, f"line {lines[bad[0]]}"), scope)

@@ -1,0 +1,90 @@
+"""A service's table over time (of a dashboard, of a load generator): samples of the engine, and facts of its phases.
+
+Medians over hours of calm hide the storm: what the worst lasting phase shows is the run in question, the calm one is `before`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.evidence.catalog import serving
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Source, Table
+from stallwise.evidence.load_phases import calm_phase, worst_phase
+from stallwise.evidence.reading import Cell, Rows
+from stallwise.meaning.rows import Column, named_columns
+from stallwise.meaning.samples import COLUMNS, STATES
+from stallwise.meaning.scopes import axis_of
+from stallwise.meaning.words import words_of
+
+LEAST_ROWS = 8  # fewer are a sweep or a comparison
+LOADS = (
+    "serve.concurrency",
+    "serve.offered_rate",
+    "serve.achieved_rate",
+)  # what tells phases apart where no engine speaks
+_CLOCK = re.compile(r"(?:^|[ T])(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?(?:Z|[+-]\d\d:?\d\d)?$")
+DAY_S = 86400.0
+
+Values = NDArray[np.float64]
+
+
+def load_course(rows: Rows, file: str) -> Iterator[Item]:
+    """Nothing where the table is not about a service, or its rows are no moments."""
+    columns = {c.named.quantity.name: c for c in reversed(named_columns(rows))}
+    states = {COLUMNS[q]: _numbers(c) for q, c in columns.items() if q in COLUMNS}
+    load = next((_numbers(columns[q]) for q in LOADS if q in columns), None)
+    served = any(q.startswith("serve.") for q in columns)
+    if len(rows) < LEAST_ROWS or not served or (load is None and not states.keys() & STATES) or not _is_course(rows):
+        return
+    source = Source(file, f"{rows.noun}s {rows.places[0]}-{rows.places[-1]}")
+    time_s = _times(rows)
+    none = np.full(len(rows), np.nan)
+    running, waiting = states.get("running", load if load is not None else none), states.get("waiting", none)
+    if states.keys() & STATES:
+        cells = {name: states.get(name, none) for name in serving.SAMPLE_COLUMNS}
+        yield Table(serving.ENGINE_SAMPLES, {**cells, "time_s": time_s, "line": np.array(rows.places, float)}, source)
+    kv = states.get("kv_share", none)
+    worst = worst_phase(time_s, running, waiting, kv) if "waiting" in states else None
+    calm = calm_phase(time_s, running, waiting, kv, worst) if worst else None
+    for quantity, column in columns.items():
+        if quantity in COLUMNS and COLUMNS[quantity] != "paused":
+            continue  # the measures of load tell these from the samples
+        for phase, scope in ((worst, WHOLE), (calm, Scope(run="before"))):
+            values = _numbers(column)[phase.rows] if phase else _numbers(column) if scope is WHOLE else none
+            known = values[values == values]
+            if len(known):
+                yield Fact(column.named.quantity, float(np.median(known)), source, scope, samples=len(known))
+
+
+def _numbers(column: Column) -> Values:
+    return np.array([v if isinstance(v, float) else np.nan for v in column.values])
+
+
+def _is_course(rows: Rows) -> bool:
+    """A column of time, or of moments, that rises."""
+    return any(axis_of(c) in ("time", "step") or words_of(c)[:1] == ("timestamp",) for c in rows.columns[:2])
+
+
+def _times(rows: Rows) -> Values:
+    """Seconds from the first row; zeros where the axis cannot be read."""
+    at = next(
+        i for i, c in enumerate(rows.columns) if axis_of(c) in ("time", "step") or words_of(c)[:1] == ("timestamp",)
+    )
+    found = [_seconds(cell) for cell in rows.cells[at]]
+    if any(t is None for t in found):
+        return np.zeros(len(rows))
+    times = np.array(found, dtype=float)
+    times = times + DAY_S * np.cumsum(np.concatenate([[0.0], np.diff(times) < -DAY_S / 2]))  # past midnight
+    return times - times[0] if np.all(np.diff(times) >= 0) else np.zeros(len(rows))
+
+
+def _seconds(cell: Cell) -> float | None:
+    if isinstance(cell, float):
+        return cell / 1e3 if cell > 1e11 else cell  # milliseconds since 1970
+    match = _CLOCK.search(cell.strip()) if isinstance(cell, str) else None
+    return int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3] or 0) if match else None
