@@ -15,7 +15,7 @@ from stallwise.measures._idle import QUIET_S
 from stallwise.measures._one_off import first_launches
 from stallwise.measures._spans import NOTHING, Spans
 from stallwise.measures._step_book import StepBook
-from stallwise.measures._vocabulary import Host
+from stallwise.measures._vocabulary import Host, Work, work_of_operator
 from stallwise.sim.replay.change import Change, play
 from stallwise.sim.replay.graph import NOTHING as NOBODY
 from stallwise.sim.replay.graph import Graph
@@ -108,7 +108,31 @@ def no_sync(r: Replays) -> Change | None:
     asked = t.rows(Kind.CPU_OP)
     asked = asked[readers[t.name[asked]]]
     spans = calls | Spans.of(t.start_s[asked], t.end_s[asked])
-    return _host(spans, r.waits_in(spans))
+    made, left = _made_for_reading(r, asked)
+    return _host(spans | made, r.waits_in(spans), left)
+
+
+def _made_for_reading(r: Replays, asked: NDArray[np.intp]) -> tuple[Spans, Floats]:
+    """Reductions right before a read: one number comes out of many, and nobody else takes it. They go with the read."""
+    view, t = r.book.view, r.book.timeline
+    tree, left = view.tree, np.ones(len(r.order))
+    if not len(tree) or not len(asked):
+        return NOTHING, left
+    roots = np.flatnonzero(tree.parent < 0)
+    lane = t.lane[tree.row[roots]]
+    place = np.searchsorted(tree.key_start[roots], t.start_s[asked] + tree.lane_offset_s[t.lane[asked]]) - 1
+    before = roots[np.maximum(place, 0)]
+    same = (
+        (place >= 0) & (lane[np.maximum(place, 0)] == t.lane[asked]) & (t.end_s[tree.row[before]] <= t.start_s[asked])
+    )
+    before = np.unique(before[same])
+    work = np.array([work_of_operator(t.names[code]) == Work.REDUCTION for code in t.name[tree.row[before]]], bool)
+    before = before[work]
+    mine = np.zeros(len(tree), bool)
+    mine[before] = True
+    gone = (view.operator >= 0) & tree.inherited(mine)[np.maximum(view.operator, 0)]
+    rows = tree.row[before]
+    return Spans.of(t.start_s[rows], t.end_s[rows]), np.where(gone[r.order], 0.0, left)
 
 
 READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
@@ -116,9 +140,15 @@ READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
 
 def graphs(r: Replays) -> Change | None:
     """Launches are replayed as CUDA graphs: the host's time for them goes."""
-    book, view = r.book, r.book.view
-    if not view.launched.any():
+    if not r.book.view.launched.any():
         return None
+    launching = launching_spans(r)
+    return Change(launching.start, launching.end, longest_lag_s=GRAPH_LAG_S)
+
+
+def launching_spans(r: Replays) -> Spans:
+    """When the host runs operators and calls that launch, and does nothing else."""
+    book, view = r.book, r.book.view
     kept = NOTHING
     for meaning in (Host.LOADER, Host.CHECKPOINT, Host.GC, Host.COMPILE):
         kept = kept | view.ranges(meaning)
@@ -130,9 +160,7 @@ def graphs(r: Replays) -> Change | None:
     edges = np.unique(np.concatenate((t.start_s[rows], t.end_s[rows])))
     quiet = np.diff(edges) >= QUIET_S
     kept = kept | Spans(edges[:-1][quiet], edges[1:][quiet])
-    launching = Spans.of(edges[:1], edges[-1:]) - kept
-    change = _host(launching)
-    return Change(change.host_start_s, change.host_end_s, longest_lag_s=GRAPH_LAG_S)
+    return Spans.of(edges[:1], edges[-1:]) - kept
 
 
 def no_allocation(r: Replays) -> Change | None:

@@ -74,7 +74,8 @@ def host_sync(evidence: Evidence) -> Finding | None:
     """Looks for idle time that waits caused, implicit ones included."""
     facts = StepFacts(evidence)
     frees = _waits_in_frees(facts)
-    cost = facts.seconds(s.SYNC_WAIT) + frees
+    # Reads that wait for nothing still cost the host their calls, which a step pays whose pace the host sets.
+    cost = max(facts.seconds(s.SYNC_WAIT) + frees, facts.seconds(gains.NO_SYNC))
     if facts.share(cost) < NOTICEABLE:
         return _results_fetched(facts) or _without_record(facts)
     gain = facts.replayed(
