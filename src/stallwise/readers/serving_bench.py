@@ -122,7 +122,7 @@ def _guidellm(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[
         rate: Any = result
         for key in path.split("."):
             rate = rate.get(key) if isinstance(rate, dict) else None
-        if (asked := _number(rate)) is not None:
+        if (asked := number_of(rate)) is not None:
             yield Fact(serving.OFFERED_RATE, asked, source, scope)
             break
     told: set[str] = set()
