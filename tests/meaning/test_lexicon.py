@@ -92,7 +92,7 @@ def test_the_unit_must_fit() -> None:
         ("slower since last night, nothing changed in the code", "SUDDEN_SLOWDOWN"),
         ("OOMs at batch 32", "OUT_OF_MEMORY"),
         ("8 GPUs only 3x faster than one", "SLOW_SCALING"),
-        ("nvidia-smi shows 95% utilization but throughput is low", "SLOW_STEP"),
+        ("nvidia-smi shows 95% utilization but throughput is low", "BUSY_BUT_SLOW"),
         ("GPU utilisation is low", "LOW_GPU_UTILISATION"),
         ("Inference latency is mostly fine but spikes intermittently", "SERVING_SLOW"),
         ("Throughput dropping over time", "GRADUAL_SLOWDOWN"),

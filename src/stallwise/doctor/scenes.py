@@ -21,7 +21,7 @@ KIND = "timeline"
 MOST_SCENES = 4  # what one page holds
 MOST_BOXES = 60  # of a finding: nobody looks at more
 SHORTEST_NAME = 8  # letters: shorter names occur in sentences by chance
-_IDENTIFIER = re.compile(r"[\w:]*(?:_|::)[\w:]*")
+_WORD = re.compile(r"[\w:]+")
 MOSTLY = 0.5  # of a host event: what holds more other time than this proves nothing
 MAIN_VERSION = (-1, 0)  # boxes of every telling, and of the first
 
@@ -80,4 +80,6 @@ def _speaks_of(said: str, name: str) -> bool:
     """The whole name, or a part of it that only a program would write."""
     if len(name) >= SHORTEST_NAME and name in said:
         return True
-    return any(len(word) >= SHORTEST_NAME and word in name for word in _IDENTIFIER.findall(said))
+    return any(
+        len(word) >= SHORTEST_NAME and ("_" in word or "::" in word) and word in name for word in _WORD.findall(said)
+    )
