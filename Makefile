@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared extras knowledge accuracy bench soak fuzz lock docs clean
+.PHONY: help demo test test-bare lint types check shared extras knowledge accuracy bench soak fuzz lock pages docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -54,9 +54,9 @@ shared: $(VENV)/.dev ## score against the shared cases, where that folder is
 	@if [ -d $(SHARED)/checks ]; then \
 	  export PATH="$(abspath $(BIN)):$$PATH"; score() { $(BIN)/python $(SHARED)/checks/score_diagnose.py $(SHARED)/checks/$$1.jsonl $(SHARED)/data --anonymous --clear 0 --need $$2; }; \
 	  (score expect 1.0 && score expect_real 0.68) & one=$$!; score expect_cases 0.966 && wait $$one && \
-	  retell() { awk "NR % 8 == $$1" $(SHARED)/checks/expect_cases.jsonl > $(VENV)/retold$$1.jsonl && \
+	  retell() { awk "NR % 16 == $$1" $(SHARED)/checks/expect_cases.jsonl > $(VENV)/retold$$1.jsonl && \
 	    $(BIN)/python $(SHARED)/checks/retell.py $(VENV)/retold$$1.jsonl $(SHARED)/data --need 0.98; }; \
-	  retell 1 & one=$$!; retell 5 && wait $$one; \
+	  retell 1 & one=$$!; retell 9 && wait $$one; \
 	else echo "no shared data here: scoring skipped"; fi
 
 knowledge: $(VENV)/.dev ## count the cases anew, fit what is fitted to them, and say what moved
@@ -65,17 +65,20 @@ knowledge: $(VENV)/.dev ## count the cases anew, fit what is fitted to them, and
 accuracy: $(VENV)/.dev ## first answers with each project left out, written to docs/accuracy.md
 	@$(BIN)/python bench/accuracy.py --write
 
-bench: $(VENV)/.dev ## speed, as ratios taken in one run
-	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: $(VENV)/.dev ## speed as ratios taken in one run, and growth, written to docs/benchmarks.md
+	@$(BIN)/python bench/speed.py --write
 
 SECONDS_OF_FUZZ ?= 1800
-fuzz: $(VENV)/.dev ## damaged inputs through the whole tool for half an hour, and a hundred kills; failures in fuzz/
+fuzz: $(VENV)/.dev ## damaged inputs on all cores for half an hour, and a hundred kills; report and failures in fuzz/
 	@$(BIN)/python -m tests.trust.kills --times 100
-	@$(BIN)/python -m tests.fuzz.harness --cases 10000000 --seconds $(SECONDS_OF_FUZZ) --seed $$(date +%Y%m%d) --keep fuzz --report fuzz/report.json \
+	@$(BIN)/python -m tests.fuzz.many --seconds $(SECONDS_OF_FUZZ) --seed $$(date +%Y%m%d) --out fuzz \
 	  --seeds $$(ls -d $(SHARED)/data/cases $(SHARED)/data/h200 2>/dev/null) </dev/null
 
 lock: $(VENV)/.dev ## pin what the gate installs, with hashes
 	@$(BIN)/python .ci/lock.py
+
+pages: $(VENV)/.extras ## every kind of report and page in Chromium, wide and narrow, light and dark; sizes in pages.tsv
+	@rm -f pages.tsv; STALLWISE_ALL_PAGES=1 STALLWISE_PAGE_SIZES=pages.tsv $(BIN)/python -m pytest -q tests/web/test_pages_fit.py && sort -n pages.tsv
 
 docs: $(VENV)/.extras ## the documentation site in site/, with the pages that are generated from the code
 	@$(BIN)/python -m stallwise.costs.formulas._write docs/formulas

@@ -25,6 +25,10 @@ from stallwise.doctor.gather import gather
 from stallwise.doctor.said import said
 from stallwise.doctor.stating import state
 from stallwise.doctor.suspicion import WITNESSES, by_rules, probabilities, statements, weighed
+from stallwise.drill.generate import incident_of
+from stallwise.drill.incident import evidence_of
+from stallwise.drill.papers.dice import Dice
+from stallwise.drill.scenarios import authors
 from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
@@ -43,6 +47,8 @@ FEWEST_IN_A_STEP = 25  # answers behind each step of the curve from score to fre
 RIDGE = 0.01
 KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
 NOT_A_CAUSE = {"none", "unclear"}
+WORDLESS = ("capture", "drill")  # other people's files, and papers of our own making
+PLANTED = 3  # drills of every cause
 CLUE_LEANS, RATE_LEANS = (0.5, 1.0, 1.5, 2.0, 4.0, 8.0), (2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # in cases
 NEVER = 1e-4  # a truth that no rule declares under its symptom costs this much, whatever is borrowed
 
@@ -97,6 +103,41 @@ def _rows(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
+def taught() -> Iterator[tuple[str, str, Evidence]]:
+    """The drill's own incidents, several of every cause: id, cause, and what its papers hold."""
+    for place, (cause, writers) in enumerate(authors().items()):
+        for turn in range(PLANTED):
+            seed = 90_000 + PLANTED * place + turn
+            dice = Dice(seed)
+            case = incident_of(seed, cause, writers[turn % len(writers)](dice), dice)
+            yield f"drill-{cause}-{turn}", cause, evidence_of(case)
+
+
+def heard_in_drills() -> list[Told]:
+    """What is planted decides clues too: nobody's words, and a world of ours, so it only counts for clues."""
+    found = []
+    for name, cause, evidence in taught():
+        measure_evidence(evidence)
+        found.append(
+            Told(
+                "drill",
+                name,
+                name.rsplit("-", 1)[0],
+                "drill",
+                (cause,),
+                (),
+                frozenset(),
+                (),
+                decided(evidence),
+                {},
+                True,
+            )
+        )
+        print(f"\r{len(found)} drills", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return found
+
+
 def heard() -> list[Told]:
     """Every case, read and measured once."""
     found = []
@@ -133,7 +174,7 @@ def _words(given: object) -> tuple[str, ...]:
 def write_cases(told: list[Told]) -> None:
     """One file a set; words only where two projects use them, and none of artifacts that are other people's."""
     users: dict[str, set[str]] = defaultdict(set)
-    for case in (c for c in told if c.kind != "capture"):
+    for case in (c for c in told if c.kind not in WORDLESS):
         for word in case.marks:
             users[word].add(case.project)
     write_clues(told)
@@ -141,7 +182,7 @@ def write_cases(told: list[Told]) -> None:
         lines = [f"# {name}: written by `make knowledge`", ""]
         for case in (c for c in told if c.set == name):
             keep = sorted(w for w in case.marks if len(users[w]) >= WITNESSED and ";" not in w)
-            own = case.kind != "capture"
+            own = case.kind not in WORDLESS
             lines += [
                 "[[case]]",
                 f"id = {json.dumps(case.id, ensure_ascii=False)}",
@@ -322,7 +363,7 @@ def main(told: list[Told] | None = None) -> None:
     given = parser.parse_args()
     before = fitted.fitted()
     told = told or heard()
-    write_cases(told)
+    write_cases(told + heard_in_drills())
     clue_lean, rate_lean = leans(told)
     write_fitted(replace(before, clue_lean=clue_lean, rate_lean=rate_lean), 0)
     x, y, causes = design(told)

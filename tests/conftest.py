@@ -18,3 +18,4 @@ def no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path_factor
     monkeypatch.setenv("STALLWISE_PROFILE", str(home / "hardware.json"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("STALLWISE_HISTORY", "off")

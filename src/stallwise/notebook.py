@@ -46,7 +46,10 @@ def diagnosis_markdown(diagnosis: Diagnosis) -> str:
 
 @way("rows", "Diagnosis")
 def diagnosis_rows(diagnosis: Diagnosis) -> dict[str, list[dict[str, Any]]]:
-    """Findings, fixes, facts, ledger, hypotheses."""
+    """Findings, fixes, facts, ledger, hypotheses; and what took most: kernels, operators, python_lines, copies, collectives,
+    allocations."""
+    from stallwise.render.tables import all_rows
+
     ledger = diagnosis.ledger
     return {
         "findings": [
@@ -77,6 +80,7 @@ def diagnosis_rows(diagnosis: Diagnosis) -> dict[str, list[dict[str, Any]]]:
             {"account": a.value, "seconds": s, "share": ledger.share(a)} for a, s in ledger.seconds.items()
         ] if ledger else [],
         "hypotheses": [{"cause": h.cause, "probability": h.probability} for h in diagnosis.hypotheses],
+        **all_rows(diagnosis),
     }  # fmt: skip
 
 

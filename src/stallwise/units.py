@@ -236,8 +236,3 @@ def readings_of(written: str) -> tuple[tuple[Unit | None, float], ...]:
     return tuple(
         (None if what == STEPS_A_SECOND else _COUNTS.get(what) or Unit(what), factor) for what, factor in found
     )
-
-
-def is_unit(written: str) -> bool:
-    """True for a word of the table."""
-    return bool(readings_of(written))

@@ -32,7 +32,7 @@ ANSWERS: dict[str, list[tuple[str, ...]]] = {
     "attach": [],  # needs another process: tests/instrument
     "causes": [()],
     "check": [(LOADER, "--config", "stallwise.toml"), ("--example",)],
-    "compare": [(LOADER, "examples/scenarios/02_mfu_collapse"), ("good", "bad")],
+    "compare": [(LOADER, "examples/scenarios/02_mfu_collapse"), ("good", "bad"), ("days",)],
     "completion": [],  # a script for the shell
     "demo": [()],
     "diagnose": [
@@ -45,6 +45,7 @@ ANSWERS: dict[str, list[tuple[str, ...]]] = {
     "explain": [("input-starved",), ("occupancy",)],
     "facts": [(), ("mfu",)],
     "formats": [()],
+    "history": [()],
     "kernels": [("kernels.csv.gz",), ("kernels.csv.gz", "--all")],
     "lint": [("examples/slow_loader.py", "examples/slow_checkpoint.py")],
     "mcp": [],  # speaks to a program

@@ -37,7 +37,18 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The reader's folder: every file the pages speak of, from our own fixtures."""
     folder = tmp_path_factory.mktemp("desk")
     example = REPO / "examples" / "traces" / "loader_slow"
-    for name in ("RUN_DIR", "GOOD", "BAD", "main", "branch", "before", "after", "traces", "runs/latest"):
+    for name in (
+        "RUN_DIR",
+        "GOOD",
+        "BAD",
+        "main",
+        "branch",
+        "before",
+        "after",
+        "traces",
+        "runs/earlier",
+        "runs/latest",
+    ):
         shutil.copytree(example, folder / name)
     for name in ("trace.json.gz", "nvidia_smi.csv"):
         shutil.copy(example / name, folder / name)

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 LOGS = 1000
-LINES = 200
-MOST_MB = 500  # of one process; a thousand logs kept whole would take several gigabytes as Python objects
+LINES = 80
+MOST_MB = 400  # of one process; a thousand logs kept whole would take several gigabytes as Python objects
 
 
 def test_a_thousand_logs_in_bounded_memory(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ TARGETS = {
     ),
     "03_serving_collapse": Target(
         "prefill-decode-contention",
-        ("chunked prefill", "KV budget", "FP8", "Speculative", "Separate prefill", "prefixes", "replicas"),
+        ("chunked prefill", "KV budget", "FP8", "Speculative", "Separate prefill", "prefixes", "KV heads", "replicas"),
         "Adding GPUs",
         ("45 ms", "328 kB", "548 GB"),
         "kv-cache-preemption",
@@ -55,14 +55,14 @@ TARGETS = {
         "oom-sharding-peak",
         ("Sequence parallelism", "FlashAttention", "micro-batch", "Tensor parallelism back to 8"),
         "activation checkpointing",
-        ("TP x DP is 512", "12.7 GB -> 12.7 GB", "1.59 GB -> 3.19 GB"),
+        ("TP x DP is 512", "12.7 GB -> 12.7 GB", "1.59 GB -> 3.19 GB", "= 78.9 GB", "of 85.9 GB"),
         "oom-optimizer-state",
     ),
     "06_allreduce_cliff": Target(
         "collective-topology-cliff",
         ("hierarchical", "binary trees", "Overlap", "accumulation"),
         "ZeRO or FSDP",
-        ("2(N-1)/N", "0.2% more", "340 ms"),
+        ("2(N-1)/N", "0.2% more", "340 ms", "1/7.5"),
         "straggler-rank",
     ),
     "07_triton_slower": Target(
@@ -76,7 +76,7 @@ TARGETS = {
         "pipeline-stage-imbalance",
         ("Rebalance", "virtual stages", "micro-batches", "zero-bubble"),
         "formula at face value",
-        ("18%", "9.9%", "1.53x"),
+        ("18%", "9.9%", "1.53x", "1.28x"),
         "pipeline-p2p-latency",
     ),
 }

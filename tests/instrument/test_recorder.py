@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import stallwise
 from stallwise.instrument.device_clock import KEEP_STEPS, DeviceClock
 from stallwise.instrument.recorder import Recorder
+from stallwise.instrument.sampler import EVERY_S, HAND_OVER_S, MOST_SHARE, Sampler
 from stallwise.instrument.watchdog import Watchdog
 from stallwise.instrument.writer import Writer
 from stallwise.readers.native._record_file import parse
@@ -147,6 +149,47 @@ def test_waiting_for_the_device_is_never_done(tmp_path: Path) -> None:
         recorder.step()
     assert recorder.device is not None
     assert len(recorder.device._waiting) == KEEP_STEPS
+
+
+def test_looks_at_a_thread_that_computes_are_further_apart(tmp_path: Path) -> None:
+    sampler = Sampler(recorder_at(tmp_path / "r.jsonl", FakeClock()))
+    main = threading.main_thread().ident
+    sampler._hear_of(main)
+    sampler._heard_s -= 1.0  # a second ago, with nothing of a core since
+    sampler._hear_of(main)
+    assert sampler._pause_s() == EVERY_S  # it waited: a look costs it nothing
+    sampler._heard_s -= 1.0
+    sampler._used_s -= 0.9
+    sampler._hear_of(main)
+    assert sampler._pause_s() == pytest.approx(HAND_OVER_S / MOST_SHARE) and HAND_OVER_S / MOST_SHARE > EVERY_S
+    ended = threading.Thread(target=int)
+    ended.start()
+    ident = ended.ident
+    ended.join()
+    sampler._hear_of(ident)  # one that has ended is none to ask, and no reason to crash
+    assert sampler._computes
+
+
+def test_a_stack_is_written_once_and_its_lines_once(tmp_path: Path) -> None:
+    recorder = recorder_at(tmp_path / "r.jsonl", FakeClock())
+    sampler = Sampler(recorder)
+
+    def deep(count: int) -> None:
+        if count:
+            deep(count - 1)
+        else:
+            sampler._look(threading.get_ident(), None)
+
+    for _ in range(3):
+        deep(5)
+    sampler._hand_over()
+    recorder.step()
+    recorder.close()
+    text = (tmp_path / "r.jsonl").read_text()
+    record = parse(text.splitlines())
+    assert text.count('"k":"frames"') == 1 and len(record.samples) == 3 and not record.lost_lines
+    (stack,) = record.frames.values()
+    assert [line.rsplit(" ", 1)[1] for line in stack[:7]] == ["_look"] + ["deep"] * 6
 
 
 def test_a_full_disk_ends_the_recording_not_the_job(capfd: pytest.CaptureFixture[str]) -> None:

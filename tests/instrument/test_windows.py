@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from stallwise.instrument import borders, schema, time_window
+from stallwise.instrument import borders, jax_window, schema, time_window
 from stallwise.instrument.on_main_thread import OnMainThread
 from stallwise.instrument.profile_window import ProfileWindow
 from stallwise.instrument.recorder import Recorder
@@ -240,3 +240,19 @@ def test_graphs_inside_a_training_step_end_none() -> None:
 
 def test_every_window_has_a_file_of_its_own() -> None:
     assert len(set(schema.TRACE_FILES.values())) == 3
+
+
+def test_a_long_compilation_of_jax_is_seen_while_it_lasts() -> None:
+    """JAX tells of a compilation when it is over; a window must not open inside one."""
+    began, done = threading.Event(), threading.Event()
+    names: dict[str, Any] = {}
+    source = "def backend_compile(began, done):\n    began.set()\n    done.wait(10)\n"
+    exec(compile(source, "/site-packages/jax/_src/compiler.py", "exec"), names)
+    thread = threading.Thread(target=names["backend_compile"], args=(began, done))
+    assert not jax_window.compiles_now()
+    thread.start()
+    began.wait(10)
+    assert jax_window.compiles_now()
+    done.set()
+    thread.join()
+    assert not jax_window.compiles_now()

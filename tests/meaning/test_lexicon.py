@@ -12,6 +12,7 @@ from stallwise.evidence.catalog import quantities
 from stallwise.findings.symptom import Symptom
 from stallwise.meaning.complaint import symptom_in
 from stallwise.meaning.entries import entries
+from stallwise.meaning.loop import column_of, columns, printed
 from stallwise.meaning.name import name
 from stallwise.meaning.sentences import _sayings, said_in
 from stallwise.meaning.words import book
@@ -91,7 +92,7 @@ def test_the_unit_must_fit() -> None:
         ("slower since last night, nothing changed in the code", "SUDDEN_SLOWDOWN"),
         ("OOMs at batch 32", "OUT_OF_MEMORY"),
         ("8 GPUs only 3x faster than one", "SLOW_SCALING"),
-        ("nvidia-smi shows 95% utilization but throughput is low", "SLOW_STEP"),
+        ("nvidia-smi shows 95% utilization but throughput is low", "BUSY_BUT_SLOW"),
         ("GPU utilisation is low", "LOW_GPU_UTILISATION"),
         ("Inference latency is mostly fine but spikes intermittently", "SERVING_SLOW"),
         ("Throughput dropping over time", "GRADUAL_SLOWDOWN"),
@@ -116,3 +117,38 @@ def test_statements_are_of_the_catalogue_and_can_be_denied() -> None:
         ("fabric_healthy", "yes"),
     }
     assert quantities()["stragglers"].unit is Unit.FLAG
+
+
+@pytest.mark.parametrize(
+    ("key", "unit", "quantity", "scale"),
+    [
+        ("elapsed_time_per_iteration_ms", "K", "run.step_time", 1.0),
+        ("train_step_timing in s", "", "run.step_time", 1.0),
+        ("bwd_allreduce", "ms", "stage.gradient_sync", 1e-3),
+        ("time_metrics/data_loading(%)", "", "run.data_share", 0.01),
+        ("Tokens/s/device", "", "run.tokens_per_s", 1.0),
+        ("memory/max_active (GiB)", "", "run.gpu_memory", 2.0**30),
+        ("cuda_memory_allocated", "G", "run.gpu_memory", 2.0**30),
+    ],
+)
+def test_keys_of_a_loop(key: str, unit: str, quantity: str, scale: float) -> None:
+    found = column_of(key, unit)
+    assert found is not None and found.quantity.name == quantity and found.scale == pytest.approx(scale)
+
+
+@pytest.mark.parametrize(
+    ("key", "unit"),
+    [
+        ("num_tokens_per_req", ""),
+        ("Available KV cache memory", "GiB"),
+        ("Memory", "MHz"),
+        ("consumed samples", ""),
+        ("seq_length", ""),
+    ],
+)
+def test_keys_that_are_no_loop_s(key: str, unit: str) -> None:
+    assert printed(key, unit) is None
+
+
+def test_every_column_of_the_loop_is_a_quantity() -> None:
+    assert len(columns()) == len(book("loop.toml")["column"])

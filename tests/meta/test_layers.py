@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,9 @@ MAY_IMPORT = {
     "rules": {"findings", "evidence", "units", "errors"},
     "sim": {"evidence", "costs", "specs", "units", "errors"},
     "search": {"sim", "evidence", "costs", "specs", "progress", "units", "errors"},
+    # Of `instrument` the doctor takes Student's quantile alone: a trend is judged as trials are.
     "doctor": {
+        "instrument",
         "knowledge",
         "rules",
         "measures",
@@ -94,3 +98,10 @@ def test_a_file_imports_only_what_its_layer_may_see(path: Path) -> None:
 def test_every_package_has_a_place_in_the_table() -> None:
     names = {p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith("__")}
     assert names <= set(MAY_IMPORT) | ANYTHING
+
+
+def test_nothing_idle_is_added_and_nothing_is_said_twice() -> None:
+    report = subprocess.run(
+        [sys.executable, str(ROOT.parents[1] / ".ci/ideas.py"), "--check"], capture_output=True, text=True
+    )
+    assert report.returncode == 0, report.stdout + report.stderr

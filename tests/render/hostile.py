@@ -12,6 +12,7 @@ from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
+from stallwise.findings.scene import Scene
 
 MARKUP = "</title></script><img src=x onerror=alert(1)><svg onload=alert(2)>\"'`|${7*7}{{7*7}}]]>&lt;"
 FILE = "<img src=x onerror=alert(1)>.json"
@@ -26,19 +27,6 @@ def hostile() -> Diagnosis:
             Fact(kernel.TIME, 0.001, source, Scope(kernel=MARKUP)),
             Fact(kernel.TOP_PIPE, MARKUP, source, Scope(kernel=MARKUP), note=MARKUP),
             Fact(step.STEP_TIME, 0.1, source, Scope(node=MARKUP, rank=0)),
-            Table(
-                "step picture",
-                {
-                    "lane": np.array(["where the time goes", MARKUP], dtype=object),
-                    "start_s": np.array([0.0, 0.05]),
-                    "end_s": np.array([0.1, 0.1]),
-                    "name": np.array([MARKUP, MARKUP], dtype=object),
-                    "account": np.array(["compute", ""], dtype=object),
-                    "count": np.array([1, 2]),
-                },
-                source,
-                meta={"step": MARKUP, "length_s": 0.1, "unit": "step", "merged_below_s": 1e-4},
-            ),
             Table(
                 "memory.peak",
                 {
@@ -56,6 +44,7 @@ def hostile() -> Diagnosis:
             ),
         ]
     )
+    scene = Scene(_timeline(source), {0: (1,)})
     ledger = Ledger({Account.COMPUTE: 0.06, Account.INPUT_WAIT: 0.04}, source, samples=4)
     reason = Reason(MARKUP, (source,))
     gain = Gain(0.01, 0.02, MARKUP)
@@ -71,5 +60,21 @@ def hostile() -> Diagnosis:
         notes=(Note(MARKUP, source),), tree=(MARKUP,),
         proofs=(Proof(MARKUP, MARKUP, (reason,), 0.5, Limit(MARKUP, 0.5, MARKUP, (Fix(MARKUP),)), MARKUP),),
         unexplained=(Unexplained(MARKUP, 1.0, 0.5),), not_understood=NotUnderstood((MARKUP,), (reason,), 3, 0.5),
-        why_unclear=MARKUP,
+        why_unclear=MARKUP, scenes=(scene,),
     )  # fmt: skip
+
+
+def _timeline(source: Source) -> Table:
+    """Two boxes whose every word is markup."""
+    whole = ("version", "track", "depth", "name", "operator", "account", "work", "count", "correlation", "facts")
+    columns = {key: np.array([0, 0]) for key in whole} | {"track": np.array([0, 1])}
+    times = {"start_s": [0.0, 0.05], "end_s": [0.1, 0.1], "busy_s": [0.1, 0.05], "idle_s": [0.0, 0.05]}
+    meta = {
+        "which": "usual", "step": MARKUP, "unit": "step", "length_s": 0.1, "begin_s": 0.0, "names": [MARKUP],
+        "facts": [[f"{MARKUP}: {MARKUP}"]], "accounts": ["compute"], "works": [MARKUP],
+        "tracks": [["accounts", MARKUP], ["thread", MARKUP]],
+        "versions": [{"word": MARKUP, "meaning": MARKUP, "length_s": 0.1}],
+        "path": {"kind": [0], "track": [1], "start_s": [0.0], "end_s": [0.1], "seconds": {MARKUP: 0.1}},
+        "events": 2, "alone": 2, "merged": 0, "blocks": 0, "left_out": [MARKUP],
+    }  # fmt: skip
+    return Table("timeline", columns | {key: np.array(values) for key, values in times.items()}, source, meta=meta)

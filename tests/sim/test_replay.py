@@ -116,3 +116,16 @@ def test_a_long_run_takes_time_in_proportion() -> None:
         as_recorded(g)
         taken.append(process_time() - began)
     assert taken[1] < 12 * max(taken[0], 0.005)
+
+
+def test_a_change_that_costs_the_host_time_costs_it_only_where_the_host_works() -> None:
+    # Launch-bound: the host's 150 us grow by a fifth, the gaps with them; what it waits does not grow.
+    late = graph([10, 60, 110, 160], [5] * 4, [0, 50, 100, 150])
+    slower = Change(slower_start_s=np.array([0.0]), slower_end_s=np.array([150 * US]), slower_part=0.2)
+    assert np.diff(play(late, slower).start_s) == pytest.approx(60 * US)
+    waiting = graph([5, 111, 121], [100, 5, 5], [0, 106, 116], waits=[(1, 104, 0)])
+    longer = Change(slower_start_s=np.array([1 * US]), slower_end_s=np.array([106 * US]), slower_part=0.5)
+    assert play(waiting, longer).start_s[1] == pytest.approx(111.5 * US, abs=0.01 * US)
+    # Time that is taken out is not made longer.
+    gone = Change(np.array([0.0]), np.array([150 * US]))
+    assert play(late, both(gone, slower)).start_s == pytest.approx(play(late, gone).start_s)

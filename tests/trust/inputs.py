@@ -10,6 +10,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+from tests.fuzz.commands import called
+
 GOOD_LOG = (
     "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of "
     "79.10 GiB of which 1.00 GiB is free. Of the allocated memory 70.00 GiB is allocated by PyTorch, and 1.00 GiB is "
@@ -73,3 +75,9 @@ def stallwise(*arguments: str, timeout_s: float = 60.0, **more: object) -> subpr
     return subprocess.run(
         [sys.executable, "-m", "stallwise", *arguments], capture_output=True, text=True, timeout=timeout_s, **more
     )  # type: ignore[call-overload,no-any-return]
+
+
+def here(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[str]:
+    """The same entry point in this process: for commands that start no job and end by themselves."""
+    code, out, err = called(list(arguments), given)
+    return subprocess.CompletedProcess(list(arguments), code, out, err)

@@ -1,4 +1,4 @@
-"""Kills of recording, caching and drilling at random moments: what is on disk afterwards is whole but for its last line.
+"""Kills of recording, caching, trying and drilling at random moments: what is on disk afterwards is whole but for its last line.
 
 python -m tests.trust.kills --times 100
 """
@@ -6,6 +6,7 @@ python -m tests.trust.kills --times 100
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import random
@@ -42,6 +43,23 @@ for n in range(10**9):
     if n == 0:
         print("begun", flush=True)
 """
+TRYING = """
+import time, torch
+from torch import nn
+torch.set_num_threads(1)
+class Slow(torch.utils.data.Dataset):
+    def __len__(self): return 10**6
+    def __getitem__(self, at):
+        time.sleep(0.0005)
+        return torch.full((8,), 0.5), at % 2
+model = nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for x, y in torch.utils.data.DataLoader(Slow(), batch_size=2):
+    loss = nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+TRIALS = "nothing,no-collector,last-batch-again,foreach-optimizer,tf32"
+TRIALS_SLOWER = 12.0  # than what the others write: a moment in the midst of them is that much later
 DRILLING = """
 import sys
 from pathlib import Path
@@ -80,15 +98,64 @@ def recording(folder: Path, after_s: float) -> str:
     steps = sum(f.read_bytes().count(b'"k":"step"') for f in folder.glob("*.jsonl"))
     if steps < told - MOST_UNWRITTEN:
         return f"{told - steps} steps lost"
+    return broken_lines(folder)
+
+
+def broken_lines(folder: Path) -> str:
+    """A line that is no JSON, other than the last: that one was being written."""
     for file in folder.glob("*.jsonl"):
-        *lines, last = file.read_bytes().split(b"\n")
-        for line in lines:
+        for line in file.read_bytes().split(b"\n")[:-1]:
             try:
                 json.loads(line)
             except ValueError:
                 return f"{file.name}: a broken line before the last: {line[:60]!r}"
-        del last  # the line being written
     return ""
+
+
+def trying(folder: Path, after_s: float) -> str:
+    """A real job under trial: the job alone is killed, or everything; every result that could be read before is still there."""
+    (folder / "job.py").write_text(TRYING)
+    out, held = folder / "out", folder / "out" / "trials.json"
+    arguments = ["try", "-o", str(out), "--only", TRIALS, "--seconds", "60", "--repeat", "3", "--no-trace", "--"]
+    with (folder / "told.txt").open("w") as told:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "stallwise", *arguments, sys.executable, str(folder / "job.py")],
+            stdout=told, stderr=subprocess.STDOUT, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"},
+            start_new_session=True,
+        )  # fmt: skip
+        seen, ends = 0, time.monotonic() + 60
+        begun = False
+        while process.poll() is None and time.monotonic() < ends:
+            time.sleep(0.005)
+            if held.is_file():
+                try:
+                    seen = max(seen, len(json.loads(held.read_text())["trials"]))
+                except ValueError:
+                    return "a reader found half a file"
+                if not begun:
+                    begun, ends = True, time.monotonic() + TRIALS_SLOWER * after_s
+        alone = children(process.pid) if int(after_s * 1000) % 2 else []
+        for pid in alone:
+            os.kill(pid, signal.SIGKILL)
+        if not alone and process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=60)
+    if not begun:
+        return f"nothing was tried: {(folder / 'told.txt').read_text()[-200:]!r}"
+    kept = len(json.loads(held.read_text())["trials"])
+    if kept < seen:
+        return f"{seen - kept} of {seen} results lost"
+    if alone and "a bug of ours" in (folder / "told.txt").read_text():
+        return "the death of the job became a bug of ours"
+    return broken_lines(out)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one started, by the kernel's own list; none where there is no such list."""
+    try:
+        return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def caching(folder: Path, after_s: float) -> str:
@@ -125,12 +192,14 @@ def drilling(folder: Path, after_s: float) -> str:
 
 
 KINDS = {"recording": recording, "caching": caching, "drilling": drilling}
+if importlib.util.find_spec("torch") is not None:
+    KINDS["trying"] = trying
 
 
 def kill(times: int, seed: int) -> list[str]:
     """What was lost, one line each."""
     r = random.Random(seed)
-    losses = []
+    losses: list[str] = []
     for number in range(times):
         kind = list(KINDS)[number % len(KINDS)]
         with tempfile.TemporaryDirectory() as folder:

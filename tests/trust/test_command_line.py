@@ -14,7 +14,7 @@ from stallwise.evidence.catalog.hardware import XID_NVLINK
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Source
 from stallwise.rules.hardware.nvlink_fault import nvlink_fault
-from tests.trust.inputs import stallwise
+from tests.trust.inputs import here
 
 REPO = Path(__file__).parents[2]
 
@@ -94,13 +94,13 @@ def test_help_shows_only_options_that_exist() -> None:
 
 
 def test_an_interval_that_the_write_sets_is_explained() -> None:
-    ran = stallwise("plan", "cost", "--gpus", "16384", "--model", "llama-3.1-405b", "--async")
+    ran = here("plan", "cost", "--gpus", "16384", "--model", "llama-3.1-405b", "--async")
     line = next(x for x in ran.stdout.splitlines() if x.startswith("checkpoint"))
     assert "times the write itself" in line and "for the stall alone: Young" in line
 
 
 def test_formats_say_how_to_capture_each() -> None:
-    ran = stallwise("formats", "nvidia-smi")
+    ran = here("formats", "nvidia-smi")
     assert ran.stdout.count("$ nvidia-smi") >= 5
 
 
@@ -149,6 +149,6 @@ def test_links_of_the_pages_lead_to_files_that_are_here() -> None:
 
 def test_limits_are_options(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("step 1 loss 2 step_time 0.1\n" * 50)
-    ran = stallwise("diagnose", str(tmp_path / "a.log"), "--max-seconds", "0.001")
+    ran = here("diagnose", str(tmp_path / "a.log"), "--max-seconds", "0.001")
     assert ran.returncode == 3 and "raise --max-seconds" in ran.stderr
     assert diagnose(str(tmp_path / "a.log")).evidence.formats

@@ -32,8 +32,8 @@ from tests.trust.inputs import (
     endless_database,
     flipped_gzip,
     flipped_zip,
+    here,
     kernels_database,
-    stallwise,
 )
 
 DAMAGED = {
@@ -69,7 +69,7 @@ def test_a_damaged_file_beside_a_good_one_costs_nobody_an_answer(tmp_path: Path,
 def test_damaged_files_end_neither_as_a_bug_nor_as_ctrl_c(tmp_path: Path) -> None:
     for name, content in DAMAGED.items():
         (tmp_path / name).write_bytes(content)
-    ran = stallwise("diagnose", str(tmp_path))
+    ran = here("diagnose", str(tmp_path))
     assert ran.returncode in (0, 3), ran.stderr
     assert "a bug of ours" not in ran.stderr and "Traceback" not in ran.stderr
 
@@ -282,7 +282,7 @@ def test_numbers_of_no_world_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(f"gpus = {'9' * 400}\nmfu = inf\nstep_time = {{}}\nconfigs = [{{BLOCK_M = 1}}]\n")
     found = diagnose(str(tmp_path / "a.toml"))
     assert sum("no number of this world" in n.text or "empty table" in n.text for n in found.notes) == 3
-    ran = stallwise("diagnose", "--fact", f"mfu={'9' * 5000}")
+    ran = here("diagnose", "--fact", f"mfu={'9' * 5000}")
     assert ran.returncode in (2, 3) and "a bug" not in ran.stderr
 
 

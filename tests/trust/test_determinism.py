@@ -1,10 +1,12 @@
-"""The same inputs in any order, with any hash seed and any number of workers give the same bytes."""
+"""The same inputs in any order, with any hash seed, any number of workers and either engine give the same bytes."""
 
 from __future__ import annotations
 
 import os
 import random
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,50 +15,77 @@ from stallwise.doctor import engine_local
 from stallwise.doctor.examine import diagnose
 from stallwise.render import strict_json
 from stallwise.render.json import to_dict
-from tests.trust.inputs import GOOD_LOG, TRAIN_LOG, stallwise
+from tests.trust.inputs import GOOD_LOG, TRAIN_LOG
 
 REPO = Path(__file__).parents[2]
 NCCL = "".join(
     f"node-0{n}:73{n}0:73{n}0 [{n}] NCCL INFO comm 0x5{n} rank {n} nranks 4 cudaDev {n} busId 1b000 - Init COMPLETE\n"
     for n in range(4)
 )
+BUNDLES = {  # a traced job with its logs; every rare format at once, damaged ones among them; a recorded card; a case in words
+    "traced": REPO / "examples/traces/loader_slow",
+    "rare": REPO / "tests/fuzz/seeds",
+    "healthy": REPO / "tests/cases/none/compiled_healthy",
+    "stated": REPO / "examples/scenarios/02_mfu_collapse",
+}
+ALL = """
+import sys
+from stallwise.doctor.examine import diagnose
+from stallwise.render import strict_json
+from stallwise.render.json import to_dict
+for folder in sys.argv[1:]:
+    print(strict_json.dumps(to_dict(diagnose(folder, cache=False, workers=1)), sort_keys=True))
+"""
 
 
-@pytest.fixture
-def bundle(tmp_path: Path) -> list[str]:
-    files = {
-        "a.log": GOOD_LOG,
-        "b.log": TRAIN_LOG,
-        "nccl.log": NCCL,
-        "case.toml": 'gpu = "h100"\ngpus = 4\nmfu = "22%"\n',
-    }
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    for file in sorted((REPO / "examples/traces/loader_slow").iterdir()):
-        shutil.copy(file, tmp_path / file.name)
-    return [str(p) for p in sorted(tmp_path.iterdir())]
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    made = {}
+    for name, folder in BUNDLES.items():
+        made[name] = tmp_path_factory.mktemp(name)
+        for number, file in enumerate(sorted(p for p in folder.rglob("*") if p.is_file())):
+            shutil.copy(file, made[name] / f"{number:02d}_{file.name}" if name == "rare" else made[name] / file.name)
+    for name, text in {"a.log": GOOD_LOG, "b.log": TRAIN_LOG, "nccl.log": NCCL}.items():
+        (made["traced"] / name).write_text(text)
+    return made
 
 
-def answer(paths: list[str], **options: object) -> str:
-    return strict_json.dumps(to_dict(diagnose(paths, cache=False, **options)), sort_keys=True)  # type: ignore[arg-type]
+def answer(*paths: str | Path, **options: object) -> str:
+    return strict_json.dumps(to_dict(diagnose(*map(str, paths), cache=False, **options)), sort_keys=True)  # type: ignore[arg-type]
 
 
+@pytest.fixture(scope="module")
+def answers(folders: dict[str, Path]) -> dict[str, str]:
+    return {name: answer(folder, workers=1) for name, folder in folders.items()}
+
+
+@pytest.mark.parametrize("name", BUNDLES)
 def test_the_order_of_files_and_the_number_of_workers_change_nothing(
-    bundle: list[str], monkeypatch: pytest.MonkeyPatch
+    name: str, folders: dict[str, Path], answers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = answer(bundle, workers=1)
-    for seed in range(3):
-        shuffled = random.Random(seed).sample(bundle, len(bundle))
-        assert answer(shuffled, workers=1) == first
-    assert answer([str(Path(bundle[0]).parent)], workers=1) == first
+    files = sorted(folders[name].iterdir())
+    shuffled = random.Random(name).sample(files, len(files))
+    assert answer(*shuffled, workers=1) == answers[name]
     monkeypatch.setattr(engine_local, "WORTH_A_POOL_BYTES", 0)
-    assert answer(bundle, workers=2) == first
+    assert answer(*reversed(files), workers=2) == answers[name]
 
 
-def test_the_hash_seed_changes_nothing(bundle: list[str]) -> None:
-    answers = set()
+def test_the_hash_seed_changes_nothing(folders: dict[str, Path], answers: dict[str, str]) -> None:
     for seed in ("0", "4242"):
-        ran = stallwise("diagnose", *bundle, "--json", "--no-cache", env={**os.environ, "PYTHONHASHSEED": seed})
-        assert ran.returncode == 0, ran.stderr
-        answers.add(ran.stdout)
-    assert len(answers) == 1
+        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPO / "src"), "STALLWISE_DEBUG": ""}
+        command = [sys.executable, "-c", ALL, *map(str, folders.values())]
+        ran = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
+        assert ran.stdout.splitlines() == list(answers.values()), ran.stderr
+
+
+def test_what_was_kept_from_the_last_time_changes_nothing(
+    folders: dict[str, Path], answers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stallwise.doctor import cache
+
+    monkeypatch.setenv("STALLWISE_CACHE", str(tmp_path))
+    monkeypatch.setattr(cache, "WORTH_KEEPING_BYTES", 0)
+    for _ in range(2):
+        found = to_dict(diagnose(str(folders["traced"]), cache=True, workers=1))
+        assert strict_json.dumps(found, sort_keys=True) == answers["traced"]
+    assert any(tmp_path.iterdir())

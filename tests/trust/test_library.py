@@ -14,7 +14,7 @@ from stallwise.drill.journal import Event, Journal
 from stallwise.errors import BadRequest
 from tests.trust.inputs import GOOD_LOG, TRAIN_LOG
 from tests.trust.inputs import stallwise as command
-from tests.trust.kills import kill
+from tests.trust.kills import KINDS, kill
 
 REPO = Path(__file__).parents[2]
 
@@ -102,4 +102,4 @@ def test_half_a_line_of_a_round_spoils_nothing(tmp_path: Path) -> None:
 
 
 def test_kills_at_random_moments_lose_nothing() -> None:
-    assert kill(6, seed=5) == []
+    assert kill(len(KINDS), seed=5) == []

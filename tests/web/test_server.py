@@ -11,6 +11,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from stallwise.errors import BadRequest
 from stallwise.web.folder import Folder
 from stallwise.web.server import LocalPage
-from stallwise.web.uploads import safe_name
+from stallwise.web.uploads import Uploads, safe_name
 from tests.web.pages import ask, local_page
 
 IMAGE = "<img src=x onerror=alert(1)>.json"
@@ -208,6 +209,20 @@ def test_an_uploaded_name_never_leads_anywhere(name: str) -> None:
     kept = safe_name(name)
     assert kept and "/" not in kept and "\\" not in kept and "\0" not in kept
     assert kept not in (".", "..") and not kept.startswith(".") and len(kept.encode()) <= 255
+
+
+@given(st.lists(st.sampled_from(["..", ".", "", "a", "b.log", "/", "\\", "~", "\0"]), max_size=9).map("/".join))
+def test_a_file_of_a_picked_folder_stays_in_its_bundle(name: str) -> None:
+    uploads = Uploads(1 << 20)
+    try:
+        bundle = uploads.new()
+        for _ in range(2):
+            uploads.put(bundle, name, BytesIO(b"x"), 1)
+        assert len(uploads.files(bundle)) == 2
+        assert all(Path(f).resolve().is_relative_to(uploads.bundle(bundle)) for f in uploads.files(bundle))
+        assert {p.name for p in uploads.root.parent.glob(f"{uploads.root.name}/*")} == {bundle}
+    finally:
+        uploads.close()
 
 
 @given(st.text(max_size=60))

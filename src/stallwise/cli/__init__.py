@@ -12,6 +12,7 @@ import click
 from stallwise import __version__
 from stallwise.cli._complete import complete
 from stallwise.cli._everywhere import dressed
+from stallwise.cli._finite import finite
 from stallwise.cli._fitted import complaint, fit_output
 from stallwise.errors import StallwiseError
 from stallwise.render.visible import visible
@@ -36,7 +37,7 @@ class Commands(click.Group):
             return None
         command: click.Command = import_module(f"{self.package}.{stem}").command
         command.name = command.name if command.name != "command" else name
-        return dressed(complete(command))
+        return finite(dressed(complete(command)))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, _first_line(self.folder / f"{name.replace('-', '_')}.py")) for name in self.list_commands(ctx)]

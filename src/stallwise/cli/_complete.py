@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
-FILES = {"paths", "path", "good", "bad", "run", "target", "folder", "trace", "file"}
+FILES = {"paths", "path", "runs", "run", "target", "folder", "trace", "file"}
 
 
 class Completed(click.types.StringParamType):

@@ -10,13 +10,13 @@ import click
 from stallwise.findings.diagnosis import Diagnosis
 
 
-def announce_findings(diagnosis: Diagnosis) -> None:
-    """Annotations, and the whole report in the step summary where there is one."""
+def announce_findings(diagnosis: Diagnosis, *, beside_json: bool = False) -> None:
+    """Annotations, and the whole report in the step summary where there is one. GitHub hears both streams; JSON has one alone."""
     from stallwise.render.ci import findings_github
     from stallwise.render.markdown import to_markdown
 
     if text := findings_github(diagnosis):
-        click.echo(text)
+        click.echo(text, err=beside_json)
     append_summary(to_markdown(diagnosis))
 
 

@@ -50,7 +50,9 @@ def command(
 ) -> None:
     """Diagnose PATHS (default: [check] paths of the settings) and compare with the budgets."""
     if example:
-        click.echo(EXAMPLE, nl=False)
+        import tomllib
+
+        click.echo(json.dumps(tomllib.loads(EXAMPLE), indent=2) if as_json else EXAMPLE.rstrip("\n"))
         return
     from stallwise.doctor.examine import diagnose
     from stallwise.errors import BadRequest
@@ -93,9 +95,9 @@ def command(
         from stallwise.render.ci import budgets_github, budgets_markdown
 
         if lines := budgets_github(verdicts, str(file)):
-            click.echo(lines)
+            click.echo(lines, err=as_json)
         append_summary(budgets_markdown(verdicts))
-        announce_findings(diagnosis)
+        announce_findings(diagnosis, beside_json=as_json)
     sys.exit(1 if failed else 0)
 
 

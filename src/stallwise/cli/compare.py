@@ -1,4 +1,4 @@
-"""Say what changed between two runs, in order of seconds."""
+"""Say what changed between two runs, or when it changed over many."""
 
 from __future__ import annotations
 
@@ -11,33 +11,60 @@ from stallwise.render import strict_json as json
 
 
 @click.command(
-    epilog="Examples: stallwise compare good/ bad/; stallwise compare main.json.gz branch.json.gz --fail-on 3%"
+    epilog="Examples: stallwise compare good/ bad/; stallwise compare main.json.gz branch.json.gz --fail-on 3%; "
+    "stallwise compare monday/ tuesday/ wednesday/ thursday/ -o trend.html   when did it change?; "
+    "stallwise compare runs/   every entry of the folder is one run"
 )
-@click.argument("good")
-@click.argument("bad")
-@click.option("--fail-on", metavar="SHARE", help="Exit with 1 when the second is worse by more than this, like 3%.")
+@click.argument("runs", nargs=-1, required=True)
+@click.option("--fail-on", metavar="SHARE", help="Exit with 1 when the last is worse by more than this, like 3%.")
 @output_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def command(good: str, bad: str, fail_on: str | None, outputs: tuple[str, ...], as_json: bool) -> None:
-    """Compare GOOD with BAD (files, folders or globs): what got slower or faster, by how much, and why."""
-    from stallwise.doctor.compare import compare
-    from stallwise.render.answers.comparison import to_html
-    from stallwise.render.comparison import comparison_dict, comparison_text
+def command(runs: tuple[str, ...], fail_on: str | None, outputs: tuple[str, ...], as_json: bool) -> None:
+    """Compare RUNS (files, folders or globs).
+
+    Two: what got slower or faster, by how much, and why. More, or one folder that holds them: the trend, and between
+    which of them the level changed, judged against the series' own noise.
+    """
+    from stallwise.doctor.trend import runs_of
     from stallwise.units import Unit, parse
 
     limit = None if fail_on is None else parse(fail_on, Unit.SHARE)
-    comparison = compare([good], [bad])
-    write_answer(
-        outputs,
-        lambda: to_html(comparison),
-        lambda: comparison_dict(comparison),
-        lambda: comparison_text(comparison),
-    )
-    if as_json:
-        click.echo(json.dumps(comparison_dict(comparison), indent=2, ensure_ascii=False))
-    else:
-        click.echo(comparison_text(comparison))
-    worse = comparison.worse_by or 0.0
+    chosen = runs_of(runs)
+    worse = _two(chosen, outputs, as_json) if len(chosen) == 2 else _many(chosen, outputs, as_json)
     if limit is not None and worse > limit:
         click.echo(f"worse by {worse:.1%}, more than {fail_on}", err=True)
         sys.exit(1)
+
+
+def _two(runs: list[str], outputs: tuple[str, ...], as_json: bool) -> float:
+    from stallwise.doctor.compare import compare
+    from stallwise.render.answers.comparison import to_html
+    from stallwise.render.comparison import comparison_dict, comparison_text
+
+    found = compare([runs[0]], [runs[1]])
+    write_answer(outputs, lambda: to_html(found), lambda: comparison_dict(found), lambda: comparison_text(found))
+    if as_json:
+        click.echo(json.dumps(comparison_dict(found), indent=2, ensure_ascii=False))
+    else:
+        click.echo(comparison_text(found))
+    return found.worse_by or 0.0
+
+
+def _many(runs: list[str], outputs: tuple[str, ...], as_json: bool) -> float:
+    from stallwise.doctor.trend import trend
+    from stallwise.errors import BadRequest
+    from stallwise.render.answers.trend import to_html
+    from stallwise.render.trend import trend_dict, trend_text
+
+    if len(runs) < 2:
+        raise BadRequest("one run cannot be compared", hint="name two or more, or a folder that holds them")
+    found = trend(runs)
+    subject = f"{runs[0]} to {runs[-1]}"
+    write_answer(
+        outputs,
+        lambda: to_html(found, verb="compare", subject=subject, inputs=runs),
+        lambda: trend_dict(found),
+        lambda: trend_text(found),
+    )
+    click.echo(json.dumps(trend_dict(found), indent=2, ensure_ascii=False) if as_json else trend_text(found))
+    return found.shifts[-1].ratio - 1.0 if found.shifts else 0.0

@@ -54,6 +54,10 @@ from stallwise.render import strict_json as json
     help="Most seconds for one small file; larger ones get more. Default: 60.",
 )
 @click.option("--max-unpacked", metavar="SIZE", help="Most bytes that one archive may unpack to, such as 20GB.")
+@click.option(
+    "--series", default="", metavar="NAME", help="Keep the run in the history under this name, not its folder's."
+)
+@click.option("--no-history", is_flag=True, help="Do not keep this run in the history.")
 @click.option("--no-cache", is_flag=True, help="Read anew, even what was read before.")
 def command(
     paths: tuple[str, ...],
@@ -69,6 +73,8 @@ def command(
     live: str,
     max_seconds: float | None,
     max_unpacked: str | None,
+    series: str,
+    no_history: bool,
     no_cache: bool,
 ) -> None:
     """Read any mix of artifacts (files, folders, globs, '-') and name the stage that stalls."""
@@ -103,10 +109,14 @@ def command(
         from stallwise.render.text import to_text
 
         click.echo(to_text(diagnosis, color=colored()))
+    if not no_history and not share:
+        from stallwise.cli._remembered import remembered
+
+        remembered(diagnosis, places, series)
     if github:
         from stallwise.cli._github import announce_findings
 
-        announce_findings(diagnosis)
+        announce_findings(diagnosis, beside_json=as_json)
     if fail_on:
         from stallwise.findings.threshold import reached
         from stallwise.rules import all_rules

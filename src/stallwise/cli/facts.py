@@ -27,7 +27,9 @@ mfu = "48%"
 def command(words: tuple[str, ...], template: bool, as_json: bool) -> None:
     """Words for case.toml and `diagnose --fact word=value`, with unit and meaning; WORDS filter the list."""
     if template:
-        click.echo(TEMPLATE, nl=False)
+        import tomllib
+
+        click.echo(json.dumps(tomllib.loads(TEMPLATE), indent=2) if as_json else TEMPLATE.rstrip("\n"))
         return
     from stallwise.evidence.catalog import quantities
     from stallwise.units import example

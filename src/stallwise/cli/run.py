@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from stallwise.cli.record import leave, options, record, recorded
@@ -18,12 +20,12 @@ def command(command_line: tuple[str, ...], light: bool, steps: str | None, folde
     code, where = record(command_line, light=light, steps=steps, folder=folder)
     try:
         if recorded(where):
-            say(where, as_json)
+            say(where, as_json, shlex.join(command_line))
     finally:
         leave(code)  # a bug of ours, a broken pipe or Ctrl-C while we think: the job's code all the same
 
 
-def say(where: str, as_json: bool) -> None:
+def say(where: str, as_json: bool, series: str = "") -> None:
     """The diagnosis; trouble with it is one line."""
     import os
 
@@ -32,6 +34,7 @@ def say(where: str, as_json: bool) -> None:
 
     try:
         from stallwise.cli._fitted import colored
+        from stallwise.cli._remembered import remembered
         from stallwise.doctor.examine import diagnose
         from stallwise.render.json import to_dict
         from stallwise.render.text import to_text
@@ -41,6 +44,7 @@ def say(where: str, as_json: bool) -> None:
             click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
         else:
             click.echo("\n" + to_text(diagnosis, color=colored()))
+        remembered(diagnosis, [where], series)
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)
         click.echo(f"  try: {error.hint}", err=True)

@@ -22,6 +22,10 @@ from stallwise.render import strict_json as json
 @click.option("--no-save", is_flag=True, help="Checkpoints are written by somebody else.")
 @click.option("--no-host-work", is_flag=True, help="The host does nothing between its operators.")
 @click.option("--fuse", is_flag=True, help="Chains of pointwise kernels become one kernel each.")
+@click.option("--no-recompute", is_flag=True, help="Activations are kept: the forward pass runs once.")
+@click.option("--fused-attention", is_flag=True, help="Attention in one kernel, its scores never written.")
+@click.option("--aligned", is_flag=True, help="Dimensions that whole vectors divide.")
+@click.option("--channels-last", is_flag=True, help="Pictures with their channels together in memory.")
 @click.option("--dtype", type=click.Choice(["bf16", "fp16"]), help="fp32 and TF32 work in 16 bits.")
 @output_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")

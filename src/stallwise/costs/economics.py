@@ -46,10 +46,6 @@ class Reliability:
         """Lost per failure besides the work since the last checkpoint."""
         return self.restart_s + self.detect_s
 
-    def share_without_failure(self, seconds: float) -> float:
-        """Chance that a job of this length sees none."""
-        return exp(-seconds / self.mtbf_s)
-
 
 def young_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
     """Young 1974: sqrt(2 C M), for checkpoints much shorter than the time between failures."""

@@ -53,7 +53,7 @@ def speculative_gain(acceptance: float, drafted: int) -> float:
 
 def state_bytes(parameters: float, ranks: float) -> float:
     """Weights, gradients and Adam states of one rank when all of them are sharded over all ranks."""
-    return STATE_BYTES_PER_PARAMETER * parameters / ranks
+    return STATE_BYTES_PER_PARAMETER * parameters / max(ranks, 1.0)
 
 
 def layer_activation_bytes(

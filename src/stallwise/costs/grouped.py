@@ -50,21 +50,3 @@ def grouped_product_s(
     size = value_bytes(dtype)
     moved = met * size * n * k + experts * rows * (size * k + max(size, 2.0) * n)
     return np.asarray(np.maximum(best, moved / (gpu.bandwidth_byte_per_s * READ_SHARE)))
-
-
-def expert_mlp_s(
-    tokens_per_expert: Any, experts: Any, hidden: Any, intermediate: Any, gpu: Gpu, dtype: str = "bf16", *,
-    gated: bool = True, by_chance: bool = False,
-) -> Array:  # fmt: skip
-    """Forward seconds of the experts' two (gated: three, the first two as one) products on one card."""
-    up = grouped_product_s(
-        tokens_per_expert,
-        experts,
-        np.asarray(intermediate) * (2 if gated else 1),
-        hidden,
-        gpu,
-        dtype,
-        by_chance=by_chance,
-    )
-    down = grouped_product_s(tokens_per_expert, experts, hidden, intermediate, gpu, dtype, by_chance=by_chance)
-    return np.asarray(up + down)

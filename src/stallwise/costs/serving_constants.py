@@ -17,6 +17,8 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
+from stallwise.errors import BadRequest
+
 RELEASES_APART = 4.0  # about a quarter of a year of an engine's releases: so far apart is early from late
 EARLY_UNSTATED = 0.5  # how early a release counts that nobody named: half way between the two
 
@@ -79,6 +81,8 @@ def constants(engine: str = "vllm", without: str = "", version: str = "", vendor
     if engine == "torch":  # no server: plain layers, timed on an H200
         return Constants(**table["torch"], **table["all"]["engine"]["torch"])
     fitted = table["fold"][f"{fold_of(without)}"] if without else table["all"]
+    if engine not in fitted["engine"]:
+        raise BadRequest(f"no engine is called '{engine}'", hint=", ".join(fitted["engine"]))
     k = Constants(**fitted["shared"], **fitted["engine"][engine])
     return _on(vendor, _of_release(engine, version, earlier(k, earliness(engine, version))))
 

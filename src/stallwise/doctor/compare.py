@@ -9,6 +9,7 @@ import numpy as np
 from stallwise.doctor.examine import HEALTHY, diagnose
 from stallwise.doctor.find import Paths
 from stallwise.doctor.rank import SURE_ENOUGH
+from stallwise.doctor.speed import METRICS, RATES, any_step_s, typical
 from stallwise.evidence.catalog import change, quantities, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
@@ -21,21 +22,6 @@ from stallwise.units import Unit, show
 NOTICEABLE = 0.03  # relative change below which two runs of the same code differ anyway
 TINY = 0.002  # of the whole: accounts that moved less are not worth a line
 MOST_KERNELS = 12
-# What a bundle is judged by, first that both have: (name in the catalogue, words, larger is better).
-METRICS: tuple[tuple[str, str, bool], ...] = (
-    ("change.steady_step", "step time", False),
-    ("run.step_time", "step time", False),
-    ("step.time", "step time", False),
-    ("run.tokens_per_s", "tokens a second", True),
-    ("run.samples_per_s", "samples a second", True),
-    ("run.mfu", "MFU", True),
-    ("serve.output_rate", "output tokens a second", True),
-    ("serve.generation_rate", "output tokens a second", True),
-    ("serve.tpot", "time a token", False),
-    ("serve.per_request_rate", "tokens a second and user", True),
-    ("serve.ttft", "time to first token", False),
-    ("serve.ready_time", "time to ready", False),
-)
 HIGHER_IS_BETTER = {
     "serve.output_rate",
     "serve.generation_rate",
@@ -90,7 +76,7 @@ def compared(good: Diagnosis, bad: Diagnosis) -> Comparison:
         appeared=tuple(c for c in b if c not in a),
         vanished=tuple(c for c in a if c not in b),
         unexplained_s=_unexplained(good, bad, changes),
-        rate=metric in {words for _, words, larger in METRICS if larger},
+        rate=metric in RATES,
     )
 
 
@@ -102,14 +88,14 @@ def _causes(diagnosis: Diagnosis) -> list[str]:
 def _verdict(good: Diagnosis, bad: Diagnosis) -> tuple[str, float | None]:
     if good.ledger and bad.ledger and good.ledger.whole_s and good.ledger.unit == bad.ledger.unit:
         return f"{good.ledger.unit} time", bad.ledger.whole_s / good.ledger.whole_s - 1.0
-    a, b = _any_step(good), _any_step(bad)
+    a, b = any_step_s(good), any_step_s(bad)
     if a and b:
         return "step time", b / a - 1.0
     for name, words, larger in METRICS:
         quantity = quantities().get(name)
         if quantity is None:
             continue
-        a, b = _typical(good.evidence, quantity), _typical(bad.evidence, quantity)
+        a, b = typical(good.evidence, quantity), typical(bad.evidence, quantity)
         if a and b:
             return words, (a / b if larger else b / a) - 1.0
     return _kernel_verdict(good.evidence, bad.evidence)
@@ -123,35 +109,6 @@ def _kernel_verdict(good: Evidence, bad: Evidence) -> tuple[str, float | None]:
         if shared and sum(a[k] for k in shared) > 0:
             return "kernel time", sum(b[k] for k in shared) / sum(a[k] for k in shared) - 1.0
     return "", None
-
-
-def _any_step(diagnosis: Diagnosis) -> float:
-    """A step's time from whatever tells it: a ledger, a log, a trace, the user."""
-    if diagnosis.ledger is not None and diagnosis.ledger.unit == "step":
-        return diagnosis.ledger.whole_s
-    known = quantities()
-    named = [known[n] for n in ("step.time", "run.step_time") if n in known]
-    return _mean_step(diagnosis.evidence) or next((v for q in named if (v := _typical(diagnosis.evidence, q))), 0.0)
-
-
-def _mean_step(evidence: Evidence) -> float:
-    """Mean step time over the log, slow steps included, warm-up left out."""
-    series = evidence.series(run.STEP_TIME)
-    if not series or len(series[0].values) < 4:
-        return 0.0
-    total = float(np.nansum(series[0].values)) - evidence.value(change.FIRST_STEPS_EXCESS, 0.0)
-    return total / len(series[0].values)
-
-
-def _typical(evidence: Evidence, quantity: Quantity) -> float:
-    """The usual value: the run-wide fact, or the mean over its parts."""
-    fact = evidence.get(quantity)
-    if fact is None:
-        return 0.0
-    if not fact.scope.to_dict():
-        return fact.number
-    numbers = [f.number for f in evidence.all(quantity) if f.number == f.number]
-    return float(np.mean(numbers)) if numbers else 0.0
 
 
 def _accounts(good: Diagnosis, bad: Diagnosis) -> Iterator[Change]:

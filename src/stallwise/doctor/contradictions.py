@@ -11,6 +11,8 @@ from stallwise.findings.finding import Reason
 from stallwise.specs.hardware import Gpu, find_gpu
 from stallwise.units import Unit, show
 
+READ_AGAIN = 3.0  # times the least bytes: below it caches of a usual size explain the rest
+BYTES = {"fp8": 1.0, "fp32": 4.0, "tf32": 4.0, "fp64": 8.0}  # of a number; two for the 16-bit types
 SLACK = 1.02  # rounding in what people type
 
 
@@ -190,6 +192,36 @@ def _mfu_and_rate(evidence: Evidence) -> Iterator[Reason]:
         yield Reason.of(f"{rate} on {card.title} is an MFU of {implied:.0%}, but {mfu} is stated", mfu, rate)
 
 
+def _pipe_and_rate(evidence: Evidence) -> Iterator[Reason]:
+    """A tensor pipe in use for so much of the time cannot give more than that part of its peak."""
+    card, rate, pipe = _gpu(evidence), _own_rate(evidence), evidence.get(kernel.TENSOR_SHARE)
+    if card is None or rate is None or pipe is None or not 0.0 < pipe.number < 1.0:
+        return
+    most = pipe.number * card.peak(_dtype(evidence))
+    if rate.number > most * SLACK:
+        yield Reason.of(
+            f"a tensor pipe in use {pipe} of the time gives at most {_rate(most)} of {_rate(card.peak(_dtype(evidence)))}, below the "
+            f"{rate} measured: the two belong to different launches, or the counter takes in time beside the kernel",
+            pipe, rate,
+        )  # fmt: skip
+
+
+def _bytes_read_again(evidence: Evidence) -> Iterator[Reason]:
+    """A product must read its inputs and write its output once; what DRAM moved beyond that was read again."""
+    card, share, took = _gpu(evidence), evidence.get(kernel.DRAM_SHARE), evidence.get(expected.GEMM_TIME)
+    m, n, k = (evidence.get(q) for q in (stated.GEMM_M, stated.GEMM_N, stated.GEMM_K))
+    if card is None or share is None or took is None or m is None or n is None or k is None:
+        return
+    moved = share.number * card.bandwidth_byte_per_s * took.number
+    must = BYTES.get(_dtype(evidence), 2.0) * (m.number * k.number + k.number * n.number + m.number * n.number)
+    if moved > READ_AGAIN * must:
+        yield Reason.of(
+            f"DRAM at {share} for {took} moves {show(moved, Unit.BYTE)}, {moved / must:.0f} times the bytes that the product must "
+            f"move ({show(must, Unit.BYTE)}): tiles are read again and again, so reuse is missing although DRAM is not the limit",
+            share, took,
+        )  # fmt: skip
+
+
 _CHECKS: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _rate_over_peak,
     _cuda_cores_alone,
@@ -203,4 +235,6 @@ _CHECKS: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _bubble_formula,
     _mfu_and_rate,
     _occupancy_over_limit,
+    _pipe_and_rate,
+    _bytes_read_again,
 )

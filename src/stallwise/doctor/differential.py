@@ -169,8 +169,9 @@ def fits_the_trade(rule: Rule, evidence: Evidence) -> float:
 
 
 def refuted(rule: Rule, evidence: Evidence) -> bool:
-    """One clue alone speaks so strongly against the cause that what points at it must be something else."""
-    return any(ratio <= 1.0 / TELLING for ratio, _ in clue_odds(rule, evidence))
+    """Clues speak so strongly against the cause, and on balance do, that what points at it must be something else."""
+    ratios = [ratio for ratio, _ in clue_odds(rule, evidence)]
+    return math.prod(r for r in ratios if r < 1.0) <= 1.0 / TELLING and math.prod(ratios) < 1.0
 
 
 def clue_odds(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:
@@ -196,8 +197,3 @@ def clue_outcomes(rule: Rule, evidence: Evidence) -> Iterator[tuple[Clue, bool, 
 
 def _parts(rule: Rule, evidence: Evidence) -> list[Scope]:
     return list(evidence.scopes(rule.per)) if rule.per else []
-
-
-def heard_symptoms(heard: Iterable[Complaint]) -> tuple[Symptom, ...]:
-    """Only the symptoms."""
-    return tuple(c.symptom for c in heard)

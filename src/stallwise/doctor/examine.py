@@ -8,11 +8,12 @@ from pathlib import Path
 
 from stallwise.doctor.consider import consider
 from stallwise.doctor.contradictions import contradictions
-from stallwise.doctor.differential import CLEAR, SOMETHING_ELSE
+from stallwise.doctor.differential import CLEAR, MOST_SURE, SOMETHING_ELSE
 from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
-from stallwise.doctor.next_step import next_steps, not_just_done
+from stallwise.doctor.next_step import next_steps, not_just_done, telling_first
 from stallwise.doctor.rank import SURE_ENOUGH
+from stallwise.doctor.scenes import scenes_of
 from stallwise.doctor.stating import INPUT as STATED_INPUT
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
@@ -83,6 +84,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         beside = any(name != STATED_INPUT for name in evidence.inputs)
         asked = frozenset(c.symptom for c in heard if c.by_person and beside)
         hypotheses = suspicion(evidence, symptoms, known.table, known.seen, said_aloud=said_aloud, asked=asked)
+        hypotheses = _with_offers(hypotheses, known.seen)
     seen = _as_sure_as_the_table(known.seen, hypotheses)
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
     # Kernels are ordered by their own seconds, which no probability may overturn.
@@ -110,7 +112,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         asks = _asks(next_steps(hypotheses, rules, evidence), tuple(said)) or asks
     if verdict.state is State.UNCLEAR:
         asks = _completing(verdict.proofs, asks)
-    asks = not_just_done(asks, evidence)
+    asks = telling_first(not_just_done(asks, evidence), (c.symptom for c in heard))
     return Diagnosis(
         subject=subject_of(evidence),
         state=verdict.state,
@@ -130,6 +132,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         not_understood=verdict.not_understood,
         why_unclear=verdict.why_unclear,
         trials=trials_in(evidence),
+        scenes=scenes_of(evidence, (*said, *known.of_kernels)),
     )
 
 
@@ -167,6 +170,21 @@ def _by_probability(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...
     likely = [h.cause for h in table if h.probability >= SURE_ENOUGH]
     shown = [c for c, confidence in offered.items() if confidence >= SURE_ENOUGH]
     return tuple(dict.fromkeys((*likely, *shown, *(h.cause for h in table), *(f.cause for f in seen))))
+
+
+def _with_offers(hypotheses: tuple[Hypothesis, ...], seen: tuple[Finding, ...]) -> tuple[Hypothesis, ...]:
+    """The table with what a rule saw and only offers as sure as the rule: it stands first, so the others share the rest."""
+    for offer in (f for f in seen if f.optional and f.confidence >= SURE_ENOUGH):
+        old = next((h for h in hypotheses if h.cause == offer.cause), Hypothesis(offer.cause, 0.0, offer.because))
+        sure = min(offer.confidence, MOST_SURE)
+        likely = any(h.probability >= SURE_ENOUGH for h in hypotheses if h.cause != SOMETHING_ELSE)
+        if likely or old.probability >= sure:
+            continue
+        left = (1.0 - sure) / (1.0 - old.probability)
+        rest = (replace(h, probability=h.probability * left) for h in hypotheses if h.cause != offer.cause)
+        raised = replace(old, probability=sure, because=offer.because or old.because, by_words_alone=False)
+        hypotheses = tuple(sorted((raised, *rest), key=lambda h: (-h.probability, h.cause)))
+    return hypotheses
 
 
 def _as_sure_as_the_table(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesis, ...]) -> tuple[Finding, ...]:

@@ -6,20 +6,22 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from stallwise.evidence.capture import Capture
+from stallwise.evidence.capture import TRAIN_LOG, Capture
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import Hypothesis, NextStep
 from stallwise.findings.rule import Rule
+from stallwise.findings.symptom import Symptom
 from stallwise.knowledge.clues import telling
 
 RULE_SEES = 0.85  # how often a rule fires when its cause is there and it has all it needs
 RULE_ERRS = 0.05  # and how often it fires when the cause is not there
 LEAST_BITS = 0.005
 MOST = 4
+LOOKING_MIN = 10.0  # to read any artifact and send it on, however quickly it was captured
 
 
 def next_steps(hypotheses: Iterable[Hypothesis], rules: Iterable[Rule], evidence: Evidence) -> tuple[NextStep, ...]:
-    """Captures by expected information in bits, best first."""
+    """Captures by expected information a minute of the user's time, best first."""
     probability = {h.cause: h.probability for h in hypotheses}
     bits: dict[Capture, float] = defaultdict(float)
     separates: dict[Capture, list[tuple[float, str]]] = defaultdict(list)
@@ -39,7 +41,7 @@ def next_steps(hypotheses: Iterable[Hypothesis], rules: Iterable[Rule], evidence
         for c, b in bits.items()
         if min(b, limit) >= LEAST_BITS
     ]
-    return tuple(sorted(steps, key=lambda s: -s.information_bits)[:MOST])
+    return tuple(sorted(steps, key=lambda s: -s.information_bits / (LOOKING_MIN + s.capture.minutes))[:MOST])
 
 
 def _questions(rule: Rule, evidence: Evidence) -> Iterable[tuple[Capture, float, float]]:
@@ -64,6 +66,16 @@ def information(p: float, under: float, other: float) -> float:
 def entropy(probabilities: Iterable[float]) -> float:
     """In bits."""
     return -sum(p * math.log2(p) for p in probabilities if p > 0.0)
+
+
+# A job that stands still writes no step times, and one that runs out of memory writes none that tell why.
+TELLS_NOTHING_OF = {Symptom.HANG: (TRAIN_LOG,), Symptom.OUT_OF_MEMORY: (TRAIN_LOG,)}
+
+
+def telling_first(asks: tuple[NextStep, ...], heard: Iterable[Symptom]) -> tuple[NextStep, ...]:
+    """What can tell nothing of the complaint goes last."""
+    mute = {capture for symptom in heard for capture in TELLS_NOTHING_OF.get(symptom, ())}
+    return tuple(sorted(asks, key=lambda step: step.capture in mute))
 
 
 RECORDING = (

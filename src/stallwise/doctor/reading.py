@@ -10,7 +10,7 @@ from typing import Protocol
 from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_reading
 from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
-from stallwise.doctor.understanding import LOG_READERS, is_written, understood
+from stallwise.doctor.understanding import LOG_READERS, is_document, is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag, stems_of
@@ -69,7 +69,8 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     written = is_written(told)
     alone = any(getattr(r, "EXCLUSIVE", False) for r in readers)
     source = Source(artifact.name)
-    said = [] if alone else list(kept(messages_in(artifact, written=written), "the book of messages", source))
+    quoted = written or (not alone and is_document(artifact))
+    said = [] if alone else list(kept(messages_in(artifact, written=quoted), "the book of messages", source))
     pasted = any(
         isinstance(x, Event) and x.role is Role.ROOT and x.level == "error" for x in said
     )  # lines of a program

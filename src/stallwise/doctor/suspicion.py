@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from stallwise.doctor.differential import SOMETHING_ELSE, TELLING, base_rate, clue_outcomes, refuted
+from stallwise.doctor.differential import SOMETHING_ELSE, base_rate, clue_outcomes, refuted
 from stallwise.doctor.likeness import in_common, page_scores
 from stallwise.doctor.said import said
 from stallwise.evidence.evidence import Evidence
@@ -64,6 +64,10 @@ def suspicion(
     for cause, testimony in witnesses.items():
         if asked and testimony["rule"] == 0.0 and not asked & by_cause[cause].explains:
             testimony["explains"] += BESIDE_THE_QUESTION / known.weights["explains"]
+        if testimony["rule"] == 0.0 and refuted(by_cause[cause], evidence):
+            testimony["explains"] += (
+                BESIDE_THE_QUESTION / known.weights["explains"]
+            )  # words do not outweigh clues that rule it out
     chances = probabilities(witnesses, len(marks), known)
     nearest = votes(marks)[1]
     found = []
@@ -83,7 +87,7 @@ def suspicion(
         ]
         before = old.get(cause, Hypothesis(cause, 0.0))
         if witnesses[cause]["rule"] == 0.0 and refuted(by_cause[cause], evidence):
-            p = min(p / TELLING, MOST_UNHEARD)
+            p = min(p, MOST_UNHEARD)
         elif not said_aloud:
             p = min(p, max(MOST_UNHEARD, before.probability))
         told = before.because if not before.by_rate_alone else ()

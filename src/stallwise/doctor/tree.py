@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stallwise.costs.formulas import scaling_efficiency
 from stallwise.doctor.symptoms import Complaint
 from stallwise.evidence.catalog import change, distributed, run, stated
 from stallwise.evidence.evidence import Evidence
@@ -29,8 +30,29 @@ def narrate(evidence: Evidence, heard: tuple[Complaint, ...], ledger: Ledger | N
     if symptoms & SERVING:
         return (_load(evidence), _phase(evidence), _cache(evidence))
     if symptoms & TRAINING or ledger is not None:
-        return (_stable(evidence), _local(evidence), _where(evidence, ledger), _memory_change(evidence))
+        first = _scaling(evidence) if Symptom.SLOW_SCALING in symptoms else ()
+        first += _device(evidence) if Symptom.LOW_GPU_UTILISATION in symptoms and ledger is None else ()
+        return (*first, _stable(evidence), _local(evidence), _where(evidence, ledger), _memory_change(evidence))
     return ()
+
+
+def _scaling(evidence: Evidence) -> tuple[str, ...]:
+    """What a speed-up on so many GPUs says, by the formula that `plan formula scaling-efficiency` works out."""
+    gpus, speed = evidence.get(stated.GPUS), evidence.get(run.BENCH_SPEEDUP)
+    if gpus is None or speed is None or not gpus.number > 1.0 or not 0.0 < speed.number < gpus.number:
+        return ()
+    worth = scaling_efficiency.evaluate(int(gpus.number), speed.number)
+    return (
+        f"How much is lost? {speed} on {gpus} GPUs is {worth['efficiency_share']:.0%} efficiency: {worth['exposed_share']:.0%} of "
+        f"each step is not divided; half of that gone gives {worth['half_removed_ratio']:.1f}x.",
+    )
+
+
+def _device(evidence: Evidence) -> tuple[str, ...]:
+    return (
+        "The right device? Compare CUDA_VISIBLE_DEVICES with the processes that nvidia-smi lists for this GPU: "
+        "the job may run on another device.",
+    )
 
 
 def _flag(evidence: Evidence, quantity: Quantity) -> bool | None:

@@ -36,6 +36,9 @@ _STAMPED = re.compile(
     r"\d\d:\d\d:\d\d|^\W*(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL)\b|\bNCCL (?:INFO|WARN)|\[rank\d|^Traceback|"
     r'^\s+File "|^\s*at \w|NVRM:|^\[\s*\d+\.\d+\]|\bpid\b|^[+|][-=+]{8}'
 )
+DOCUMENT_SAMPLE = 1 << 16
+STAMP_ENDS = 40  # letters of a line: programs stamp its beginning, people sign its end
+DOCUMENT_STAMPED = 0.02  # a program that prints stamps does so more often than a manual that shows one
 LEAST_WORDS = 4  # of a sentence
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
 _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # and the bars of progress
@@ -45,7 +48,7 @@ _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # an
 LOG_READERS = {
     "run settings", "model settings", "rank progress", "rank layout", "training log", "checkpoint lines", "evaluation lines",
     "run speed",
-    "tracebacks of collectives", "steps as JSON",
+    "tracebacks of collectives",
 }  # fmt: skip
 TABLE_READERS = {
     "table of steps", "scaling series", "table of variants", "table of ranks, stages or experts", "launch probe",
@@ -55,7 +58,7 @@ TABLE_READERS = {
 ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
-    "out-of-memory error", "messages", "tracebacks of collectives", "steps as JSON", "rows as JSON", "table of steps",
+    "out-of-memory error", "messages", "tracebacks of collectives", "table of steps",
     "scaling series", "table of variants",
 }  # fmt: skip
 
@@ -100,6 +103,23 @@ def is_written(artifact: Artifact) -> bool:
     alike = 1.0 - len({x.translate(_DIGITS) for x in lines}) / max(len(lines), 1)
     stepping = sum(_STEPPING.search(x) is not None for x in lines)
     return not (alike >= REPEATING and len(lines) >= FEW_LINES) and not (alike >= SOME and stepping > SOME * len(lines))
+
+
+def is_document(artifact: Artifact) -> bool:
+    """A text that is too long for a page, and was written all the same: a changelog, a manual, a source file.
+
+    Judged by its beginning: no stamps, and hardly a line like another but for digits. A message in it is one only where it
+    stands as programs print it.
+    """
+    start = artifact.head[:DOCUMENT_SAMPLE]
+    if b"\x00" in start[:4096]:
+        return False
+    lines = [x for x in start.decode("utf-8", "replace").splitlines() if x.strip()]
+    if len(lines) < FEW_LINES:
+        return False
+    stamped = sum(_STAMPED.search(x[:STAMP_ENDS]) is not None for x in lines)
+    alike = 1.0 - len({x.translate(_DIGITS) for x in lines}) / len(lines)
+    return stamped <= DOCUMENT_STAMPED * len(lines) and alike < REPEATING
 
 
 def _given(fact: Fact, known: list[Item]) -> bool:

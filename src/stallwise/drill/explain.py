@@ -15,10 +15,12 @@ from stallwise.costs.occupancy import occupancy
 from stallwise.costs.topology import DGX_A100, DGX_B200, DGX_H100
 from stallwise.doctor.catalogue import by_cause
 from stallwise.drill.calculator import calculate
+from stallwise.drill.deck import all_cards
 from stallwise.errors import BadRequest
 from stallwise.specs.hardware import gpu
 from stallwise.units import Unit, show
 
+FEWEST_WORDS = 2  # a single word is a name, found or not; more of them may be a question
 FABRICS = {"a100": DGX_A100, "h100": DGX_H100, "b200": DGX_B200}
 
 
@@ -110,8 +112,10 @@ def _number(worked: Mapping[str, Any]) -> tuple[float, Unit]:
 
 
 def explained(text: str) -> dict[str, Any]:
-    """The page of a cause or concept as plain containers, `text` as it is printed; near names where there is none."""
+    """The page of a cause, a concept or a question as plain containers, `text` as it is printed; near names where none is."""
     from difflib import get_close_matches
+
+    from stallwise.drill.answering import answered
 
     by_name = by_cause()
     rule, concept = by_name.get(text.strip().lower().replace("_", "-").replace(" ", "-")), find_concept(text)
@@ -129,6 +133,10 @@ def explained(text: str) -> dict[str, Any]:
             "equation": concept.equation, "worked": {"of": concept.worked["of"], "value": value, "unit": unit.value},
             "shows": concept.shows, "causes": list(concept.causes), "cards": list(concept.cards), "text": concept.page(),
         }  # fmt: skip
+    if len(text.split()) >= FEWEST_WORDS or text.lower() in {c.id for c in all_cards()}:
+        found = answered(text)
+        if found is not None:
+            return found
     close = get_close_matches(text.lower().replace("_", "-"), [*by_name, *names()], n=3, cutoff=0.4)
     hint = (
         f"did you mean {' or '.join(close)}?"

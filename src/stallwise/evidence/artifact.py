@@ -207,7 +207,12 @@ class _Unpacked(igzip.GzipFile):
     def read(self, size: int | None = -1) -> bytes:
         if size is None or size < 0:
             return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
-        found: bytes = super().read(size)
+        try:
+            found: bytes = super().read(size)
+        except DAMAGE as error:
+            raise UnreadableInput(
+                f"{self.artifact.name} is damaged: {error}", hint="copy it again, or capture it anew"
+            ) from error
         if self.tell() > current().unpacked_for(self.artifact.size_bytes):
             raise too_much(self.artifact.name, self.artifact.size_bytes)
         return found

@@ -72,6 +72,15 @@ class MemoryCounters:
 
 
 @dataclass(slots=True, eq=False)
+class Recorded:
+    """The times that the file tells, event by event, where a replay has moved them."""
+
+    start_s: NDArray[np.float64]
+    end_s: NDArray[np.float64]
+    border_s: NDArray[np.float64]  # of the steps on the device
+
+
+@dataclass(slots=True, eq=False)
 class Timeline:
     """Columns of equal length, sorted by start; of two that start together the longer (the parent) comes first."""
 
@@ -93,6 +102,7 @@ class Timeline:
     devices: list[Device] = field(default_factory=list)
     properties: dict[str, Any] = field(default_factory=dict)  # distributedInfo, versions, with_stack...
     memory: MemoryCounters | None = None
+    recorded: Recorded | None = None  # None where the times above are those of the file
     _decoded: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
     _ends: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
 

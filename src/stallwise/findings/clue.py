@@ -13,11 +13,12 @@ from typing import Literal
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
 
-Tells = Literal["decisive", "strong", "fair", "hint", "against", "excludes"]
+Tells = Literal["decisive", "strong", "fair", "hint", "needed", "against", "excludes"]
 DECISIVE: Tells = "decisive"  # hardly ever seen without the cause
 STRONG: Tells = "strong"  # seldom seen without it
 FAIR: Tells = "fair"  # some other causes show it too
 HINT: Tells = "hint"  # goes with the cause, and with many others
+NEEDED: Tells = "needed"  # the cause can hardly be without it; others may show it too
 AGAINST: Tells = "against"  # seldom seen where the cause is at work
 EXCLUDES: Tells = "excludes"  # hardly ever seen where it is
 

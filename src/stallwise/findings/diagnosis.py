@@ -12,6 +12,7 @@ from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.shown import Shown
 from stallwise.findings.finding import Finding, Reason, Unknown
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
+from stallwise.findings.scene import Scene
 from stallwise.findings.trial import Trials
 
 SCHEMA = "stallwise.diagnosis/2"
@@ -71,6 +72,7 @@ class Diagnosis(Shown):
     unexplained: tuple[Unexplained, ...] = ()  # accounts that no finding explains
     not_understood: NotUnderstood = field(default_factory=NotUnderstood)
     trials: tuple[Trials, ...] = ()  # what was tried in the job itself
+    scenes: tuple[Scene, ...] = ()  # steps that can be looked at, the most telling first
     why_unclear: str = ""  # one sentence, where the state is unclear
 
     def _line(self) -> str:

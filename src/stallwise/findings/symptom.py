@@ -13,6 +13,7 @@ class Symptom(Enum):
     GRADUAL_SLOWDOWN = "each step is a little slower than the last"
     PERIODIC_STALL = "every so many steps one is slow"
     LOW_GPU_UTILISATION = "the GPU is idle much of the time"
+    BUSY_BUT_SLOW = "the GPU is busy all the time and yet gives little"
     SLOW_KERNEL = "one kernel is slower than it should be"
     CUSTOM_KERNEL_SLOWER = "a custom kernel is slower than the library path"
     SLOW_SCALING = "adding GPUs helps less than it should"

@@ -9,6 +9,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source
 
 TABLE = "trials"
+LARGEST = 1e300  # a figure beyond it is damage
 FASTER, SLOWER, NOTHING, UNSURE = "faster", "slower", "no difference", "inconclusive"
 
 
@@ -65,7 +66,7 @@ def trials_in(evidence: Evidence) -> tuple[Trials, ...]:
 
 
 def _trials(raw: dict[str, Any], source: Source) -> Trials:
-    found = tuple(_trial(row, source) for row in raw.get("trials", ()) if isinstance(row, dict))
+    found = tuple(_trial(row, source) for row in _list(raw, "trials") if isinstance(row, dict))
     both = raw.get("together")
     about = {k: v for k, v in raw.items() if k not in ("trials", "together")}
     return Trials(found, _trial(both, source) if isinstance(both, dict) else None, about, source)
@@ -75,7 +76,7 @@ def _trial(row: dict[str, Any], source: Source) -> Trial:
     return Trial(
         name=str(row.get("name", "")),
         title=str(row.get("title", "")),
-        causes=tuple(str(c) for c in row.get("causes", ())),
+        causes=_texts(row, "causes"),
         state=str(row.get("state", "")),
         source=source,
         why=str(row.get("why", "")),
@@ -92,12 +93,23 @@ def _trial(row: dict[str, Any], source: Source) -> Trial:
         detectable=_number(row, "detectable_ratio"),
         removes=bool(row.get("removes_cause")),
         remarks=tuple(str(row[key]) for key in ("throttled", "clocks") if row.get(key)),
-        of=tuple(str(n) for n in row.get("of", ())),
+        of=_texts(row, "of"),
         adds=str(row.get("adds", "")),
         alone=_number(row, "if_independent_ratio"),
     )
 
 
+def _list(row: dict[str, Any], key: str) -> list[Any]:
+    found = row.get(key)
+    return found if isinstance(found, list) else []
+
+
+def _texts(row: dict[str, Any], key: str) -> tuple[str, ...]:
+    return tuple(str(x) for x in _list(row, key))
+
+
 def _number(row: dict[str, Any], key: str) -> float:
     value = row.get(key)
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < LARGEST:
+        return 0.0
+    return float(value)

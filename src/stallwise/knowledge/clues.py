@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from stallwise.knowledge.cases import cases, left_out
+from stallwise.knowledge.cases import left_out, with_drills
 from stallwise.knowledge.fitted import fitted
 
 UNSEEN = 1.0  # of either outcome, beside what all clues of a word have shown: no rate is zero or one
@@ -60,7 +60,7 @@ _Count = tuple[float, float]  # held, decided
 def _tables(
     _without: frozenset[str],
 ) -> tuple[Mapping[str, _Count], Mapping[tuple[str, str], tuple[_Count, _Count]], float]:
-    weight = {case.id: case.weight for case in cases()}
+    weight = {case.id: case.weight for case in with_drills()}
     known = _counted()
     counted: dict[tuple[str, str], tuple[_Count, _Count]] = {}
     pooled: dict[str, list[float]] = defaultdict(lambda: [0.0] * 4)

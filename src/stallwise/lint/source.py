@@ -32,7 +32,7 @@ class Source:
         self.lines = text.splitlines()
         try:
             self.tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError) as error:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None)
             raise UnreadableInput(
                 f"{name} is not Python that can be parsed: {error}" + (f" (line {line})" if line else ""),

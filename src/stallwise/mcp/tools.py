@@ -77,7 +77,7 @@ class Tools:
         return told
 
     def explain(self, name: str, offset: int = 0, limit: int = MOST_ROWS) -> dict[str, Any]:
-        """The page of a cause or concept; without a name the list of both."""
+        """The page of a cause or concept, or what answers a question in words; without a name the list of both."""
         from stallwise.drill.explain import concepts, explained
         from stallwise.rules import all_rules
 
@@ -85,7 +85,8 @@ class Tools:
             rows = [{"cause": r.cause, "family": r.family, "says": r.page.splitlines()[0]} for r in all_rules()]
             return _page(rows, "causes", offset, limit) | {"concepts": list(concepts())}
         page = explained(name)
-        del page["text"]
+        if "question" not in page:  # there the text is all there is
+            del page["text"]
         return page
 
     def drill(self, verb: str, name: str, text: str) -> dict[str, Any]:

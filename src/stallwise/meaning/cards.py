@@ -34,6 +34,9 @@ def is_wanted(key: str, unit: str) -> bool:
     return axis_of(key) == "gpu" or (named is not None and named.quantity.name in COLUMNS)
 
 
+MOST_CARDS = 1e6  # a number beyond it is damage, and no card
+
+
 def is_card(columns: set[str]) -> bool:
     """Whether these columns together are a state of a card."""
     return bool(columns & TELLING) and len(columns) >= FEWEST
@@ -58,7 +61,8 @@ def samples(rows: Rows, file: str) -> Iterator[Table]:
             title: np.array([v if isinstance(v := values[at], float) else np.nan for at in own])
             for title, values in found.items()
         }
-        scope = Scope(gpu=int(gpu) if isinstance(gpu, float) else 0, node=str(node) if node is not None else None)
+        card = int(gpu) if isinstance(gpu, float) and abs(gpu) < MOST_CARDS else 0
+        scope = Scope(gpu=card, node=str(node) if node is not None else None)
         source = Source(file, f"{rows.noun}s {rows.places[own[0]]}-{rows.places[own[-1]]}")
         yield Table(
             KIND, {"time_s": np.arange(len(own), dtype=float), **columns}, source, scope, {"name": "", "bus_id": ""}

@@ -234,4 +234,4 @@ def _number_of(keep: str, values: list[Kept]) -> float | None:
 
 
 def _release(one: Kept) -> list[int]:
-    return [int(n) for n in re.findall(r"\d+", str(one.value))[:4]]
+    return [int(n) for n in re.findall(r"\d{1,9}", str(one.value))[:4]]

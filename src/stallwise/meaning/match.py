@@ -28,6 +28,7 @@ MARK = -1  # stands for the marks of loud lines, among the numbers of signatures
 MOST_KNOWN = 10_000  # events of one file that may be messages of no judged weight
 KEPT = 100  # events of one signature from the start of a file, and as many from its end
 LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank prints
+MOST_PLACES = 1e9  # ranks or cards: a number beyond it is damage
 SHOWN = 500  # characters of a message that are kept
 _WORD = re.compile(r"[A-Za-z]{2}")
 _NO_DIGITS = str.maketrans("", "", "0123456789")  # anchors are looked for in skeletons
@@ -180,10 +181,11 @@ def _is_loud(line: Line) -> bool:
 def _event(signature: Signature, match: re.Match[str], line: Line, *, ends_log: bool) -> Event:
     slots = _slots(signature, match)
     scope = line.scope
-    if "rank" in slots and isinstance(slots["rank"], float):
-        scope = replace(scope, rank=int(slots["rank"]))
-    if "gpu" in slots and isinstance(slots["gpu"], float):
-        scope = replace(scope, gpu=int(slots["gpu"]))
+    rank, gpu = slots.get("rank"), slots.get("gpu")
+    if isinstance(rank, float) and abs(rank) < MOST_PLACES:
+        scope = replace(scope, rank=int(rank))
+    if isinstance(gpu, float) and abs(gpu) < MOST_PLACES:
+        scope = replace(scope, gpu=int(gpu))
     if isinstance(slots.get("node"), str):
         scope = replace(scope, node=str(slots["node"]))
     role = signature.role

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.entries import Entry, by_word, entries, weights
-from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of, scope_words
+from stallwise.meaning.scopes import EXPECTED, scope_of, scope_words
 from stallwise.meaning.words import classed, statistic_of, words_of
 from stallwise.units import Unit, readings_of
 
@@ -43,6 +43,7 @@ _COUNTED = {
     "iters",
     "queries",
 }
+_BY_THE_SECOND = ("per sec", "per second", "per s")
 _TIMED = frozenset({"time", "first", "inter"})
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _TEXTS = (Unit.TEXT, Unit.FLAG)
@@ -100,6 +101,9 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
 def without_unit(key: str) -> tuple[tuple[str, ...], str]:
     """The words of a key and the unit it ends in."""
     if bracket := _BRACKET.search(key):
+        if " ".join(words_of(bracket[1])) in _BY_THE_SECOND:  # "Output Token Throughput (per sec)"
+            before = words_of(key[: bracket.start()])
+            return (*before, "rate"), "tokens/s" if "token" in classed(before) else "/s"
         if readings_of(bracket[1]):
             inside = bracket[1]
             return words_of(key[: bracket.start()] + (" " + inside if _is_rate(inside) else "")), inside
@@ -173,8 +177,3 @@ def _scale(quantity: Quantity, units: tuple[tuple[Unit | None, float], ...]) -> 
         if unit is quantity.unit:
             return factor, False
     return (units[0][1] if units else 1.0), False
-
-
-def is_before(scope: str) -> bool:
-    """True where the number speaks of the time when all was well."""
-    return scope == BEFORE

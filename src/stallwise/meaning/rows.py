@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
-from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
@@ -16,6 +16,10 @@ from stallwise.meaning.value import flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import words_of
 from stallwise.units import Unit
 
+MOSTLY = 0.75  # of the titles are statistics
+_STATISTIC = re.compile(
+    r"avg|mean|average|med|median|mode|min|minimum|max|maximum|std ?\w*|stdev|variance|count|sum|p ?\d+|\d+(?: \d+)?%?|\d+th"
+)
 MENTION = "mention"  # what a row is that sentences made: its columns are quantities, its numbers in SI
 MOST_VARIANTS = 12  # rows of a comparison; more are samples
 KEYS_NAMED = 0.5  # share of the first column that must name quantities to be a column of keys
@@ -46,7 +50,26 @@ def as_pairs(rows: Rows) -> list[Reading]:
             for at, (key, value) in enumerate(zip(rows.cells[keys[0]], rows.cells[values[0]], strict=True))
             if key is not None and value is not None and len(rows.columns) - len(units) <= 3
         ]
-    return _keys_first(rows)
+    return _statistics(rows) or _keys_first(rows)
+
+
+def _statistics(rows: Rows) -> list[Reading]:
+    """A line for each quantity, with its mean, extremes and percentiles: the middle one is its value, the 99th its tail."""
+    kinds = [_STATISTIC.fullmatch(" ".join(words_of(c))) for c in rows.columns[1:]]
+    if len(rows.columns) < 3 or sum(k is not None for k in kinds) < MOSTLY * len(kinds):
+        return []
+    found = []
+    titles = [" ".join(words_of(c)) for c in rows.columns]
+    middle = next(
+        (titles.index(t) for t in ("p50", "median", "med", "50", "avg", "mean", "average") if t in titles), None
+    )
+    tail = next((titles.index(t) for t in ("p99", "99", "p 99") if t in titles), None)
+    for at, key in enumerate(rows.cells[0]):
+        for column, prefix in ((middle, ""), (tail, "p99 ")):
+            cell = rows.cells[column][at] if column is not None else None
+            if isinstance(key, str) and cell is not None:
+                found.append(Reading((f"{prefix}{key}",), cell, "", f"{rows.noun} {rows.places[at]}"))
+    return found
 
 
 def _keys_first(rows: Rows) -> list[Reading]:
@@ -240,8 +263,3 @@ def twin_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
             value = column.values[at]
             if column not in twins and value is not None:
                 yield Fact(column.named.quantity, value, Source(file, f"{rows.noun} {rows.places[at]}", stated))
-
-
-def quantities_of(rows: Rows) -> set[Quantity]:
-    """What the columns measure."""
-    return {c.named.quantity for c in named_columns(rows)}

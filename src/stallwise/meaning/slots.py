@@ -17,7 +17,7 @@ def typed(kind: str, written: str) -> float | str | None:
         return written
     try:
         return _number(kind, written)
-    except (ValueError, BadRequest):
+    except (ValueError, OverflowError, BadRequest):
         return None
 
 

@@ -23,6 +23,7 @@ from stallwise.meaning.words import words_of
 from stallwise.specs.hardware import find_gpu
 from stallwise.units import Unit, readings_of
 
+LONGEST_SENTENCE = 80  # numbers: what has more is a dump, and its words are nobody's names
 BILLION = "B"
 _SIZED = re.compile(r"^\s*(\d+)\s*[x×]\s*(\S.*)$")
 
@@ -95,17 +96,20 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
         if reading.said:
             by_place[reading.place].append(reading)
     taken: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    sentences = {place: tuple(said[:LONGEST_SENTENCE]) for place, said in by_place.items()}
+    endless = {id(reading) for said in by_place.values() for reading in said[LONGEST_SENTENCE:]}
     for reading in singles:
-        one = (
-            _said_number(reading, tuple(by_place[reading.place]), taken[reading.place])
-            if reading.said
-            else _keyed_value(reading)
-        )
+        one = None
+        if id(reading) not in endless:
+            said = reading.said
+            one = (
+                _said_number(reading, sentences[reading.place], taken[reading.place]) if said else _keyed_value(reading)
+            )
         if one is None:
             unnamed.append(reading)
         else:
             found.append(one)
-    for reading in list(unnamed):
+    for reading in [r for r in unnamed if id(r) not in endless]:
         one = _like_neighbour(reading, found, by_place[reading.place])
         if one is not None:
             unnamed.remove(reading)

@@ -15,7 +15,7 @@ from stallwise.measures._idle import QUIET_S
 from stallwise.measures._one_off import first_launches
 from stallwise.measures._spans import NOTHING, Spans
 from stallwise.measures._step_book import StepBook
-from stallwise.measures._vocabulary import Host
+from stallwise.measures._vocabulary import Host, Work, work_of_operator
 from stallwise.sim.replay.change import Change, play
 from stallwise.sim.replay.graph import NOTHING as NOBODY
 from stallwise.sim.replay.graph import Graph
@@ -41,7 +41,7 @@ class Replays:
         return graph_of_view(self.book.view)
 
     @cached_property
-    def _steps(self) -> int:
+    def steps(self) -> int:
         """Steps that are played: a prefix of the trace."""
         return self._whole[0].steps_within(self.book.windows.host, MOST_WORK)
 
@@ -49,7 +49,7 @@ class Replays:
     def graph(self) -> Graph:
         """The graph of those steps."""
         graph, _ = self._whole
-        return graph if self._steps >= len(self.book.windows) else graph.until(self.book.windows.host[self._steps])
+        return graph if self.steps >= len(self.book.windows) else graph.until(self.book.windows.host[self.steps])
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -67,12 +67,18 @@ class Replays:
         lasts = self.graph.duration_s
         if change.work is not None:
             lasts = lasts * (1.0 - share * (1.0 - change.work))
-        marks = self.book.windows.host[: self._steps + 1]
+        marks = self.book.windows.host[: self.steps + 1]
         return float(np.diff(borders(self.graph, played, played.start_s + lasts, marks)).mean())
 
     def gain_s(self, change: Change, share: float = 1.0) -> float:
         """What the change wins in a mean step."""
         return self.unchanged_s - self.step_s(change, share)
+
+    @cached_property
+    def gains(self) -> dict[str, tuple[Change, float]]:
+        """Each change that applies here, and what it wins."""
+        made = {name: make(self) for name, make in CHANGES.items()}
+        return {name: (change, self.gain_s(change)) for name, change in made.items() if change is not None}
 
     def waits_in(self, spans: Spans) -> Bools:
         """Waits of the graph that begin inside."""
@@ -102,7 +108,31 @@ def no_sync(r: Replays) -> Change | None:
     asked = t.rows(Kind.CPU_OP)
     asked = asked[readers[t.name[asked]]]
     spans = calls | Spans.of(t.start_s[asked], t.end_s[asked])
-    return _host(spans, r.waits_in(spans))
+    made, left = _made_for_reading(r, asked)
+    return _host(spans | made, r.waits_in(spans), left)
+
+
+def _made_for_reading(r: Replays, asked: NDArray[np.intp]) -> tuple[Spans, Floats]:
+    """Reductions right before a read: one number comes out of many, and nobody else takes it. They go with the read."""
+    view, t = r.book.view, r.book.timeline
+    tree, left = view.tree, np.ones(len(r.order))
+    if not len(tree) or not len(asked):
+        return NOTHING, left
+    roots = np.flatnonzero(tree.parent < 0)
+    lane = t.lane[tree.row[roots]]
+    place = np.searchsorted(tree.key_start[roots], t.start_s[asked] + tree.lane_offset_s[t.lane[asked]]) - 1
+    before = roots[np.maximum(place, 0)]
+    same = (
+        (place >= 0) & (lane[np.maximum(place, 0)] == t.lane[asked]) & (t.end_s[tree.row[before]] <= t.start_s[asked])
+    )
+    before = np.unique(before[same])
+    work = np.array([work_of_operator(t.names[code]) == Work.REDUCTION for code in t.name[tree.row[before]]], bool)
+    before = before[work]
+    mine = np.zeros(len(tree), bool)
+    mine[before] = True
+    gone = (view.operator >= 0) & tree.inherited(mine)[np.maximum(view.operator, 0)]
+    rows = tree.row[before]
+    return Spans.of(t.start_s[rows], t.end_s[rows]), np.where(gone[r.order], 0.0, left)
 
 
 READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
@@ -110,9 +140,15 @@ READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
 
 def graphs(r: Replays) -> Change | None:
     """Launches are replayed as CUDA graphs: the host's time for them goes."""
-    book, view = r.book, r.book.view
-    if not view.launched.any():
+    if not r.book.view.launched.any():
         return None
+    launching = launching_spans(r)
+    return Change(launching.start, launching.end, longest_lag_s=GRAPH_LAG_S)
+
+
+def launching_spans(r: Replays) -> Spans:
+    """When the host runs operators and calls that launch, and does nothing else."""
+    book, view = r.book, r.book.view
     kept = NOTHING
     for meaning in (Host.LOADER, Host.CHECKPOINT, Host.GC, Host.COMPILE):
         kept = kept | view.ranges(meaning)
@@ -124,9 +160,7 @@ def graphs(r: Replays) -> Change | None:
     edges = np.unique(np.concatenate((t.start_s[rows], t.end_s[rows])))
     quiet = np.diff(edges) >= QUIET_S
     kept = kept | Spans(edges[:-1][quiet], edges[1:][quiet])
-    launching = Spans.of(edges[:1], edges[-1:]) - kept
-    change = _host(launching)
-    return Change(change.host_start_s, change.host_end_s, longest_lag_s=GRAPH_LAG_S)
+    return Spans.of(edges[:1], edges[-1:]) - kept
 
 
 def no_allocation(r: Replays) -> Change | None:
@@ -193,3 +227,13 @@ CHANGES: dict[str, Callable[[Replays], Change | None]] = {
     "no-save": no_save,
     "no-host-work": no_host_work,
 }
+
+
+_last: list[Replays] = []
+
+
+def replays_of(book: StepBook) -> Replays:
+    """Built once for a book."""
+    if not _last or _last[0].book is not book:
+        _last[:] = [Replays(book)]
+    return _last[0]

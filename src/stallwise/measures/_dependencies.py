@@ -52,7 +52,7 @@ def _waits(
 ) -> tuple[Floats, Floats, Ints, Floats]:
     t = view.timeline
     calls = np.concatenate([view.calls(kind) for kind in (Host.SYNC, Host.COPY_CALL, Host.ALLOC)])
-    calls = np.sort(np.concatenate((calls, _blocked_launches(view))))
+    calls = np.sort(np.concatenate((calls, blocked_launches(view))))
     begin, finish = t.start_s[calls], t.end_s[calls]
     target = _ended_inside(end, begin, finish)
     target = np.where(target >= 0, target, _stood_before_own(view, order, end, calls))
@@ -110,7 +110,7 @@ def _stood_before_own(view: TraceView, order: NDArray[np.intp], end: Floats, cal
     return found
 
 
-def _blocked_launches(view: TraceView) -> NDArray[np.intp]:
+def blocked_launches(view: TraceView) -> NDArray[np.intp]:
     """Launches that stood before a full queue."""
     t = view.timeline
     calls = view.calls(Host.LAUNCH)

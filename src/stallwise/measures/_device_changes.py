@@ -1,18 +1,40 @@
-"""Changes of the device's own work: pointwise chains fused, matrix work in a narrower type."""
+"""Changes of the device's own work: chains fused, scores never written, work done once, matrix work in a narrower type.
+
+Work that is no longer done is no longer launched either: the host's time for it goes as well, which is what counts where the
+host sets the pace.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
+from stallwise.costs.host_ways import autocast_ratio, checkpoint_beside_ratio
 from stallwise.costs.precision import half_width_ratio, matrix_unit_ratio
-from stallwise.measures._changes import Replays
-from stallwise.measures._vocabulary import Work, matrix_precision
+from stallwise.measures._changes import Replays, launching_spans
+from stallwise.measures._dependencies import blocked_launches
+from stallwise.measures._layout_change import channels_last
+from stallwise.measures._operators import NOBODY
+from stallwise.measures._score_traffic import score_products, score_spans, score_traffic
+from stallwise.measures._spans import NOTHING, Spans
+from stallwise.measures._vocabulary import Host, Work, matrix_precision
 from stallwise.measures.chains import fusible_in_order
+from stallwise.measures.matrix import ALIGNED_RATIO, narrow_work
+from stallwise.measures.recompute import repeated_spans
 from stallwise.sim.replay.change import Change
 
-MOVERS = (Work.ELEMENTWISE, Work.CAST, Work.LAYOUT, Work.NORM, Work.SOFTMAX, Work.LOSS, Work.FUSED, Work.REDUCTION)
+# Norms, softmax and losses stay fp32 under autocast.
+MOVERS = (Work.ELEMENTWISE, Work.CAST, Work.LAYOUT, Work.FUSED, Work.REDUCTION)
+# Of the products beside written scores a fused kernel keeps this much: it skips what is masked, keeps operands on the chip and
+# repeats one product in five in the backward pass. A causal one took a fifth of them on an H200, a full one all.
+PRODUCTS_LEFT = 0.5
+
+_FP32 = re.compile(r"(^|_)(f32|fp32|float)(_|$|,|>|<)", re.I)
+
+Bools = NDArray[np.bool_]
 
 
 def fused(r: Replays) -> Change | None:
@@ -28,11 +50,36 @@ def fused(r: Replays) -> Change | None:
     np.maximum.at(longest, chain, seconds)
     left = np.ones(len(r.book.view))
     left[order[fusible]] = (longest / np.maximum(total, 1e-12))[chain]
-    return Change(work=left[r.order])
+    gone = np.zeros(len(r.book.view), bool)
+    gone[order[fusible & ~first]] = True
+    spans = _launching(r, gone)
+    return Change(spans.start, spans.end, work=left[r.order])
+
+
+def no_recompute(r: Replays) -> Change | None:
+    """The forward pass runs once: its activations are kept."""
+    spans = repeated_spans(r.book)
+    if not len(spans):
+        return None
+    view = r.book.view
+    again = view.launched & spans.contains(view.launch_start)
+    # What checkpointing costs the host in the forward pass shows nowhere by name; it goes with the rest.
+    whole = Spans.of(spans.start, spans.end + checkpoint_beside_ratio() * (spans.end - spans.start))
+    return Change(whole.start, whole.end, r.waits_in(spans), np.where(again[r.order], 0.0, 1.0))
+
+
+def fused_attention(r: Replays) -> Change | None:
+    """Attention in one kernel: scores stay on the chip."""
+    traffic, products = score_traffic(r.book), score_products(r.book)
+    if not traffic.any():
+        return None
+    left = np.where(traffic, 0.0, np.where(products, PRODUCTS_LEFT, 1.0))
+    spans = score_spans(r.book)
+    return Change(spans.start, spans.end, work=left[r.order])
 
 
 def sixteen_bits(r: Replays) -> Change | None:
-    """fp32 and TF32 matrix work at the 16-bit rate, and half the bytes everywhere else but in the optimizer."""
+    """fp32 and TF32 matrix work and attention at the 16-bit rate, half the bytes in pointwise work; the host casts."""
     book, t = r.book, r.book.timeline
     work = book.purposes.work
     matrix = np.isin(work, (Work.GEMM, Work.CONV)) & book.view.is_kernel
@@ -50,7 +97,63 @@ def sixteen_bits(r: Replays) -> Change | None:
     left[wide] = 2.0 / (half[0] + half[1])
     share = float(book.view.duration[plain | wide].sum() / max(book.view.duration[matrix].sum(), 1e-12))
     left[np.isin(work, MOVERS) & ~book.purposes.in_optimizer] = 1.0 - 0.5 * share
-    return Change(work=left[r.order])
+    wide_attention = _named_fp32(r) & (work == Work.ATTENTION)
+    if ratio is not None:
+        left[wide_attention] = 2.0 / (ratio[0] + ratio[1])
+    casting = launching_spans(r) - book.view.ranges(Host.OPTIMIZER)
+    if len(blocked_launches(book.view)):  # a host so far ahead pays for its casts out of its lead
+        casting = NOTHING
+    return Change(
+        work=left[r.order],
+        slower_start_s=casting.start,
+        slower_end_s=casting.end,
+        slower_part=share * (autocast_ratio() - 1.0),
+    )
 
 
-DEVICE_CHANGES: dict[str, Callable[[Replays], Change | None]] = {"fuse": fused, "dtype": sixteen_bits}
+def _named_fp32(r: Replays) -> Bools:
+    """By device work: kernels whose name says that they read fp32."""
+    t = r.book.timeline
+    codes = t.name[r.book.view.work]
+    hit = {int(c): _FP32.search(t.names[c]) is not None for c in np.unique(codes)}
+    return np.array([hit[c] for c in codes.tolist()], bool)
+
+
+def aligned(r: Replays) -> Change | None:
+    """Rows start where whole vectors do: matrix kernels run at the rate of aligned ones."""
+    narrow = narrow_work(r.book)
+    if not narrow.any():
+        return None
+    return Change(work=np.where(narrow, 2.0 / sum(ALIGNED_RATIO), 1.0)[r.order])
+
+
+def _launching(r: Replays, gone: Bools) -> Spans:
+    """The host's time for operators all of whose work is gone."""
+    view, t = r.book.view, r.book.timeline
+    if not len(view.tree) or not gone.any():
+        return Spans.of(np.empty(0), np.empty(0))
+    tree, known = view.tree, view.operator >= 0
+    kept, mine = np.zeros(len(tree), bool), np.zeros(len(tree), bool)
+    kept[view.operator[known & ~gone]] = True
+    mine[view.operator[known & gone]] = True
+    # An operator goes when nothing below it stays; those above one that stays, stay.
+    for level in reversed(tree.levels):
+        up = tree.parent[level]
+        held = up >= 0
+        np.logical_or.at(kept, up[held], kept[level[held]])
+        np.logical_or.at(mine, up[held], mine[level[held]])
+    goes = mine & ~kept
+    top = goes & ~((tree.parent != NOBODY) & goes[np.maximum(tree.parent, 0)])
+    rows = tree.row[top]
+    rows = rows[view.working_lanes[t.lane[rows]]]
+    return Spans.of(t.start_s[rows], t.end_s[rows])
+
+
+DEVICE_CHANGES: dict[str, Callable[[Replays], Change | None]] = {
+    "fuse": fused,
+    "dtype": sixteen_bits,
+    "no-recompute": no_recompute,
+    "fused-attention": fused_attention,
+    "aligned": aligned,
+    "channels-last": channels_last,
+}

@@ -62,6 +62,13 @@ class OperatorTree:
         found[self.parent[self.parent >= 0]] = True
         return found
 
+    def without_callees(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What of each operator's value none of those that it called directly has."""
+        called = self.parent >= 0
+        theirs = np.bincount(self.parent[called], weights=values[called], minlength=len(self))
+        own: NDArray[np.float64] = np.maximum(values - theirs, 0.0)
+        return own
+
     def inherited(self, own: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """True where the operator or anyone above it is marked."""
         marked = own.copy()

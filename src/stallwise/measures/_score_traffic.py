@@ -6,9 +6,12 @@ and the same in the backward pass around the softmax's gradient.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from stallwise.measures._spans import Spans
 from stallwise.measures._step_book import StepBook
 from stallwise.measures._vocabulary import Work
 
@@ -24,20 +27,31 @@ _ROUTING = (
 _SOFTMAX = ("aten::_softmax", "aten::_softmax_backward_data", "aten::softmax", "aten::_masked_softmax")
 
 
-def _near_softmax(book: StepBook) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Work in launch order; which of it lies between a softmax and its products; which are those products."""
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """Work in launch order; which of it lies between a softmax and its products; which are those products, and of each softmax
+    the product before and the one after it."""
+
+    order: NDArray[np.intp]
+    between: NDArray[np.bool_]
+    products: NDArray[np.bool_]
+    before: NDArray[np.intp]
+    after: NDArray[np.intp]
+
+
+def _near_softmax(book: StepBook) -> _Scores:
     view, t = book.view, book.timeline
     order = np.flatnonzero(book.inside)
     order = order[np.argsort(view.launch_start[order], kind="stable")]
     nothing = np.zeros(len(order), bool)
     if not len(view.tree):
-        return order, nothing, nothing
+        return _Scores(order, nothing, nothing, order[:0], order[:0])
     operator = view.operator[order]
     code = np.where(operator >= 0, t.name[view.tree.row[np.maximum(operator, 0)]], -1)
     softmax = np.isin(code, [i for i, n in enumerate(t.names) if n in _SOFTMAX])
     product = np.isin(code, [i for i, n in enumerate(t.names) if n in _BATCHED])
     if not softmax.any() or not product.any():
-        return order, nothing, nothing
+        return _Scores(order, nothing, nothing, order[:0], order[:0])
     where = np.flatnonzero(product)
     edge = np.zeros(len(order) + 1, np.int64)
     chosen = nothing.copy()
@@ -57,21 +71,32 @@ def _near_softmax(book: StepBook) -> tuple[NDArray[np.intp], NDArray[np.bool_], 
     apart = (np.diff(where) > BESIDE) | (passed[where[1:]] != passed[where[:-1] + 1])
     run = np.concatenate(([0], np.cumsum(apart)))
     chosen[where] = np.isin(run, run[chosen[where]])
-    return order, (np.cumsum(edge[:-1]) > 0) & ~product, chosen
+    between = (np.cumsum(edge[:-1]) > 0) & ~product
+    return _Scores(order, between, chosen, order[before[near]], order[after[near]])
 
 
 def score_traffic(book: StepBook) -> NDArray[np.bool_]:
     """By device work: kernels and copies that read or write materialised scores."""
-    order, between, _ = _near_softmax(book)
+    scores = _near_softmax(book)
     found = np.zeros(len(book.view), bool)
-    moves = book.purposes.work[order]
-    found[order] = between & (moves != Work.GEMM) & (moves != Work.COMMUNICATION)
+    moves = book.purposes.work[scores.order]
+    found[scores.order] = scores.between & (moves != Work.GEMM) & (moves != Work.COMMUNICATION)
     return found
 
 
 def score_products(book: StepBook) -> NDArray[np.bool_]:
     """By device work: the batched products next to those scores."""
-    order, _, products = _near_softmax(book)
+    scores = _near_softmax(book)
     found = np.zeros(len(book.view), bool)
-    found[order] = products
+    found[scores.order] = scores.products
     return found
+
+
+def score_spans(book: StepBook) -> Spans:
+    """When the host is between the hand-over of the product before a softmax and that of the one after it."""
+    scores, view, t = _near_softmax(book), book.view, book.timeline
+    one, two = scores.before, scores.after
+    known = view.launched[one] & view.launched[two]
+    one, two = one[known], two[known]
+    together = t.lane[view.launch_row[one]] == t.lane[view.launch_row[two]]
+    return Spans.of(view.launch_start[one[together]], view.launch_start[two[together]])

@@ -120,10 +120,6 @@ class TraceView:
         by_id = np.where((ids[order][place] == wanted) & (wanted != NO_ID), order[place], NOBODY)
         return np.where(by_time >= 0, by_time, by_id)
 
-    def operator_names(self) -> list[str]:
-        """Names of the operators in the tree's order, as codes into the timeline's names."""
-        return [self.timeline.names[code] for code in self.timeline.name[self.tree.row].tolist()]
-
     @cached_property
     def working_lanes(self) -> Bools:
         """By lane: host threads that launch device work, or that hold named ranges when nothing is launched."""

@@ -60,6 +60,8 @@ def _axes(table: Table, times: np.ndarray[Any, Any], ran: np.ndarray[Any, Any]) 
         if len(best) < 2:
             continue
         fastest = min(best, key=lambda v: best[v])
+        if not best[fastest] > 0:
+            continue
         effects.append((max(best.values()) / best[fastest], axis))
         ordered = sorted(best)
         neighbour = ordered[1] if fastest == ordered[0] else ordered[-2]

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stallwise.costs.cliffs import explain_jump
 from stallwise.costs.envelope import bubble_share, ring_bytes_factor, slowest_over_mean
 from stallwise.evidence.catalog import expected, quantities, run, stated
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
 from stallwise.measures._stated_model import card_of, dtype_of, shape_of
 from stallwise.units import Unit
@@ -32,6 +33,25 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 def _fact(quantity: Quantity, value: float, note: str = "") -> Fact:
     return Fact(quantity, round(value) if quantity.unit is Unit.COUNT else value, ARITHMETIC, note=note)
+
+
+def _idle_by_stage(evidence: Evidence, bubble: float, stages: float) -> Iterator[Item]:
+    """The measured bubble is a mean over stages: the slowest idles what the schedule costs, the others carry the rest."""
+    measured = next(iter(evidence.series(stated.STAGE_TIME)), None)
+    if measured is not None:
+        work = measured.values / measured.values.mean()
+        named = [(f"stage {int(x)}", w) for x, w in zip(measured.x, work, strict=True)]
+    else:
+        ratio = _needed(evidence, bubble, stages)
+        named = [("the slowest stage", ratio), (f"each of the other {stages - 1:.0f}", (stages - ratio) / (stages - 1))]
+    for name, share in named:
+        yield Fact(expected.STAGE_IDLE, max(0.0, 1.0 - share * (1.0 - bubble)), ARITHMETIC, Scope(layer=name))
+
+
+def _needed(evidence: Evidence, bubble: float, stages: float) -> float:
+    interleaved = "interleav" in evidence.text(stated.SCHEDULE).lower()
+    chunks = evidence.value(stated.VIRTUAL_STAGES, DEFAULT_CHUNKS if interleaved else 1.0)
+    return slowest_over_mean(bubble, stages, evidence.value(stated.MICROBATCHES), chunks)
 
 
 def _kernel(evidence: Evidence) -> Iterator[Item]:
@@ -87,8 +107,12 @@ def _collective(evidence: Evidence) -> Iterator[Item]:
         ratios = [times[i] / _trend(ranks[:i], times[:i], ranks[i]) for i in range(2, len(ranks))]
         worst = int(np.argmax(ratios))
         place = worst + 2
-        yield _fact(expected.RING_TIME, float(_trend(ranks[:place], times[:place], ranks[place])))
-        yield _fact(expected.CLIFF_RATIO, float(ratios[worst]))
+        jump = explain_jump([(int(n), float(t)) for n, t in zip(ranks, times, strict=True)]) if ranks[0] >= 2 else None
+        trend = float(_trend(ranks[:place], times[:place], ranks[place]))
+        yield _fact(expected.RING_TIME, jump.expected_s if jump else trend)
+        yield _fact(expected.CLIFF_RATIO, times[place] / jump.expected_s if jump else float(ratios[worst]))
+        if jump is not None and np.isfinite(jump.narrower_ratio):
+            yield _fact(expected.NARROWER, jump.narrower_ratio)  # as `plan collective` has it
         yield _fact(expected.CLIFF_GPUS, float(ranks[place]))
         yield _fact(expected.RING_FACTOR, ring_bytes_factor(ranks[place]) / ring_bytes_factor(ranks[place - 1]))
         return
@@ -110,7 +134,10 @@ def _pipeline(evidence: Evidence) -> Iterator[Item]:
     yield _fact(expected.BUBBLE_DOUBLED, bubble_share(stages, 2 * count, chunks))
     bubble = evidence.get(stated.BUBBLE)
     if bubble is not None:
-        yield _fact(expected.STAGE_RATIO_NEEDED, slowest_over_mean(bubble.number, stages, count, chunks))
+        yield _fact(expected.STAGE_RATIO_NEEDED, _needed(evidence, bubble.number, stages))
+        yield from _idle_by_stage(evidence, bubble.number, stages)
+    # Forward 1, backward 2: a stage that re-runs its forward pass takes 4 where the others take 3.
+    yield _fact(expected.RECOMPUTE_STAGE_RATIO, (4 / 3) / ((4 / 3 + stages - 1) / stages))
     for series in evidence.series(stated.STAGE_TIME):
         yield Fact(expected.STAGE_RATIO, float(series.values.max() / series.values.mean()), series.source)
     shape = shape_of(evidence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from stallwise.costs.envelope import (
     decode_iteration_s,
@@ -14,7 +15,7 @@ from stallwise.costs.envelope import (
     state_bytes,
 )
 from stallwise.costs.grid import grid_of, recipe_of
-from stallwise.costs.memory import memory
+from stallwise.costs.memory import Memory, memory
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
@@ -30,6 +31,7 @@ from stallwise.units import Unit
 ORDER = -4
 BYTES = {"fp8": 1.0, "int8": 1.0, "fp4": 0.5, "fp32": 4.0}
 DEFAULT_PROMPT, DEFAULT_OUTPUT = 2048.0, 512.0  # tokens of a chat request where nobody says
+SEEN_PART = 0.01  # of the peak: smaller parts are told together
 DEFAULT_SEQUENCE = 8192.0
 DRAFTED, ACCEPTED = 4, 0.7  # a usual draft length and the acceptance EAGLE-like drafters report on chat
 E4M3_MAX, E5M2_MAX = 448.0, 57344.0  # OCP FP8 specification
@@ -97,23 +99,40 @@ def _training(evidence: Evidence, model: Model, when: str | None) -> Iterator[It
     yield _fact(expected.LAYER_ACTIVATIONS, activations, scope=scope, note=f"{sequence:.0f} tokens")
     yield _fact(expected.LAYER_SCORES, score_bytes(sequence, microbatch, model.heads, tp), scope=scope)
     if min(tp, pp, dp, sequence, microbatch) >= 1:
-        peak = _peak_bytes(evidence, model, int(tp), int(pp), int(dp), int(sequence), int(microbatch))
+        layout = _layout(evidence, int(tp), int(pp), int(dp), int(microbatch), parallel)
+        found = _peak(model, layout, int(sequence))
+        peak = float(found.device[0])
         yield _fact(expected.DEVICE_PEAK, peak, scope=scope, note=f"{sequence:.0f} tokens, microbatch {microbatch:.0f}")
+        for part, sizes in found.parts().items():
+            if sizes[0] >= SEEN_PART * peak:
+                yield _fact(expected.DEVICE_PART, float(sizes[0]), scope=replace(scope, layer=part))
+        small = sum(float(x[0]) for x in found.parts().values() if x[0] < SEEN_PART * peak)
+        yield _fact(expected.DEVICE_PART, small, scope=replace(scope, layer="the rest"))
+        if tp > 1 and not parallel:
+            split = _peak(model, replace(layout, sequence_parallel=True), int(sequence))
+            yield _fact(expected.SPLIT_FREES, peak - float(split.device[0]), scope=scope)
+        written = _peak(model, replace(layout, attention="unfused"), int(sequence))
+        yield _fact(expected.FUSED_FREES, float(written.device[0]) - peak, scope=scope)
+        if (card := card_of(evidence)) is not None and when is None:
+            yield _fact(expected.CARD_MEMORY, float(card.memory_bytes))
     inputs = 2.0 * sequence * microbatch * model.hidden * model.layers / pp / (tp if parallel else 1.0)
     yield _fact(expected.LAYER_INPUTS, inputs, scope=scope)
 
 
-def _peak_bytes(evidence: Evidence, model: Model, tp: int, pp: int, dp: int, sequence: int, microbatch: int) -> float:
-    """The fullest GPU of the stated layout; what is not stated is as `plan memory` has it."""
+def _layout(evidence: Evidence, tp: int, pp: int, dp: int, microbatch: int, parallel: bool) -> Layout:
+    """The stated layout; what is not stated is as `plan memory` has it."""
     words = evidence.text(stated.SHARDING).lower()
     zero = 3 if re.search(r"fsdp|zero-?3", words) else 2 if re.search(r"zero-?2", words) else 1
-    layout = Layout(
-        tp=tp, pp=pp, dp=dp, zero=zero, micro_batch=microbatch, sequence_parallel=tp > 1,
+    return Layout(
+        tp=tp, pp=pp, dp=dp, zero=zero, micro_batch=microbatch, sequence_parallel=parallel,
         recompute="full" if "full" in evidence.text(stated.RECOMPUTE).lower() else "none",
         style="fsdp" if zero == 3 else "megatron",
     )  # fmt: skip
-    workload = Workload(sequence, dp * microbatch * 4 * pp)
-    return float(memory(model, grid_of([layout], workload), workload, recipe_of(layout)).device[0])
+
+
+def _peak(model: Model, layout: Layout, sequence: int) -> Memory:
+    workload = Workload(sequence, layout.dp * layout.micro_batch * 4 * layout.pp)
+    return memory(model, grid_of([layout], workload), workload, recipe_of(layout))
 
 
 def _now(evidence: Evidence, quantity: Quantity) -> float:

@@ -42,24 +42,24 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     book = book_of(timeline)
     if not len(book.view):
         return
-    wanted = np.isin(book.purposes.work, (Work.GEMM, Work.CONV)) & book.inside & book.view.is_kernel
-    at = np.flatnonzero(wanted)
-    if not len(at):
+    matrix = _matrix_work(book)
+    if not len(matrix.at):
         return
-    codes = timeline.name[book.view.work[at]]
-    arithmetic = {int(c): matrix_precision(timeline.names[c]) for c in np.unique(codes)}
-    matrix = _Matrix(
-        at,
-        book.view.duration[at],
-        [timeline.names[c] for c in codes.tolist()],
-        np.array([arithmetic[c] for c in codes.tolist()], dtype=object),
-    )
     yield said(book, catalog.MATRIX_MEDIAN, float(np.median(matrix.seconds)))
-    shapes = matrix_shapes(book, at)
+    shapes = matrix_shapes(book, matrix.at)
     yield from _units(book, matrix)
     yield from _alignment(book, matrix, shapes)
     if shapes is not None:
         yield from shapes.facts(book)
+
+
+def _matrix_work(book: StepBook) -> _Matrix:
+    t = book.timeline
+    at = np.flatnonzero(np.isin(book.purposes.work, (Work.GEMM, Work.CONV)) & book.inside & book.view.is_kernel)
+    codes = t.name[book.view.work[at]]
+    arithmetic = {int(c): matrix_precision(t.names[c]) for c in np.unique(codes)}
+    precision = np.array([arithmetic[c] for c in codes.tolist()], dtype=object)
+    return _Matrix(at, book.view.duration[at], [t.names[c] for c in codes.tolist()], precision)
 
 
 def _units(book: StepBook, matrix: _Matrix) -> Iterator[Item]:
@@ -111,13 +111,27 @@ def _heaviest(matrix: _Matrix, which: Bools) -> str:
     return max(seconds, key=seconds.__getitem__, default="")
 
 
+def narrow_work(book: StepBook) -> Bools:
+    """By device work: matrix kernels that load one or two elements at once."""
+    found = np.zeros(len(book.view), bool)
+    matrix = _matrix_work(book)
+    if len(matrix.at):
+        found[matrix.at] = _narrow(matrix, matrix_shapes(book, matrix.at))
+    return found
+
+
+def _narrow(matrix: _Matrix, shapes: MatrixShapes | None) -> Bools:
+    # One double is eight bytes: its kernels load single elements by nature.
+    narrow: Bools = np.array([narrow_loads(n) for n in matrix.names], bool) & (matrix.precision != "fp64")
+    if shapes is not None:
+        vectors = np.array([wide_loads(n) for n in matrix.names], bool)
+        narrow = narrow | (shapes.odd & shapes.slow & ~vectors)
+    return narrow
+
+
 def _alignment(book: StepBook, matrix: _Matrix, shapes: MatrixShapes | None) -> Iterator[Item]:
     """By the kernel's own name, or by odd dimensions together with a low rate (padding libraries are not to blame)."""
-    # One double is eight bytes: its kernels load single elements by nature.
-    narrow = np.array([narrow_loads(n) for n in matrix.names]) & (matrix.precision != "fp64")
-    if shapes is not None:
-        vectors = np.array([wide_loads(n) for n in matrix.names])
-        narrow |= shapes.odd & shapes.slow & ~vectors
+    narrow = _narrow(matrix, shapes)
     seconds = float(matrix.seconds[narrow].sum()) / book.steps
     yield said(book, catalog.NARROW_TIME, seconds)
     if seconds > 0:

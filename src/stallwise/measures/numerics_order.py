@@ -22,6 +22,7 @@ WINDOW = 30  # steps before that say what is usual
 MIN_BEFORE = 8  # values that must have been usual; fewer say nothing of noise
 LEAVES = {run.LOSS.name: 1.03, run.GRAD_NORM.name: 1.45, run.UPDATE_NORM.name: 1.45}  # times the usual value
 DEVIATIONS = 6.0  # and so many median deviations beyond it
+LARGEST_DROP = 1e300  # a scale that falls further in one step is damage
 SAME_SPIKE = 6  # steps within which onsets belong together
 WORDS = {run.LOSS.name: "loss", run.GRAD_NORM.name: "gradient", run.UPDATE_NORM.name: "update"}
 PEAKS = {run.LOSS.name: n.LOSS_RATIO, run.GRAD_NORM.name: n.GRAD_RATIO, run.UPDATE_NORM.name: n.UPDATE_RATIO}
@@ -39,7 +40,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         finite = ratio[np.isfinite(ratio)]
         if len(finite):
             yield Fact(PEAKS[name], float(finite.max()), series.source)
-        onsets += [(float(series.x[i]), WORDS[name], float(ratio[i])) for i in np.flatnonzero(away)]
+        placed = np.flatnonzero(away & np.isfinite(series.x))  # without its step nothing comes before anything
+        onsets += [(float(series.x[i]), WORDS[name], float(ratio[i])) for i in placed]
     if onsets:
         yield from _spikes(sorted(onsets), found)
 
@@ -150,7 +152,7 @@ def _scale(evidence: Evidence) -> Iterator[Item]:
     for before, after in zip(values, values[1:], strict=False):
         run_length = (
             run_length + round(float(np.log2(before / after)))
-            if 0 < after < before
+            if 0 < after < before < after * LARGEST_DROP
             else 0
             if after > before
             else run_length

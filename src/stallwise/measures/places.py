@@ -107,12 +107,12 @@ def _around(book: StepBook, tree: OperatorTree, silent: Spans) -> dict[str, floa
     return {n: named[n] for n in deep if deep[n] == max(deep.values())}
 
 
-_FRAME = re.compile(r"^(?:.*[/\\])?([^/\\]+\.py)\((\d+)\): (.+)$")
+FRAME = re.compile(r"^(?:.*[/\\])?([^/\\]+\.py)\((\d+)\): (.+)$")
 
 
 def readable(frame: str) -> str:
     """A frame as file, line and function; other names as they are."""
-    found = _FRAME.match(frame)
+    found = FRAME.match(frame)
     return f"{found[1]}:{found[2]} {found[3]}" if found else frame
 
 

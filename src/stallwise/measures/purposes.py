@@ -1,4 +1,4 @@
-"""What the device's time is spent on, by purpose, with a table of the heaviest kernels."""
+"""What the device's time is spent on, by purpose."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import numpy as np
 
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Table
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures._report import said
-from stallwise.measures._step_book import StepBook, book_of
+from stallwise.measures._step_book import book_of
 from stallwise.measures._vocabulary import Work
 
-TOP_KERNELS = 40
 POINTWISE = (Work.ELEMENTWISE, Work.CAST, Work.LAYOUT)
 MOVES_DATA = (*POINTWISE, Work.NORM, Work.SOFTMAX, Work.LOSS, Work.INDEX, Work.OPTIMIZER, Work.FUSED, Work.REDUCTION)
 TIMES = {
@@ -40,24 +38,3 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     seconds = np.bincount(work, weights=duration, minlength=len(Work)) / book.steps
     for quantity, works in TIMES.items():
         yield said(book, quantity, float(sum(seconds[w] for w in works)))
-    yield _heaviest(book)
-
-
-def _heaviest(book: StepBook) -> Table:
-    """The kernels that take most time, with what they are for."""
-    t, view = book.timeline, book.view
-    at = np.flatnonzero(book.inside)
-    code = t.name[view.work[at]]
-    total = np.bincount(code, weights=view.duration[at], minlength=len(t.names))
-    count = np.bincount(code, minlength=len(t.names))
-    top = np.argsort(-total, kind="stable")[:TOP_KERNELS]
-    top = top[total[top] > 0]
-    purpose = np.zeros(len(t.names), np.uint8)
-    purpose[code] = book.purposes.work[at]
-    columns = {
-        "name": np.array([t.names[c] for c in top], dtype=object),
-        "purpose": np.array([Work(int(purpose[c])).name.lower() for c in top], dtype=object),
-        "seconds": total[top] / book.steps,
-        "count": count[top] / book.steps,
-    }
-    return Table("step kernels", columns, book.source, t.scope)

@@ -15,7 +15,7 @@ from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.timeline import Kind, Timeline
 from stallwise.measures._report import said
-from stallwise.measures._spans import Spans
+from stallwise.measures._spans import NOTHING, Spans
 from stallwise.measures._step_book import StepBook, book_of
 from stallwise.measures._vocabulary import Host
 
@@ -70,6 +70,40 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     if passes:
         yield said(book, catalog.MICROBATCHES, passes)
     yield from _unused(book, names, backward)
+
+
+def repeated_spans(book: StepBook) -> Spans:
+    """When the host runs forward operators again inside the backward pass: from the begin of the engine's node that asked for
+    them to what the node does afterwards."""
+    view, t = book.view, book.timeline
+    tree = view.tree
+    if not len(tree):
+        return NOTHING
+    names = t.name[tree.row]
+    forward = np.isin(names, [i for i, n in enumerate(t.names) if n in FORWARD_ONLY])
+    again = forward & book.purposes.operator_in_backward
+    if len(np.unique(names[again])) < MIN_KINDS:
+        return NOTHING
+    under = np.where(tree.parent >= 0, tree.parent, 0)
+    top = again & (tree.parent >= 0) & ~tree.inherited(again)[under]
+    node, place = np.unique(tree.parent[top], return_inverse=True)
+    last = np.full(len(node), -np.inf)
+    np.maximum.at(last, place, t.end_s[tree.row[top]])
+    return Spans.of(t.start_s[tree.row[node]], _next_under(book, node, last))
+
+
+def _next_under(book: StepBook, node: NDArray[np.int64], after_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """When each of these operators calls its next one after a moment; the moment itself where it calls none."""
+    tree, t = book.view.tree, book.timeline
+    child = np.flatnonzero(np.isin(tree.parent, node))
+    if not len(child):
+        return after_s
+    place = np.searchsorted(node, tree.parent[child])
+    start = t.start_s[tree.row[child]]
+    later = start >= after_s[place]
+    found = np.full(len(node), np.inf)
+    np.minimum.at(found, place[later], start[later])
+    return np.where(np.isfinite(found), found, after_s)
 
 
 def _repeated(book: StepBook, again: NDArray[np.bool_], once: NDArray[np.bool_], forward_s: float) -> Iterator[Item]:

@@ -10,7 +10,8 @@ from stallwise.evidence.catalog import gains
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Series
 from stallwise.evidence.timeline import Timeline
-from stallwise.measures._changes import CHANGES, Replays
+from stallwise.measures._changes import replays_of
+from stallwise.measures._device_changes import DEVICE_CHANGES
 from stallwise.measures._replay_range import range_s
 from stallwise.measures._report import said
 from stallwise.measures._step_book import book_of
@@ -26,16 +27,22 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     book = book_of(timeline)
     if not len(book.view) or not book.view.launched.any():
         return
-    replays = Replays(book)
+    replays = replays_of(book)
     unchanged = replays.unchanged_s
     if not unchanged > 0:
         return
-    for name, make in CHANGES.items():
+    won_by = {name: won for name, (_, won) in replays.gains.items()}
+    for name, make in DEVICE_CHANGES.items():
         change = make(replays)
-        won = replays.gain_s(change) if change is not None else 0.0
+        if change is not None:
+            won_by[name] = replays.gain_s(change)
+    for name, won in won_by.items():
         if won > WORTH_SAYING * unchanged:
             low, high = range_s(won, name)
             yield said(book, gains.OF_CHANGE[name], won, low=low, high=min(high, unchanged), note="replayed")
+        elif name in DEVICE_CHANGES:
+            # The device would be done sooner and only wait longer: that nothing is won is an answer too.
+            yield said(book, gains.OF_CHANGE[name], 0.0, low=0.0, high=0.0, note="replayed: the host keeps all of it")
     computing = ~book.purposes.crosses_bus & ~book.purposes.communication
     fewer = [replays.gain_s(Change(work=np.where(computing[replays.order], 1.0 - part, 1.0))) for part in PARTS]
     x = np.concatenate(([0.0], PARTS)) * book.mean_s(book.compute)

@@ -184,7 +184,7 @@ def _slow_tokens(table: Table) -> Iterator[Fact]:
     """From a histogram of token times: the tail that no median shows."""
     edges, counts = table.columns["edge_s"], table.columns["count"]
     total = counts.sum()
-    if total <= 0:
+    if not 0 < total < np.inf:
         return
     middle = float(edges[int(np.searchsorted(np.cumsum(counts), 0.5 * total))])
     finite = np.where(np.isfinite(edges), edges, np.nan)

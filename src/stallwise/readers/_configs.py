@@ -61,9 +61,9 @@ def _time(row: dict[str, Any]) -> float:
     for key, scale in _TIMES:
         value = row.get(key)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value) * scale
+            return _number(value) * scale
         if isinstance(value, list) and value and isinstance(value[0], (int, float)):
-            return float(value[0]) * scale
+            return _number(value[0]) * scale
     return float("nan")
 
 

@@ -56,5 +56,5 @@ def number(value: Any) -> float:
     """A cell as a number; words such as inf and nan are themselves."""
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 _LINE = re.compile(
-    r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|NaN|Inf|nan|inf))(?:\s+-?\d+)?\s*$"
+    r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|NaN|Inf|nan|inf))(?:\s+-?\d+)?\s*$"
 )
 _EDGE = re.compile(r'le="([^"]+)"')
 _MODEL = re.compile(r'model_name="([^"]+)"')

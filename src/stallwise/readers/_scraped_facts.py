@@ -10,6 +10,7 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
 from stallwise.evidence.load_phases import calm_phase, worst_phase
+from stallwise.readers._cells import count_of
 from stallwise.readers._engine_samples import EngineSamples
 from stallwise.readers._scrape import Histogram, Scrape
 
@@ -99,7 +100,7 @@ def _window(first: Scrape, last: Scrape, source: Source, scope: Scope) -> Iterat
 def _latency(word: str, seen: Histogram, source: Source, scope: Scope) -> Iterator[Item]:
     if seen.count <= 0 or seen.total < 0:
         return
-    samples = int(seen.count)
+    samples = count_of(seen.count)
     yield Fact(MEANS[word], seen.mean, source, scope, samples=samples)
     tail = {"ttft": serving.TTFT_TAIL, "tpot": serving.TPOT_TAIL}.get(word)
     if tail is not None and seen.edges:

@@ -18,7 +18,7 @@ class Frame(NamedTuple):
     code: str = ""
 
 
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_FRAME = re.compile(r'File "([^"]+)", line (\d{1,9}), in (\S+)')
 _PREFIX = re.compile(r"^(?:\[(?:rank|default)?\d+\]:?\s?|\S*\(\w+ pid=\d+(?:, ip=\S+)?\)\s?|\d+:\s)+")
 
 

@@ -10,18 +10,19 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Source
+from stallwise.readers._cells import NUMBER
 from stallwise.readers._configs import items_of
 
 FORMAT = "autotune log"
 CAPTURE = "TRITON_PRINT_AUTOTUNING=1 python script.py 2> autotune.log"
-_BEST = re.compile(r"(?:Triton autotuning|Autotuner) for function (\S+?),?\s.*?finished after ([\d.]+)s.*?"
+_BEST = re.compile(rf"(?:Triton autotuning|Autotuner) for function (\S+?),?\s.*?finished after ({NUMBER})s.*?"
                    r"best config selected: (.+?);", re.S)  # fmt: skip
 _BENCHMARK = re.compile(r"Benchmark all input configs for (\S+?),? get")
 _PAIR = re.compile(r"\b([A-Za-z]\w*)\s*[:=]\s*(\d+)\b")
-_TIMED = re.compile(r"((?:\b[A-Za-z]\w*: \d+,? ?)+?)\s*:\s*([\d.]+)(?=,|\s|$)(.*)")
+_TIMED = re.compile(rf"((?:\b[A-Za-z]\w*: \d+,? ?)+?)\s*:\s*({NUMBER})(?=,|\s|$)(.*)")
 _SOURCE = re.compile(r"(?:triton\.)?Config\(\s*\{([^}]*)\}\s*(?:,\s*([^)]*))?\)")
 _EXTRA = re.compile(r"nreg (\d+)|nspill (\d+)|#shared-mem (\d+)")
-_PER_CONFIG = re.compile(r"config=(.+?);\s*(?:p50|mean)=([\d.]+) ms")
+_PER_CONFIG = re.compile(rf"config=(.+?);\s*(?:p50|mean)=({NUMBER}) ms")
 _HINT = re.compile(
     rb"autotuning (?:benchmark results )?for function|Autotuner for function|Benchmark all input configs|triton\.Config\(|Config\(\{"
 )

@@ -10,14 +10,15 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.readers._cells import NUMBER
 from stallwise.readers.shapes.clock import clock_of
 
 FORMAT = "notes on a load"
 _SAME = re.compile(r"(?:identical|same|shared|common)\W+(?:\w+\W+){0,3}?([\d,]+)[- ]tokens?\b", re.IGNORECASE)
 _CONCURRENCY = re.compile(r"concurrency[= ](\d+)|(?<!\d)(\d+) concurrent requests", re.IGNORECASE)
 _INPUT = re.compile(r"input_len[= ](\d+)|(?<![\d,])([\d,]+)-token prompts?", re.IGNORECASE)
-_TPOT = re.compile(r"(?:mean|median) TPOT \(ms\)\s*[:=]\s*([\d.]+)", re.IGNORECASE)
-_TTFT = re.compile(r"(?:mean|median) TTFT \(ms\)\s*[:=]\s*([\d.]+)", re.IGNORECASE)
+_TPOT = re.compile(rf"(?:mean|median) TPOT \(ms\)\s*[:=]\s*({NUMBER})", re.IGNORECASE)
+_TTFT = re.compile(rf"(?:mean|median) TTFT \(ms\)\s*[:=]\s*({NUMBER})", re.IGNORECASE)
 _PLATEAU_GROWTH = 1.05  # more load that raises the rate by less than this has hit something
 _OFFERED = ("offered_rps", "offered_qps", "request_rate", "offered_rate", "target_rps", "qps_offered")
 _ACHIEVED = ("achieved_rps", "achieved_qps", "request_throughput", "achieved_rate", "rps", "throughput_rps")

@@ -9,6 +9,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hardware import GPU_XID, NVLINK_ERRORS
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.readers._cells import whole_of
 from stallwise.readers._gpu_samples import GpuSamples, gpu_words
 
 FORMAT = "DCGM exporter"
@@ -36,13 +37,14 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if not match:
             continue
         labels = dict(LABEL.findall(match[2]))
-        if not labels.get("gpu", "").isdigit():
+        card = whole_of(labels.get("gpu", ""))
+        if card is None:
             continue
         try:
             value = float(match[3])
         except ValueError:
             continue
-        key = labels.get("Hostname") or labels.get("hostname") or labels.get("instance"), int(labels["gpu"])
+        key = labels.get("Hostname") or labels.get("hostname") or labels.get("instance"), card
         source = Source(artifact.name, f"line {line_number}")
         scope = Scope(gpu=key[1], node=key[0])
         if match[1] == "DCGM_FI_DEV_XID_ERRORS" and value > 0:

@@ -12,7 +12,7 @@ from stallwise.readers.python_stacks import C10D, COLLECTIVE
 from stallwise.readers.shapes.lines import lines_of
 
 FORMAT = "tracebacks of collectives"
-FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+FRAME = re.compile(r'File "([^"]+)", line (\d{1,9}), in (\S+)')
 ENDED = re.compile(r"(?:^|[\s:])(?:\w+\.)*\w*(?:Error|Exception)\b")
 
 

@@ -12,11 +12,12 @@ import numpy as np
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.readers._cells import NUMBER
 
 FORMAT = "iperf3"
 CAPTURE = "iperf3 -c NODE -P 8 -J > iperf.json"
 _TO = re.compile(r"(?:iperf3?\s.*?-c\s*|Connecting to host\s+)([\w.:-]+?)(?:,|\s|$)")
-_RATE = re.compile(r"(?<![\d.])([\d.]+)\s*([KMGT]?)bits/sec")
+_RATE = re.compile(rf"(?<![\d.])({NUMBER})\s*([KMGT]?)bits/sec")
 _SUM = re.compile(r"^\[SUM\].*(sender|receiver)|^\[\s*\d+\].*(sender|receiver)")
 _CLOCK = re.compile(r"(?:(\d{4})[-/](\d\d)[-/](\d\d)[ T])?(\d\d):(\d\d):(\d\d)")
 _WHO = re.compile(r"^#.{0,80}?\d\d:\d\d:\d\d\s+(\S+)(?:\s+on\s+(\S+))?")

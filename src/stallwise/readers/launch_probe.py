@@ -49,7 +49,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
                 times[i].append(numbers[i])
     for i, values in times.items():
         scale = next(_SCALE[w] for w in reversed(words_of(columns[i])) if w in _SCALE)
-        if len(counts) > 1:
+        if len(set(counts)) > 1 and np.isfinite([*counts, *values]).all():
             slope = float(np.polyfit(counts, values, 1)[0]) * scale
         elif counts:
             slope = values[0] * scale / max(counts[0], 1.0)

@@ -9,10 +9,13 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._cells import count_of
 
 FORMAT = "Lightning profiler report"
 CAPTURE = "Trainer(profiler='simple')"
-_ROW = re.compile(r"^\|\s+(.+?)\s*\|\s*([\d.e-]+|-)\s*\|\s*([\d.e+]+)\s*\|\s*([\d.e+-]+)\s*\|\s*([\d.]+)\s*%?\s*\|")
+_ROW = re.compile(
+    r"^\|\s+(.+?)\s*\|\s*([\d.e-]+|-)\s*\|\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*\|\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*\|\s*([\d.]+)\s*%?\s*\|"
+)
 _LOADER = re.compile(
     r"dataloader_next|fetch_next_batch|data_fetch|get_train_batch|load_batch|next_batch|dataloader", re.I
 )
@@ -44,11 +47,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
             continue
         share = seconds / total_s
         if _LOADER.search(name):
-            yield Fact(run.DATA_SHARE, share, source, samples=int(calls))
-            yield Fact(run.DATA_TIME, seconds / max(calls, 1.0), source, samples=int(calls))
+            yield Fact(run.DATA_SHARE, share, source, samples=count_of(calls))
+            yield Fact(run.DATA_TIME, seconds / max(calls, 1.0), source, samples=count_of(calls))
             timed += share
         elif _SYNC.search(name):
-            yield Fact(run.SYNC_SHARE, share, source, samples=int(calls))
+            yield Fact(run.SYNC_SHARE, share, source, samples=count_of(calls))
             timed += share
         elif _DEVICE.search(name):
             device += share

@@ -19,12 +19,10 @@ FORMAT = "nccl-tests"
 CAPTURE = "all_reduce_perf -b 8 -e 4G -f 2 -g 8 -J out.json"
 LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
 
-ROW = re.compile(
-    r"^\s*(\d+)\s+(\d+)\s+(\w+)\s+(\w+)\s+(-?\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\S+)(?:\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\S+))?"
-)
-ROW_SHORT = re.compile(
-    r"^\s*(\d+)\s+(\d+)\s+(\w+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\S+)(?:\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\S+))?"
-)
+_NUMBER = r"(\d{1,30}(?:\.\d{0,30})?)"
+_TIMES = rf"{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}\s+(\S+)(?:\s+{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}\s+(\S+))?"
+ROW = re.compile(rf"^\s*(\d+)\s+(\d+)\s+(\w+)\s+(\w+)\s+(-?\d+)\s+{_TIMES}")
+ROW_SHORT = re.compile(rf"^\s*(\d+)\s+(\d+)\s+(\w+)\s+{_TIMES}")
 DEVICE = re.compile(r"#\s+Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device\s+(\d+) \[[^\]]*\] (.+?)\s*$")
 TEST = re.compile(
     r"\b((?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|hypercube|gather|scatter)_perf)\b"

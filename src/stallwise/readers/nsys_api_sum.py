@@ -8,6 +8,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._cells import count_of
 from stallwise.readers._nsys_table import summaries
 
 FORMAT = "nsys API summary"
@@ -36,5 +37,5 @@ def read(artifact: Artifact) -> Iterator[Item]:
         return
     worst = max(waits, key=lambda row: row.total_s)
     source = Source(artifact.name, f"line {worst.line}")
-    yield Fact(run.SYNC_TIME, worst.total_s / max(worst.count, 1.0), source, samples=int(worst.count))
-    yield Fact(run.SYNC_CALLER, worst.name, source, samples=int(worst.count))
+    yield Fact(run.SYNC_TIME, worst.total_s / max(worst.count, 1.0), source, samples=count_of(worst.count))
+    yield Fact(run.SYNC_CALLER, worst.name, source, samples=count_of(worst.count))

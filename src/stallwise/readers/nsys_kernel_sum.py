@@ -8,6 +8,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
+from stallwise.readers._cells import count_of
 from stallwise.readers._nsys_table import has_summary, summaries
 
 FORMAT = "nsys kernel summary"
@@ -32,7 +33,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     whole = sum(row.total_s for row in rows)
     for row in rows:
         scope, source = Scope(kernel=row.name), Source(artifact.name, f"line {row.line}")
-        yield Fact(k.TOTAL_TIME, row.total_s, source, scope, samples=int(row.count))
-        yield Fact(k.TIME, row.total_s / max(row.count, 1.0), source, scope, samples=int(row.count))
+        yield Fact(k.TOTAL_TIME, row.total_s, source, scope, samples=count_of(row.count))
+        yield Fact(k.TIME, row.total_s / max(row.count, 1.0), source, scope, samples=count_of(row.count))
         if whole:
             yield Fact(k.TIME_SHARE, row.total_s / whole, source, scope)

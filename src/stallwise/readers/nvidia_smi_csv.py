@@ -10,6 +10,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hardware import GPU_LOST
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Source
+from stallwise.readers._cells import INDEX
 from stallwise.readers._gpu_samples import LOST, GpuSamples, gpu_words, number, seconds
 
 FORMAT = "nvidia-smi CSV"
@@ -23,6 +24,8 @@ REASONS = re.compile(r"^clocks_(?:throttle|event)_reasons\.(\w+)$")
 HEADER_CELL = re.compile(r"^\s*([a-z_][\w.]*)\s*(?:\[([^\]]+)\])?\s*$", re.IGNORECASE)
 HEADERLESS = re.compile(r"^\s*\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?\s*,.*\d\s*(?:%|MiB|MHz|W)\s*(?:,|$)")
 HEADER_SEARCH_LINES = 50
+_INDEX = re.compile(INDEX)
+ALL_REASONS = (1 << 48) - 1  # more bits than any driver has given a meaning to, and few enough for a float
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -96,10 +99,10 @@ def _take(
             flag = {"yes": 1.0, "no": 0.0}.get(cell.strip().lower())
             values[gpu_words()["query"][name]] = number(cell, units[name]) if flag is None else flag
     if has_mask:
-        values["reasons"] = float(mask)
+        values["reasons"] = float(mask & ALL_REASONS)
     bus_id = row.get("pci.bus_id") or row.get("gpu_bus_id") or ""
     key = row.get("index") or bus_id or row.get("uuid") or row.get("gpu_uuid") or ""
-    index = int(key) if key.strip().isdigit() else ids.setdefault(key, len(ids))
+    index = int(key) if _INDEX.fullmatch(key.strip()) else ids.setdefault(key, len(ids))
     samples.add(index, values, line_number, name=row.get("name") or row.get("gpu_name") or "", bus_id=bus_id)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.readers._cells import whole_of
 from stallwise.readers._gpu_samples import GpuSamples, gpu_words, number, seconds
 
 FORMAT = "nvidia-smi dmon"
@@ -40,7 +41,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if not header or len(cells) != len(header):
             continue
         row = dict(zip(header, cells, strict=True))
-        if not row["gpu"].isdigit():
+        if not row["gpu"].isdecimal() or whole_of(row["gpu"]) is None:
             continue
         values = {}
         if "date" in row or "time" in row:

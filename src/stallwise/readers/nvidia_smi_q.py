@@ -9,6 +9,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hardware import GPU_LOST
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._cells import whole_of
 from stallwise.readers._gpu_samples import LOST, GpuSamples, seconds
 from stallwise.readers._gpu_state import take, word
 
@@ -74,8 +75,8 @@ class _Gpu:
         self.sections.append((indent, word(key)))
         if path == "product_name":
             self.name = value.strip()
-        elif path == "minor_number" and value.strip().isdigit():
-            self.index = int(value)
+        elif path == "minor_number" and (index := whole_of(value)) is not None:
+            self.index = index
         else:
             take(path, value, self.values)
 

@@ -15,7 +15,7 @@ FORMAT = "nvidia-smi table"
 CAPTURE = "nvidia-smi > smi.txt"
 BANNER = re.compile(r"\|\s*NVIDIA-SMI\s+\S+")
 FIRST = re.compile(
-    r"^\|\s*(\d+)\s+(.+?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:\S+)\s+\S+\s*\|\s*(\S+)\s*\|"
+    r"^\|\s*(\d{1,9})\s+(.+?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:\S+)\s+\S+\s*\|\s*(\S+)\s*\|"
 )
 SECOND = re.compile(
     r"^\|\s*(?:\d+%|N/A|ERR!?)\s+(\d+C?|N/A|ERR!?)\s+P?\S+\s+(\S+)\s*/\s*(\S+)\s*\|\s*(\d+)MiB\s*/\s*(\d+)MiB\s*\|\s*(\d+%|N/A)"

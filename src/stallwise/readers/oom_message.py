@@ -8,6 +8,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._cells import number_of
 from stallwise.readers._oom_text import (
     engine_facts,
     expression,
@@ -64,7 +65,10 @@ def _claimed(name: str, text: str) -> Iterator[Fact]:
     if match is None:
         return
     source = Source(name, "start-up check")
-    free, capacity, wanted = (float(match[i]) * 2**30 for i in (1, 2, 3))
+    gibibytes = [number_of(match[i]) for i in (1, 2, 3)]
+    if None in gibibytes:
+        return
+    free, capacity, wanted = (value * 2**30 for value in gibibytes if value is not None)
     values = {m.FAILED: 1.0, m.FREE: free, m.CAPACITY: capacity, m.REQUEST: wanted, m.PROCESS_USE: FRESH_PROCESS_BYTES}
     for quantity, value in values.items():
         yield Fact(quantity, value, source)

@@ -9,6 +9,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._cells import count_of, number_of
 from stallwise.units import Unit, parse
 
 FORMAT = "PyTorch profiler table"
@@ -52,7 +53,7 @@ def _syncs(rows: dict[str, tuple[dict[str, str], int]], host_s: float, name: str
         if key in rows:
             row, place = rows[key]
             total_s += parse(row.get("Self CPU", "0s"), Unit.SECOND)
-            calls += int(float(row.get("# of Calls", "0")))
+            calls += count_of(number_of(row.get("# of Calls", "0")) or 0.0)
     if not total_s:
         return
     source = Source(name, f"line {place}")

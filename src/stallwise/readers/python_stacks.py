@@ -20,8 +20,8 @@ THREAD = re.compile(
 )
 PROCESS = re.compile(r"^Process (\d+): (.+)")
 NAME_RANK = re.compile(r"(?:rank|TP|DP|PP|worker)[_ =:]?(\d+)|--local[_-]rank[= ](\d+)", re.IGNORECASE)
-PYSPY = re.compile(r"^\s+([\w<>.]+) \((\S+):(\d+)\)")
-FAULT = re.compile(r'^\s+File "([^"]+)", line (\d+) in (\S+)')
+PYSPY = re.compile(r"^\s+([\w<>.]+) \((\S+):(\d{1,9})\)")
+FAULT = re.compile(r'^\s+File "([^"]+)", line (\d{1,9}) in (\S+)')
 COLLECTIVE = re.compile(
     r"^_?(all_?reduce\w*|all_?gather\w*|reduce_?scatter\w*|broadcast\w*|reduce|all_?to_?all\w*|barrier|monitored_barrier|"
     r"send|recv|isend|irecv|batch_isend_irecv|gather\w*|scatter\w*|synchronize|wait)$"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Scope, Source, Table
+from stallwise.readers._cells import whole_of
 
 FORMAT = "table of ranks, stages or experts"
 AXES = {"rank": "rank", "stage": "stage", "pp_stage": "stage", "pipeline_stage": "stage", "expert": "expert",
@@ -46,12 +47,14 @@ def read(artifact: Artifact) -> Iterator[Item]:
         return
     columns = _header("\n".join(lines[:1]))
     rows = [row for row in csv.reader(lines[1:]) if len(row) == len(columns)]
-    axis_at = next(i for i, c in enumerate(columns) if c.lower() in AXES)
+    axis_at = next((i for i, c in enumerate(columns) if c.lower() in AXES), None)
+    if axis_at is None:
+        return
     axis = AXES[columns[axis_at].lower()]
-    rows = [row for row in rows if _number(row[axis_at]) is not None]
+    rows = [row for row in rows if whole_of(row[axis_at]) is not None]
     if len(rows) < MIN_ROWS:
         return
-    found: dict[str, NDArray[Any]] = {axis: np.array([int(_number(row[axis_at]) or 0) for row in rows], np.int64)}
+    found: dict[str, NDArray[Any]] = {axis: np.array([whole_of(row[axis_at]) for row in rows], np.int64)}
     meta: dict[str, object] = {"axis": axis, "times": [], "tokens": []}
     for at, column in enumerate(columns):
         values = [_number(row[at]) for row in rows]

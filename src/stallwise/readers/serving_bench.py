@@ -14,6 +14,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.readers._cells import number_of
 
 FORMAT = "serving benchmark"
 CAPTURE = "vllm bench serve --save-result ..."
@@ -56,12 +57,12 @@ def _objects(artifact: Artifact) -> Iterator[dict[str, Any]]:
     try:
         whole = json.loads(text)
         entries = whole if isinstance(whole, list) else [whole]
-    except ValueError:
+    except (ValueError, RecursionError):
         entries = []
         for line in text.splitlines():  # bench --append-result and SGLang write one object a line
             try:
                 entries.append(json.loads(line))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
     for entry in entries:
         if isinstance(entry, dict):
@@ -72,20 +73,20 @@ def _objects(artifact: Artifact) -> Iterator[dict[str, Any]]:
 def _result(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[Fact]:
     known = quantities()
     for row in _keys()["flat"]:
-        value = next((v for k in row["keys"] if (v := _number(result.get(k))) is not None), None)
+        value = next((v for k in row["keys"] if (v := number_of(result.get(k))) is not None), None)
         if value is not None:
             yield Fact(known[row["quantity"]], value * row["factor"], source, scope)
-    rate = _number(result.get("request_rate"))
+    rate = number_of(result.get("request_rate"))
     if rate is not None and rate != float("inf"):
         yield Fact(serving.OFFERED_RATE, rate, source, scope)
-    done, duration = _number(result.get("completed")), _number(result.get("duration"))
+    done, duration = number_of(result.get("completed")), number_of(result.get("duration"))
     if done and duration and "request_throughput" not in result:
         yield Fact(serving.ACHIEVED_RATE, done / duration, source, scope)
     for key, quantity in (
         ("total_input_tokens", serving.PROMPT_TOKENS),
         ("total_output_tokens", serving.OUTPUT_TOKENS),
     ):
-        total = _number(result.get(key))
+        total = number_of(result.get(key))
         if total and done:
             yield Fact(quantity, total / done, source, scope)
     model = result.get("model_id") or result.get("model")
@@ -105,10 +106,10 @@ def _nested(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[Fa
         if not isinstance(entry, dict):
             continue
         scale = _TO_S.get(str(entry.get("unit", "")), 1.0)
-        value = _number(entry.get("p50")) or _number(entry.get("avg"))
+        value = number_of(entry.get("p50")) or number_of(entry.get("avg"))
         if value is not None:
             yield Fact(middle, value * scale, source, scope)
-        last = _number(entry.get("p99"))
+        last = number_of(entry.get("p99"))
         if tail is not None and last is not None:
             yield Fact(tail, last * scale, source, scope)
 
@@ -117,26 +118,26 @@ def _guidellm(result: dict[str, Any], source: Source, scope: Scope) -> Iterator[
     metrics = result.get("metrics")
     if not isinstance(metrics, dict):
         return
+    for path in _keys()["offered"]:  # what the sweep asked for
+        rate: Any = result
+        for key in path.split("."):
+            rate = rate.get(key) if isinstance(rate, dict) else None
+        if (asked := number_of(rate)) is not None:
+            yield Fact(serving.OFFERED_RATE, asked, source, scope)
+            break
+    told: set[str] = set()
     for key, (middle_name, tail_name, scale) in _keys()["successful"].items():
         middle, tail = quantities()[middle_name], quantities().get(tail_name)
         entry = metrics.get(key)
         entry = entry.get("successful", entry) if isinstance(entry, dict) else None
         if not isinstance(entry, dict):
             continue
-        value = _number(entry.get("median")) or _number(entry.get("mean"))
-        if value is not None:
-            yield Fact(middle, value * scale, source, scope)
+        value = number_of(entry.get("median")) or number_of(entry.get("mean"))
+        if value is None or middle_name in told:
+            continue
+        told.add(middle_name)
+        yield Fact(middle, value * scale, source, scope)
         percentiles = entry.get("percentiles")
-        last = _number(percentiles.get("p99")) if isinstance(percentiles, dict) else None
+        last = number_of(percentiles.get("p99")) if isinstance(percentiles, dict) else None
         if tail is not None and last is not None:
             yield Fact(tail, last * scale, source, scope)
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        found = float(value)
-    except ValueError:
-        return None
-    return found if found == found else None

@@ -10,13 +10,14 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
+from stallwise.readers._cells import NUMBER
 
 FORMAT = "serving benchmark printout"
 CAPTURE = "vllm bench serve ... | tee bench.txt"
 _TITLE = re.compile(r"={4,}\s*Serving Benchmark Result\s*={4,}")
 _RULER = re.compile(r"^\W*={20,}\W*$")  # closes a table
 ANNOUNCED = 8  # lines above a title
-_ROW = re.compile(r"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+([\d.]+|inf)\s*$")
+_ROW = re.compile(rf"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+({NUMBER}|inf)\s*$")
 _ROWS: dict[str, tuple[Quantity, float]] = {
     "Median TTFT (ms)": (serving.TTFT, 1e-3),
     "P99 TTFT (ms)": (serving.TTFT_TAIL, 1e-3),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.readers._cells import NUMBER
 from stallwise.readers._clock import clock_of
 from stallwise.readers._scrape import Scrape, metric_names, parse_scrape
 from stallwise.readers._scraped_facts import facts_from
@@ -17,7 +18,7 @@ CAPTURE = "curl -s http://HOST:8000/metrics > metrics.txt"
 EXCLUSIVE = True
 _METRIC = re.compile(r"^[A-Za-z_:][\w:]*(?:\{.*\})?\s+[-+\d.NIni]")
 PAGE = re.compile(
-    r"^# stallwise scrape t=([\d.]+)\s*$", re.MULTILINE
+    rf"^# stallwise scrape t=({NUMBER})\s*$", re.MULTILINE
 )  # what `stallwise watch --save` writes between pages
 
 

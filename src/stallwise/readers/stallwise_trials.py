@@ -25,7 +25,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """One table, its rows as they are."""
     try:
         found = json.loads("\n".join(str(line) for line in artifact.lines()))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableInput(f"{artifact.name} is damaged", hint="try again: stallwise try -- COMMAND") from error
     if isinstance(found, dict):
         yield Table("trials", {}, Source(artifact.name), meta=found)

@@ -36,7 +36,7 @@ def recognises(name: str, head: bytes) -> bool:
         return False
     try:
         data = tomllib.loads(head.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         return name.endswith("case.toml")
     keys = [k for k in _keys(data) if k not in IGNORED_KEYS]
     known = sum(find(k) is not None or k in SUMMARY_KEYS for k in keys)
@@ -55,7 +55,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """Facts with the source "stated", each at its key."""
     try:
         data = tomllib.loads(artifact.text())
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # of TOML, and of numbers with thousands of digits
         raise UnreadableInput(f"{artifact.name} is not TOML: {error}", hint="stallwise facts --template") from error
     yield from _table(data, artifact.name, WHOLE)
 

@@ -10,6 +10,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._cells import NUMBER
 from stallwise.readers._engine_samples import EngineSamples
 from stallwise.readers.shapes.clock import clock_of
 
@@ -20,7 +21,7 @@ _POLICY = re.compile(
     r"(?:capacity|scheduler)[ _]?\w*[ _]policy:?\s*=?\s*['\"]?(?:CapacitySchedulerPolicy\.)?([A-Z_]{6,})", re.I
 )
 _STAMP = re.compile(r"\[(\d\d)/(\d\d)/(\d{4})-(\d\d:\d\d:\d\d)\]")
-_PAIR = re.compile(r"(?<!\w)['\"]?(\w{1,80})['\"]?\s*[:=]\s*([\d.]+)(s|ms)?(?:/(\d+))?")
+_PAIR = re.compile(rf"(?<!\w)['\"]?(\w{{1,80}})['\"]?\s*[:=]\s*({NUMBER})(s|ms)?(?:/(\d+))?")
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -54,7 +55,7 @@ def _new(samples: EngineSamples, text: str, number: int) -> None:
     for key, value, unit, of in _PAIR.findall(text):
         try:
             values[key] = float(value) / (1000 if unit == "ms" else 1)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if key == "currank_total_requests" and of:
             total = float(value)
@@ -76,7 +77,7 @@ def _old(samples: EngineSamples, text: str, number: int) -> None:
     """The C++ executor prints one JSON object an iteration, counts in words."""
     try:
         entry = json.loads(text.strip().rstrip(","))
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     words = {str(k).lower(): v for k, v in entry.items() if isinstance(v, (int, float))}
     used, most = words.get("used kv cache blocks"), words.get("max kv cache blocks")

@@ -11,6 +11,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact
+from stallwise.readers._cells import number_of
 from stallwise.readers._engine_samples import EngineSamples
 from stallwise.readers.shapes.clock import clock_of
 
@@ -40,12 +41,12 @@ def _entries(text: str) -> Iterator[dict[str, Any]]:
     try:
         whole = json.loads(text)
         found = whole if isinstance(whole, list) else [whole]
-    except ValueError:
+    except (ValueError, RecursionError):
         found = []
         for line in text.splitlines():
             try:
                 found.append(json.loads(line.strip().rstrip(",")))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
     for entry in found:
         yield from entry if isinstance(entry, list) else [entry] if isinstance(entry, dict) else []
@@ -79,7 +80,5 @@ def _scaled(entry: dict[str, Any], key: str) -> float | None:
 
 
 def _number(entry: dict[str, Any], key: str, default: float | None = None) -> float | None:
-    value = entry.get(key)
-    return (
-        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value else default
-    )
+    found = number_of(entry.get(key))
+    return default if found is None else found

@@ -48,7 +48,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield Fact(run.STEP_TIME, times[row[0]], Source(artifact.name, f"line {number}"), Scope(run=row[0]))
     with_sync = [t for n, t in times.items() if "sync" in n.lower() and not _without(n)]
     without = [t for n, t in times.items() if "sync" in n.lower() and _without(n)]
-    if with_sync and without:
+    if with_sync and without and with_sync[0] > 0:
         yield Fact(run.SYNC_REMOVED_GAIN, 1.0 - without[0] / with_sync[0], Source(artifact.name))
 
 

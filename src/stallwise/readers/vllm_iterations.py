@@ -9,13 +9,14 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._cells import NUMBER
 from stallwise.readers._engine_samples import EngineSamples
 from stallwise.readers.shapes.clock import clock_of
 
 FORMAT = "vLLM iterations"
 _ITERATION = re.compile(  # VLLM_LOG_ITERATION_DETAILS
     r"Iteration\(\d+\)[:=] ?(\d+) context requests, (\d+) context tokens, (\d+) generation requests, (\d+) generation tokens, "
-    r"iteration elapsed time[:=] ?([\d.]+) ms(?:, kv cache[:=] ?([\d.]+)%)?"
+    rf"iteration elapsed time[:=] ?({NUMBER}) ms(?:, kv cache[:=] ?({NUMBER})%)?"
 )
 
 

@@ -20,6 +20,8 @@ from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user,
 from stallwise.render.pictures import figures
 from stallwise.render.pictures._accounts import CLASS, guilty
 from stallwise.render.svg import box, line
+from stallwise.render.tables import tables_parts
+from stallwise.render.timeline import timeline_parts
 from stallwise.render.verdict import (
     ACCOUNT_MEANING,
     kernel_findings,
@@ -35,6 +37,7 @@ from stallwise.units import Unit, show
 
 BAR_WIDTH, BAR_HEIGHT = 400, 18
 SEEN_SHARE = 0.0005  # of the whole: a smaller account is not worth a row
+PARTS = ("report", "timeline", "tables")
 MOST_FACTS = 250
 MOST_KERNELS = 40
 MOST_HYPOTHESES = 10
@@ -43,7 +46,7 @@ SOURCES_SHOWN = 3
 
 def to_html(diagnosis: Diagnosis) -> str:
     """The whole page."""
-    style, script = asset("report.css"), asset("report.js")
+    style, script = (_joined(PARTS, kind) for kind in ("css", "js"))
     page: str = _template().render(
         style=Markup(style),
         script=Markup(script),
@@ -58,6 +61,12 @@ def to_html(diagnosis: Diagnosis) -> str:
 def asset(name: str) -> str:
     """A file that is shipped beside this one."""
     return (files("stallwise.render") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _joined(parts: tuple[str, ...], kind: str) -> str:
+    """Assets of one kind, one after the other."""
+    folder = files("stallwise.render") / "assets"
+    return "".join(asset(f"{part}.{kind}") for part in parts if (folder / f"{part}.{kind}").is_file())
 
 
 def content_hash(text: str) -> str:
@@ -92,7 +101,9 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
     facts = [f for found in diagnosis.evidence.facts.values() for f in found]
     facts.sort(key=lambda f: (f.scope.kernel is not None, f.quantity.name, str(f.scope)))
     ledger = diagnosis.ledger
-    shown = [_finding(f, ledger) for f in run]
+    timeline = timeline_parts(diagnosis)
+    proved = timeline["jumps"] if timeline else {}  # where the timeline shows what a finding rests on
+    shown = [{**_finding(f, ledger), "jump": proved.get(id(f))} for f in run]
     argued = bool(run) and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0])
     return {
         "version": version_shown(),
@@ -109,9 +120,11 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
         "ledger": _ledger(diagnosis) if ledger else None,
         "findings": shown,
         "others": shown[1:] if argued else shown,
+        "timeline": _section("timeline.html", timeline),
+        "tables": _section("tables.html", tables_parts(diagnosis)),
         "figures": figures(diagnosis),
         "kernels": [
-            {"name": name, "findings": [_finding(f, None) for f in found]}
+            {"name": name, "findings": [{**_finding(f, None), "jump": proved.get(id(f))} for f in found]}
             for name, found in list(kernels.items())[:MOST_KERNELS]
         ],
         "all_fixes": _all_fixes(run),
@@ -140,6 +153,11 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
         "facts": [_fact(f) for f in facts[:MOST_FACTS]],
         "left_out": max(0, len(facts) - MOST_FACTS),
     }
+
+
+def _section(name: str, parts: dict[str, Any] | None) -> Markup:
+    """A section of its own, empty where there is nothing for it."""
+    return Markup(environment().from_string(asset(name)).render(**parts)) if parts else Markup("")
 
 
 def _said_by(run: list[Finding], diagnosis: Diagnosis) -> list[str]:

@@ -9,6 +9,7 @@ from stallwise.findings.diagnosis import SCHEMA, Diagnosis
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 from stallwise.findings.trial import Trial, Trials
+from stallwise.render.tables import tables_dict
 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -55,6 +56,9 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     }
     if diagnosis.trials:
         answer["trials"] = [trials_to_dict(t) for t in diagnosis.trials]
+    tables = tables_dict(diagnosis)
+    if tables:
+        answer["tables"] = tables
     kernels = _kernels(diagnosis)
     if kernels:
         answer["kernels"] = kernels

@@ -99,7 +99,7 @@ def _unclear(diagnosis: Diagnosis) -> Verdict:
     do = f"Capture next: {ask.artifact}: {ask.command}" if ask else ""
     leading = leading_suspect(diagnosis)
     if leading is not None:
-        what = f"Not decided; most likely {leading.cause} ({leading.confidence:.0%}): {leading.headline}"
+        what = f"Not decided; most likely {leading.cause} ({_chance(diagnosis, leading):.0%}): {leading.headline}"
         return Verdict(what, f"Cannot tell yet: {diagnosis.why_unclear}", do, "unclear")
     nearest = [h.cause for h in diagnosis.hypotheses if h.by_words_alone][:3]
     why = f"By its words it could be {', '.join(nearest)}; nothing measured says so." if nearest else ""
@@ -107,11 +107,22 @@ def _unclear(diagnosis: Diagnosis) -> Verdict:
 
 
 def leading_suspect(diagnosis: Diagnosis) -> Finding | None:
-    """The likeliest of the causes that are only suspected, in an unclear answer; likeness of words alone leads nobody."""
+    """The likeliest of the causes that are only suspected, in an unclear answer; likeness of words alone leads nobody.
+
+    What a run may gain beside its trouble leads where the table holds it likelier than every trouble: then it is the answer.
+    """
     if diagnosis.state is not State.UNCLEAR:
         return None
     words = {h.cause for h in diagnosis.hypotheses if h.by_words_alone}
-    return next((f for f in run_findings(diagnosis) if not f.optional and f.cause not in words), None)
+    found = [f for f in run_findings(diagnosis) if f.cause not in words]
+    table = {h.cause for h in diagnosis.hypotheses}
+    leading = [f for f in found if not f.optional or f.cause in table]
+    return max(leading, key=lambda f: _chance(diagnosis, f), default=None)
+
+
+def _chance(diagnosis: Diagnosis, finding: Finding) -> float:
+    """As the table has it: one answer shows one number."""
+    return next((h.probability for h in diagnosis.hypotheses if h.cause == finding.cause), finding.confidence)
 
 
 def not_understood_rows(diagnosis: Diagnosis) -> list[str]:

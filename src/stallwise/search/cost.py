@@ -71,6 +71,12 @@ def answer_cost(question: CostQuestion) -> dict[str, Any]:
     chosen = "async" if question.asynchronous else "sync"
     results = {kind: goodput(reliability, write, _interval(question, write)) for kind, write in writes.items()}
     best = results[chosen]
+    if best.goodput_share <= 0:
+        raise BadRequest(
+            f"nothing gets done: a failure every {reliability.mtbf_s:.3g} s leaves no time between detecting it, restarting "
+            f"({question.detect_s + question.restart_s:.3g} s) and the checkpoints",
+            hint="check --mtbf (of one GPU: 50000h), --restart and --detect",
+        )
     low, high = (
         goodput(replace(reliability, mtbf_gpu_s=mtbf), writes[chosen], best.interval_s).goodput_share for mtbf in bounds
     )

@@ -107,6 +107,21 @@ def _knobs(model: Model, workload: Workload, layout: Layout, recipe: Recipe, now
     for level, cost in (("selective", "a few percent of time"), ("full", "about a third more compute")):
         if layout.recompute == "none" or (layout.recompute == "selective" and level == "full"):
             tries.append((f"recompute {level}", replace(layout, recompute=level), recipe, cost))
+    if not recipe.flash_attention:
+        fused = replace(layout, attention="")
+        tries.append(
+            ("fused attention (FlashAttention)", fused, replace(recipe, attention=""), "none: it is faster too")
+        )
+    if layout.tp > 1 and not layout.sequence_parallel:
+        split = replace(layout, sequence_parallel=True)
+        tries.append(
+            (
+                "sequence parallelism",
+                split,
+                recipe,
+                "none: all-gather and reduce-scatter move what the all-reduce moved",
+            )
+        )
     if layout.micro_batch > 1:
         half = layout.micro_batch // 2
         tries.append((f"microbatch {half}", replace(layout, micro_batch=half), recipe, "smaller matrix products"))

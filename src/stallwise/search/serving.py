@@ -256,6 +256,8 @@ def fit(deployment: Deployment, q: Question) -> Option | Refusal:
             f"the first token takes {first.ttft_s * 1e3:.0f} ms even alone, target {q.ttft_s * 1e3:.0f} ms",
         )
     limit, why = curve.limit()
+    if not limit.rate_per_s > 0:
+        return no("the targets leave no rate at all", f"{why} at any rate")
     replicas = math.ceil(q.rate_per_s * (1 + q.headroom_share) / limit.rate_per_s)
     if replicas * deployment.ranks > q.max_gpus:
         return no(f"more than {q.max_gpus} GPUs", f"{replicas * deployment.ranks} GPUs needed")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from stallwise.errors import BadRequest
 
 Lengths = Callable[[random.Random], int]
+MOST_VARIATION = 1000.0  # of the gaps between requests: beyond it all come at once
 
 
 class Request:
@@ -104,8 +105,10 @@ def bursty(
     rate_per_s: float, traffic: Traffic, requests: int, seed: int = 0, variation: float = 3.0
 ) -> Iterator[Request]:
     """Gamma gaps; `variation` is their standard deviation over their mean (1: Poisson, more: bursts)."""
-    if rate_per_s <= 0 or variation <= 0:
-        raise BadRequest("rate and variation must be above 0", hint="for example 16/s and 3")
+    if not 0 < rate_per_s < math.inf or not 0 < variation <= MOST_VARIATION:
+        raise BadRequest(
+            f"a rate above 0 and a variation from 0 to {MOST_VARIATION:.0f} are needed", hint="for example 16/s and 3"
+        )
     rng, at_s = random.Random(seed), 0.0
     shape = 1 / (variation * variation)
     for number in range(requests):

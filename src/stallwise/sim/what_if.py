@@ -32,9 +32,20 @@ RISKS = {
     "chunking": "long prompts take a little longer themselves", "cap": "time per token grows with the batch",
     "prefix": "none where nothing is shared but the memory", "kv8": "accuracy on long contexts",
     "weights8": "accuracy: evaluate", "speculation": "the gain fades as the batch grows",
+    "heads": "another model: quality must be shown again",
     "pools": "each pool must fit its own part of the load", "replicas": "the same stalls, on more cards",
 }  # fmt: skip
-EFFORT = ("chunking", "cap", "prefix", "kv8", "weights8", "speculation", "pools", "replicas")  # a flag first, GPUs last
+EFFORT = (
+    "chunking",
+    "cap",
+    "prefix",
+    "kv8",
+    "weights8",
+    "speculation",
+    "pools",
+    "heads",
+    "replicas",
+)  # a flag first, GPUs last
 
 
 @dataclass(frozen=True)
@@ -97,8 +108,8 @@ class Trial:
 
     @property
     def guessed(self) -> bool:
-        """True when it works only on requests that nobody has described so."""
-        return self.name == "prefix" and bool(self.assumed)
+        """True when it works only on requests that nobody has described so, or on another model."""
+        return self.name == "heads" or (self.name == "prefix" and bool(self.assumed))
 
 
 def outcome(point: Point, seed: int = 0) -> Outcome:
@@ -191,6 +202,19 @@ def _changes(
             "weights8", "Serve FP8 weights", "a quantised checkpoint; check accuracy",
             replace(point, deployment=d.changed(weights="fp8", kv=d.kv_dtype)), "",
         )  # fmt: skip
+    if not d.model.mla:
+        # Tensor parallelism copies a KV head that it cannot split: below one a GPU nothing is gained.
+        fewest = min(d.tp, d.model.kv_heads)
+        kind = "multi-query" if fewest == 1 else "grouped-query"
+        bound = (
+            ""
+            if fewest < d.model.kv_heads
+            else f"; {d.model.kv_heads} for {d.model.heads} heads over {d.tp} GPUs is one each already"
+        )
+        yield (
+            "heads", f"Fewer KV heads ({kind} attention, {fewest} for {d.model.heads}{bound})", "a model trained so",
+            replace(point, deployment=d.changed(model=replace(d.model, kv_heads=fewest))), "",
+        )  # fmt: skip
     share = SHARED_SHARE if shared_share is None else shared_share
     if share > 0 and not point.shared_share:
         yield (
@@ -235,9 +259,7 @@ def ranked(found: list[Trial], now: Outcome, ttft_s: float, tpot_s: float) -> li
 def together(point: Point, found: list[Trial], now: Outcome, ttft_s: float, tpot_s: float) -> Trial:
     """The free changes that help, one on top of the other as long as each still helps."""
     best, seen, taken = point, now, []
-    free = [
-        t for t in found if not t.more_gpus and not t.point.prefill_workers and not (t.name == "prefix" and t.assumed)
-    ]
+    free = [t for t in found if not t.more_gpus and not t.point.prefill_workers and not t.guessed]
     for trial in ranked(free, now, ttft_s, tpot_s):
         changed = _apply(best, point, trial.point)
         try:

@@ -15,6 +15,7 @@ from stallwise.errors import BadRequest
 
 BLOCK_BYTES = 1 << 20
 LONGEST_NAME = 180
+DEEPEST = 6  # folders of a path that are kept; those above say nothing of a run
 MOST_FILES = 500
 MOST_REPORTS = 20
 
@@ -58,9 +59,9 @@ class Uploads:
         return self.root / name
 
     def put(self, bundle: str, name: str, stream: Readable, length: int) -> str:
-        """Writes one file of this many bytes; the name keeps its last part only."""
+        """Writes one file of this many bytes, below the bundle: of its path, parts that could lead elsewhere are made plain."""
         folder = self.bundle(bundle)
-        plain = safe_name(name)
+        *above, plain = [safe_name(part) for part in name.replace("\\", "/").split("/")[-DEEPEST:] if part] or ["file"]
         with self._lock:
             used = self._bundles[bundle]
             if used + length > self.limit_bytes:
@@ -69,8 +70,11 @@ class Uploads:
                     hint="diagnose large files on the command line, or start with --max-upload 2GB",
                 )
             self._bundles[bundle] = used + length
-        if sum(1 for _ in folder.iterdir()) >= MOST_FILES:
+        if len(self.files(bundle)) >= MOST_FILES:
             raise TooLarge(f"a bundle holds at most {MOST_FILES} files", hint="zip them, or use the command line")
+        for part in above:
+            folder = folder / part if not (folder / part).is_file() else folder
+            folder.mkdir(mode=0o700, exist_ok=True)
         place = _free(folder, plain)
         left = length
         with place.open("wb") as out:
@@ -96,7 +100,7 @@ class Uploads:
 
     def files(self, bundle: str) -> Sequence[str]:
         """Paths of a bundle's files."""
-        return [str(p) for p in sorted(self.bundle(bundle).iterdir())]
+        return [str(p) for p in sorted(self.bundle(bundle).rglob("*")) if p.is_file()]
 
 
 def safe_name(name: str) -> str:

@@ -4,6 +4,8 @@
 would start the job with a new interpreter, that one is a fork as well, made into what a fresh process is.
 
 python forked.py     reads one JSON object a line from standard input, {"job": "suite:name", "way": ..., "work": folder}
+python forked.py -   the same for jobs about processes, which are started for real, {"command": ..., "env": ..., "work": folder}:
+                     only the commands that record them are forks of this one, and it waits for whatever still holds their output
 """
 
 from __future__ import annotations
@@ -64,6 +66,62 @@ def main() -> None:
             _now(job)
         answer.write(json.dumps(_wait(pid)) + "\n")
         answer.flush()
+
+
+def processes() -> None:
+    """Programs for real; `stallwise` before its own imports and its first diagnosis is all that is saved."""
+    for module in (
+        "stallwise.cli.run",
+        "stallwise.instrument.launch",
+        "stallwise.doctor.examine",
+        "stallwise.render.text",
+    ):
+        importlib.import_module(module)
+    _warm_up()
+    gc.freeze()
+    ask, answer = os.fdopen(os.dup(0), "r"), os.fdopen(os.dup(1), "w")
+    for line in ask:
+        wanted = json.loads(line)
+        pipes = {name: os.pipe() for name in ("out", "err")}
+        pid = os.fork()
+        if pid == 0:
+            ask.close()
+            answer.close()
+            os.setsid()
+            os.chdir(os.path.join(wanted["work"], "inside"))
+            os.dup2(os.open(os.path.join(wanted["work"], "in"), os.O_RDONLY), 0)
+            os.dup2(pipes["out"][1], 1)
+            os.dup2(pipes["err"][1], 2)
+            os.closerange(3, 64)
+            os.environ.clear()
+            os.environ.update(wanted["env"])
+            command = wanted["command"]
+            if command[0] != "stallwise":
+                os.execv(command[0], command)
+            sys.argv = command
+            sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+            sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+            console_script()
+            os._exit(99)
+        readers = [
+            threading.Thread(target=_keep, args=(ends[0], os.path.join(wanted["work"], name)))
+            for name, ends in pipes.items()
+        ]
+        for _, end in pipes.values():
+            os.close(end)
+        for reader in readers:
+            reader.start()
+        code = _wait(pid)
+        for reader in readers:
+            reader.join(TIMEOUT_S)
+        answer.write(json.dumps(code) + "\n")
+        answer.flush()
+
+
+def _keep(pipe: int, path: str) -> None:
+    """All that comes, until nobody can write any more."""
+    with os.fdopen(pipe, "rb") as source, open(path, "wb") as kept:
+        kept.write(source.read())
 
 
 def _warm_up() -> None:
@@ -187,4 +245,4 @@ def _wait(pid: int) -> int | None:
 
 
 if __name__ == "__main__":
-    main()
+    processes() if sys.argv[1:] == ["-"] else main()

@@ -30,6 +30,7 @@ ADDRESS = re.compile(
 DEAD_WORKER = re.compile(r"DataLoader worker \(?#|ConnectionResetError|EOFError")
 WARNING = re.compile(r"^.*Warning: .*\n(Consider .*\n)?(  .*\n)?", re.MULTILINE)
 TIMEOUT_S = 120.0
+STDIN = b"some words"
 
 
 def jobs() -> list[str]:
@@ -83,7 +84,7 @@ def seen(code: int, out: bytes, err: bytes, inside: Path, work: str) -> Outcome:
     return Outcome(code, out.replace(work.encode(), b"WORK"), text, files)
 
 
-def outcome(job: str, way: str, python: str = sys.executable) -> Outcome:
+def outcome(job: str, way: str, python: str = sys.executable, processes: Processes | None = None) -> Outcome:
     """Runs the job in a folder of its own."""
     suite, name = job.split(":")
     with tempfile.TemporaryDirectory() as work:
@@ -93,13 +94,20 @@ def outcome(job: str, way: str, python: str = sys.executable) -> Outcome:
         inside.mkdir()
         site.mkdir()
         (site / "sitecustomize.py").write_text("MARK = 'the user has one too'\n")
+        (Path(work) / "in").write_bytes(STDIN)
         command = [python, str(HERE / f"{suite}.py"), name]
         env = environment(PYTHONPATH=f"{site}{os.pathsep}{SOURCE}")
         if way == "api":
             env["RECORD_INTO"] = str(bundle)
         elif way in ("record", "run"):
-            command = [python, "-m", "stallwise", way, "-o", str(bundle), "--", *command]
-        done = subprocess.run(command, cwd=inside, env=env, input=b"some words", capture_output=True, timeout=TIMEOUT_S)
+            ours = ["stallwise"] if processes is not None else [python, "-m", "stallwise"]
+            command = [*ours, way, "-o", str(bundle), "--", *command]
+        if processes is not None:
+            code = processes.ask({"command": command, "env": env, "work": work})
+            out, err = (Path(work, name).read_bytes() for name in ("out", "err"))
+            assert code is not None, f"{job} did not end ({way}): {err[-2000:]!r}"
+            return seen(code, out, err, inside, work)
+        done = subprocess.run(command, cwd=inside, env=env, input=STDIN, capture_output=True, timeout=TIMEOUT_S)
         return seen(done.returncode, done.stdout, done.stderr, inside, work)
 
 
@@ -109,37 +117,50 @@ def environment(**more: str) -> dict[str, str]:
     return {**env, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "NO_COLOR": "1", **more}
 
 
-class Forks:
-    """Jobs in children of one process that has imported PyTorch already."""
+class Processes:
+    """Processes that are begun by one that has imported what they need already."""
+
+    arguments: tuple[str, ...] = ("-",)
 
     def __init__(self) -> None:
         path = os.pathsep.join([str(HERE), str(SOURCE)])
         self._server = subprocess.Popen(
-            [sys.executable, str(HERE / "forked.py")],
+            [sys.executable, str(HERE / "forked.py"), *self.arguments],
             env=environment(PYTHONPATH=path),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
-    def outcome(self, job: str, way: str) -> Outcome:
-        """The same as `outcome`, many times faster."""
+    def ask(self, wanted: dict[str, object]) -> int | None:
+        """Its exit code; None where it did not end."""
         assert self._server.stdin is not None and self._server.stdout is not None
-        with tempfile.TemporaryDirectory() as work:
-            inside = Path(work) / "inside"
-            inside.mkdir()
-            self._server.stdin.write(json.dumps({"job": job, "way": way, "work": work}) + "\n")
-            self._server.stdin.flush()
-            code = json.loads(self._server.stdout.readline())
-            out, err = (Path(work, name).read_bytes() for name in ("out", "err"))
-            assert code is not None, f"{job} did not end ({way}): {err[-2000:]!r}"
-            return seen(code, out, err, inside, work)
+        self._server.stdin.write(json.dumps(wanted) + "\n")
+        self._server.stdin.flush()
+        code: int | None = json.loads(self._server.stdout.readline())
+        return code
 
     def close(self) -> None:
         """No more jobs."""
         assert self._server.stdin is not None
         self._server.stdin.close()
         self._server.wait(30)
+
+
+class Forks(Processes):
+    """Jobs in children of one process that has imported PyTorch already."""
+
+    arguments = ()
+
+    def outcome(self, job: str, way: str) -> Outcome:
+        """The same as `outcome`, many times faster."""
+        with tempfile.TemporaryDirectory() as work:
+            inside = Path(work) / "inside"
+            inside.mkdir()
+            code = self.ask({"job": job, "way": way, "work": work})
+            out, err = (Path(work, name).read_bytes() for name in ("out", "err"))
+            assert code is not None, f"{job} did not end ({way}): {err[-2000:]!r}"
+            return seen(code, out, err, inside, work)
 
 
 def compare(job: str) -> dict[str, list[str]]:

@@ -160,6 +160,19 @@ def test_nothing_changed_over_two_hundred_blocks(tmp_path: Path) -> None:
     assert wrong <= 0.1 * trials
 
 
+def test_a_machine_that_becomes_slow_is_no_slow_change(tmp_path: Path) -> None:
+    """Somebody else's load comes with the first changed steps and stays: the steps as they are take as long from then on."""
+
+    class Crowded(Job):
+        def step(self) -> None:
+            self.step_s = 0.05 if not change.applied else 0.25
+            super().step()
+
+    change = Said("nothing", 1.0)
+    found = Crowded([change], noise=0.002, folder=tmp_path, options={"budget_s": 600.0}).run()["nothing"]
+    assert found.state == "no difference" and not found.why
+
+
 def test_a_pause_before_one_side_does_not_count_for_it(tmp_path: Path) -> None:
     """The way back takes half a second, in which queues fill and the device cools: the steps after it run faster for a while."""
 

@@ -259,5 +259,8 @@ def test_the_same_run_without_a_fault_is_healthy(tmp_path: Path) -> None:
 def test_gains_never_exceed_the_step(body: Callable[[ScriptedRun, int], None], tmp_path: Path) -> None:
     diagnosis = diagnosed(tmp_path, body, steps=3)
     assert diagnosis.ledger is not None
-    claimed = sum(f.gain.high_s for f in diagnosis.findings if f.gain and f.account)
+    # Of a replay what is likely: its high end is what it may win alone, on a day when the host is slow.
+    gains = [f.gain for f in diagnosis.findings if f.gain and f.account]
+    claimed = sum(g.high_s if g.likely_s is None else min(g.likely_s, g.high_s) for g in gains)
+    assert all(g.high_s <= diagnosis.ledger.whole_s for g in gains)
     assert claimed <= diagnosis.ledger.whole_s * 1.001

@@ -102,6 +102,7 @@ def command(model_name: str, gpu_name: str, as_json: bool, **given: object) -> N
 
 def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type: ignore[no-untyped-def]
     from stallwise.costs.speculation import Speculation
+    from stallwise.errors import BadRequest
     from stallwise.progress import Progress, shown
     from stallwise.sim.requests import ClosedLoop, Traffic, Waves, bursty, fixed, lognormal
     from stallwise.sim.service import Settings, simulate, simulate_disaggregated
@@ -120,6 +121,8 @@ def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type
     )  # fmt: skip
     spread, isl, osl, shared = (float(str(g[k])) for k in ("spread", "isl", "osl", "shared"))
     prompt, output = (lognormal(x, spread) if spread else fixed(round(x)) for x in (isl, osl))
+    if shared < 0:
+        raise BadRequest("a shared prefix has no fewer than 0 tokens", hint="--shared 1024")
     traffic = Traffic(prompt, output, prefixes=4 if shared else 0, shared=int(shared))
     requests, seed = int(str(g["requests"])), int(str(g["seed"]))
     if g["trace"]:

@@ -44,13 +44,19 @@ from stallwise.render import strict_json as json
 )
 @click.option("--offload", default="none", show_default=True, help="none, optimizer, params or activations.")
 @click.option("--no-flash", is_flag=True, help="Attention keeps its scores.")
+@click.option(
+    "--sequence-parallel/--no-sequence-parallel",
+    "sequence_parallel",
+    default=None,
+    help="Split what tensor parallelism leaves whole along the sequence; on by default where TP is above 1.",
+)
 @output_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(
     name: str, where: str, seq: int, global_batch: int | None, tp: int, pp: int, vp: int, cp: int, ep: int,
     dp: int | None, zero: int, micro_batch: int, recompute: str, precision: str, optimizer: str, schedule: str,
     style: str, modules: tuple[str, ...], lora: int, grad_dtype: str, param_dtype: str, offload: str, no_flash: bool,
-    outputs: tuple[str, ...], as_json: bool,
+    sequence_parallel: bool | None, outputs: tuple[str, ...], as_json: bool,
 ) -> None:  # fmt: skip
     """Does this layout fit, what fills it, what would free it."""
     from stallwise.render.answers.memory import to_html
@@ -64,7 +70,8 @@ def command(
     model, cluster = find_model(name), find_cluster(where)
     rest = max(cluster.gpus // max(tp * pp * cp, 1), 1)
     layout = Layout(
-        tp=tp, pp=pp, dp=dp or rest, cp=cp, ep=ep, virtual_stages=vp, sequence_parallel=tp > 1, zero=zero,
+        tp=tp, pp=pp, dp=dp or rest, cp=cp, ep=ep, virtual_stages=vp, zero=zero,
+        sequence_parallel=tp > 1 if sequence_parallel is None else sequence_parallel and tp > 1,
         micro_batch=micro_batch, recompute=recompute, precision=precision, optimizer=optimizer, schedule=schedule,
         style=style, lora_rank=lora, attention="unfused" if no_flash else "", recompute_modules=modules,
         grad_dtype=grad_dtype, param_dtype=param_dtype, offload=offload,

@@ -76,6 +76,18 @@ def page(name: str, module: ModuleType) -> str:
     return "\n".join(lines)
 
 
+def worked(name: str) -> str:
+    """The formula in a few lines: what it says, the equation, the example's numbers, the pitfall, the command."""
+    module = all_formulas()[name]
+    inputs = ", ".join(f"{key} {_shown(key, value, module)}" for key, value in inputs_of(module).items())
+    results = ", ".join(f"{key} {_shown(key, value, module)}" for key, value in module.evaluate().items())
+    lines = [(module.__doc__ or "").strip().splitlines()[0], ""]
+    lines += [f"    {line.strip()}" for line in module.EQUATION.strip().splitlines()]
+    lines += ["", f"with      {inputs}", f"gives     {results}"]
+    lines += [f"beware    {' '.join(module.FOLK.split())}"] if getattr(module, "FOLK", "") else []
+    return "\n".join([*lines, f"ask       stallwise plan formula {name} INPUT=VALUE"])
+
+
 def _shown(key: str, value: float, module: ModuleType) -> str:
     unit = module.UNITS.get(key, Unit.COUNT)
     if unit is Unit.COUNT and abs(value) >= 1e6:

@@ -35,10 +35,15 @@ GATHERED_LAYER = Quantity("expected.gathered_layer", Unit.BYTE, "weights of two 
 LAYER_ACTIVATIONS = Quantity("expected.layer_activations", Unit.BYTE, "activations of one layer while recomputed", _C)
 LAYER_SCORES = Quantity("expected.layer_scores", Unit.BYTE, "attention scores of one layer if written out", _C)
 DEVICE_PEAK = Quantity("expected.device_peak", Unit.BYTE, "all memory of the fullest GPU, as plan memory counts it", _C)
+DEVICE_PART = Quantity("expected.device_part", Unit.BYTE, "a part of the fullest GPU's memory at its peak", _C)
+SPLIT_FREES = Quantity("expected.split_frees", Unit.BYTE, "what sequence parallelism frees of the peak", _C)
+FUSED_FREES = Quantity("expected.fused_frees", Unit.BYTE, "what fused attention frees where scores are written", _C)
+CARD_MEMORY = Quantity("expected.card_memory", Unit.BYTE, "memory of the stated card", _C)
 LAYER_INPUTS = Quantity("expected.layer_inputs", Unit.BYTE, "checkpointed layer inputs of all layers", _C)
 RING_TIME = Quantity("expected.ring_time", Unit.SECOND, "all-reduce at the largest scale, from the trend below it", _C)
 RING_FACTOR = Quantity("expected.ring_factor", Unit.RATIO, "growth that 2(N-1)/N allows over the last doubling", _C)
 CLIFF_RATIO = Quantity("expected.cliff_ratio", Unit.RATIO, "measured over expected at the largest scale", _C)
+NARROWER = Quantity("expected.narrower", Unit.RATIO, "how much less bandwidth behind the jump would explain it", _C)
 CLIFF_GPUS = Quantity("expected.cliff_gpus", Unit.COUNT, "scale at which the time leaves its trend", _C)
 BUBBLE_1F1B = Quantity("expected.bubble_1f1b", Unit.SHARE, "idle share of plain 1F1B with equal stages", _C)
 BUBBLE_SCHEDULE = Quantity(
@@ -46,6 +51,13 @@ BUBBLE_SCHEDULE = Quantity(
 )
 STAGE_RATIO_NEEDED = Quantity(
     "expected.stage_ratio", Unit.RATIO, "slowest over mean stage that explains the bubble", _C
+)
+STAGE_IDLE = Quantity("expected.stage_idle", Unit.SHARE, "idle share of one stage, of the measured step", _C)
+RECOMPUTE_STAGE_RATIO = Quantity(
+    "expected.recompute_stage_ratio",
+    Unit.RATIO,
+    "slowest over mean stage where one stage alone re-runs its forward pass",
+    _C,
 )
 STAGE_RATIO = Quantity("expected.stage_ratio_seen", Unit.RATIO, "slowest over mean stage as measured", RANK_TRACES)
 BUBBLE_DOUBLED = Quantity("expected.bubble_doubled", Unit.SHARE, "ideal bubble with twice the micro-batches", _C)

@@ -46,11 +46,11 @@ GPUS_PER_NODE = Quantity(
     "layout.gpus_per_node", Unit.COUNT, "GPUs of the job on each node", TRAIN_LOG, ("gpus_per_node",)
 )
 
-SCALING_BORDER = Quantity("scaling.border", Unit.COUNT, "ranks from which the group crosses a slower link", TRAIN_LOG)
-SCALING_JUMP = Quantity("scaling.jump", Unit.RATIO, "measured over expected time at the border", TRAIN_LOG)
-SCALING_EXCESS = Quantity("scaling.excess", Unit.SECOND, "time above the model's at the border", TRAIN_LOG)
-SCALING_BEFORE = Quantity("scaling.before", Unit.TEXT, "the series before and after the border", TRAIN_LOG)
-SCALING_ADVICE = Quantity("scaling.advice", Unit.TEXT, "the algorithm that suits the border", TRAIN_LOG)
+SCALING_BORDER = Quantity("scaling.border", Unit.COUNT, "ranks from which the group crosses a slower link", NCCL_TESTS)
+SCALING_JUMP = Quantity("scaling.jump", Unit.RATIO, "measured over expected time at the border", NCCL_TESTS)
+SCALING_EXCESS = Quantity("scaling.excess", Unit.SECOND, "time above the model's at the border", NCCL_TESTS)
+SCALING_BEFORE = Quantity("scaling.before", Unit.TEXT, "the series before and after the border", NCCL_TESTS)
+SCALING_ADVICE = Quantity("scaling.advice", Unit.TEXT, "the algorithm that suits the border", NCCL_TESTS)
 SCALING_EFFICIENCY = Quantity(
     "scaling.efficiency", Unit.SHARE, "speed per GPU at the most GPUs against the fewest", TRAIN_LOG
 )

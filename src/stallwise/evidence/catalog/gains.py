@@ -21,6 +21,12 @@ FUSED_OPTIMIZER = _won("fused-optimizer", "with an optimizer of a few launches")
 COPIES_AHEAD = _won("copies-ahead", "with batches copied from pinned memory ahead of their use")
 NO_SAVE = _won("no-save", "with checkpoints written elsewhere")
 NO_HOST_WORK = _won("no-host-work", "without the host's own work between operators")
+FUSE = _won("fuse", "with each chain of pointwise kernels as one")
+DTYPE = _won("dtype", "with matrix work and its bytes in 16 bits")
+NO_RECOMPUTE = _won("no-recompute", "with activations kept")
+FUSED_ATTENTION = _won("fused-attention", "with attention in one kernel")
+ALIGNED = _won("aligned", "with matrix kernels that load whole vectors")
+CHANNELS_LAST = _won("channels-last", "with channels last in memory")
 LESS_DEVICE_WORK = Quantity(
     "gain.less_device_work",
     Unit.SECOND,
@@ -37,4 +43,10 @@ OF_CHANGE = {
     "copies-ahead": COPIES_AHEAD,
     "no-save": NO_SAVE,
     "no-host-work": NO_HOST_WORK,
+    "fuse": FUSE,
+    "dtype": DTYPE,
+    "no-recompute": NO_RECOMPUTE,
+    "fused-attention": FUSED_ATTENTION,
+    "aligned": ALIGNED,
+    "channels-last": CHANNELS_LAST,
 }

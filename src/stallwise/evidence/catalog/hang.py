@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import DMESG, FLIGHT_RECORDER, NCCL_LOG, STACKS, TRAIN_LOG
+from stallwise.evidence.capture import DMESG, FLIGHT_RECORDER, NCCL_LOG, RANK_LOGS, STACKS
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
@@ -18,9 +18,9 @@ MISMATCH_MESSAGE = Quantity(
     "hang.mismatch_message", Unit.TEXT, "a library says that ranks called different collectives", NCCL_LOG
 )
 PROCESS_KILLED = Quantity("hang.process_killed", Unit.TEXT, "somebody ended a process from outside", DMESG)
-RANK_ERROR = Quantity("hang.rank_error", Unit.TEXT, "an error a rank made itself", TRAIN_LOG)
-PEER_LOST = Quantity("hang.peer_lost", Unit.TEXT, "a rank says that its peer went away", TRAIN_LOG)
-STALLED_TENSORS = Quantity("hang.stalled_tensors", Unit.TEXT, "tensors that some ranks have not submitted", TRAIN_LOG)
+RANK_ERROR = Quantity("hang.rank_error", Unit.TEXT, "an error a rank made itself", RANK_LOGS)
+PEER_LOST = Quantity("hang.peer_lost", Unit.TEXT, "a rank says that its peer went away", RANK_LOGS)
+STALLED_TENSORS = Quantity("hang.stalled_tensors", Unit.TEXT, "tensors that some ranks have not submitted", RANK_LOGS)
 IOMMU_FAULT = Quantity("hang.iommu_fault", Unit.TEXT, "the IOMMU refused a device's access", DMESG)
 ACS_ENABLED = Quantity("pcie.acs_enabled", Unit.COUNT, "PCIe bridges that redirect peer traffic (ACS)", DMESG)
 
@@ -28,9 +28,9 @@ ACS_ENABLED = Quantity("pcie.acs_enabled", Unit.COUNT, "PCIe bridges that redire
 OTHER_PAIRS_WORK = "other pairs work"
 PLACES_DIFFER = "different collectives"
 PLACES_DIFFER_AT_THE_END = "different collectives by traceback"
-HANG_TIMEOUT = Quantity("hang.timeout", Unit.SECOND, "how long a collective waited before it was given up", TRAIN_LOG)
+HANG_TIMEOUT = Quantity("hang.timeout", Unit.SECOND, "how long a collective waited before it was given up", RANK_LOGS)
 HANG_RANKS = Quantity("hang.ranks", Unit.COUNT, "ranks that report a stuck collective", FLIGHT_RECORDER)
-HANG_WORLD = Quantity("hang.world", Unit.COUNT, "ranks of the job", TRAIN_LOG)
+HANG_WORLD = Quantity("hang.world", Unit.COUNT, "ranks of the job", RANK_LOGS)
 HANG_OP = Quantity("hang.op", Unit.TEXT, "the collective that most ranks wait in", FLIGHT_RECORDER)
 HANG_MISSING = Quantity(
     "hang.missing", Unit.TEXT, "ranks that did not join the collective others wait in", FLIGHT_RECORDER
@@ -39,12 +39,12 @@ HANG_MISMATCH = Quantity("hang.mismatch", Unit.TEXT, "how the ranks' collectives
 HANG_BEHIND = Quantity("hang.behind", Unit.TEXT, "ranks whose queue of collectives stopped earlier", FLIGHT_RECORDER)
 HANG_NEVER_WORKED = Quantity("hang.never_worked", Unit.FLAG, "no collective ever completed", FLIGHT_RECORDER)
 HANG_FRAME = Quantity("hang.frame", Unit.TEXT, "the line of the user's code that called the stuck collective", STACKS)
-HANG_LAST_ACT = Quantity("hang.last_act", Unit.TEXT, "what a rank was doing before it stopped", TRAIN_LOG)
+HANG_LAST_ACT = Quantity("hang.last_act", Unit.TEXT, "what a rank was doing before it stopped", RANK_LOGS)
 FIRST_FAILURE = Quantity(
-    "hang.first_failure", Unit.TEXT, "the earliest failure that is nobody's consequence", TRAIN_LOG
+    "hang.first_failure", Unit.TEXT, "the earliest failure that is nobody's consequence", RANK_LOGS
 )
-BATCHES_UNEVEN = Quantity("hang.batches_uneven", Unit.TEXT, "ranks with different numbers of batches", TRAIN_LOG)
-SLOW_RANK = Quantity("hang.slow_rank", Unit.TEXT, "ranks that took far longer than the others at one task", TRAIN_LOG)
+BATCHES_UNEVEN = Quantity("hang.batches_uneven", Unit.TEXT, "ranks with different numbers of batches", RANK_LOGS)
+SLOW_RANK = Quantity("hang.slow_rank", Unit.TEXT, "ranks that took far longer than the others at one task", RANK_LOGS)
 NCCL_VERSIONS = Quantity("nccl.versions", Unit.TEXT, "NCCL versions that differ between ranks", NCCL_LOG)
 P2P_BROKEN = Quantity("hang.p2p_broken", Unit.TEXT, "GPU pairs that hang over peer-to-peer", NCCL_LOG)
 P2P_OFF_WORKS = Quantity("hang.p2p_off_works", Unit.TEXT, "the same works with peer-to-peer switched off", NCCL_LOG)

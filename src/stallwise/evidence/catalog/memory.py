@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY, NVIDIA_SMI, TRAIN_LOG
+from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY, NVIDIA_SMI, OOM_MESSAGE, SERVE_LOG
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
@@ -15,12 +15,12 @@ def _bytes(name: str, meaning: str, *aliases: str) -> Quantity:
 COURSE = "memory.course"
 
 # The failed allocation
-FAILED = Quantity("memory.failed", Unit.FLAG, "an allocation on the device failed", TRAIN_LOG, ("oom",))
+FAILED = Quantity("memory.failed", Unit.FLAG, "an allocation on the device failed", OOM_MESSAGE, ("oom",))
 HOST_KILLED = Quantity(
-    "memory.host_killed", Unit.FLAG, "the kernel killed a process for lack of host memory", TRAIN_LOG
+    "memory.host_killed", Unit.FLAG, "the kernel killed a process for lack of host memory", OOM_MESSAGE
 )
 REQUEST = _bytes("request", "size of the allocation that failed", "request_bytes", "oom_request", "tried_to_allocate")
-SHAPE = Quantity("memory.shape", Unit.TEXT, "shape of the tensor that could not be allocated", TRAIN_LOG)
+SHAPE = Quantity("memory.shape", Unit.TEXT, "shape of the tensor that could not be allocated", OOM_MESSAGE)
 FREE = _bytes("free", "free on the device at that moment", "free_bytes")
 CAPACITY = _bytes(
     "capacity",
@@ -35,9 +35,9 @@ RESERVED = _bytes("reserved", "taken from the device by the allocator")
 UNUSED_RESERVED = _bytes("reserved_unallocated", "taken from the device but not held by a tensor")
 PROCESS_USE = _bytes("process_use", "in use by this process, CUDA context and libraries included")
 PRIVATE_POOLS = _bytes("private_pools", "held in private pools of CUDA graphs")
-PHASE = Quantity("memory.phase", Unit.TEXT, "what the program was doing when it failed", TRAIN_LOG)
-PLACE = Quantity("memory.place", Unit.TEXT, "the source line that asked for the memory", TRAIN_LOG)
-WORDING = Quantity("memory.wording", Unit.TEXT, "which program's message it is", TRAIN_LOG)
+PHASE = Quantity("memory.phase", Unit.TEXT, "what the program was doing when it failed", OOM_MESSAGE)
+PLACE = Quantity("memory.place", Unit.TEXT, "the source line that asked for the memory", OOM_MESSAGE)
+WORDING = Quantity("memory.wording", Unit.TEXT, "which program's message it is", OOM_MESSAGE)
 RETRIES = Quantity(
     "memory.retries", Unit.COUNT, "allocations that succeeded only after the cache was flushed", MEMORY_SUMMARY
 )
@@ -51,10 +51,10 @@ DEAD_HOLDER = Quantity(
 # Serving engines at start-up
 KV_NEEDED = _bytes("kv_needed", "KV cache that the longest request needs")
 KV_AVAILABLE = _bytes("kv_available", "KV cache that is left")
-KV_TOKENS = Quantity("memory.kv_tokens", Unit.TOKEN, "tokens that the KV cache can hold", TRAIN_LOG)
-KV_NO_ROOM = Quantity("memory.kv_no_room", Unit.FLAG, "no room is left for KV-cache blocks", TRAIN_LOG)
-MAX_LENGTH = Quantity("memory.max_length", Unit.TOKEN, "the longest request the engine was asked to serve", TRAIN_LOG)
-MEMORY_FRACTION = Quantity("memory.fraction", Unit.SHARE, "part of the device the engine may use", TRAIN_LOG)
+KV_TOKENS = Quantity("memory.kv_tokens", Unit.TOKEN, "tokens that the KV cache can hold", SERVE_LOG)
+KV_NO_ROOM = Quantity("memory.kv_no_room", Unit.FLAG, "no room is left for KV-cache blocks", SERVE_LOG)
+MAX_LENGTH = Quantity("memory.max_length", Unit.TOKEN, "the longest request the engine was asked to serve", SERVE_LOG)
+MEMORY_FRACTION = Quantity("memory.fraction", Unit.SHARE, "part of the device the engine may use", SERVE_LOG)
 
 # From a snapshot or an accounting of the log
 PEAK = _bytes("peak", "largest total of live tensors in the record", "peak_memory", "peak_mem")

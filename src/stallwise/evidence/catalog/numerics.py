@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import LAYER_STATS, TRAIN_LOG
+from stallwise.evidence.capture import LAYER_STATS, LOSS_LOG
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
@@ -13,21 +13,25 @@ BAD_STEP = Quantity("numerics.bad_step", Unit.COUNT, "the step at which that was
 ZERO_GRADS = Quantity("numerics.zero_grad_share", Unit.SHARE, "gradient elements that are exactly zero", LAYER_STATS)
 ZERO_GRADS_RISE = Quantity("numerics.zero_grad_rise", Unit.SHARE, "how much that share rose over the log", LAYER_STATS)
 DIFFERENCE = Quantity("numerics.relative_difference", Unit.RATIO, "relative difference of two ways to compute the same")
+TF32_DIFFERENCE = Quantity("numerics.tf32_difference", Unit.RATIO, "relative difference of a product with TF32 on")
+FP32_DIFFERENCE = Quantity(
+    "numerics.fp32_difference", Unit.RATIO, "relative difference of the same product with TF32 off"
+)
 
 # Which came first
-SPIKES = Quantity("numerics.spikes", Unit.COUNT, "times that loss, gradient or update left its usual range", TRAIN_LOG)
-FIRST_MOVER = Quantity("numerics.first_mover", Unit.TEXT, "what moved first: update, gradient or loss", TRAIN_LOG)
-LEADS = Quantity("numerics.leads", Unit.SHARE, "part of the spikes in which it did", TRAIN_LOG)
-FIRST_STEP = Quantity("numerics.first_step", Unit.COUNT, "the step at which the first spike began", TRAIN_LOG)
-GRAD_RATIO = Quantity("numerics.grad_ratio", Unit.RATIO, "largest gradient norm over its usual value", TRAIN_LOG)
-LOSS_RATIO = Quantity("numerics.loss_ratio", Unit.RATIO, "largest loss over its usual value", TRAIN_LOG)
-UPDATE_RATIO = Quantity("numerics.update_ratio", Unit.RATIO, "largest update norm over its usual value", TRAIN_LOG)
-SPIKE_STEPS = Quantity("numerics.spike_steps", Unit.COUNT, "steps that a usual spike lasts", TRAIN_LOG)
-RECOVERED = Quantity("numerics.recovered", Unit.SHARE, "spikes after which the loss came back", TRAIN_LOG)
-SCALE_HALVINGS = Quantity("numerics.scale_halvings", Unit.COUNT, "halvings of the loss scale in a row", TRAIN_LOG)
-SCALE_LAST = Quantity("numerics.scale_last", Unit.RATIO, "the loss scale at the end", TRAIN_LOG)
-GRAD_LEVEL = Quantity("numerics.grad_level", Unit.RATIO, "usual gradient norm", TRAIN_LOG)
-LOSS_PROGRESS = Quantity("numerics.loss_progress", Unit.SHARE, "part by which the loss fell over the log", TRAIN_LOG)
+SPIKES = Quantity("numerics.spikes", Unit.COUNT, "times that loss, gradient or update left its usual range", LOSS_LOG)
+FIRST_MOVER = Quantity("numerics.first_mover", Unit.TEXT, "what moved first: update, gradient or loss", LOSS_LOG)
+LEADS = Quantity("numerics.leads", Unit.SHARE, "part of the spikes in which it did", LOSS_LOG)
+FIRST_STEP = Quantity("numerics.first_step", Unit.COUNT, "the step at which the first spike began", LOSS_LOG)
+GRAD_RATIO = Quantity("numerics.grad_ratio", Unit.RATIO, "largest gradient norm over its usual value", LOSS_LOG)
+LOSS_RATIO = Quantity("numerics.loss_ratio", Unit.RATIO, "largest loss over its usual value", LOSS_LOG)
+UPDATE_RATIO = Quantity("numerics.update_ratio", Unit.RATIO, "largest update norm over its usual value", LOSS_LOG)
+SPIKE_STEPS = Quantity("numerics.spike_steps", Unit.COUNT, "steps that a usual spike lasts", LOSS_LOG)
+RECOVERED = Quantity("numerics.recovered", Unit.SHARE, "spikes after which the loss came back", LOSS_LOG)
+SCALE_HALVINGS = Quantity("numerics.scale_halvings", Unit.COUNT, "halvings of the loss scale in a row", LOSS_LOG)
+SCALE_LAST = Quantity("numerics.scale_last", Unit.RATIO, "the loss scale at the end", LOSS_LOG)
+GRAD_LEVEL = Quantity("numerics.grad_level", Unit.RATIO, "usual gradient norm", LOSS_LOG)
+LOSS_PROGRESS = Quantity("numerics.loss_progress", Unit.SHARE, "part by which the loss fell over the log", LOSS_LOG)
 
 # FP8
 FP8_LAYER = Quantity("numerics.fp8_layer", Unit.TEXT, "the layer that FP8 damages most", LAYER_STATS)

@@ -6,7 +6,7 @@ scoped `run="before"` speaks of the time, version or load when all was well.
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import COMPILE_LOG, GC_LOG, NVIDIA_SMI, PY_SPY, TRAIN_LOG
+from stallwise.evidence.capture import COMPILE_LOG, GC_LOG, LOSS_LOG, NVIDIA_SMI, PY_SPY, TRAIN_LOG
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
@@ -38,15 +38,15 @@ HFU = Quantity("run.hfu", Unit.SHARE, "executed FLOP/s (recompute included) over
 FLOP_RATE = Quantity(
     "run.flop_rate", Unit.FLOP_PER_S, "model FLOP/s of one GPU", TRAIN_LOG, ("tflops", "flops", "achieved", "flop_rate")
 )
-LOSS = Quantity("run.loss", Unit.RATIO, "training loss", TRAIN_LOG, ("loss", "train_loss"))
-EVAL_LOSS = Quantity("run.eval_loss", Unit.RATIO, "validation loss", TRAIN_LOG, ("eval_loss", "val_loss"))
-GRAD_NORM = Quantity("run.grad_norm", Unit.RATIO, "norm of the whole gradient", TRAIN_LOG, ("grad_norm", "gnorm"))
-UPDATE_NORM = Quantity("run.update_norm", Unit.RATIO, "norm of the optimizer's update", TRAIN_LOG, ("update_norm",))
-LOSS_SCALE = Quantity("run.loss_scale", Unit.RATIO, "scale of the fp16 loss", TRAIN_LOG, ("loss_scale", "scale"))
-LEARNING_RATE = Quantity("run.learning_rate", Unit.RATIO, "learning rate", TRAIN_LOG, ("lr", "learning_rate"))
-SKIPPED_STEPS = Quantity("run.skipped_steps", Unit.COUNT, "steps skipped for inf or NaN gradients", TRAIN_LOG)
-NAN_STEPS = Quantity("run.nan_steps", Unit.COUNT, "logged steps whose loss is NaN or inf", TRAIN_LOG, ("nan_steps",))
-FIRST_NAN_STEP = Quantity("run.first_nan_step", Unit.COUNT, "the first step with a NaN loss", TRAIN_LOG)
+LOSS = Quantity("run.loss", Unit.RATIO, "training loss", LOSS_LOG, ("loss", "train_loss"))
+EVAL_LOSS = Quantity("run.eval_loss", Unit.RATIO, "validation loss", LOSS_LOG, ("eval_loss", "val_loss"))
+GRAD_NORM = Quantity("run.grad_norm", Unit.RATIO, "norm of the whole gradient", LOSS_LOG, ("grad_norm", "gnorm"))
+UPDATE_NORM = Quantity("run.update_norm", Unit.RATIO, "norm of the optimizer's update", LOSS_LOG, ("update_norm",))
+LOSS_SCALE = Quantity("run.loss_scale", Unit.RATIO, "scale of the fp16 loss", LOSS_LOG, ("loss_scale", "scale"))
+LEARNING_RATE = Quantity("run.learning_rate", Unit.RATIO, "learning rate", LOSS_LOG, ("lr", "learning_rate"))
+SKIPPED_STEPS = Quantity("run.skipped_steps", Unit.COUNT, "steps skipped for inf or NaN gradients", LOSS_LOG)
+NAN_STEPS = Quantity("run.nan_steps", Unit.COUNT, "logged steps whose loss is NaN or inf", LOSS_LOG, ("nan_steps",))
+FIRST_NAN_STEP = Quantity("run.first_nan_step", Unit.COUNT, "the first step with a NaN loss", LOSS_LOG)
 ACTIVATION_MAX = Quantity(
     "run.activation_max",
     Unit.RATIO,

@@ -6,25 +6,29 @@ import re
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.quantity import Quantity
+from stallwise.readers._cells import NUMBER
 
 _PIPES = {
     "tensor": k.TENSOR_SHARE, "tc": k.TENSOR_SHARE, "hmma": k.TENSOR_SHARE, "imma": k.TENSOR_SHARE,
     "fma": k.FMA_SHARE, "fmaheavy": k.FMA_SHARE, "fp32": k.FMA_SHARE, "fp64": k.FP64_SHARE,
     "alu": k.ALU_SHARE, "xu": k.XU_SHARE, "lsu": k.LSU_SHARE,
 }  # fmt: skip
-_TOP_PIPE = re.compile(r"^([\w ()/.+]+?) is the highest-utilized pipeline \(([\d.]+)%\)(.*)", re.S)
+_TOP_PIPE = re.compile(rf"^([\w ()/.+]+?) is the highest-utilized pipeline \(({NUMBER})%\)(.*)", re.S)
 _SUB_PIPE = re.compile(r"dominated by its ([\w ()/.+]+?) sub-pipeline")
-_EXCESS = re.compile(r"total of [\d,]+ excessive (sectors|wavefronts) \(([\d.]+)% of the total")
-_WAYS = re.compile(r"(?<![\d.])([\d.]+)\s*-\s*way bank conflict")
-_CONFLICTS = re.compile(r"represent ([\d.]+)% of the overall [\d,]+ wavefronts")
-_STALL = re.compile(r"being stalled (.*?)\. .*represents about ([\d.]+)% of the total", re.S)
-_SECTOR = re.compile(r"for (global|local) (loads|stores).*?only ([\d.]+) of the 32 bytes", re.S)
-_ABOVE = re.compile(r"One or more (SMs|L2 Slices).*?Maximum instance value is ([\d.]+)% above the average", re.S)
-_TAIL = re.compile(r"partial wave may account for up to ([\d.]+)% of the total")
+_EXCESS = re.compile(rf"total of [\d,]+ excessive (sectors|wavefronts) \(({NUMBER})% of the total")
+_WAYS = re.compile(rf"(?<![\d.])({NUMBER})\s*-\s*way bank conflict")
+_CONFLICTS = re.compile(rf"represent ({NUMBER})% of the overall [\d,]+ wavefronts")
+_STALL = re.compile(rf"being stalled (.*?)\. .*represents about ({NUMBER})% of the total", re.S)
+_SECTOR = re.compile(rf"for (global|local) (loads|stores).*?only ({NUMBER}) of the 32 bytes", re.S)
+_ABOVE = re.compile(
+    rf"One or more (SMs|L2 Slices).*?Maximum instance value is ({NUMBER})% above the average",
+    re.S,
+)
+_TAIL = re.compile(rf"partial wave may account for up to ({NUMBER})% of the total")
 _RATIO = re.compile(r"ratio of peak float \(fp32\) to double \(fp64\) performance on this device is (\d+):1", re.I)
-_ACHIEVED = re.compile(r"(close to )?(?<![\d.])([\d.]+)% of (?:this device's|its) (fp32|fp64) peak", re.I)
+_ACHIEVED = re.compile(rf"(close to )?(?<![\d.])({NUMBER})% of (?:this device's|its) (fp32|fp64) peak", re.I)
 _FUSED = re.compile(r"executes (\d+) fused and (\d+) non-fused FP32")
-_LOCAL_ADDS = re.compile(r"(?<![\d.])([\d.]+) threads being active per cycle", re.I)
+_LOCAL_ADDS = re.compile(rf"(?<![\d.])({NUMBER}) threads being active per cycle", re.I)
 # Phrases of the stall rule in several versions, to the counter's own word.
 _STALL_WORDS = (
     ("sibling warps at a cta barrier", "barrier"),

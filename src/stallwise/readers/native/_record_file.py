@@ -147,7 +147,7 @@ def parse(lines: Iterable[str | bytes]) -> RankRecord:
         try:
             entry = json.loads(line)
             _take(record, entry)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             if line.strip():
                 record.lost_lines += 1
     return record
@@ -168,11 +168,13 @@ def _take(record: RankRecord, entry: dict[str, Any]) -> None:
         record.ended = ""  # a restarted job appends to the same file
     elif kind == "step":
         spans = {str(k): float(v) for k, v in entry["s"].items()}
-        record.step.append(int(entry["n"]))
-        record.time_s.append(float(entry["t"]))
-        record.duration_s.append(float(entry["d"]))
+        gauges = {str(k): float(v) for k, v in entry.get("m", {}).items()}
+        number, time_s, duration_s = int(entry["n"]), float(entry["t"]), float(entry["d"])
+        record.step.append(number)  # from here on nothing can fail: a step has all its columns, or none
+        record.time_s.append(time_s)
+        record.duration_s.append(duration_s)
         record.host_s.append(spans)
-        record.gauges.append({str(k): float(v) for k, v in entry.get("m", {}).items()})
+        record.gauges.append(gauges)
         record.window.append(str(entry["window"]) if entry.get("window") else None)
         record.border.append(str(entry.get("b", "")))
     elif kind == "gpu":

@@ -61,7 +61,7 @@ def _objects(text: str) -> Iterator[dict[str, Any] | None]:
     while (place := text.find("{", place)) >= 0:
         try:
             value, place = decoder.raw_decode(text, place)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             yield None
             line_end = text.find("\n", place)
             if line_end < 0:

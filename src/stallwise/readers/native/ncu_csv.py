@@ -43,7 +43,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         rows = list(csv.reader(line for line in lines[start:] if not _TABLE.match(line)))
     except csv.Error as error:
         raise UnreadableInput(f"{artifact.name}: {error}", hint="export it again with ncu --csv") from error
-    header = [cell.strip() for cell in rows[0]]
+    header = [cell.strip() for cell in rows[0]] if rows else []
     body = [row for row in rows[1:] if any(row)]
     if _KEY not in header:
         raise UnreadableInput(f"{artifact.name} has a damaged header line", hint="export it again with ncu --csv")

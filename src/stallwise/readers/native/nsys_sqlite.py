@@ -51,7 +51,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
             with closing(_opened(path)) as database:
                 rows = database.execute(_QUERY).fetchall()
                 timeline = timeline_of(database, Source(artifact.name))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # a damaged schema is quoted as it is in the message
             if out_of_time():
                 raise OutOfTime from error
             raise UnreadableInput(f"{artifact.name}: {error}", hint="nsys export --type sqlite run.nsys-rep") from error
@@ -75,6 +75,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     """Read-only, by a name that cannot mean another file; a view in a table's place is a program and is refused."""
     database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     database.set_progress_handler(lambda: int(out_of_time()), INSTRUCTIONS_BETWEEN_LOOKS)
+    database.text_factory = lambda raw: raw.decode("utf-8", "replace")
     database.execute("PRAGMA trusted_schema = OFF")
     views = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type <> 'table'")}
     if views & TABLES:

@@ -29,7 +29,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     try:
         processes = json.loads(artifact.text())[_TOOL]
         dispatched = [pair for process in _listed(processes) for pair in _dispatches(process)]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise UnreadableInput(f"{artifact.name} is no whole rocprof result", hint="let rocprofv3 finish") from error
     source = Source(artifact.name)
     if not dispatched:
@@ -59,6 +59,6 @@ def _dispatches(process: dict[str, Any]) -> Iterator[tuple[str, float]]:
     }
     for record in process.get("buffer_records", {}).get("kernel_dispatch", ()):
         seconds = (record["end_timestamp"] - record["start_timestamp"]) * NANOSECOND
-        name = names.get(record["dispatch_info"]["kernel_id"], "")
+        name = str(names.get(record["dispatch_info"]["kernel_id"], ""))
         if seconds >= 0:
             yield name or "unnamed kernel", seconds

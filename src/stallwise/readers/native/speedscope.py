@@ -11,6 +11,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
+from stallwise.readers._stack_lines import lines_table
 
 FORMAT = "Speedscope profile"
 EXCLUSIVE = True
@@ -27,12 +28,14 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """The frames that most samples end in. What the device did at the time is not in such a file."""
     try:
         data = msgspec.json.decode(artifact.text().encode())
-        frames = [str(f["name"]) for f in data["shared"]["frames"]]
+        frames = [_line(f) for f in data["shared"]["frames"]]
         spent: dict[str, float] = {}
+        stacks = []
         for profile in data["profiles"]:
             for stack, weight in _samples(profile):
                 spent[frames[stack[-1]]] = spent.get(frames[stack[-1]], 0.0) + weight
-    except (msgspec.DecodeError, RecursionError, KeyError, IndexError, TypeError) as error:
+                stacks.append(([frames[i] for i in reversed(stack)], weight))
+    except (msgspec.DecodeError, RecursionError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise UnreadableInput(f"{artifact.name} is a damaged profile: {error}", hint="record it again") from error
     whole = sum(spent.values())
     longest = sorted(spent.items(), key=lambda x: -x[1])[:SHOWN]
@@ -42,6 +45,14 @@ def read(artifact: Artifact) -> Iterator[Item]:
         f"stacks of the host only, {whole:.4g} {data['profiles'][0].get('unit', '')} sampled{told}",
         Source(artifact.name),
     )
+    yield from lines_table(stacks, Source(artifact.name))
+
+
+def _line(frame: dict[str, Any]) -> str:
+    """File, line and function, as far as the profiler knew them."""
+    file, line, name = str(frame.get("file") or ""), frame.get("line"), str(frame["name"])
+    place = f"{file}:{line}" if file and line else file
+    return f"{place} {name}" if place else name
 
 
 def _samples(profile: dict[str, Any]) -> Iterator[tuple[list[int], float]]:

@@ -41,7 +41,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         return
     try:
         about = json.loads("\n".join(str(line) for line in artifact.lines()))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableInput(f"{artifact.name} is damaged", hint="record the job again: stallwise run") from error
     if isinstance(about, dict) and isinstance(about.get("exit_code"), int):
         yield from _end(about, source)
@@ -83,7 +83,7 @@ def _processes(artifact: Artifact, source: Source) -> Iterator[Item]:
     for line in artifact.lines():
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(entry, dict):
             seen.append(str(entry.get("what")))

@@ -13,6 +13,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import job, run, stages
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source
+from stallwise.readers._stack_lines import lines_table
 from stallwise.readers.native._record_file import PARTS, STAGES, RankRecord, parse
 
 FORMAT = "stallwise record"
@@ -93,7 +94,10 @@ def _process(name: str) -> str | None:
 
 
 def _stacks(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
-    """The line that held the training thread most often while no stage was open."""
+    """Every line by its samples, and the line that held the training thread most often while no stage was open."""
+    seen = Counter(s.stack for s in record.samples)
+    seen.update(record.counted)
+    yield from lines_table(((record.frames.get(stack, ()), count) for stack, count in seen.items()), source, scope)
     first_s, last_s = (record.time_s[0], record.time_s[-1]) if record.time_s else (0.0, float("inf"))
     looked = [s for s in record.samples if s.stage is None and first_s <= s.time_s <= last_s]
     aside = Counter(s.stack for s in looked if record.frames.get(s.stack))

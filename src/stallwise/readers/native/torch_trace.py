@@ -14,6 +14,7 @@ from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Note, Scope, Source
 from stallwise.evidence.timeline import Device, Timeline
+from stallwise.readers._cells import number_of, whole_of
 from stallwise.readers.native._trace_columns import Columns, Finished
 from stallwise.readers.native._trace_cut import trusted_part
 from stallwise.readers.native._trace_shared import columns_of, columns_together
@@ -102,7 +103,7 @@ def _nothing_inside(artifact: Artifact, blocks: Blocks, split: Split) -> Unreada
 def timeline_of(artifact: Artifact, done: Finished, properties: dict[str, Any]) -> Timeline:
     """The finished columns with what the trace says of itself."""
     base_ns = properties.get("baseTimeNanoseconds")
-    base_s = base_ns * 1e-9 if isinstance(base_ns, (int, float)) else 0.0
+    base_s = (number_of(base_ns) or 0.0) * 1e-9
     columns = done.columns
     return Timeline(
         start_s=columns["start"],
@@ -128,14 +129,16 @@ def timeline_of(artifact: Artifact, done: Finished, properties: dict[str, Any]) 
 
 def _scope(name: str, properties: dict[str, Any]) -> Scope:
     """The rank as the trace itself says, else as the file's name says, else none."""
-    info = properties.get("distributedInfo")
-    rank = info.get("rank") if isinstance(info, dict) else None
-    if isinstance(rank, str) and rank.isdigit():
-        rank = int(rank)
-    if isinstance(rank, (int, float)) and rank >= 0:
-        return Scope(rank=int(rank))
+    known = whole_of(_stated_rank(properties))
+    if known is not None and known >= 0:
+        return Scope(rank=known)
     found = _RANK_IN_NAME.search(re.split(r"[/\\!]", name)[-1])
     return Scope(rank=int(found[1])) if found else WHOLE
+
+
+def _stated_rank(properties: dict[str, Any]) -> Any:
+    info = properties.get("distributedInfo")
+    return info.get("rank") if isinstance(info, dict) else None
 
 
 def _devices(properties: dict[str, Any]) -> list[Device]:
@@ -145,15 +148,17 @@ def _devices(properties: dict[str, Any]) -> list[Device]:
 
 def _device(described: dict[str, Any], at: int) -> Device:
     def number(key: str) -> float:
-        value = described.get(key)
-        return float(value) if isinstance(value, (int, float)) else 0.0
+        return number_of(described.get(key)) or 0.0
 
-    capability = f"{int(number('computeMajor'))}.{int(number('computeMinor'))}" if "computeMajor" in described else ""
+    def count(key: str) -> int:
+        return whole_of(described.get(key)) or 0
+
+    capability = f"{count('computeMajor')}.{count('computeMinor')}" if "computeMajor" in described else ""
     return Device(
-        index=int(number("id")) if "id" in described else at,
+        index=count("id") if "id" in described else at,
         name=str(described.get("name", "")),
         memory_bytes=number("totalGlobalMem"),
-        sm_count=int(number("numSms")),
+        sm_count=count("numSms"),
         compute_capability=capability,
     )
 
@@ -165,6 +170,9 @@ def _losses(source: Source, blocks: Blocks, split: Split, columns: Columns) -> I
         yield Note("the trace ends in the middle of an event; what came before was used", source)
     if split.lost:
         yield Note(f"{split.lost:,} events were not readable and are left out", source)
+    rank = _stated_rank(split.properties)
+    if rank is not None and whole_of(rank) is None:
+        yield Note(f"it says that it is of rank {str(rank)[:40]}, which is none", source)
     if columns.untimed:
         yield Note(f"{columns.untimed:,} events have no usable time and are left out", source)
     unclosed = sum(map(len, columns.open_ranges.values()))

@@ -6,7 +6,7 @@ import re
 
 from stallwise.evidence.reading import Cell, Rows, cell_of, rows_of
 
-_RULE = re.compile(r"^[\s|:+=─━┄┼╪╋├┤┌┐└┘╞╡╭╮╰╯┬┴╤╧│║╔╗╚╝╠╣╦╩╬═-]*$")
+_RULE = re.compile(r"^[\s|:+=\u2500-\u257f-]*$")  # the whole block of box drawing, light, heavy and double
 _BARS = re.compile(r"[|│║┃]")
 _GAP = re.compile(r"\s{2,}|\t+")
 LEAST_ROWS = 1

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from stallwise.evidence.reading import Shape
+from stallwise.evidence.reading import Reading, Shape
 from stallwise.readers.shapes import aligned, delimited, keyed, prose, tree
 
 MAX_TEXT = 1 << 18  # people write a page, not a log; logs are read by their lines
 FULL_LINE = 60  # characters from which a line of a letter may have been wrapped
 _GOES_ON = re.compile(r"^\s{0,4}(?:[a-z(]|\d[\d.,]*\s)")
 _FENCE = re.compile(r"^\s*(```|~~~)(\w*)")
+_SECTION = re.compile(r"^\s{0,8}\[([A-Za-z][\w .-]{0,40})\]\s*(?:#.*)?$")
 _LOG_LINE = re.compile(r"^\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\[rank\d)")
 
 
@@ -22,8 +24,24 @@ def recognises(name: str, text: str) -> bool:
 
 def read(text: str) -> Iterator[Shape]:
     """Blocks in their order."""
+    section = ""
     for start, block in _blocks(text):
-        yield from _block(block, start)
+        titles = {at: match[1] for at, line in enumerate(block, start) if (match := _SECTION.match(line))}
+        if not titles and not section:
+            yield from _block(block, start)
+            continue
+        pieces = sorted({start, *titles, *(at + 1 for at in titles)})
+        for first, last in zip(pieces, [*pieces[1:], start + len(block)], strict=True):
+            section = titles.get(first, section)
+            if first not in titles and first < last:
+                yield from _under(section, _block(block[first - start : last - start], first))
+
+
+def _under(section: str, shapes: Iterator[Shape]) -> Iterator[Shape]:
+    """Pairs below the title of a section belong to it, even where the file as a whole is damaged."""
+    for shape in shapes:
+        keyed_here = isinstance(shape, Reading) and not shape.said
+        yield replace(shape, path=(section, *shape.path)) if section and keyed_here else shape
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from stallwise.evidence.reading import Cell, Reading, Shape, rows_of
 
-_SAMPLE = re.compile(
-    r"^([A-Za-z_:][\w:]{0,199})(?:\{([^}]{0,2000})\})?[ \t]+([-+]?(?:\d[\d.eE+-]*|NaN|Inf|\.\d+))(?:[ \t]+\d+)?[ \t]*$"
-)
+_NUMBER = r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?|NaN|Inf|\.\d{1,40})"
+_SAMPLE = re.compile(r"^([A-Za-z_:][\w:]{0,199})(?:\{([^}]{0,2000})\})?[ \t]+(" + _NUMBER + r")(?:[ \t]+\d+)?[ \t]*$")
 _LABEL = re.compile(r'(?<!\w)(\w{1,80})="((?:[^"\\]|\\.){0,400})"')
 _HISTOGRAM = ("_bucket", "_sum", "_count", "_created")
 _CONSTANT = ("le", "quantile")

@@ -37,19 +37,24 @@ CLUES = (
 
 def advise(evidence: Evidence) -> Finding:
     """Another algorithm first, overlap second, less often third."""
-    ratio, trend, at, factor = (
-        evidence.get(q) for q in (expected.CLIFF_RATIO, expected.RING_TIME, expected.CLIFF_GPUS, expected.RING_FACTOR)
+    trend, at, factor, narrower = (
+        evidence.get(q) for q in (expected.RING_TIME, expected.CLIFF_GPUS, expected.RING_FACTOR, expected.NARROWER)
     )
     series = next(iter(evidence.series(stated.ALLREDUCE_TIME)), None)
     seen = float(series.values.max()) if series is not None else float("nan")
     excess = seen - trend.number if trend else float("nan")
     because = []
-    if trend and ratio and at and factor:
+    if trend and at and factor:
         because = [
             Reason(f"a ring sends 2(N-1)/N of the message: the last doubling may cost {factor.number - 1:.1%} more, not {seen / trend.number:.1f}x"),
             Reason(f"the trend below gives {trend} at {at} GPUs, measured {show(seen, Unit.SECOND)}: {show(excess, Unit.SECOND)} come from a slower segment"),
-            Reason(f"that segment runs at about 1/{ratio.number:.1f} of the bandwidth of the others"),
         ]  # fmt: skip
+    if narrower:
+        because.append(
+            Reason(
+                f"were it bandwidth alone, that segment would have 1/{narrower.number:.1f} of the others' (latency set aside)"
+            )
+        )
     gain = Gain(0.6 * excess, excess, "back to the trend of the smaller scales") if excess > 0 else None
     half = Gain(0.3 * seen, 0.7 * seen, "hidden behind backward, if that lasts as long") if seen == seen else None
     return Finding(

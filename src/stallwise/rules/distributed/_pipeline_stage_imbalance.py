@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import RANK_TRACES, STEP_SHAPE, Capture
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import AGAINST, FAIR, HINT, above, over, yes
+from stallwise.findings.clue import AGAINST, HINT, NEEDED, above, over, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
@@ -17,11 +17,11 @@ STAGES = Capture(
 )
 
 CLUES = (
-    over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, HINT,
+    over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, NEEDED,
          "more idle than the schedule has", "the idle time is the schedule's own"),
     yes(stated.STRAGGLERS, AGAINST, "some rank lags", "no rank lags, so the split itself is uneven"),
     yes(stated.FABRIC_HEALTHY, HINT, "the fabric is healthy"),
-    above(expected.STAGE_RATIO, 1.12, FAIR, "stages differ in compute time", "stages take equally long"),
+    above(expected.STAGE_RATIO, 1.12, NEEDED, "stages differ in compute time", "stages take equally long"),
     above(stated.P2P_SHARE, 0.15, AGAINST, "hand-offs are long", "hand-offs are short"),
 )  # fmt: skip
 
@@ -42,6 +42,15 @@ def advise(evidence: Evidence) -> Finding:
                 f"a slowest stage of {needed} the mean would explain all of it{f'; measured: {seen}' if seen else ''}"
             )
         )
+    if idle := evidence.all(expected.STAGE_IDLE):
+        because.append(
+            Reason("idle by stage: " + ", ".join(f"{f.scope.layer}: {f}" for f in idle) + f"; the mean is {bubble}")
+        )
+    again = evidence.get(expected.RECOMPUTE_STAGE_RATIO)
+    if needed and again:
+        covers = "enough" if again.number >= needed.number else "not all of it"
+        because.append(Reason(
+            f"recompute on one stage and not on the others makes it {again} the mean: {covers}; ask which stages recompute"))  # fmt: skip
     if head:
         because.append(Reason(f"the output head alone weighs as much as {head.number:.1f} layers, on one stage"))
     balanced = (
@@ -56,7 +65,7 @@ def advise(evidence: Evidence) -> Finding:
         because=tuple(because),
         summary="The bubble formula assumes equal stages and free hand-offs; embedding, head and loss break the first.",
         fixes=(
-            Fix("Rebalance the split: fewer layers on the first and last stage", worth=balanced, cost="a restart, resharded checkpoint",
+            Fix("Rebalance the split: fewer layers on the first and last stage, and the same recompute on all", worth=balanced, cost="a restart, resharded checkpoint",
                 risk="memory of the middle stages grows"),
             Fix("Choose the number of virtual stages by simulation, not by habit", worth="between plain 1F1B and the ideal of v chunks", cost="more hand-offs",
                 risk="p2p latency eats the gain for small micro-batches"),

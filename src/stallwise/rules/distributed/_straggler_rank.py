@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import DMESG, NCCL_TESTS, NVIDIA_SMI, RANK_TRACES
 from stallwise.evidence.catalog import expected, run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import AGAINST, FAIR, HINT, STRONG, Clue, above, says_one_of, yes
+from stallwise.findings.clue import AGAINST, FAIR, HINT, NEEDED, STRONG, Clue, above, says_one_of, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
@@ -30,7 +30,7 @@ CLUES = (
           "per-rank timing shows one rank slower than its peers", "per-rank timing shows all ranks alike"),
     Clue((stated.SLOW_NODE,), lambda e: True, HINT, "per-rank timing names a node"),
     yes(stated.RANK_LOCAL, FAIR, "the slowdown is on few ranks", "the slowdown is on every rank alike"),
-    yes(stated.STRAGGLERS, FAIR, "some ranks lag", "no rank lags"),
+    yes(stated.STRAGGLERS, NEEDED, "some ranks lag", "no rank lags"),
     yes(stated.THROTTLED, HINT, "a throttled GPU makes a straggler"),
     yes(stated.GPU_BUSY_UNCHANGED, AGAINST, "the GPUs are not busier: time is lost on the host", "GPUs are busy or wait in collectives"),
     Clue((stated.GPUS,), _many, HINT, "many GPUs in lock step: one slow one holds all", "too few GPUs to wait for one"),

@@ -26,7 +26,7 @@ from stallwise.evidence.capture import RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import STRONG, Clue
+from stallwise.findings.clue import NEEDED, Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -38,7 +38,7 @@ CLUES = (
     Clue(
         (q.EXPERT_SPREAD,),
         lambda e: e.value(q.EXPERT_SPREAD) > UNEVEN,
-        STRONG,
+        NEEDED,
         "tokens spread unevenly over experts",
         "tokens spread evenly",
     ),

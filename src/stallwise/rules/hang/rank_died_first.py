@@ -21,7 +21,7 @@ Not in seconds of a step: the restart, and the wait until the timeout.
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import DMESG, TRAIN_LOG
+from stallwise.evidence.capture import DMESG, RANK_LOGS
 from stallwise.evidence.catalog.fabric import FABRIC_RANKS
 from stallwise.evidence.catalog.hang import (
     FIRST_FAILURE,
@@ -97,7 +97,7 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
         ),
         not_here=tuple(Reason.of(f"the timeout after {f}: a consequence", f) for f in echoes[:1]),
         avoid="Do not start with NCCL settings or the network: the connection closed because its process ended.",
-        next=(DMESG, TRAIN_LOG),
+        next=(DMESG, RANK_LOGS),
         explains=(*CONSEQUENCES, *(OOM if first and first[0].scope.gpu is not None else ())),
         blocking=True,
     )

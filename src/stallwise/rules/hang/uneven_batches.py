@@ -21,7 +21,7 @@ Not in seconds: the epoch ends.
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import FLIGHT_RECORDER, TRAIN_LOG
+from stallwise.evidence.capture import FLIGHT_RECORDER, RANK_LOGS
 from stallwise.evidence.catalog.hang import BATCHES_UNEVEN, HANG_MISMATCH, HANG_RANKS, HANG_TIMEOUT, STALLED_TENSORS
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import STRONG, Clue
@@ -59,7 +59,7 @@ def uneven_batches(evidence: Evidence) -> Finding | None:
             ),
         ),
         avoid="Do not raise the timeout: the rank with fewer batches will not come back.",
-        next=(TRAIN_LOG, FLIGHT_RECORDER),
+        next=(RANK_LOGS, FLIGHT_RECORDER),
         explains=("collective-mismatch", "straggler-rank"),
         blocking=True,
     )

@@ -48,7 +48,7 @@ LOWERED = 0.93  # of the default; small reductions are a common and cheap choice
 AT_LIMIT = 0.85  # of the limit; a card that draws this much is held by it
 BEHIND = 0.2  # of the neighbours' clock or power under the same load
 BRAKED = 0.05  # of loaded samples
-EXPLAINS = (Symptom.SUDDEN_SLOWDOWN, Symptom.SLOW_STEP)
+EXPLAINS = (Symptom.SUDDEN_SLOWDOWN, Symptom.SLOW_STEP, Symptom.BUSY_BUT_SLOW)
 CLUES = (
     Clue(
         (GPU_POWER_LIMIT, GPU_POWER_DEFAULT),

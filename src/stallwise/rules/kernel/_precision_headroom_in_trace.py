@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
@@ -20,7 +21,9 @@ def in_trace(evidence: Evidence) -> Finding | None:
     if facts.share(wide) < DOMINATES:
         return None
     low, high = facts.range_of(s.WIDE_SAVING)
-    gain = facts.device_gain(low, high, "matrix work at the 16-bit rate; at best other kernels move half the bytes too")
+    gain = facts.less_work(
+        gains.DTYPE, low, high, "matrix work at the 16-bit rate; at best other kernels move half the bytes too"
+    )
     return Finding(
         headline=f"Matrix work runs in TF32 or fp32: {ms(wide)} of every {ms(facts.step_s)} would run faster in 16 bits.",
         confidence=0.8,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import NCU, Capture
 from stallwise.evidence.catalog import expected, kernel, run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import EXCLUDES, HINT, Clue, above, over, yes
+from stallwise.findings.clue import EXCLUDES, HINT, NEEDED, Clue, above, over, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 
 SASS = Capture(
@@ -26,7 +26,7 @@ CLUES = (
     Clue((kernel.STALL_LONG_SCOREBOARD,), _waits_for_memory, HINT,
          "warps wait for loads and for the shared-memory queue", "warps do not wait for memory"),
     yes(stated.ASYNC_COPY, EXCLUDES, "tiles already come by asynchronous copy", "no asynchronous copy feeds the tiles"),
-    yes(stated.WGMMA, HINT, "the SASS holds tensor-core instructions", "the SASS holds no tensor-core instruction"),
+    yes(stated.WGMMA, NEEDED, "the SASS holds tensor-core instructions", "the SASS holds no tensor-core instruction"),
     above(kernel.DRAM_SHARE, 0.8, EXCLUDES, "DRAM is at its roof: the kernel cannot be fed faster", "DRAM is not the limit"),
 )  # fmt: skip
 

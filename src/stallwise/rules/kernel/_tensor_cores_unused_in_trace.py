@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.card import HAND_WRITTEN_SHARE
 from stallwise.evidence.evidence import Evidence
@@ -23,8 +24,8 @@ def in_trace(evidence: Evidence) -> Finding | None:
     if facts.share(slow) < NOTICEABLE:
         return None
     low, high = facts.range_of(s.SIMT_SAVING)
-    gain = facts.device_gain(
-        low, high, "the same work at the card's tensor rate: TF32 at half its peak to 16 bits at its peak"
+    gain = facts.less_work(
+        gains.DTYPE, low, high, "the same work at the card's tensor rate: TF32 at half its peak to 16 bits at its peak"
     )
     matrix = facts.seconds(s.GEMM_TIME) + facts.seconds(s.CONV_TIME)
     return Finding(

@@ -42,7 +42,7 @@ def atomic_contention(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)
     atomics = c.get(k.ATOMIC_REQUESTS) + c.get(k.SHARED_ATOMICS)
-    weight = atomics / c.get(k.INSTRUCTIONS, 1e18)
+    weight = atomics / max(c.get(k.INSTRUCTIONS, 1e18), 1.0)
     hot = c.get(k.L2_IMBALANCE) >= HOT_SLICE
     idle = max(c.dram, c.get(k.FMA_SHARE), c.get(k.TENSOR_SHARE), c.get(k.ISSUE_SHARE)) < 0.6
     waits = c.is_stall("long_scoreboard", "lg_throttle", "drain", "membar", "short_scoreboard", "mio_throttle")

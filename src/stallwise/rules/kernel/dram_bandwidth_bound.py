@@ -34,7 +34,7 @@ BEST = 0.93
 REPAIRABLE = 0.3  # of the traffic: above, the bytes are waste and another rule answers
 
 # Elementwise and normalisation kernels mostly are here, healthily.
-EXPLAINS = (Symptom.SLOW_KERNEL,)
+EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.BUSY_BUT_SLOW)
 CLUES = (Clue((k.DRAM_SHARE,), lambda e: e.value(k.DRAM_SHARE) >= AT_BANDWIDTH, FAIR, "DRAM runs near its peak"),)
 
 

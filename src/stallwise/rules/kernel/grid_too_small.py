@@ -40,6 +40,8 @@ def grid_too_small(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)
     blocks, sms = c.get(k.GRID_BLOCKS), c.get(k.SM_COUNT)
+    if not sms > 0:
+        return None
     used = blocks / sms
     if used >= FILLED or c.dram >= 0.75:
         return None

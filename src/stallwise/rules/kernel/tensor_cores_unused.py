@@ -26,7 +26,7 @@ from __future__ import annotations
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.arithmetic import narrower_types
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import NEEDED, Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -38,8 +38,8 @@ NOTICEABLE = 0.03  # of all kernel time
 USUAL_RATIO = 8.0  # tensor over vector peak where the chip is not known; 4 (small cards) to 28 (B200)
 
 # A slow kernel is this in about one of six public reports; far more often among hand-written products.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER, Symptom.SLOW_STEP)
-CLUES = (Clue((k.TENSOR_SHARE,), lambda e: e.value(k.TENSOR_SHARE) < IDLE, FAIR, "the tensor pipe is idle"),)
+EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER, Symptom.SLOW_STEP, Symptom.BUSY_BUT_SLOW)
+CLUES = (Clue((k.TENSOR_SHARE,), lambda e: e.value(k.TENSOR_SHARE) < IDLE, NEEDED, "the tensor pipe is idle"),)
 
 
 @rule(k.CONTRACTION, per="kernel")

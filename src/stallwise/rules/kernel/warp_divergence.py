@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import NEEDED, Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -33,7 +33,9 @@ FEW = 22.0  # lanes at work; boundary handling alone rarely brings a kernel unde
 
 # Frequent in irregular codes (ray tracing, sparse, sampling), rare in deep learning.
 EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
-CLUES = (Clue((k.ACTIVE_THREADS,), lambda e: e.value(k.ACTIVE_THREADS) < FEW, FAIR, "few lanes of a warp are at work"),)
+CLUES = (
+    Clue((k.ACTIVE_THREADS,), lambda e: e.value(k.ACTIVE_THREADS) < FEW, NEEDED, "few lanes of a warp are at work"),
+)
 
 
 @rule(k.ACTIVE_THREADS, per="kernel")

@@ -10,6 +10,7 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.findings.clue import EXCLUDES, FAIR, HINT, STRONG, Clue, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
+from stallwise.units import Unit, show
 
 EXPLAINS = (Symptom.OUT_OF_MEMORY,)  # rare among all OOMs; the clue of a changed layout lifts it
 
@@ -44,6 +45,32 @@ def _line(evidence: Evidence, quantity: Quantity, name: str) -> str:
     return f"{name} {then} -> {now}" if now and then else f"{name} {now}" if now else ""
 
 
+def _summed(evidence: Evidence) -> list[Reason]:
+    """All parts of the fullest GPU as `plan memory` counts them, their sum, and what the card still has: nothing is left out."""
+    now, then = _both(evidence, expected.DEVICE_PEAK)
+    if now is None:
+        return []
+    found = []
+    for peak, run in ((then, "before"), (now, None)):
+        parts = [f for f in evidence.all(expected.DEVICE_PART) if f.scope.run == run]
+        if peak is not None and parts:
+            tp = next((f for f in evidence.all(stated.TP) if f.scope.run == run), None)
+            text = " + ".join(f"{f.scope.layer} {f}" for f in parts)
+            found.append(Reason(f"the fullest GPU{f' at TP {tp}' if tp else ''}: {text} = {peak} ({peak.note})"))
+    card, fused = evidence.get(expected.CARD_MEMORY), _both(evidence, expected.FUSED_FREES)[0]
+    if card and fused:
+        left = card.number - now.number
+        written = now.number + fused.number
+        text = f"held against the card: {now} of {card}"
+        if left > 0:
+            text += f", so {show(left, Unit.BYTE)} would be left and the failure is unexplained"
+            text += f", unless attention writes its scores: {show(written, Unit.BYTE)} " + (
+                "do not fit" if written > card.number else "fit as well, so only a snapshot tells"
+            )
+        found.append(Reason(text))
+    return found
+
+
 def advise(evidence: Evidence) -> Finding:
     """The arithmetic by layout, then sequence parallelism, fused attention, a smaller micro-batch, and TP back."""
     tp, tp_then = _both(evidence, stated.TP)
@@ -54,16 +81,12 @@ def advise(evidence: Evidence) -> Finding:
             (expected.LAYER_ACTIVATIONS, "one layer's activations:"), (expected.LAYER_SCORES, "its scores, if written:"),
         )
     )  # fmt: skip
-    whole = _line(
-        evidence,
-        expected.DEVICE_PEAK,
-        "the fullest GPU in all, by plan memory's count (fp32 gradients, one layer's whole gradient, slack):",
-    )
-    because = [Reason(text) for text in (states, gathered, layer, scores, whole) if text]
+    because = [Reason(text) for text in (states, gathered, layer, scores) if text]
+    because += _summed(evidence)
     if tp and tp_then and dp and dp_then and tp.number * dp.number == tp_then.number * dp_then.number:
         because.insert(0, Reason(
             f"TP x DP is {tp.number * dp.number:.0f} in both layouts, so optimizer shards do not change and are not the cause"))  # fmt: skip
-    kept = evidence.get(expected.LAYER_INPUTS)
+    split, fused = (_both(evidence, q)[0] for q in (expected.SPLIT_FREES, expected.FUSED_FREES))
     return Finding(
         headline="Less tensor parallelism makes each layer's gathered weights and activations larger: the peak no longer fits.",
         confidence=0.0,
@@ -71,9 +94,9 @@ def advise(evidence: Evidence) -> Finding:
         summary="Checkpointing keeps only layer inputs, but recomputing one layer holds all of it at once, split by TP alone.",
         fixes=(
             Fix("Sequence parallelism: split norm, dropout and residual activations along the sequence",
-                worth=f"layer inputs {kept} -> a {tp}th" if kept and tp else "divides what TP leaves whole by TP",
+                worth=f"frees {split} of the peak" if split else "divides what TP leaves whole by TP",
                 cost="all-gather and reduce-scatter in place of all-reduce, same bytes", risk="none known"),
-            Fix("FlashAttention, if scores are still written out", worth=f"removes {scores.split('-> ')[-1]} a layer" if "->" in scores else "removes the s x s scores",
+            Fix("FlashAttention, if scores are still written out", worth=f"frees {fused} of the peak" if fused else "removes the s x s scores",
                 cost="none", risk="masks or biases it does not support"),
             Fix("Smaller micro-batch with more accumulation", worth="halves every activation above", cost="smaller GEMMs, longer pipeline of micro-batches",
                 risk="lower MFU under the GEMM knee"),

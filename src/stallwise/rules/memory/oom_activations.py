@@ -12,7 +12,7 @@ Logits, attention scores and optimizer states fail with requests of their own ty
 fails later each time with the same batch.
 
 ## Fix
-Smaller micro-batch with accumulation; recompute activations; mixed precision; shorter or packed sequences; sequence or
+Smaller micro-batch with accumulation; recompute activations; mixed precision; shorter or packed sequences, batches bucketed by length where lengths vary; sequence or
 tensor parallelism; in serving a smaller prefill budget.
 
 ## How the gain is found

@@ -24,7 +24,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import MEMORY_SNAPSHOT
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import NEEDED, Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -33,7 +33,7 @@ from stallwise.findings.symptom import Symptom
 # One in six public out-of-memory reports; suspected far more often, because the message suggests it.
 EXPLAINS = (Symptom.OUT_OF_MEMORY,)
 CLUES = (
-    Clue((m.REQUEST, m.UNUSED_RESERVED), lambda e: Failure(e).fragmented, FAIR,
+    Clue((m.REQUEST, m.UNUSED_RESERVED), lambda e: Failure(e).fragmented, NEEDED,
          "free pieces together exceed the request", "free pieces together do not explain it"),
 )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import LAYER_STATS, Capture
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, HINT, Clue, above, below, over, says_one_of
+from stallwise.findings.clue import FAIR, HINT, NEEDED, Clue, above, below, over, says_one_of
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
@@ -22,13 +22,13 @@ def _eight_bit(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    Clue((stated.FORMAT,), _eight_bit, HINT, "the model was cut to eight bits", "no eight-bit format is involved"),
+    Clue((stated.FORMAT,), _eight_bit, NEEDED, "the model was cut to eight bits", "no eight-bit format is involved"),
     over(stated.TASK_CONTEXT, stated.CALIBRATION_CONTEXT, 1.9, FAIR,
          "the task is longer than anything the scales were calibrated on", "calibration covered this length"),
     below(stated.ACCURACY_SHORT_DROP, 0.015, HINT, "short inputs are fine: range grows with length", "short inputs suffer too"),
     says_one_of(stated.SCALING, ("tensor",), HINT, "one scale a tensor: a single outlier decides it", "scales are fine-grained"),
     above(expected.CLIP_RATIO, 1.1, FAIR, "activations pass the calibrated maximum", "activations stay inside the calibrated range"),
-    above(stated.SATURATED_SHARE, 0.0005, FAIR, "values clip at the format's limit", "nothing clips"),
+    above(stated.SATURATED_SHARE, 0.0005, NEEDED, "values clip at the format's limit", "nothing clips"),
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ The steps until the loss is back at its trend.
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import TRAIN_LOG
+from stallwise.evidence.capture import LOSS_LOG
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
@@ -67,5 +67,5 @@ def bad_batch(evidence: Evidence) -> Finding | None:
             Fix("clip the gradient norm; skip steps far beyond it", worth="the update it would make"),
         ),
         avoid="Do not lower the learning rate for one batch.",
-        next=(TRAIN_LOG,),
+        next=(LOSS_LOG,),
     )  # fmt: skip

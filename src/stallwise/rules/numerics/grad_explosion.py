@@ -22,7 +22,7 @@ The steps between the first unusual norm and the recovery, for each spike.
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import TRAIN_LOG
+from stallwise.evidence.capture import LOSS_LOG
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
@@ -70,7 +70,7 @@ def grad_explosion(evidence: Evidence) -> Finding | None:
         because=_because(evidence, level),
         fixes=_fixes(evidence, level and not led),
         avoid="Do not look for a bad batch: the norms move before the loss does.",
-        next=(TRAIN_LOG,) if not evidence.series(run.UPDATE_NORM) else (),
+        next=(LOSS_LOG,) if not evidence.series(run.UPDATE_NORM) else (),
         explains=("bad-batch",),
         blocking=True,
     )

@@ -12,6 +12,7 @@ from stallwise.findings.symptom import Symptom
 EXPLAINS = (
     Symptom.SERVING_COLLAPSE,
     Symptom.SERVING_SLOW,
+    Symptom.BUSY_BUT_SLOW,
 )  # the physics of every decode; the cause where nothing else is
 NEAR = 2.0  # engines reach half of the roof and more at moderate batch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import AGAINST, EXCLUDES, FAIR, HINT, STRONG, Clue, above, over
+from stallwise.findings.clue import AGAINST, EXCLUDES, FAIR, HINT, NEEDED, STRONG, Clue, above, over
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
@@ -23,7 +23,7 @@ CLUES = (
     above(run.SYNC_SHARE, 0.05, STRONG, "a good part of host time is spent in synchronisation", "synchronisation takes little time"),
     over(run.SYNC_TIME, run.STEP_TIME, 0.08, FAIR, "each step blocks in a synchronisation", "steps hardly block"),
     Clue((run.SYNC_CALLER,), _called_by_host, HINT, "the caller reads a value back every step"),
-    above(run.SYNC_REMOVED_GAIN, 0.08, STRONG, "the same run without the synchronisation is faster", "removing the synchronisation wins next to nothing"),
+    above(run.SYNC_REMOVED_GAIN, 0.08, NEEDED, "the same run without the synchronisation is faster", "removing the synchronisation wins next to nothing"),
     above(run.DEVICE_SHARE, 0.92, EXCLUDES, "the device is busy all the time: the host only waits for queued work", "the device has idle time"),
     above(run.HOST_UNEXPLAINED_SHARE, 0.5, AGAINST, "most of the time is elsewhere"),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from stallwise.evidence.capture import GC_LOG, PY_SPY
 from stallwise.evidence.catalog import change, run, stages
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import DECISIVE, EXCLUDES, FAIR, HINT, Clue, above, yes
+from stallwise.findings.clue import DECISIVE, EXCLUDES, FAIR, HINT, NEEDED, Clue, above, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
@@ -24,7 +24,7 @@ OWNS = Owned(Account.HOST_WAIT, (stages.COLLECTION,), right=0, of=0, whole_accou
 CLUES = (
     above(change.STALL_AT_GC, 0.5, DECISIVE, "slow steps coincide with full collections", "slow steps fall between collections"),
     above(run.GC_COLLECTIONS, 1, FAIR, "full collections are logged inside the loop"),
-    yes(run.GC_AUTOMATIC, FAIR, "automatic collection is on and nothing is frozen", "automatic collection is off or frozen"),
+    yes(run.GC_AUTOMATIC, NEEDED, "automatic collection is on and nothing is frozen", "automatic collection is off or frozen"),
     Clue((change.STALL_PERIOD, change.STALL_REGULARITY), _rare_and_regular, HINT,
          "slow steps come rarely and at a steady period", "slow steps come often or at random"),
     above(change.STALL_AT_SAVE, 0.6, EXCLUDES, "slow steps come with the saves"),

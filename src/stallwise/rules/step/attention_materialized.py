@@ -24,11 +24,11 @@ a fused kernel keeps them, and skips what the mask hides.
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.stated import FLASH_ATTENTION
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import NEEDED, Clue
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
@@ -36,8 +36,8 @@ from stallwise.findings.symptom import Symptom
 
 SKIPPED = 0.9  # of the products' time: a causal fused kernel took a fifth of it on an H200
 
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.OUT_OF_MEMORY)
-CLUES = (Clue((FLASH_ATTENTION,), lambda e: e.value(FLASH_ATTENTION) == 0, FAIR, "attention is not the fused kind"),)
+EXPLAINS = (Symptom.SLOW_STEP, Symptom.OUT_OF_MEMORY, Symptom.BUSY_BUT_SLOW)
+CLUES = (Clue((FLASH_ATTENTION,), lambda e: e.value(FLASH_ATTENTION) == 0, NEEDED, "attention is not the fused kind"),)
 
 
 @rule(s.SCORES_TIME, s.STEP_TIME)
@@ -47,14 +47,17 @@ def attention_materialized(evidence: Evidence) -> Finding | None:
     scores, products = facts.seconds(s.SCORES_TIME), facts.seconds(s.SCORES_PRODUCT_TIME)
     if facts.share(scores) < NOTICEABLE:
         return None
-    gain = facts.device_gain(
-        0.8 * scores, scores + SKIPPED * products, "the traffic of the scores, and at best most of their products"
+    gain = facts.less_work(
+        gains.FUSED_ATTENTION,
+        0.8 * scores,
+        scores + SKIPPED * products,
+        "the traffic of the scores, and at best most of their products",
     )
     fused = facts.seconds(s.ATTENTION_TIME)
     return Finding(
         headline=f"Attention writes its scores to memory: {ms(scores)} of every {ms(facts.step_s)}.",
         confidence=0.93 if fused < 0.2 * scores else 0.8,
-        account=Account.COMPUTE,
+        account=facts.account_of(gains.FUSED_ATTENTION, scores + products),
         gain=gain,
         because=(
             facts.because(

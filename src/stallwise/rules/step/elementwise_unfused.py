@@ -24,6 +24,7 @@ neighbouring product. On the H200 the prediction for a healthy eager step was 5.
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
@@ -36,7 +37,7 @@ from stallwise.findings.symptom import Symptom
 # the architecture does not ask for.
 BEYOND_ORDINARY = 0.25
 
-EXPLAINS = (Symptom.SLOW_STEP,)
+EXPLAINS = (Symptom.SLOW_STEP, Symptom.BUSY_BUT_SLOW)
 
 
 @rule(s.FUSION_SAVING, s.STEP_TIME)
@@ -47,8 +48,11 @@ def elementwise_unfused(evidence: Evidence) -> Finding | None:
     saving = facts.seconds(s.FUSION_SAVING)
     if facts.share(saving) < NOTICEABLE:
         return None
-    gain = facts.device_gain(
-        low, high, "chains of pointwise kernels cost their longest member when fused; half of that is certain"
+    gain = facts.less_work(
+        gains.FUSE,
+        low,
+        high,
+        "chains of pointwise kernels cost their longest member when fused; half of that is certain",
     )
     pointwise = facts.seconds(s.POINTWISE_TIME)
     busy = facts.seconds(s.BUSY_TIME)

@@ -30,7 +30,7 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, STRONG, Clue
+from stallwise.findings.clue import FAIR, NEEDED, Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
@@ -61,7 +61,7 @@ CLUES = (
     Clue(
         (logged.SYNC_REMOVED_GAIN,),
         lambda e: e.value(logged.SYNC_REMOVED_GAIN) > 0.03,
-        STRONG,
+        NEEDED,
         "a run without the synchronisation was faster",
     ),
 )
@@ -72,7 +72,8 @@ def host_sync(evidence: Evidence) -> Finding | None:
     """Looks for idle time that waits caused, implicit ones included."""
     facts = StepFacts(evidence)
     frees = _waits_in_frees(facts)
-    cost = facts.seconds(s.SYNC_WAIT) + frees
+    # Reads that wait for nothing still cost the host their calls, which a step pays whose pace the host sets.
+    cost = max(facts.seconds(s.SYNC_WAIT) + frees, facts.seconds(gains.NO_SYNC))
     if facts.share(cost) < NOTICEABLE:
         return _results_fetched(facts) or _without_record(facts)
     gain = facts.replayed(

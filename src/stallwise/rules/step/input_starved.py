@@ -61,6 +61,7 @@ CLUES = (
     Clue((logged.LOADER_WORKERS,), lambda e: e.value(logged.LOADER_WORKERS) == 0, HINT, "the loader has no workers"),
     Clue((logged.GPU_BUSY,), lambda e: e.value(logged.GPU_BUSY) < 0.7, HINT, "the GPU is idle much of the time"),
 )
+MOST_WORKERS = 1024.0  # no host has more; beyond it the times are damage
 
 
 @rule(s.INPUT_WAIT, s.STEP_TIME)
@@ -80,7 +81,7 @@ def input_starved(evidence: Evidence) -> Finding | None:
         wait,
         "the idle time under the loader; the low end leaves the hand-over",
     )
-    workers = max(2, ceil(loader / max(facts.step_s - wait, 1e-9)) + 1)
+    workers = max(2, ceil(min(loader / max(facts.step_s - wait, 1e-9), MOST_WORKERS)) + 1)
     return Finding(
         headline=f"The GPU waits for input: {ms(wait)} of every {ms(facts.step_s)}.",
         confidence=0.97 if steps >= 3 else 0.9,

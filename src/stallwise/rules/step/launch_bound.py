@@ -42,7 +42,7 @@ BOUND_SHARE = 0.15
 SLOW_DISPATCH = 0.15  # of the step: dispatch costs a microsecond a kernel, a few percent in healthy steps
 COVERED = 0.67  # of the gap goes when launches are batched: graphs leave their own launch and what cannot be captured
 
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.LOW_GPU_UTILISATION, Symptom.SERVING_SLOW)
+EXPLAINS = (Symptom.SLOW_STEP, Symptom.LOW_GPU_UTILISATION, Symptom.SERVING_SLOW, Symptom.BUSY_BUT_SLOW)
 CLUES = (
     Clue(
         (logged.LAUNCH_COST, logged.REPLAY_COST),

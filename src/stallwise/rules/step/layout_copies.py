@@ -22,6 +22,7 @@ layouts must change somewhere.
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
@@ -42,7 +43,9 @@ def layout_copies(evidence: Evidence) -> Finding | None:
     copies, busy = facts.seconds(s.LAYOUT_TIME), facts.seconds(s.BUSY_TIME)
     if busy <= 0 or copies < NOTABLE * busy:
         return None
-    gain = facts.device_gain(0.5 * copies, 0.95 * copies, "layout kernels; some layouts must change somewhere")
+    gain = facts.less_work(
+        gains.CHANNELS_LAST, 0.5 * copies, 0.95 * copies, "layout kernels; some layouts must change somewhere"
+    )
     convolutions = facts.seconds(s.CONV_TIME) > 0
     return Finding(
         headline=f"Layout copies take {ms(copies)} of every {ms(facts.step_s)}.",

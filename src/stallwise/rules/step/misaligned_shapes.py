@@ -21,6 +21,7 @@ The time of kernels with narrow loads, at 2 to 4.5 times their rate.
 from __future__ import annotations
 
 from stallwise.evidence.capture import STEP_SHAPE
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
@@ -42,7 +43,7 @@ def misaligned_shapes(evidence: Evidence) -> Finding | None:
     if facts.share(slow) < NOTICEABLE:
         return None
     low, high = facts.range_of(s.NARROW_SAVING)
-    gain = facts.device_gain(low, high, "kernels with narrow loads at 2 to 4.5 times their rate")
+    gain = facts.less_work(gains.ALIGNED, low, high, "kernels with narrow loads at 2 to 4.5 times their rate")
     what = facts.word(s.NARROW_SHAPE)
     matrix = facts.seconds(s.GEMM_TIME) + facts.seconds(s.CONV_TIME)
     return Finding(

@@ -23,10 +23,10 @@ them in the proportion of the forward pass.
 from __future__ import annotations
 
 from stallwise.evidence.capture import NVIDIA_SMI
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_USED
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
@@ -44,12 +44,15 @@ EXPLAINS = (Symptom.SLOW_STEP,)
 def recompute_unneeded(evidence: Evidence) -> Finding | None:
     """Looks for repeated forward work and for room in memory."""
     facts = StepFacts(evidence)
-    repeated, used = facts.seconds(s.RECOMPUTE_TIME), facts.memory_share
+    # Where the host sets the pace, its time for the repeated work is what is lost, not the device's.
+    repeated, used = max(facts.seconds(s.RECOMPUTE_TIME), facts.seconds(gains.NO_RECOMPUTE)), facts.memory_share
     if facts.share(repeated) < NOTICEABLE or used > TIGHT:
         return None
     low, high = facts.range_of(s.RECOMPUTE_TIME)
     known = used == used
-    gain = facts.device_gain(low, BETWEEN * high, "device time of forward work inside the backward pass")
+    gain = facts.less_work(
+        gains.NO_RECOMPUTE, low, BETWEEN * high, "device time of forward work inside the backward pass"
+    )
     ample = known and used <= ROOM
     because = [
         facts.because(f"forward operators run again under the autograd engine for {ms(repeated)}", s.RECOMPUTE_TIME)
@@ -60,7 +63,7 @@ def recompute_unneeded(evidence: Evidence) -> Finding | None:
         headline=f"Activations are recomputed for {ms(repeated)} of every {ms(facts.step_s)}"
         + (f" though memory is only {percent(used)} full." if known else "."),
         confidence=0.92 if ample else 0.65 if known else 0.55,
-        account=Account.COMPUTE,
+        account=facts.account_of(gains.NO_RECOMPUTE, facts.seconds(s.RECOMPUTE_TIME)),
         gain=gain,
         because=tuple(because),
         fixes=(

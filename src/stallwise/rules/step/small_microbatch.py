@@ -36,7 +36,7 @@ PASSES = 2  # there must be something to merge
 IDLE_SHARE = 0.15  # of the step idle between launches
 ROOM = 0.5  # of memory in use at most: room to double the micro-batch
 
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.LOW_GPU_UTILISATION)
+EXPLAINS = (Symptom.SLOW_STEP, Symptom.LOW_GPU_UTILISATION, Symptom.BUSY_BUT_SLOW)
 
 
 @rule(s.MICROBATCHES, s.LAUNCH_WAIT, s.STEP_TIME)

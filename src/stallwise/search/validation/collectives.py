@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import exp, log
 from statistics import median
 
-from stallwise.costs.collectives import Estimate, Op, bus_factor, collective_time, op_named
+from stallwise.costs.collectives import Estimate, Op, collective_time, op_named
 from stallwise.costs.topology import BRIDGE_EFFICIENCY_SHARE, Fabric, Wiring, fabric_of
 from stallwise.errors import StallwiseError
 from stallwise.search.scoring import Row, Scored, number
@@ -136,13 +136,3 @@ def nic_from(words: str) -> float | None:
     if each:
         return float(each[1]) * int(each[2]) * 1e9 / 8 / 8
     return None
-
-
-def implied_bus(row: Row) -> float | None:
-    """The bus bandwidth a row's own time and size mean, to check the published column."""
-    size, time_us, ranks, op = (
-        number(row, "size_bytes"), number(row, "time_us"), number(row, "ranks"), _op(row.get("collective", "")),
-    )  # fmt: skip
-    if not size or not time_us or not ranks or op is None:
-        return None
-    return size / (time_us * 1e-6) * bus_factor(op, int(ranks))

@@ -24,6 +24,21 @@ class HostClock:
         return time_s - np.interp(time_s, self.at_s, self.taken_s)
 
 
+def waited_until(time_s: Floats, wait_s: Floats, waited_s: Floats) -> Floats:
+    """How much the host has only waited up to these moments."""
+    at, total = _summed(wait_s, waited_s)
+    return np.interp(time_s, at, total) if len(at) else np.zeros(len(time_s))
+
+
+def _summed(wait_s: Floats, waited_s: Floats) -> tuple[Floats, Floats]:
+    """Begins and ends of the waits, and what was waited up to each."""
+    at = np.empty(2 * len(wait_s))
+    at[0::2], at[1::2] = wait_s, wait_s + waited_s
+    if len(at):
+        at = np.maximum.accumulate(at)
+    return at, np.repeat(np.concatenate(([0.0], np.cumsum(at[1::2] - at[0::2]))), 2)[1:-1]
+
+
 def clock_of(
     points_s: Floats, cost_s: Floats, wait_s: Floats, waited_s: Floats, least_left: float, owing: bool = False
 ) -> HostClock:
@@ -33,11 +48,7 @@ def clock_of(
     cost may be a mean and no stretch can be shorter than nothing; what a stretch cannot pay, the following ones do where
     it is `owing`.
     """
-    waits_at = np.empty(2 * len(wait_s))
-    waits_at[0::2], waits_at[1::2] = wait_s, wait_s + waited_s
-    if len(waits_at):
-        waits_at = np.maximum.accumulate(waits_at)
-    waits_sum = np.repeat(np.concatenate(([0.0], np.cumsum(waits_at[1::2] - waits_at[0::2]))), 2)[1:-1]
+    waits_at, waits_sum = _summed(wait_s, waited_s)
     if len(points_s) < 2:
         return HostClock(waits_at, waits_sum)
     waited = np.interp(points_s, waits_at, waits_sum) if len(waits_at) else np.zeros(len(points_s))

@@ -69,8 +69,9 @@
     let bundle = "";
     try {
       for (const file of files) {
-        say("Taking " + file.name);
-        const more = { "X-Name": encodeURIComponent(file.name), ...(bundle ? { "X-Bundle": bundle } : {}) };
+        const name = file.inFolder || file.webkitRelativePath || file.name;
+        say("Taking " + name);
+        const more = { "X-Name": encodeURIComponent(name), ...(bundle ? { "X-Bundle": bundle } : {}) };
         bundle = (await call("/api/upload", file, more)).bundle;
       }
       if (bundle) await report({ bundle });
@@ -79,9 +80,32 @@
   const drop = $("drop");
   for (const name of ["dragenter", "dragover"]) drop.addEventListener(name, (e) => { e.preventDefault(); drop.classList.add("over"); });
   for (const name of ["dragleave", "drop"]) drop.addEventListener(name, (e) => { e.preventDefault(); drop.classList.remove("over"); });
-  drop.addEventListener("drop", (e) => take([...e.dataTransfer.files]));
+  // A dropped folder gives its files, each with its path inside it.
+  const inside = async (entry, path) => {
+    if (entry.isFile) {
+      const file = await new Promise((yes, no) => entry.file(yes, no));
+      file.inFolder = path + file.name;
+      return [file];
+    }
+    const reader = entry.createReader(), found = [];
+    for (;;) {
+      const some = await new Promise((yes, no) => reader.readEntries(yes, no));
+      if (!some.length) return found;
+      for (const one of some) if (!one.name.startsWith(".")) found.push(...await inside(one, path + entry.name + "/"));
+    }
+  };
+  drop.addEventListener("drop", async (e) => {
+    const entries = [...e.dataTransfer.items].map((i) => i.webkitGetAsEntry && i.webkitGetAsEntry()).filter(Boolean);
+    const files = [...e.dataTransfer.files];
+    if (!entries.some((entry) => entry.isDirectory)) return take(files);
+    const found = [];
+    for (const entry of entries) found.push(...await inside(entry, ""));
+    take(found);
+  });
   $("choose").addEventListener("click", () => $("file").click());
   $("file").addEventListener("change", () => take([...$("file").files]));
+  $("choose-folder").addEventListener("click", () => $("whole").click());
+  $("whole").addEventListener("change", () => take([...$("whole").files].filter((f) => !f.webkitRelativePath.split("/").some((p) => p.startsWith(".")))));
   $("folder").addEventListener("toggle", async () => {
     if (!$("folder").open || $("files").childElementCount) return;
     try {

@@ -1,0 +1,353 @@
+"""Predicted gains and clean steps against measured ones: every H200 case whose fix, or whose untraced step, was timed.
+
+    python bench/gains.py [FOLDER ...] [--only NAME] [--json FILE]
+
+Always the cases under shared/data/h200; a FOLDER adds recordings: of bench/gpu/record_clean_and_traced.py or
+record_fixes_in_turn.py (truth.json beside traces or tars of them), or bundles of `stallwise try` (trials.json). Nothing here is
+read by the product. Ranges are made with the workload's own rows of measured/gain_ratios.csv left out. A gain counts as inside
+when the measured seconds lie between the two ends, or when nothing is promised and less than runs differ by was won; a range
+wider than twice its low end never counts. Of two faults the order of the predicted gains is compared with the measured one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import re
+import statistics
+import sys
+import tarfile
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from stallwise.costs import gain_doubt
+from stallwise.doctor.examine import diagnose
+from stallwise.evidence.catalog import gains, step
+from stallwise.findings.diagnosis import Diagnosis
+from stallwise.findings.finding import Gain
+from stallwise.measures import _replay_range
+
+HERE = Path(__file__).parent
+SHARED = Path(os.environ.get("STALLWISE_SHARED", HERE.parents[1] / "shared"))
+WIDEST = 2.0
+NOISE = 0.03  # of the step
+ROUNDING = 1.005
+PLANTED = {
+    "loader_slow": "input-starved", "loader_bursty": "input-bursty", "h2d_pageable": "h2d-copy-exposed",
+    "fp32_no_tf32": "tensor-cores-unused", "misaligned": "misaligned-shapes", "recompute": "recompute-unneeded",
+    "ckpt_stall": "checkpoint-stall", "unfused_elementwise": "elementwise-unfused", "gc_pauses": "host-work-unattributed",
+}  # fmt: skip
+# What a recorded want calls otherwise, and causes that name the same fix.
+ALIASES = {"attention-unfused": "attention-materialized", "gc_pauses": "python-gc-pauses"}
+ALIKE = {
+    "host-work-unattributed": ("python-gc-pauses", "input-starved"),
+    "python-gc-pauses": ("host-work-unattributed",),
+    "precision-headroom": ("tensor-cores-unused",),
+    "tensor-cores-unused": ("precision-headroom",),
+    "input-starved": ("input-bursty", "host-work-unattributed"),
+}
+# Fixes whose name says which of several wanted causes they take away.
+CURES = {
+    "foreach": ("optimizer-unfused",), "fused": ("optimizer-unfused",), "items": ("host-sync",), "no_item": ("host-sync",),
+    "kept": ("host-sync",), "keep": ("recompute-unneeded",), "graph": ("launch-bound",),
+    "channels_last": ("layout-copies",), "compile": ("elementwise-unfused",),
+}  # fmt: skip
+PROGRAMS = {  # clean seconds a step, from the programs' own clocks (h200/programs/README.md)
+    "nano124_eager": ("elementwise-unfused", 0.130, 0.105),
+    "lit_workers0": ("input-starved", 0.128, 0.0266),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One recording, and what each of its fixes won."""
+
+    group: str
+    name: str
+    paths: tuple[str, ...]
+    clean_s: float
+    fixes: tuple[tuple[str, tuple[str, ...], float], ...]  # its name, the causes that it cures, seconds won
+
+
+@dataclass(frozen=True)
+class Priced:
+    """One fix: predicted and measured."""
+
+    case: Case
+    fix: str
+    cause: str
+    low_s: float
+    high_s: float
+    measured_s: float
+    likely_s: float = float("nan")
+    change: str = ""  # of a replayed gain
+
+    @property
+    def inside(self) -> bool:
+        """Found, in range, and the range means something; or nothing promised where nothing was won."""
+        if not self.cause or self.high_s <= 0:
+            return self.measured_s < NOISE * self.case.clean_s
+        return bool(self.cause) and self.low_s <= self.measured_s <= self.high_s and not self.wide
+
+    @property
+    def verdict(self) -> str:
+        """In a word: inside, or how it missed."""
+        if not self.cause:
+            return "nothing, rightly" if self.inside else "not seen"
+        if self.inside:
+            return "inside"
+        return (
+            "too high" if self.measured_s < self.low_s else "TOO LOW" if self.measured_s > self.high_s else "too wide"
+        )
+
+    @property
+    def wide(self) -> bool:
+        """More than twice its low end."""
+        return self.high_s > WIDEST * ROUNDING * self.low_s
+
+
+def shared_cases() -> Iterator[Case]:
+    """What lies under shared/data/h200."""
+    home = SHARED / "data/h200"
+
+    def truth(case: Path) -> dict[str, object]:
+        return dict(json.loads((case / "truth.json").read_text()))
+
+    def beside(case: Path) -> tuple[str, ...]:
+        return str(case / "trace.json.gz"), str(case / "nvidia_smi.csv")
+
+    def steps(case: Path) -> list[float]:
+        return [1e-3 * float(ms) for ms in truth(case)["clean_step_ms"]]  # type: ignore[attr-defined]
+
+    healthy = statistics.median(steps(home / "train/healthy"))
+    compiled = statistics.median(steps(home / "train/compiled_healthy"))
+    for case in sorted((home / "train").iterdir()):
+        fixes: tuple[tuple[str, tuple[str, ...], float], ...] = ()
+        if case.name in PLANTED:
+            # Bursts and saves are rare events: the mean step counts.
+            fixes = (("fix", (PLANTED[case.name],), statistics.mean(steps(case)) - healthy),)
+        if case.name == "healthy":
+            fixes = (("compile", ("elementwise-unfused",), healthy - compiled),)
+        yield Case("train", case.name, beside(case), statistics.mean(steps(case)), fixes)
+    for case in sorted((home / "more").glob("*/")):
+        told = truth(case)
+        clean = 1e-3 * float(told["clean_step_ms"])  # type: ignore[arg-type]
+        yield Case("more", case.name, beside(case), clean, _fixes(told, clean))
+    for name, (cause, before, after) in PROGRAMS.items():
+        bundle = str(home / "programs" / name / "bundle")
+        yield Case("programs", name, (bundle,), before, (("fix", (cause,), before - after),))
+    table = (home / "profiler_cost/profiler_overhead.csv").read_text()
+    for row in csv.DictReader(table.splitlines()):
+        trace = home / "profiler_cost" / f"{row['workload']}.{row['options'].replace('+', '_')}.json.gz"
+        if trace.exists():
+            clean = (float(row["clean_before_ms"]) + float(row["clean_after_ms"])) / 2e3
+            yield Case("profiler_cost", trace.name.removesuffix(".json.gz"), (str(trace),), clean, ())
+
+
+def _fixes(told: dict[str, object], clean_s: float) -> tuple[tuple[str, tuple[str, ...], float], ...]:
+    """Fixes in the order of the wants; those of both faults together are left aside."""
+    wants = [tuple(ALIASES.get(w, w) for w in part.split("|")) for part in str(told["want"]).split(",")]
+    if "gain_ms" in told:
+        won = {fix: 1e-3 * ends[1] for fix, ends in told["gain_ms"].items()}  # type: ignore[attr-defined]
+    else:
+        won = {fix: clean_s - 1e-3 * ms for fix, ms in told.get("fixed_step_ms", {}).items()}  # type: ignore[attr-defined]
+    alone = {fix: gain for fix, gain in won.items() if fix != "all"}
+    return tuple((fix, wants[k], gain) for k, (fix, gain) in enumerate(alone.items()) if k < len(wants))
+
+
+def recorded(folder: Path, unpacked: Path) -> Iterator[Case]:
+    """Recordings in a folder: traces with a truth, or bundles with trials."""
+    for trials in sorted(folder.glob("**/trials.json")):
+        yield from _tried(trials)
+    told_in = folder / "truth.json"
+    if not told_in.exists():
+        return
+    here = unpacked / folder.name
+    here.mkdir(exist_ok=True)
+    for tar in sorted(folder.glob("*.tar")):
+        with tarfile.open(tar) as packed:
+            packed.extractall(here, filter="data")
+    traces = [*sorted(folder.glob("*.json.gz")), *sorted(here.glob("*.json.gz"))]
+    told = json.loads(told_in.read_text())
+    cleans: dict[str, list[float]] = defaultdict(list)
+    if (folder / "overhead.csv").exists():
+        for row in csv.DictReader((folder / "overhead.csv").read_text().splitlines()):
+            key = f"{row['workload']}.{row['options'].replace('+', '_').replace(' ', '_')}"
+            cleans[key] += [1e-3 * float(row["clean_before_ms"]), 1e-3 * float(row["clean_after_ms"])]
+    for trace in traces:
+        name = trace.name.removesuffix(".json.gz")
+        workload, _, options = name.partition(".")
+        if workload not in told:
+            continue
+        clean = statistics.mean(cleans[name]) if cleans[name] else 1e-3 * told[workload]["clean_step_ms"]
+        usual = options == told[workload].get("kept", "").replace("+", "_")
+        fixed_from = 1e-3 * told[workload]["clean_step_ms"]
+        yield Case(folder.name, name, (str(trace),), clean, _fixes(told[workload], fixed_from) if usual else ())
+
+
+def _tried(trials: Path) -> Iterator[Case]:
+    fixes = []
+    for row in json.loads(trials.read_text()).get("trials", ()):
+        if row.get("ratio", 0) > 0 and row.get("state") == "faster":
+            fixes.append((row["name"], tuple(row.get("causes", ())), row["before_s"] * (1 - 1 / row["ratio"])))
+    paths = [*trials.parent.glob("rank-*.jsonl"), *trials.parent.glob("rank-*/*"), trials.parent / "log.txt"]
+    found = tuple(str(p) for p in paths if p.exists())
+    if fixes and any("trace" in p for p in found):
+        yield Case("try", trials.parent.name, found, float("nan"), tuple(fixes))
+
+
+def priced(case: Case, diagnosis: Diagnosis) -> Iterator[Priced]:
+    """What the diagnosis promises for each fix that was timed; trials of one cause count once, by the best."""
+    if case.group == "try":
+        yield from _best_trials(case, diagnosis)
+        return
+    for fix, causes, measured in case.fixes:
+        yield _promise(case, diagnosis, fix, causes, measured)
+
+
+def _promise(case: Case, diagnosis: Diagnosis, fix: str, causes: tuple[str, ...], measured: float) -> Priced:
+    causes = CURES.get(fix, causes)
+    alike = (*causes, *(other for c in causes for other in ALIKE.get(c, ())))
+    for cause in alike:
+        for finding in diagnosis.findings:
+            if finding.cause == cause and finding.gain is not None:
+                return _priced(case, fix, cause, finding.gain, measured)
+    return Priced(case, fix, "", 0.0, 0.0, measured)
+
+
+def _priced(case: Case, fix: str, cause: str, gain: Gain, measured: float) -> Priced:
+    likely = gain.likely_s if gain.likely_s is not None else (gain.low_s + gain.high_s) / 2
+    told = gain.basis.partition("replayed: ")[2]
+    change = next((c for c, q in gains.OF_CHANGE.items() if told and q.meaning.endswith(f"replayed {told}")), "")
+    return Priced(case, fix, cause, gain.low_s, gain.high_s, measured, likely, change)
+
+
+def _best_trials(case: Case, diagnosis: Diagnosis) -> Iterator[Priced]:
+    for finding in diagnosis.findings:
+        won = [(gain, fix) for fix, causes, gain in case.fixes if finding.cause in causes]
+        if won and finding.gain is not None:
+            gain, fix = max(won)
+            yield _priced(case, fix, finding.cause, finding.gain, gain)
+
+
+def main() -> None:
+    """Prints every row and the totals."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("folders", nargs="*", type=Path)
+    options.add_argument("--only", default="", help="only cases whose group/name fits this expression")
+    options.add_argument("--json", type=Path, help="write all rows here")
+    options.add_argument("--ratios", type=Path, help="write measured over replayed gains here, as a table")
+    asked = options.parse_args()
+    rows: list[Priced] = []
+    steps: list[tuple[Case, float, float, float, float]] = []
+    with tempfile.TemporaryDirectory() as unpacked:
+        cases = [*shared_cases(), *(c for f in asked.folders for c in recorded(f, Path(unpacked)))]
+        for at, case in enumerate(cases):
+            if not re.search(asked.only, f"{case.group}/{case.name}"):
+                continue
+            print(f"\r{at + 1} of {len(cases)} {case.name:40s}", end="", file=sys.stderr)
+            leaving_out(workload_of(case))
+            diagnosis = diagnose(*case.paths, cache=False, workers=1)
+            rows += priced(case, diagnosis)
+            evidence = diagnosis.evidence
+            traced, replayed = evidence.get(step.TRACED_STEP), evidence.get(step.REPLAYED_STEP)
+            if traced is not None and case.clean_s == case.clean_s and case.group not in ("programs",):
+                clean = replayed or traced
+                steps.append((case, traced.number, clean.number, clean.low or clean.number, clean.high or clean.number))
+    print(file=sys.stderr)
+    _say_gains(rows)
+    _say_orders(rows)
+    _say_steps(steps)
+    if asked.ratios:
+        write_ratios(asked.ratios, rows)
+    if asked.json:
+        asked.json.write_text(
+            json.dumps({"gains": [_row(r) for r in rows], "steps": [_step(*s) for s in steps]}, indent=1)
+        )
+
+
+def write_ratios(target: Path, rows: list[Priced]) -> None:
+    """What each fix won over what its replay said, for costs/measured/gain_ratios.csv; one row for a workload's fix."""
+    lines: dict[str, None] = {}
+    for r in rows:
+        if r.change and r.likely_s > 0 and r.measured_s > 0:
+            lines[f"{r.change},{workload_of(r.case)},{r.case.group},{r.measured_s / r.likely_s:.3f}"] = None
+    target.write_text("change,workload,recorded,ratio\n" + "\n".join(sorted(lines)) + "\n")
+
+
+def workload_of(case: Case) -> str:
+    """The program, whatever the options it was recorded with."""
+    return case.name.partition(".")[0]
+
+
+def leaving_out(workload: str) -> None:
+    """Ranges are made without what is known of this workload."""
+    _replay_range.__dict__["doubt_of"] = lambda change: gain_doubt.doubt_of(change, workload)
+
+
+def _row(r: Priced) -> dict[str, object]:
+    return {
+        "group": r.case.group, "case": r.case.name, "fix": r.fix, "cause": r.cause, "low_s": r.low_s,
+        "high_s": r.high_s, "likely_s": r.likely_s, "measured_s": r.measured_s, "inside": r.inside,
+    }  # fmt: skip
+
+
+def _step(case: Case, traced: float, replayed: float, low: float, high: float) -> dict[str, object]:
+    return {
+        "group": case.group, "case": case.name, "clean_s": case.clean_s, "traced_s": traced, "replayed_s": replayed,
+        "low_s": low, "high_s": high,
+    }  # fmt: skip
+
+
+def _say_gains(rows: list[Priced]) -> None:
+    print(f"{'case':44s} {'fix':16s} {'cause':24s} {'predicted ms':>20s} {'measured':>9s}")
+    for r in rows:
+        shown = f"{1e3 * r.low_s:.2f} to {1e3 * r.high_s:.2f}" if r.cause else "no finding"
+        name = f"{r.case.group}/{r.case.name}"
+        print(f"{name:44s} {r.fix:16s} {r.cause:24s} {shown:>20s} {1e3 * r.measured_s:9.2f} {r.verdict}")
+    for group in dict.fromkeys(r.case.group for r in rows):
+        here = [r for r in rows if r.case.group == group]
+        print(f"{group:24s} {sum(r.inside for r in here)} of {len(here)} inside")
+    found = [r for r in rows if r.cause]
+    print(f"all: {sum(r.inside for r in rows)} of {len(rows)} inside; of the {len(found)} that were named "
+          f"{sum(r.inside for r in found)}; {sum(r.wide for r in found)} ranges wider than {WIDEST:g}x\n")  # fmt: skip
+
+
+def _say_orders(rows: list[Priced]) -> None:
+    by_case: dict[str, list[Priced]] = defaultdict(list)
+    for r in rows:
+        if r.case.group != "try":
+            by_case[f"{r.case.group}/{r.case.name}"].append(r)
+    pairs = {name: pair for name, pair in by_case.items() if len(pair) == 2}
+    right = 0
+    for name, (one, two) in pairs.items():
+        same = (one.low_s + one.high_s > two.low_s + two.high_s) == (one.measured_s > two.measured_s)
+        right += same and bool(one.cause) and bool(two.cause)
+        print(f"order {name:40s} {'as measured' if same and one.cause and two.cause else 'WRONG'}")
+    print(f"order of two faults: {right} of {len(pairs)}\n")
+
+
+def _say_steps(steps: list[tuple[Case, float, float, float, float]]) -> None:
+    near = worse = held = 0
+    for case, traced, replayed, low, high in steps:
+        off, believed = abs(replayed / case.clean_s - 1), abs(traced / case.clean_s - 1)
+        near += off <= 0.1
+        worse += off > believed + 1e-3
+        held += low <= case.clean_s <= high
+        note = " WORSE than the trace" if off > believed + 1e-3 else ""
+        if note or off > 0.1:
+            name = f"{case.group}/{case.name}"
+            print(f"{name:44s} clean {1e3 * case.clean_s:8.2f} traced {1e3 * traced:8.2f} replayed {1e3 * replayed:8.2f}"
+                  f" ({1e3 * low:.2f} to {1e3 * high:.2f}){note}")  # fmt: skip
+    print(
+        f"clean step: {near} of {len(steps)} within 10%, {worse} further off than the trace, {held} inside their own range"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""How far measured gains lie from replayed ones, by kind of change: the room that a promise must leave.
+
+`measured/gain_ratios.csv` holds what a fix won over what the replay of the same run's trace had said, one row for each workload
+and fix (bench/gains.py writes it). The doubt of a change is a normal one of the logarithms: centre and spread of its own
+rows, drawn towards those of all changes where its rows are few. No workload has a constant of its own.
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from importlib.resources import files
+from math import exp, log, sqrt
+from typing import NamedTuple
+
+PRIOR_ROWS = 4  # what all changes know weighs as much as this many rows of the change itself
+FARTHEST = log(
+    2.0
+)  # rows further off had another reason (a host that changed its pace, a disk): they count as this far
+ANOTHER_FIX = log(4.0)  # rows this far off: what was done to the program is not what was replayed (a loop written anew)
+DEVIATIONS = 1.44  # either side: 85% of a normal
+WIDEST = log(1.99)  # a promise wider than twofold helps nobody
+
+
+class Ratio(NamedTuple):
+    """What one fix won over what its replay said."""
+
+    change: str
+    workload: str
+    ratio: float
+
+
+@cache
+def rows() -> tuple[Ratio, ...]:
+    """All that was measured."""
+    text = (files("stallwise.costs") / "measured" / "gain_ratios.csv").read_text(encoding="utf-8")
+    table = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    return tuple(Ratio(r["change"], r["workload"], float(r["ratio"])) for r in table)
+
+
+@cache
+def doubt_of(change: str, without: str = "") -> tuple[float, float]:
+    """The ends of what this change wins, as parts of what a replay of it says; `without` leaves a workload's rows out."""
+    known = [r for r in rows() if r.workload != without and abs(log(r.ratio)) < ANOTHER_FIX]
+    logs = {c: [_kept(r.ratio) for r in known if r.change == c] for c in {r.change for r in known}}
+    everything = [x for c in logs.values() for x in c]
+    middle, spread = _moments(everything, 0.0, log(1.3), 1)
+    centre, width = _moments(logs.get(change, []), middle, spread, PRIOR_ROWS)
+    half = min(DEVIATIONS * width, WIDEST / 2)
+    return exp(centre - half), exp(centre + half)
+
+
+def _kept(ratio: float) -> float:
+    return min(max(log(ratio), -FARTHEST), FARTHEST)
+
+
+def _moments(own: list[float], middle: float, spread: float, weight: int) -> tuple[float, float]:
+    """Mean and deviation, drawn towards what is known besides."""
+    count = len(own) + weight
+    centre = (sum(own) + weight * middle) / count
+    return centre, sqrt((sum((x - centre) ** 2 for x in own) + weight * spread**2) / count)

@@ -1,0 +1,32 @@
+"""A value that somebody else wrote, as a number if it is one: never an exception, whatever stands there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NUMBER = r"\d{1,30}(?:\.\d{0,30})?(?!\.?\d)"  # the pattern of one: 1.2.3 is a version or an address
+INDEX = r"\d{1,18}"  # of a line, a rank or a card: Python refuses to read thousands of digits
+MOST_SAMPLES = 1e15
+LARGEST_WHOLE = 1 << 62  # counts, ranks and indices beyond this are damage, and no array holds them
+
+
+def number_of(value: Any) -> float | None:
+    """A number or the text of one; truth values, NaN, and numbers of hundreds of digits are none. Infinity is itself."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if found == found else None
+
+
+def whole_of(value: Any) -> int | None:
+    """The same for what counts or names places."""
+    found = number_of(value)
+    return int(found) if found is not None and abs(found) < LARGEST_WHOLE else None
+
+
+def count_of(value: float) -> int:
+    """How many samples a number stands for: none where it is no number, and never more than anybody takes."""
+    return int(min(max(value, 0.0), MOST_SAMPLES)) if value == value else 0

@@ -1,0 +1,33 @@
+"""Lines of code by how many samples of a profiler of stacks lie in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import WHOLE, Scope, Source
+from stallwise.evidence.top import MOST_ROWS, top_table
+
+
+def lines_table(stacks: Iterable[tuple[Sequence[str], float]], source: Source, scope: Scope = WHOLE) -> Iterator[Item]:
+    """From stacks, innermost line first, each with its weight: a line's own share, and that of all it calls."""
+    own: dict[str, float] = {}
+    held: dict[str, float] = {}
+    for stack, weight in stacks:
+        if not stack:
+            continue
+        own[stack[0]] = own.get(stack[0], 0.0) + weight
+        for line in set(stack):
+            held[line] = held.get(line, 0.0) + weight
+    whole = sum(own.values())
+    if whole <= 0:
+        return
+    lines = sorted(held, key=lambda line: (-own.get(line, 0.0), -held[line], line))[:MOST_ROWS]
+    columns = {
+        "name": np.array(lines, dtype=object),
+        "share": np.array([own.get(line, 0.0) / whole for line in lines]),
+        "held_share": np.array([held[line] / whole for line in lines]),
+    }
+    yield top_table("python lines", columns, source, scope, left_out=len(held) - len(lines))

@@ -1,0 +1,72 @@
+"""What a machine has run, as text, as JSON and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stallwise.findings.trend import Moved, Trend
+from stallwise.render.answers import Block, Verdict, page
+from stallwise.render.answers.trend import blocks_of
+from stallwise.render.trend import trend_dict, trend_line, trend_text
+from stallwise.units import show
+
+Told = Sequence[tuple[str, Trend, Moved | None]]
+EMPTY = "No run is remembered yet. stallwise run -- python train.py, or stallwise diagnose RUN_DIR/, keeps one."
+
+
+def moved_line(moved: Moved) -> str:
+    """The last run against the week before it."""
+    word = "slower" if moved.ratio > 1 else "faster"
+    by = moved.ratio - 1.0 if moved.ratio > 1 else 1.0 / moved.ratio - 1.0
+    return (
+        f"{moved.metric} {show(moved.value, moved.unit)}: {by:.1%} {word} than the {moved.runs} runs of the week before "
+        f"({show(moved.before, moved.unit)})"
+    )
+
+
+def history_text(told: Told, file: Path | None) -> str:
+    """Series by series."""
+    if file is None:
+        return "No history is kept here: STALLWISE_HISTORY=off."
+    if not told:
+        return EMPTY
+    lines: list[str] = []
+    for series, trend, moved in told:
+        lines += [series, *([f"  last run: {moved_line(moved)}"] if moved else [])]
+        lines += [f"  {line}" if line else "" for line in trend_text(trend).split("\n")] + [""]
+    return "\n".join([*lines, f"kept in {file}"])
+
+
+def history_dict(told: Told) -> dict[str, Any]:
+    """Plain containers."""
+    return {
+        "schema": "stallwise.history/1",
+        "series": [
+            {
+                "name": series,
+                **trend_dict(trend),
+                "against_last_week": {"before": moved.before, "slower_by": moved.ratio - 1.0, "runs": moved.runs}
+                if moved
+                else None,
+            }
+            for series, trend, moved in told
+        ],
+    }
+
+
+def history_html(told: Told) -> str:
+    """One page for all series."""
+    if not told:
+        return page(Verdict(EMPTY, "", "", "unclear"), [], verb="history", subject="this machine")
+    worse = [(series, moved) for series, _, moved in told if moved and moved.ratio > 1]
+    if worse:
+        series, moved = worse[0]
+        verdict = Verdict(f"{series}: {moved_line(moved)}", "", "", "bad", f"{len(told)} series")
+    else:
+        verdict = Verdict(
+            "No last run is slower than its week", trend_line(told[0][1]), "", "good", f"{len(told)} series"
+        )
+    blocks: list[Block | None] = [block for series, trend, _ in told for block in blocks_of(trend, series)]
+    return page(verdict, blocks, verb="history", subject="runs of this machine")

@@ -1,0 +1,51 @@
+"""The room a promise leaves: from measured fixes, pooled, never a workload's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from stallwise.costs import gain_doubt
+from stallwise.costs.gain_doubt import Ratio, doubt_of, rows
+from stallwise.costs.host_ways import autocast_ratio, checkpoint_beside_ratio
+from stallwise.evidence.catalog.gains import OF_CHANGE
+
+
+@pytest.mark.parametrize("change", OF_CHANGE)
+def test_every_change_has_a_range_that_means_something(change: str) -> None:
+    low, high = doubt_of(change)
+    assert 0.5 < low < 1.1 < high < 2.0
+    assert high <= 2.0 * low
+
+
+def test_a_row_is_of_a_change_that_can_be_replayed() -> None:
+    assert {r.change for r in rows()} <= set(OF_CHANGE)
+    assert all(r.ratio > 0 for r in rows())
+
+
+def test_a_workload_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        gain_doubt, "rows", lambda: (*(Ratio("fuse", f"w{k}", 0.8) for k in range(8)), Ratio("fuse", "odd", 1.6))
+    )
+    fresh = doubt_of.__wrapped__
+    assert fresh("fuse", "odd")[1] < fresh("fuse")[1]
+    assert fresh("fuse", "odd")[0] == pytest.approx(0.75, abs=0.1)
+
+
+def test_few_rows_are_drawn_towards_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = tuple(Ratio("graphs", f"w{k}", 1.0) for k in range(20))
+    monkeypatch.setattr(gain_doubt, "rows", lambda: (*others, Ratio("fuse", "one", 1.8)))
+    low, high = doubt_of.__wrapped__("fuse")
+    assert 1.0 < (low * high) ** 0.5 < 1.3
+
+
+def test_another_fix_than_was_replayed_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = tuple(Ratio("no-sync", f"w{k}", 1.0) for k in range(5))
+    monkeypatch.setattr(gain_doubt, "rows", lambda: plain)
+    without = doubt_of.__wrapped__("no-sync")
+    monkeypatch.setattr(gain_doubt, "rows", lambda: (*plain, Ratio("no-sync", "rewritten", 30.0)))
+    assert doubt_of.__wrapped__("no-sync") == without
+
+
+def test_ways_of_calling_a_layer_cost_the_host_more_than_plain_calls() -> None:
+    assert 1.1 < autocast_ratio() < 1.5
+    assert 0.2 < checkpoint_beside_ratio() < 0.8

@@ -1,0 +1,218 @@
+"""The long run on many cores: processes that damage on their own, watched from outside, and one report of them all.
+
+    python -m tests.fuzz.many --processes 15 --seconds 560 --out fuzz --seeds ../shared/data
+
+A process that does not answer within its limits is ended and counted, one that dies is counted as an escape, and both are
+replaced: whatever no signal of Python's can interrupt is found here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.readers import all_readers
+from stallwise.readers.shapes.unwrap import plain
+from tests.fuzz.guide import Guide
+from tests.fuzz.harness import LIMIT_S, PAGES_S, Fuzz, confined, seeds
+from tests.fuzz.tally import Tally, Told
+
+SILENT_S = 4 * LIMIT_S + 2 * PAGES_S  # a case has ended by then, or nothing will end it
+MOST_KEPT = 40  # new seeds that a process hands back: the smallest of them
+REPORT_S = 2.0
+
+
+def seeds_by_reader(files: list[Path]) -> list[list[Path]]:
+    """The seeds that each reader knows; a reader without one is not tried, and the report says so."""
+    found: dict[str, list[Path]] = {r.FORMAT: [] for r in all_readers()}
+    for file in files:
+        try:
+            artifact = plain(Artifact(file.name, file))
+            for reader in all_readers():
+                if reader.recognises(file.name, artifact.head):
+                    found[reader.FORMAT].append(file)
+        except Exception:
+            continue
+    print("readers without a seed:", sorted(k for k, v in found.items() if not v), flush=True)
+    return [x for x in found.values() if x]
+
+
+def damage(
+    number: int, seed: int, files: list[Path], by_reader: list[list[Path]], keep: Path, home: Connection
+) -> None:
+    """One process: its own cases, its own guide; what it saw goes home every few seconds."""
+    sys.stdin.close()
+    confined()
+    guide = Guide()
+    guide.watch()
+    fuzz = Fuzz(seed, files, keep, guide)
+    fuzz.by_reader = by_reader
+    folder = Path(tempfile.mkdtemp(prefix=f"fuzz{number}-"))
+    home.send(("folder", str(folder)))
+    told = began = time.monotonic()
+    case = 0
+    while not home.poll():
+        fuzz.case(case, folder)
+        case += 1
+        if time.monotonic() - told > REPORT_S:
+            told = time.monotonic()
+            fuzz.tally.seconds = told - began
+            fuzz.tally.peak_bytes = _peak_bytes()
+            home.send(("tally", fuzz.tally))
+    fuzz.tally.seconds, fuzz.tally.peak_bytes = time.monotonic() - began, _peak_bytes()
+    home.send(("tally", fuzz.tally))
+    home.send(("kept", sorted(guide.kept, key=lambda x: len(x[1]))[:MOST_KEPT]))
+    home.send(("done", None))
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
+def _peak_bytes() -> int:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+@dataclass
+class Worker:
+    """A process as seen from outside."""
+
+    process: BaseProcess
+    home: Connection
+    heard: float
+    folder: Path | None = None
+    tally: Tally = field(default_factory=Tally)
+    done: bool = False
+
+
+@dataclass
+class Run:
+    """All processes of one run."""
+
+    seed: int
+    files: list[Path]
+    by_reader: list[list[Path]]
+    keep: Path
+    tally: Tally = field(default_factory=Tally)
+    kept: list[tuple[str, bytes]] = field(default_factory=list)
+    started: int = 0
+
+    def start(self) -> Worker:
+        here, there = multiprocessing.Pipe()
+        context: Any = multiprocessing.get_context("fork")
+        number, self.started = self.started, self.started + 1
+        process = context.Process(
+            target=damage, args=(number, self.seed * 1000 + number, self.files, self.by_reader, self.keep, there)
+        )
+        process.start()
+        there.close()
+        return Worker(process, here, time.monotonic())
+
+    def hear(self, worker: Worker) -> None:
+        """All that it has said so far."""
+        try:
+            while worker.home.poll():
+                what, value = worker.home.recv()
+                worker.heard = time.monotonic()
+                if what == "folder":
+                    worker.folder = Path(value)
+                elif what == "tally":
+                    worker.tally = value
+                elif what == "kept":
+                    self.kept += value
+                else:
+                    worker.done = True
+        except (EOFError, OSError):
+            pass
+
+    def end(self, worker: Worker, kind: str, what: str) -> None:
+        """Gives it up, with the file that it had in hand."""
+        worker.process.kill()
+        worker.process.join()
+        held = [p for p in worker.folder.iterdir() if p.is_file()] if worker.folder and worker.folder.is_dir() else []
+        first = held[0] if held else None
+        Told(
+            worker.tally.cases, first.name if first else "?", "?", "?", first.read_bytes() if first else b"", worker.tally,
+            self.keep,
+        ).fails(kind, f"{what} with {first.name if first else 'nothing'}")  # fmt: skip
+        self.tally.add(worker.tally)
+
+    def go(self, processes: int, seconds: float) -> None:
+        """Until the time is over; whoever is lost is replaced."""
+        began = time.monotonic()
+        workers = [self.start() for _ in range(processes)]
+        while time.monotonic() - began < seconds:
+            time.sleep(0.5)
+            for place, worker in enumerate(workers):
+                self.hear(worker)
+                if not worker.process.is_alive():
+                    self.end(worker, "escapes", f"a process died ({worker.process.exitcode})")
+                    workers[place] = self.start()
+                elif time.monotonic() - worker.heard > SILENT_S:
+                    self.end(worker, "over_time", "a process that nothing interrupts")
+                    workers[place] = self.start()
+        for worker in workers:
+            worker.home.send("enough")
+        self.gather(workers)
+        self.tally.seconds = time.monotonic() - began
+
+    def gather(self, workers: list[Worker]) -> None:
+        """The last words of each."""
+        deadline = time.monotonic() + LIMIT_S
+        while any(not w.done for w in workers) and time.monotonic() < deadline:
+            for worker in workers:
+                self.hear(worker)
+            time.sleep(0.1)
+        for worker in workers:
+            worker.process.kill()
+            self.tally.add(worker.tally)
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=1800.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", nargs="*", default=[], help="more folders of files to damage")
+    parser.add_argument("--out", type=Path, default=Path("fuzz"), help="folder for report.json and the failures")
+    chosen = parser.parse_args()
+    keep = chosen.out / "failures"
+    keep.mkdir(parents=True, exist_ok=True)
+    files = seeds(chosen.seeds)
+    run = Run(chosen.seed, files, seeds_by_reader(files), keep)
+    run.go(chosen.processes, chosen.seconds)
+    text = json.dumps(
+        {"python": sys.version.split()[0], "processes": chosen.processes, "seeds": len(files), **run.tally.as_dict()},
+        indent=1,
+    )
+    (chosen.out / "report.json").write_text(text + "\n")
+    with tarfile.open(chosen.out / "failures.tar.gz", "w:gz") as packed:
+        packed.add(keep, "failures")
+    shutil.rmtree(keep)
+    new = chosen.out / "kept"
+    new.mkdir(exist_ok=True)
+    for number, (name, data) in enumerate(run.kept):
+        (new / f"{number:04d}-{''.join(c if c.isalnum() or c in '._-' else '_' for c in name)[-60:]}").write_bytes(data)
+    with tarfile.open(chosen.out / "kept.tar.gz", "w:gz") as packed:
+        packed.add(new, "kept")
+    shutil.rmtree(new)
+    print(text)
+    raise SystemExit(1 if run.tally.failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Inputs that broke a reader, a measure or a command once: each is read now, or refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from stallwise.cli import main
+from stallwise.doctor.examine import diagnose
+from stallwise.errors import StallwiseError
+from stallwise.findings.diagnosis import State
+from stallwise.readers._cells import number_of, whole_of
+
+FOUND = sorted(p for p in (Path(__file__).parent / "seeds").rglob("*") if p.is_file())
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda p: p.name)
+def test_what_broke_once_breaks_no_more(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STALLWISE_DEBUG", "1")  # a failure that would be contained comes through
+    try:
+        diagnose(str(path), cache=False, workers=1)
+    except StallwiseError as error:
+        assert error.problem and error.hint
+
+
+@pytest.mark.parametrize(
+    ("value", "number", "whole"),
+    [
+        ("12", 12.0, 12), (7, 7.0, 7), (2.5, 2.5, 2), ("1.2.3", None, None), ("nan", None, None), (True, None, None),
+        (10**400, None, None), ("inf", float("inf"), None), ("9" * 23, 1e23, None), (None, None, None), ([1], None, None),
+        ("²", None, None),
+    ],
+)  # fmt: skip
+def test_a_value_is_a_number_or_none(value: object, number: float | None, whole: int | None) -> None:
+    assert (number_of(value), whole_of(value)) == (number, whole)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("plan cost --model llama-3.2-3b --mtbf 3.5", "nothing gets done"),
+        ("plan load --model qwen2.5-1.5b --gpu l40s --engine 1 --rate 2", "no engine is called '1'"),
+        ("plan load --model gpt2-xl --shared -1", "a shared prefix"),
+        ("plan load --model gpt2-xl --burst 1e308", "a variation from 0 to 1000"),
+        ("plan pipeline --head-layers 1e999", "is no number to reckon with"),
+        ("plan load --model gpt2-xl --spread nan", "is no number to reckon with"),
+    ],
+)
+def test_a_command_that_broke_once_answers_in_a_sentence(line: str, says: str) -> None:
+    ran = CliRunner().invoke(main, line.split())
+    told = ran.exception.problem if isinstance(ran.exception, StallwiseError) else ran.output
+    assert says in told
+
+
+def test_a_file_cut_at_its_head_keeps_its_sections_apart(tmp_path: Path) -> None:
+    cut = tmp_path / "x.json"
+    cut.write_text('h"\nloss_normal = true\nchanged = "nothing"\n\n[before]\nmfu = "48%"\n')
+    found = diagnose(str(cut), cache=False)
+    assert found.state is not State.HEALTHY  # what was once is no all-clear for today
+
+
+def test_a_sentence_without_end_costs_little(tmp_path: Path) -> None:
+    page = tmp_path / "note.txt"
+    page.write_text("the step takes " + " and then ".join(f"{n} ms" for n in range(900)) + " in all\n")
+    began = time.process_time()
+    diagnose(str(page), cache=False)
+    assert time.process_time() - began < 4.0  # seconds: it took a minute, growing with the square
+
+
+def test_json_is_alone_on_its_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    (tmp_path / "run.log").write_text(
+        "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB.\n"
+    )
+    ran = CliRunner().invoke(main, ["diagnose", str(tmp_path / "run.log"), "--json", "--github", "--no-cache"])
+    assert json.loads(ran.stdout)["findings"] and "::" in ran.stderr
+    assert json.loads(CliRunner().invoke(main, ["facts", "--template", "--json"]).stdout)["gpus"] == 8
+    assert json.loads(CliRunner().invoke(main, ["check", "--example", "--json"]).stdout)

@@ -1,0 +1,16 @@
+"""Logs of programs that nobody wrote a reader for: causes and numbers are not lost again, and nothing is called healthy."""
+
+from __future__ import annotations
+
+from tests.program_logs.score import score
+
+
+def test_logs_of_programs_keep_their_causes_and_numbers() -> None:
+    found = score("improve")
+    assert found["right"] >= 18 and found["lost"] == 0, dict(found)
+    assert found["healthy"] == 0 and found["wrong"] == 0, dict(found)
+
+
+def test_the_half_that_nobody_looks_at_has_no_false_all_clear() -> None:
+    found = score("kept")
+    assert found["healthy"] == 0 and found["right"] >= 15, dict(found)
