@@ -18,11 +18,15 @@ FIXTURES = REPO / "tests" / "fixtures"
 # Servers, rounds that ask questions and live addresses have tests of their own (tests/web, tests/mcp, tests/drill, tests/doctor),
 # and so have a process to attach to and trials of a job (tests/instrument, tests/cli);
 # a bare name in running text is no command line.
+# Pages whose every command is run by tests of their own (tests/docs/test_tutorial.py, tests/questions).
+WALKED = {"tutorial.md", "questions.md"}
 ELSEWHERE = {"ui", "mcp", "drill", "numerics", "attach", "try"}
 
 
 def command_lines() -> list[tuple[str, ...]]:
-    bodies = [body for _, _, body in blocks("sh")] + [call for _, call in inline()]
+    bodies = [body for page, _, body in blocks("sh") if page.name not in WALKED] + [
+        call for page, call in inline() if page.name not in WALKED
+    ]
     found = {tuple(words) for body in bodies for words in mentioned(body)}
     whole = {w for w in found if len(w) > 1 or w[0] in ("causes", "formats", "measure")}
     return sorted(w for w in whole if w[0] not in ELSEWHERE and not _unfinished(w))

@@ -42,7 +42,7 @@ def test_three_commands_lead_from_a_slow_script_to_a_measured_fix(tmp_path: Path
         said[line] = done.stdout
     run, tried, diagnosed, _, fixed, compared = said.values()
     assert "input-starved" in run.split("\n\n")[1]
-    assert re.search(r"last-batch-again .*faster", tried)
+    assert re.search(r"last-batch-again .*faster", " ".join(tried.split()))
     assert "input-starved" in diagnosed.split("\n\n")[1] and "measured" in diagnosed
     assert fixed and "faster" in compared
     answer = json.loads((tmp_path / "tried" / "trials.json").read_text())

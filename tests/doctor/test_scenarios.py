@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,7 @@ TARGETS = {
 }
 
 
+@cache
 def told(scenario: str, *extra: str) -> Diagnosis:
     """The diagnosis of a case and what is added to it."""
     folder = SCENARIOS / scenario

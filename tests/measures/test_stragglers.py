@@ -198,7 +198,7 @@ def test_copies_of_a_real_trace(tmp_path: Path, cause: str | None) -> None:
 
 @pytest.mark.shared
 @pytest.mark.slow
-@pytest.mark.parametrize(("cause", "ranks"), [("input", 128), ("host", 32), ("clocks", 32)])
+@pytest.mark.parametrize(("cause", "ranks"), [("input", 64), ("host", 24), ("clocks", 24)])
 def test_hundreds_of_copies_of_a_real_trace(tmp_path: Path, cause: str, ranks: int) -> None:
     path = shared("data/traces/hta/two_of_128_ranks/sampled_rank-0.json.gz")
     doc = json.loads(gzip.decompress(path.read_bytes()))

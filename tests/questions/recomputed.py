@@ -104,7 +104,7 @@ _PARAMETERS_70B = LAYERS * _LAYER_70B + 2 * 128256 * HIDDEN + HIDDEN  # one byte
 SCENARIOS: list[tuple[str, dict[tuple[str, str], float]]] = [
     ("06_allreduce_cliff", {
         ("expected.ring_time", ""): _EXPECTED, ("expected.cliff_ratio", ""): 340e-3 / _EXPECTED,
-        ("expected.narrower_ratio", ""): (_WIRE + 340e-3 - _EXPECTED) / _WIRE,
+        ("expected.narrower", ""): (_WIRE + 340e-3 - _EXPECTED) / _WIRE,
     }),
     ("08_pipeline_bubble", {
         ("expected.bubble_1f1b", ""): 7 / 39, ("expected.bubble_schedule", ""): _IDEAL,

@@ -38,7 +38,18 @@ def test_plan_page_and_memory_agree_on_a_layout() -> None:
 
 def test_diagnosis_counts_memory_as_the_planner_does() -> None:
     evidence = Evidence()
-    state(evidence, ("parameters=405B", "tp=4", "dp=128", "sharding=fsdp", "recompute=full", "sequence=8192"))
+    state(
+        evidence,
+        (
+            "parameters=405B",
+            "tp=4",
+            "dp=128",
+            "sharding=fsdp",
+            "recompute=full",
+            "sequence=8192",
+            "sequence_parallel=yes",
+        ),
+    )
     measure_evidence(evidence)
     layout = Layout(tp=4, dp=128, zero=3, recompute="full", style="fsdp", sequence_parallel=True)
     plan = memory_answer(find_model("llama-3.1-405b"), find_cluster("h100x512"), Workload(8192, 512), layout)

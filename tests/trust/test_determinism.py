@@ -85,6 +85,7 @@ def test_what_was_kept_from_the_last_time_changes_nothing(
 
     monkeypatch.setenv("STALLWISE_CACHE", str(tmp_path))
     monkeypatch.setattr(cache, "WORTH_KEEPING_BYTES", 0)
+    monkeypatch.setattr(cache, "cache_folder", lambda: tmp_path)  # it asks the environment once
     for _ in range(2):
         found = to_dict(diagnose(str(folders["traced"]), cache=True, workers=1))
         assert strict_json.dumps(found, sort_keys=True) == answers["traced"]

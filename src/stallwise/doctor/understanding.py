@@ -174,7 +174,9 @@ _SUFFIX = {"s": "_s", "share": "", "B": "_bytes"}
 
 
 def _is_sentence(text: str) -> bool:
-    """Words, one after the other; not a row of a report."""
+    """Words, one after the other; not a row of a report, nor what a program has written down as data."""
+    if text.lstrip()[:1] in ("{", "["):
+        return False
     return len(_WORD.findall(text)) >= LEAST_WORDS and "  " not in text and text.count(",") < len(text) / 8
 
 

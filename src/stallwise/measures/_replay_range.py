@@ -18,6 +18,7 @@ EMPTIES = {
     Account.COPY: "copies-ahead",
     Account.CHECKPOINT: "no-save",
 }
+OF_THE_DEVICE = (Account.COMPUTE, Account.COMMUNICATION, Account.COPY)
 
 
 def range_s(seconds: float, change: str) -> tuple[float, float]:
@@ -27,11 +28,13 @@ def range_s(seconds: float, change: str) -> tuple[float, float]:
 
 
 def ranges_of(seconds: Mapping[Account, float]) -> dict[Account, tuple[float, float]]:
-    """The ends of every account that the host fills; its own seconds lie between them."""
+    """The ends of every account that the host fills; its own seconds lie between them, and the device's stay what they are."""
     found = {}
+    room = sum(s for account, s in seconds.items() if account not in OF_THE_DEVICE)
     for account, change in EMPTIES.items():
         held = seconds.get(account, 0.0)
         if held > 0:
             low, high = range_s(held, change)
-            found[account] = (min(low, held), max(high, held))
+            most = room + (held if account in OF_THE_DEVICE else 0.0)
+            found[account] = (min(low, held), max(min(high, most), held))
     return found

@@ -120,9 +120,10 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     traced = float(np.diff(windows.device).mean())
     low, high = _doubt(graph, points, cost, windows)
     del points
-    clean = _moved(view, graph, order, played, windows)
-    # What is less than runs differ by is not told from nothing: then the step is as long as it was traced.
-    told = traced if (1 - NOTICED) * traced < step < traced else step
+    # What is less than runs differ by is not told from nothing: then the step is told as it was traced, with all its parts.
+    unnoticed = (1 - NOTICED) * traced < step < traced
+    clean = view.timeline if unnoticed else _moved(view, graph, order, played, windows)
+    told = traced if unnoticed else step
     pace = HOST_PACE if high - low > HOST_LED else DEVICE_PACE
     low_s, high_s = (1 - pace) * low * step, (1 + pace) * max(high * step, told)
     return Cleaned(clean, windows.where, len(windows), traced, told, low_s, high_s)

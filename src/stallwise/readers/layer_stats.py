@@ -25,6 +25,8 @@ _MODULE = re.compile(r"^\s{8,}(\S+(?:\.\S+)*)\s+(\w+)\s*$")
 _VALUES = re.compile(r"^\s*([\d.e+-]+|inf|nan)\s+([\d.e+-]+|inf|nan)\s+(weight|bias|input\S*|output\S*)", re.I)
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
 _OBJECT, _KEY = re.compile(r"\[\s*\{"), re.compile(r'"(\w{1,40})"\s*:')
+_RANGE = re.compile(r"amax|abs_?max", re.I)
+_LIST_OF_RANGES = re.compile(r'"\w{0,30}?(?:amax|abs_?max)\w{0,30}"\s*:\s*\[', re.I)  # one number a layer
 MAX_HEADER_BYTES = 1 << 24
 
 
@@ -38,7 +40,8 @@ def recognises(name: str, head: bytes) -> bool:
     if _REPORT.search(text):
         return True
     if text.lstrip()[:1] in ("{", "["):
-        return _OBJECT.search(text) is not None and is_layer_row(_KEY.findall(text[:8192]))
+        by_row = is_layer_row(_KEY.findall(text[:8192]))
+        return _OBJECT.search(text) is not None and (by_row or _LIST_OF_RANGES.search(text) is not None)
     first = next((line for line in text.splitlines() if line.strip()), "")
     return "," in first and is_layer_row(first.split(","))
 
@@ -74,7 +77,7 @@ def _objects(found: Any) -> Iterator[dict[str, Any]]:
         for index, row in enumerate(rows):
             step = next((v for k, v in row.items() if role_of(k) == "x"), float(index))
             for key, values in row.items():
-                if role_of(key) == "amax" and isinstance(values, list):
+                if isinstance(values, list) and _RANGE.search(key):
                     yield from ({"layer": f"{key}[{i}]", "step": step, "amax": v} for i, v in enumerate(values))
 
 
