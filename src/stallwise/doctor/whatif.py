@@ -11,7 +11,7 @@ from stallwise.findings.finding import Gain
 from stallwise.findings.whatif import Tried, WhatIf
 from stallwise.measures._changes import CHANGES, Replays
 from stallwise.measures._device_changes import DEVICE_CHANGES
-from stallwise.measures._replay_range import range_s
+from stallwise.measures._replay_range import won_range_s
 from stallwise.measures._step_book import book_of
 from stallwise.measures._without_profiler import without_profiler
 from stallwise.readers import readers_for
@@ -41,14 +41,14 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
             hint="record CPU and CUDA activities: stallwise record -- python train.py",
         )
     replays = Replays(book)
-    step = replays.unchanged_s
+    step, busy = replays.unchanged_s, book.mean_s(book.busy)
     made = {name: ALL[name](replays) for name in asked or ALL}
     found = {name: change for name, change in made.items() if change is not None}
     alone = {name: replays.gain_s(change) for name, change in found.items()}
     keep = [name for name in found if asked or alone[name] > WORTH_SAYING * step]
     keep.sort(key=lambda name: -alone[name])
     order, together, won = _in_order(replays, {name: found[name] for name in keep})
-    tried = tuple(_tried((name,), meaning_of(name), alone[name], step) for name in keep)
+    tried = tuple(_tried((name,), meaning_of(name), alone[name], step, busy) for name in keep)
     return WhatIf(
         source=timeline.source.file,
         steps=len(book.windows),
@@ -58,16 +58,15 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
         clean_low_s=cleaned.low_s if cleaned else step,
         clean_high_s=cleaned.high_s if cleaned else step,
         alone=tried,
-        together=_tried(tuple(order), "all of these at once", won, step) if together and len(order) > 1 else None,
+        together=_tried(tuple(order), "all of these at once", won, step, busy) if together and len(order) > 1 else None,
         order=tuple(order),
         nothing=tuple(name for name in asked if made[name] is None),
     )
 
 
-def _tried(changes: tuple[str, ...], meaning: str, won_s: float, step_s: float) -> Tried:
-    each = [range_s(won_s, name) for name in changes]
-    ends = sorted((min(low for low, _ in each), min(max(high for _, high in each), step_s)))
-    return Tried(changes, meaning, Gain(ends[0], ends[1], "replayed", won_s), step_s - won_s)
+def _tried(changes: tuple[str, ...], meaning: str, won_s: float, step_s: float, busy_s: float) -> Tried:
+    low, high = won_range_s(won_s, changes, step_s, busy_s)
+    return Tried(changes, meaning, Gain(low, high, "replayed", won_s), step_s - won_s)
 
 
 def _in_order(replays: Replays, changes: dict[str, Change]) -> tuple[list[str], Change | None, float]:

@@ -6,7 +6,7 @@ the gain of the change that takes it away are one truth, so they have one range,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from stallwise.costs.gain_doubt import doubt_of
 from stallwise.evidence.ledger import Account
@@ -25,6 +25,18 @@ def range_s(seconds: float, change: str) -> tuple[float, float]:
     """The ends of what this change wins."""
     low, high = doubt_of(change)
     return low * seconds, high * seconds
+
+
+# Changes that leave the device all its work.
+SPARES_THE_HOST = ("no-input-wait", "no-sync", "graphs", "no-allocation", "no-save", "no-host-work")
+
+
+def won_range_s(won_s: float, changes: Sequence[str], step_s: float, busy_s: float) -> tuple[float, float]:
+    """The ends of a replayed gain. Whatever the host is spared, the device's work stays: no step ends before it."""
+    each = [range_s(won_s, change) for change in changes]
+    idle_s = step_s - busy_s if all(c in SPARES_THE_HOST for c in changes) else step_s
+    most = max(won_s, idle_s)
+    return min(min(low for low, _ in each), most), min(max(high for _, high in each), most)
 
 
 def ranges_of(seconds: Mapping[Account, float]) -> dict[Account, tuple[float, float]]:

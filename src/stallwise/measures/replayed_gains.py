@@ -12,15 +12,13 @@ from stallwise.evidence.fact import Series
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures._changes import replays_of
 from stallwise.measures._device_changes import DEVICE_CHANGES
-from stallwise.measures._replay_range import range_s
+from stallwise.measures._replay_range import won_range_s
 from stallwise.measures._report import said
 from stallwise.measures._step_book import book_of
 from stallwise.sim.replay.change import Change
 
 ORDER = 3
 WORTH_SAYING = 0.005  # of the step
-# Changes that leave the device all its work.
-SPARES_THE_HOST = ("no-input-wait", "no-sync", "graphs", "no-allocation", "no-save", "no-host-work")
 PARTS = (0.25, 0.5, 0.75, 0.9)  # of the device's computing time
 
 
@@ -38,13 +36,11 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         change = make(replays)
         if change is not None:
             won_by[name] = replays.gain_s(change)
-    # Whatever the host is spared, the device's work stays: no step ends before it.
-    idle = max(unchanged - book.mean_s(book.busy), 0.0)
+    busy = book.mean_s(book.busy)
     for name, won in won_by.items():
         if won > WORTH_SAYING * unchanged:
-            low, high = range_s(won, name)
-            most = max(won, idle if name in SPARES_THE_HOST else unchanged)
-            yield said(book, gains.OF_CHANGE[name], won, low=min(low, most), high=min(high, most), note="replayed")
+            low, high = won_range_s(won, (name,), unchanged, busy)
+            yield said(book, gains.OF_CHANGE[name], won, low=low, high=high, note="replayed")
         elif name in DEVICE_CHANGES:
             # The device would be done sooner and only wait longer: that nothing is won is an answer too.
             yield said(book, gains.OF_CHANGE[name], 0.0, low=0.0, high=0.0, note="replayed: the host keeps all of it")

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from stallwise.findings.whatif import Tried, WhatIf
+from stallwise.render.phrases import gain_range
 from stallwise.units import Unit, show
 
 
@@ -28,7 +29,7 @@ def as_text(answer: WhatIf) -> str:
 
 def _line(tried: Tried) -> str:
     name = tried.changes[0] if len(tried.changes) == 1 else "together"
-    gain = f"-{_s(tried.gain.low_s)} to {_s(tried.gain.high_s)}"
+    gain = f"{gain_range(tried.gain)} less"
     return f"{name:16s}  {gain:24s}  leaves {_s(tried.step_s):9s}  {tried.meaning}"
 
 
