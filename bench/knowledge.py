@@ -13,28 +13,22 @@ import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.doctor.consider import consider
-from stallwise.doctor.differential import SOMETHING_ELSE, base_rate, clue_outcomes
+from stallwise.doctor.differential import SOMETHING_ELSE
 from stallwise.doctor.gather import gather
 from stallwise.doctor.said import said
 from stallwise.doctor.stating import state
-from stallwise.doctor.suspicion import WITNESSES, by_rules, probabilities, statements, weighed
-from stallwise.drill.generate import incident_of
-from stallwise.drill.incident import evidence_of
-from stallwise.drill.papers.dice import Dice
-from stallwise.drill.scenarios import authors
+from stallwise.doctor.suspicion import WITNESSES, by_clues, by_rules, probabilities, statements
 from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.symptom import Symptom
 from stallwise.knowledge import cases as counted
-from stallwise.knowledge import clues, fitted, rarity, rates, vote
+from stallwise.knowledge import fitted, rarity, vote
 from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules
 
@@ -47,10 +41,6 @@ FEWEST_IN_A_STEP = 25  # answers behind each step of the curve from score to fre
 RIDGE = 0.01
 KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
 NOT_A_CAUSE = {"none", "unclear"}
-WORDLESS = ("capture", "drill")  # other people's files, and papers of our own making
-PLANTED = 3  # drills of every cause
-CLUE_LEANS, RATE_LEANS = (0.5, 1.0, 1.5, 2.0, 4.0, 8.0), (2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # in cases
-NEVER = 1e-4  # a truth that no rule declares under its symptom costs this much, whatever is borrowed
 
 
 @dataclass(slots=True)
@@ -65,7 +55,7 @@ class Told:
     never: tuple[str, ...]
     marks: frozenset[str]
     symptoms: tuple[str, ...]
-    outcomes: tuple[tuple[str, Clue, bool], ...]  # every clue that the case decides: whose, which, and whether it holds
+    clues: dict[str, float]
     spoken: dict[str, float]
     proved: bool
 
@@ -103,41 +93,6 @@ def _rows(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
-def taught() -> Iterator[tuple[str, str, Evidence]]:
-    """The drill's own incidents, several of every cause: id, cause, and what its papers hold."""
-    for place, (cause, writers) in enumerate(authors().items()):
-        for turn in range(PLANTED):
-            seed = 90_000 + PLANTED * place + turn
-            dice = Dice(seed)
-            case = incident_of(seed, cause, writers[turn % len(writers)](dice), dice)
-            yield f"drill-{cause}-{turn}", cause, evidence_of(case)
-
-
-def heard_in_drills() -> list[Told]:
-    """What is planted decides clues too: nobody's words, and a world of ours, so it only counts for clues."""
-    found = []
-    for name, cause, evidence in taught():
-        measure_evidence(evidence)
-        found.append(
-            Told(
-                "drill",
-                name,
-                name.rsplit("-", 1)[0],
-                "drill",
-                (cause,),
-                (),
-                frozenset(),
-                (),
-                decided(evidence),
-                {},
-                True,
-            )
-        )
-        print(f"\r{len(found)} drills", end="", file=sys.stderr)
-    print(file=sys.stderr)
-    return found
-
-
 def heard() -> list[Told]:
     """Every case, read and measured once."""
     found = []
@@ -153,17 +108,12 @@ def heard() -> list[Told]:
         found.append(
             Told(
                 name, str(row["id"]), project, kind, _words(row["accept"]), _words(row.get("never", [])),
-                said(evidence, symptoms), tuple(s.name for s in symptoms), decided(evidence), by_rules(known.seen), known.proved,
+                said(evidence, symptoms), tuple(s.name for s in symptoms), by_clues(evidence), by_rules(known.seen), known.proved,
             )
         )  # fmt: skip
         print(f"\r{len(found)} cases", end="", file=sys.stderr)
     print(file=sys.stderr)
     return found
-
-
-def decided(evidence: Evidence) -> tuple[tuple[str, Clue, bool], ...]:
-    """What every clue says that the evidence decides."""
-    return tuple((r.cause, clue, held) for r in all_rules() for clue, held, _ in clue_outcomes(r, evidence))
 
 
 def _words(given: object) -> tuple[str, ...]:
@@ -174,15 +124,14 @@ def _words(given: object) -> tuple[str, ...]:
 def write_cases(told: list[Told]) -> None:
     """One file a set; words only where two projects use them, and none of artifacts that are other people's."""
     users: dict[str, set[str]] = defaultdict(set)
-    for case in (c for c in told if c.kind not in WORDLESS):
+    for case in (c for c in told if c.kind != "capture"):
         for word in case.marks:
             users[word].add(case.project)
-    write_clues(told)
     for name in dict.fromkeys(case.set for case in told):
         lines = [f"# {name}: written by `make knowledge`", ""]
         for case in (c for c in told if c.set == name):
             keep = sorted(w for w in case.marks if len(users[w]) >= WITNESSED and ";" not in w)
-            own = case.kind not in WORDLESS
+            own = case.kind != "capture"
             lines += [
                 "[[case]]",
                 f"id = {json.dumps(case.id, ensure_ascii=False)}",
@@ -197,39 +146,10 @@ def write_cases(told: list[Told]) -> None:
     forget()
 
 
-def write_clues(told: list[Told]) -> None:
-    """For every clue the cases in which it held and did not, with its cause at work and without."""
-    heard_in: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for case in told:
-        for cause, clue, held in case.outcomes:
-            side = f"{'held' if held else 'denied'}_{'with' if cause in case.causes else 'without'}"
-            heard_in[cause, clue.says][side].append(case.id)
-    lines = ["# Written by `make knowledge`: the cases that decide each clue, with its cause at work and without.", ""]
-    for rule in all_rules():
-        for clue in rule.clues:
-            sides = heard_in[rule.cause, clue.says]
-            lines += [
-                "[[clue]]",
-                f'cause = "{rule.cause}"',
-                f"says = {json.dumps(clue.says)}",
-                f'tells = "{clue.tells}"',
-            ]
-            lines += [f"{side} = {json.dumps(sides[side], ensure_ascii=False)}" for side in sorted(sides)]
-            lines += [""]
-    (KNOWLEDGE / "clues.toml").write_text("\n".join(lines), encoding="utf-8")
-
-
-def forget_counts() -> None:
-    """Counts clues and rates anew."""
-    for known in (clues._tables, rates._rates, rates._overall):
-        known.cache_clear()
-
-
 def forget() -> None:
     """Reads the tables anew."""
-    for known in (counted._all_cases, counted._counting, rarity._seen, vote._electorate, fitted.fitted, clues._counted):
+    for known in (counted._all_cases, counted._counting, rarity._seen, vote._electorate, fitted.fitted):
         known.cache_clear()
-    forget_counts()
 
 
 def design(told: list[Told], *without: str) -> tuple[NDArray[np.float64], NDArray[np.bool_], list[str]]:
@@ -242,7 +162,7 @@ def design(told: list[Told], *without: str) -> tuple[NDArray[np.float64], NDArra
         with counted.leaving_out(project, *without):
             for i, case in enumerate(told):
                 if case.project == project:
-                    for cause, says in statements(case.marks, weighed(case.outcomes), case.spoken).items():
+                    for cause, says in statements(case.marks, case.clues, case.spoken).items():
                         x[i, at[cause], : len(WITNESSES)] = [says[w] for w in WITNESSES]
         vote._electorate.cache_clear()
     for i, case in enumerate(told):
@@ -270,34 +190,6 @@ def fit(x: NDArray[np.float64], y: NDArray[np.bool_], weight: NDArray[np.float64
         if np.abs(step).max() < 1e-4:
             break
     return w
-
-
-def leans(told: list[Told]) -> tuple[float, float]:
-    """How much clues and base rates borrow from their like: what foretells the cases of left-out projects best."""
-    now = fitted.fitted()
-
-    def likelihood(clue: float, rate: float) -> tuple[float, float]:
-        given = replace(now, clue_lean=clue, rate_lean=rate)
-        clues.fitted = rates.fitted = lambda: given  # type: ignore[attr-defined]
-        by_clue = by_rate = 0.0
-        for project in sorted({c.project for c in told}):
-            forget_counts()
-            with counted.leaving_out(project):
-                for case in (c for c in told if c.project == project):
-                    for cause, held_clue, held in case.outcomes:
-                        tells = clues.telling(cause, held_clue.says, held_clue.tells)
-                        p = tells.under if cause in case.causes else tells.other
-                        by_clue += math.log(p if held else 1.0 - p)
-                    if case.causes and case.symptoms:
-                        named = [r for r in all_rules() if r.cause in case.causes]
-                        p = sum(base_rate(r, Symptom[s]) for r in named for s in case.symptoms) / len(case.symptoms)
-                        by_rate += math.log(max(p, NEVER))
-        return by_clue, by_rate
-
-    tried = [likelihood(c, r) for c, r in zip(CLUE_LEANS, RATE_LEANS, strict=True)]
-    clues.fitted = rates.fitted = fitted.fitted  # type: ignore[attr-defined]
-    best = [max(range(len(tried)), key=lambda i: tried[i][which]) for which in (0, 1)]
-    return CLUE_LEANS[best[0]], RATE_LEANS[best[1]]
 
 
 def curve(score: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[list[float], list[float]]:
@@ -340,20 +232,6 @@ def stability(told: list[Told], largest: int) -> None:
         )
 
 
-def write_fitted(known: fitted.Fitted, cases: int) -> None:
-    """fitted.toml."""
-    lines = [
-        "# Written by `make knowledge`: what each witness weighs, and how often an answer of that score is right, fitted to",
-        f"# {cases} cases that nothing proves, each heard with its project left out; and how many cases a clue and a base rate",
-        "# borrow from their like where they have few of their own.",
-        "[weights]", *(f"{n} = {v:.4f}" for n, v in known.weights.items()), "", "[right]",
-        f"score = {list(known.scores)}", f"frequency = {list(known.frequencies)}", "",
-        "[lean]", f"clue = {known.clue_lean}", f"rate = {known.rate_lean}", "",
-    ]  # fmt: skip
-    (KNOWLEDGE / "fitted.toml").write_text("\n".join(lines), encoding="utf-8")
-    forget()
-
-
 def main(told: list[Told] | None = None) -> None:
     """Reads, counts, fits, writes, tells."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -363,9 +241,7 @@ def main(told: list[Told] | None = None) -> None:
     given = parser.parse_args()
     before = fitted.fitted()
     told = told or heard()
-    write_cases(told + heard_in_drills())
-    clue_lean, rate_lean = leans(told)
-    write_fitted(replace(before, clue_lean=clue_lean, rate_lean=rate_lean), 0)
+    write_cases(told)
     x, y, causes = design(told)
     open_ = np.array([not c.proved for c in told])
     weight = np.array([counted.WEIGHTS[c.kind] for c in told])
@@ -375,14 +251,15 @@ def main(told: list[Told] | None = None) -> None:
     first, top = firsts(x, w)
     right = np.array([causes[f] in c.causes for f, c in zip(first, told, strict=True)])
     score, frequency = curve(top[open_], right[open_])
-    write_fitted(
-        replace(raw, scores=(0.0, *score, 1.0), frequencies=(0.0, *frequency, max(frequency)), clue_lean=clue_lean,
-                rate_lean=rate_lean), int(open_.sum()),
-    )  # fmt: skip
+    lines = [
+        "# Written by `make knowledge`: what each witness weighs, and how often an answer of that score is right, fitted to",
+        f"# {int(open_.sum())} cases that nothing proves, each heard with its project left out.",
+        "[weights]", *(f"{n} = {v:.4f}" for n, v in raw.weights.items()), "", "[right]",
+        f"score = {[0.0, *score, 1.0]}", f"frequency = {[0.0, *frequency, max(frequency)]}", "",
+    ]  # fmt: skip
+    (KNOWLEDGE / "fitted.toml").write_text("\n".join(lines), encoding="utf-8")
+    forget()
     after = fitted.fitted()
-    print(
-        f"a clue borrows {after.clue_lean} cases (was {before.clue_lean}), a rate {after.rate_lean} ({before.rate_lean})"
-    )
     for n in names:
         print(f"{n:12s} {before.weights.get(n, 0.0):8.3f} -> {after.weights[n]:8.3f}")
     for name in dict.fromkeys(c.set for c in told):

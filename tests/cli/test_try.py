@@ -53,7 +53,7 @@ def tried(folder: Path, *options: str, job: str = JOB) -> subprocess.CompletedPr
 @pytest.mark.torch
 @pytest.mark.slow
 def test_a_slow_loader_is_proven_in_a_rehearsal(tmp_path: Path) -> None:
-    done = tried(tmp_path, "--only", "last-batch-again,tf32", "--seconds", "20", "--json")
+    done = tried(tmp_path, "--only", "last-batch-again,tf32", "--seconds", "10", "--json")
     assert done.returncode == 0, done.stderr
     assert "this is a rehearsal" in done.stderr and "reached its own end" not in done.stdout
     answer = json.loads(done.stdout)

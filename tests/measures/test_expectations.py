@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from stallwise.doctor.stating import state
@@ -11,11 +13,16 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.measures import measure_evidence
 
 
-def implied(quantity: Quantity, *words: str, **labels: object) -> float:
+@cache
+def measured(words: tuple[str, ...]) -> Evidence:
     evidence = Evidence()
     state(evidence, words)
     measure_evidence(evidence)
-    return evidence.value(quantity, **labels)
+    return evidence
+
+
+def implied(quantity: Quantity, *words: str, **labels: object) -> float:
+    return measured(words).value(quantity, **labels)
 
 
 SERVED = ("model=Llama-70B", "precision=fp8", "gpu=h100", "gpus=8", "qps=16", "user_rate=22", "ttft=4.2s")

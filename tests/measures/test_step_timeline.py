@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,14 @@ from hypothesis import strategies as st
 from stallwise.doctor.examine import diagnose
 from stallwise.evidence.fact import Table
 from stallwise.findings.diagnosis import Diagnosis
-from stallwise.measures import _without_profiler
 from stallwise.measures._merged_events import shown_events
 
 REPO = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def starved() -> Iterator[Diagnosis]:
-    """Recording cost this step 6%: less than runs differ by, and enough to see the traced and the clean step apart."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_without_profiler, "NOTICED", 0.0)
-        yield diagnose(str(REPO / "examples" / "traces" / "loader_slow" / "trace.json.gz"), workers=1, cache=False)
+def starved() -> Diagnosis:
+    return diagnose(str(REPO / "examples" / "traces" / "loader_slow" / "trace.json.gz"))
 
 
 @pytest.fixture(scope="module")

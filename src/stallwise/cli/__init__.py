@@ -116,3 +116,6 @@ def run() -> None:
         click.echo(complaint(visible(said[:LONGEST_PROBLEM])), err=True)
         click.echo("  try: set STALLWISE_DEBUG=1 for the traceback and file it with the input", err=True)
         sys.exit(BUG)
+
+
+console = run  # the module of the command `run` takes that name here once it is loaded

@@ -1,7 +1,7 @@
 """The differential: base rates times likelihood ratios, over every cause that could explain the complaint.
 
-A rule's EXPLAINS names the symptoms it can be behind and its CLUES what speaks for and against it; how often and how loudly
-is counted from cases (`knowledge`). What is left over is "something else", an explicit hypothesis. A finding of a rule enters with
+A rule's EXPLAINS gives P(cause | symptom) and its CLUES say how much likelier each piece of evidence is under the cause
+than under another one. What is left over is "something else", an explicit hypothesis. A finding of a rule enters with
 its own odds, so one finding of 97% and nothing else gives 97%. Causes that rules have seen clearly, or priced in a ledger,
 do not compete: a run may have several. All others explain the same complaint and share what the surest of those leaves.
 """
@@ -9,22 +9,17 @@ do not compete: a run may have several. All others explain the same complaint an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
 
 from stallwise.doctor.symptoms import Complaint, complaints
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope
-from stallwise.findings.clue import AGAINST, EXCLUDES, Clue
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Reason
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
-from stallwise.knowledge.clues import telling
-from stallwise.knowledge.rates import rate
-from stallwise.rules import all_rules
 
 SOMETHING_ELSE = "something-else"
 LEAST_ELSE = 0.08  # no list of causes is complete, however well its rates add up
@@ -122,18 +117,8 @@ def _prior(rule: Rule, heard: list[Complaint]) -> float:
     """The base rate under what was complained of; several symptoms share the weight, so explaining all counts."""
     if not heard:
         return UNPROMPTED
-    rates = [base_rate(rule, c.symptom) for c in heard]
+    rates = [rule.explains.get(c.symptom, 0.0) for c in heard]
     return max(sum(rates) / len(rates), UNPROMPTED / 3)
-
-
-def base_rate(rule: Rule, symptom: Symptom) -> float:
-    """How often the cause is behind such a complaint; nothing where it claims no such thing."""
-    return rate(rule.cause, symptom.name, _can_explain(symptom) | {rule.cause}) if symptom in rule.explains else 0.0
-
-
-@cache
-def _can_explain(symptom: Symptom) -> frozenset[str]:
-    return frozenset(r.cause for r in all_rules() if symptom in r.explains)
 
 
 def _weigh(rule: Rule, heard: list[Complaint], evidence: Evidence, silent: bool) -> _Weight | None:
@@ -169,30 +154,21 @@ def fits_the_trade(rule: Rule, evidence: Evidence) -> float:
 
 
 def refuted(rule: Rule, evidence: Evidence) -> bool:
-    """Clues speak so strongly against the cause, and on balance do, that what points at it must be something else."""
-    ratios = [ratio for ratio, _ in clue_odds(rule, evidence)]
-    return math.prod(r for r in ratios if r < 1.0) <= 1.0 / TELLING and math.prod(ratios) < 1.0
+    """One clue alone speaks so strongly against the cause that what points at it must be something else."""
+    return any(ratio <= 1.0 / TELLING for ratio, _ in clue_odds(rule, evidence))
 
 
 def clue_odds(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:
-    """Every clue that the evidence decides: how much it tells, and why."""
-    found: list[tuple[float, Reason]] = []
-    for clue, held, view in clue_outcomes(rule, evidence):
-        told = telling(rule.cause, clue.says, clue.tells)
-        sources = tuple(dict.fromkeys(f.source for q in clue.reads for f in view.all(q)))
-        found.append((told.ratio if held else told.otherwise, Reason(clue.sentence(held), sources[:3])))
-    return found
-
-
-def clue_outcomes(rule: Rule, evidence: Evidence) -> Iterator[tuple[Clue, bool, Evidence]]:
-    """Every clue that the evidence decides, read in the part where it speaks loudest for the cause."""
+    """Every clue that the evidence decides, read in the scope where it speaks loudest."""
     views = [evidence, *(evidence.within(s) for s in _parts(rule, evidence))]
+    found: list[tuple[float, Reason]] = []
     for clue in rule.clues:
-        decided = [(held, view) for view in views if (held := clue.outcome(view)) is not None]
-        if decided:
-            for_it = clue.tells not in (AGAINST, EXCLUDES)
-            held, view = next((d for d in decided if d[0] == for_it), decided[0])
-            yield clue, held, view
+        weighed = [(outcome, view) for view in views if (outcome := clue.weigh(view)) is not None]
+        if weighed:
+            (ratio, says), view = max(weighed, key=lambda w: w[0][0])
+            sources = tuple(dict.fromkeys(f.source for q in clue.reads for f in view.all(q)))
+            found.append((ratio, Reason(says, sources[:3])))
+    return found
 
 
 def _parts(rule: Rule, evidence: Evidence) -> list[Scope]:

@@ -12,16 +12,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from stallwise.doctor.differential import SOMETHING_ELSE, base_rate, clue_outcomes, refuted
+from stallwise.doctor.differential import SOMETHING_ELSE, TELLING, clue_odds, refuted
 from stallwise.doctor.likeness import in_common, page_scores
 from stallwise.doctor.said import said
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Reason
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
-from stallwise.knowledge.clues import telling
 from stallwise.knowledge.fitted import Fitted, fitted
 from stallwise.knowledge.vote import votes
 from stallwise.rules import all_rules
@@ -62,12 +60,8 @@ def suspicion(
     witnesses = statements(marks, by_clues(evidence), by_rules(findings))
     known = fitted()
     for cause, testimony in witnesses.items():
-        if asked and testimony["rule"] == 0.0 and not asked & by_cause[cause].explains:
+        if asked and testimony["rule"] == 0.0 and not asked & set(by_cause[cause].explains):
             testimony["explains"] += BESIDE_THE_QUESTION / known.weights["explains"]
-        if testimony["rule"] == 0.0 and refuted(by_cause[cause], evidence):
-            testimony["explains"] += (
-                BESIDE_THE_QUESTION / known.weights["explains"]
-            )  # words do not outweigh clues that rule it out
     chances = probabilities(witnesses, len(marks), known)
     nearest = votes(marks)[1]
     found = []
@@ -87,7 +81,7 @@ def suspicion(
         ]
         before = old.get(cause, Hypothesis(cause, 0.0))
         if witnesses[cause]["rule"] == 0.0 and refuted(by_cause[cause], evidence):
-            p = min(p, MOST_UNHEARD)
+            p = min(p / TELLING, MOST_UNHEARD)
         elif not said_aloud:
             p = min(p, max(MOST_UNHEARD, before.probability))
         told = before.because if not before.by_rate_alone else ()
@@ -135,22 +129,14 @@ def _explained(rule: Rule, complaints: set[str]) -> float:
     """How often the cause is behind such complaints, in log odds above one that is never named for them."""
     if not complaints:
         return 0.0
-    often = sum(base_rate(rule, symptom) for symptom in rule.explains if symptom.name in complaints) / len(complaints)
-    return math.log1p(often / UNNAMED)
+    rate = sum(rate for symptom, rate in rule.explains.items() if symptom.name in complaints) / len(complaints)
+    return math.log1p(rate / UNNAMED)
 
 
 def by_clues(evidence: Evidence) -> dict[str, float]:
     """Log odds of every cause by the clues that the evidence decides."""
-    return weighed((r.cause, clue, held) for r in all_rules() for clue, held, _ in clue_outcomes(r, evidence))
-
-
-def weighed(outcomes: Iterable[tuple[str, Clue, bool]]) -> dict[str, float]:
-    """Log odds from outcomes, by what the cases tell of each."""
-    odds: dict[str, float] = {}
-    for cause, clue, held in outcomes:
-        told = telling(cause, clue.says, clue.tells)
-        odds[cause] = odds.get(cause, 0.0) + math.log(told.ratio if held else told.otherwise)
-    return {cause: max(-LOUDEST_CLUES, min(LOUDEST_CLUES, o)) for cause, o in odds.items()}
+    found = {r.cause: sum(math.log(ratio) for ratio, _ in clue_odds(r, evidence)) for r in all_rules() if r.clues}
+    return {cause: max(-LOUDEST_CLUES, min(LOUDEST_CLUES, odds)) for cause, odds in found.items()}
 
 
 def by_rules(findings: Iterable[Finding]) -> dict[str, float]:

@@ -105,11 +105,6 @@ def exhibit(kind: str, file: str, text: str | bytes, deciding: bool = True) -> E
 @cache
 def model_answer(incident: Incident) -> Diagnosis:
     """What the doctor says with everything on the table: real readers, real rules."""
-    return examine(evidence_of(incident))
-
-
-def evidence_of(incident: Incident) -> Evidence:
-    """What real readers find in the papers."""
     evidence = Evidence()
     for paper in incident.exhibits:
         if paper.hearsay:
@@ -119,7 +114,7 @@ def evidence_of(incident: Incident) -> Evidence:
             evidence.inputs.append(paper.file)
             evidence.formats += [f for f in formats if f not in evidence.formats]
             evidence.add(items)
-    return evidence
+    return examine(evidence)
 
 
 def planted_finding(incident: Incident) -> Finding | None:

@@ -22,11 +22,6 @@ _JOINING = frozenset(
 )
 _NUMBER = re.compile(r"\s*[-+]?\d[\d.,:eE%+-]*\s*\w{0,4}\s*$")
 FEWEST_COLUMNS = 4  # cells that make a line a row
-# "HW Thermal Slowdown : Not Active" names what is not there: the words of such a line speak for nothing.
-_DENIED = re.compile(
-    r"^[^:=]{2,60}[:=]\s*(?:not active|inactive|none|n/?a|\[?n/a\]?|no|off|false|disabled|0(?:\.0+)?(?:\s*[%\w/]{1,5})?)\s*[,;]?\s*$",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +36,7 @@ def stems_of(text: str) -> frozenset[str]:
     """Every stem once, and every pair of neighbours."""
     if len(text) > LONGEST_TEXT:
         text = text[: LONGEST_TEXT // 2] + "\n" + text[-LONGEST_TEXT // 2 :]
-    words = _WORD.findall(_HUMP.sub(" ", "\n".join(x for x in _without_titles(text) if not _DENIED.match(x))))
+    words = _WORD.findall(_HUMP.sub(" ", "\n".join(_without_titles(text))))
     known: dict[str, str] = {}
     stems = [s for w in words if (s := known[w] if w in known else known.setdefault(w, stem(w)))]
     return frozenset(stems) | frozenset(f"{a} {b}" for a, b in zip(stems, stems[1:], strict=False))

@@ -8,7 +8,7 @@ cause while it is only suspected: its Finding's confidence is replaced by the di
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from inspect import cleandoc
 
@@ -35,7 +35,7 @@ class Rule:
     needs: tuple[Quantity, ...]
     per: str | None  # a Scope label: judge each kernel, gpu or rank by itself
     page: str
-    explains: frozenset[Symptom]
+    explains: Mapping[Symptom, float]
     clues: tuple[Clue, ...]
     in_trace: Rule | None = None  # the same cause seen over a whole run, where `judge` looks at one kernel
     owns: Owned | None = None  # the part of a step that is this cause's own
@@ -74,7 +74,7 @@ def rule(*needs: Quantity, per: str | None = None) -> Callable[[Judge], Rule]:
             needs=needs,
             per=per,
             page=cleandoc(sys.modules[judge.__module__].__doc__ or ""),
-            explains=frozenset(),
+            explains={},
             clues=(),
         )
 

@@ -15,8 +15,7 @@ from functools import cache
 from importlib.resources import files
 
 # Composed from the facts of a thread, a case shows what its author found worth telling; a capture shows what is there.
-# What the drill plants is a world of our own: it shows which clues a cause leaves, and little of how often.
-WEIGHTS = {"capture": 1.0, "lines": 1.0, "composed": 0.7, "wording": 0.7, "drill": 0.3}
+WEIGHTS = {"capture": 1.0, "lines": 1.0, "composed": 0.7, "wording": 0.7}
 _LEFT_OUT: ContextVar[frozenset[str]] = ContextVar("left_out", default=frozenset())
 
 
@@ -26,7 +25,7 @@ class Case:
 
     id: str
     project: str
-    kind: str  # capture, lines (of a real log), composed, wording, drill
+    kind: str  # capture, lines (of a real log), composed, wording
     causes: tuple[str, ...]  # all that its resolution allows; empty where nothing could be told
     symptoms: tuple[str, ...]
     words: frozenset[str]
@@ -56,12 +55,7 @@ def left_out() -> frozenset[str]:
 
 
 def cases() -> tuple[Case, ...]:
-    """Every case of the world that counts."""
-    return tuple(c for c in with_drills() if c.kind != "drill")
-
-
-def with_drills() -> tuple[Case, ...]:
-    """And those that the drill plants."""
+    """Every case that counts."""
     return _counting(left_out())
 
 

@@ -19,8 +19,6 @@ class Fitted:
     weights: Mapping[str, float]
     scores: Sequence[float]  # raw probability of the first answer ...
     frequencies: Sequence[float]  # ... and how often such answers were right
-    clue_lean: float = 1.0  # cases that a clue borrows from others of its word
-    rate_lean: float = 10.0  # cases that a base rate borrows from how often its cause is seen at all
 
     def frequency(self, score: float) -> float:
         """From a raw probability to how often it holds."""
@@ -37,10 +35,7 @@ def fitted() -> Fitted:
 def from_table(table: Mapping[str, Any]) -> Fitted:
     """The numbers of one table."""
     curve = table["right"]
-    leans = table["lean"]
-    return Fitted(
-        dict(table["weights"]), tuple(curve["score"]), tuple(curve["frequency"]), leans["clue"], leans["rate"]
-    )
+    return Fitted(dict(table["weights"]), tuple(curve["score"]), tuple(curve["frequency"]))
 
 
 @cache

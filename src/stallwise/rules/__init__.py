@@ -39,11 +39,11 @@ def all_rules() -> tuple[Rule, ...]:
 def _whole(name: str, modules: list[ModuleType]) -> Rule:
     rule = getattr(modules[0], name)
     assert isinstance(rule, Rule), f"{modules[0].__name__} must define the rule {name}"
-    explains: set[Symptom] = set()
+    explains: dict[Symptom, float] = {}
     for module in modules:
-        explains.update(getattr(module, "EXPLAINS", ()))
+        explains.update(getattr(module, "EXPLAINS", {}))
         rule = replace(rule, clues=(*rule.clues, *getattr(module, "CLUES", ())))
         rule = replace(rule, advise=getattr(module, "advise", rule.advise))
         rule = replace(rule, owns=getattr(module, "OWNS", rule.owns))
         rule = replace(rule, in_trace=getattr(module, "in_trace", rule.in_trace))
-    return replace(rule, explains=frozenset(explains))
+    return replace(rule, explains=explains)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from stallwise.evidence.capture import NCCL_LOG, NCCL_TESTS, TOPOLOGY
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import AGAINST, FAIR, HINT, Clue, above, says_one_of, yes
+from stallwise.findings.clue import Clue, above, says_one_of, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
-EXPLAINS = (Symptom.SLOW_COLLECTIVE, Symptom.SLOW_SCALING)
+EXPLAINS = {
+    Symptom.SLOW_COLLECTIVE: 0.28,  # borders of node, rack and pod are where published scaling curves bend
+    Symptom.SLOW_SCALING: 0.22,
+}
 
 
 def _slower_across(evidence: Evidence) -> bool | None:
@@ -24,14 +27,14 @@ def _over_the_border(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    above(expected.CLIFF_RATIO, 1.8, FAIR, "the time leaves the trend of all smaller scales at once", "the time follows its trend"),
-    Clue((stated.POD_GPUS, expected.CLIFF_GPUS), _over_the_border, FAIR,
+    above(expected.CLIFF_RATIO, 1.8, 6.0, 0.1, "the time leaves the trend of all smaller scales at once", "the time follows its trend"),
+    Clue((stated.POD_GPUS, expected.CLIFF_GPUS), _over_the_border, 6.0, 0.3,
          "the jump falls on the border of a pod", "the jump is not at a border of the topology"),
-    Clue((stated.CROSS_POD_BANDWIDTH, stated.IN_POD_BANDWIDTH), _slower_across, FAIR,
+    Clue((stated.CROSS_POD_BANDWIDTH, stated.IN_POD_BANDWIDTH), _slower_across, 12.0, 0.06,
          "links across the border are much slower", "links across the border are as fast as inside"),
-    says_one_of(stated.COLLECTIVE_ALGORITHM, ("ring",), HINT, "a flat ring: its slowest segment sets the pace", "not a flat ring"),
-    yes(stated.STRAGGLERS, AGAINST, "some ranks lag", "no rank lags"),
-    above(stated.SLOW_RANK_RATIO, 1.1, AGAINST, "one rank is late", "all ranks arrive together"),
+    says_one_of(stated.COLLECTIVE_ALGORITHM, ("ring",), 1.4, 0.8, "a flat ring: its slowest segment sets the pace", "not a flat ring"),
+    yes(stated.STRAGGLERS, 0.2, 1.3, "some ranks lag", "no rank lags"),
+    above(stated.SLOW_RANK_RATIO, 1.1, 0.15, 1.3, "one rank is late", "all ranks arrive together"),
 )  # fmt: skip
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from stallwise.evidence.capture import RANK_TRACES, STEP_SHAPE, Capture
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import AGAINST, HINT, NEEDED, above, over, yes
+from stallwise.findings.clue import above, over, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.PIPELINE_IDLE,)  # first and last stage differ by construction: embedding and head
+EXPLAINS = {Symptom.PIPELINE_IDLE: 0.38}  # first and last stage differ by construction: embedding and head
 STAGES = Capture(
     "forward and backward time of one micro-batch on every stage",
     "stallwise record --light -- python train.py   (on every pipeline rank)",
@@ -17,12 +17,12 @@ STAGES = Capture(
 )
 
 CLUES = (
-    over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, NEEDED,
+    over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, 4.0, 0.05,
          "more idle than the schedule has", "the idle time is the schedule's own"),
-    yes(stated.STRAGGLERS, AGAINST, "some rank lags", "no rank lags, so the split itself is uneven"),
-    yes(stated.FABRIC_HEALTHY, HINT, "the fabric is healthy"),
-    above(expected.STAGE_RATIO, 1.12, NEEDED, "stages differ in compute time", "stages take equally long"),
-    above(stated.P2P_SHARE, 0.15, AGAINST, "hand-offs are long", "hand-offs are short"),
+    yes(stated.STRAGGLERS, 0.3, 1.5, "some rank lags", "no rank lags, so the split itself is uneven"),
+    yes(stated.FABRIC_HEALTHY, 1.3, 0.6, "the fabric is healthy"),
+    above(expected.STAGE_RATIO, 1.12, 12.0, 0.05, "stages differ in compute time", "stages take equally long"),
+    above(stated.P2P_SHARE, 0.15, 0.3, 1.6, "hand-offs are long", "hand-offs are short"),
 )  # fmt: skip
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from stallwise.evidence.capture import DMESG, NCCL_TESTS, NVIDIA_SMI, RANK_TRACES
 from stallwise.evidence.catalog import expected, run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import AGAINST, FAIR, HINT, NEEDED, STRONG, Clue, above, says_one_of, yes
+from stallwise.findings.clue import Clue, above, says_one_of, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (
-    Symptom.SUDDEN_SLOWDOWN,
-    Symptom.SLOW_COLLECTIVE,
-    Symptom.SLOW_SCALING,
-    Symptom.PIPELINE_IDLE,
-    Symptom.SLOW_STEP,
-    Symptom.HANG,
-)
+EXPLAINS = {
+    # Reports of large runs (Llama 3, MegaScale, Falcon) name degraded nodes first among slowdowns without a code change.
+    Symptom.SUDDEN_SLOWDOWN: 0.34,
+    Symptom.SLOW_COLLECTIVE: 0.10,
+    Symptom.SLOW_SCALING: 0.10,
+    Symptom.PIPELINE_IDLE: 0.08,
+    Symptom.SLOW_STEP: 0.04,
+    Symptom.HANG: 0.08,
+}
 
 
 def _many(evidence: Evidence) -> bool | None:
@@ -26,16 +27,16 @@ def _many(evidence: Evidence) -> bool | None:
 UNCHANGED = ("nothing", "none", "no ")  # how people say that the code is the same
 
 CLUES = (
-    above(stated.SLOW_RANK_RATIO, 1.1, STRONG,
+    above(stated.SLOW_RANK_RATIO, 1.1, 20.0, 0.08,
           "per-rank timing shows one rank slower than its peers", "per-rank timing shows all ranks alike"),
-    Clue((stated.SLOW_NODE,), lambda e: True, HINT, "per-rank timing names a node"),
-    yes(stated.RANK_LOCAL, FAIR, "the slowdown is on few ranks", "the slowdown is on every rank alike"),
-    yes(stated.STRAGGLERS, NEEDED, "some ranks lag", "no rank lags"),
-    yes(stated.THROTTLED, HINT, "a throttled GPU makes a straggler"),
-    yes(stated.GPU_BUSY_UNCHANGED, AGAINST, "the GPUs are not busier: time is lost on the host", "GPUs are busy or wait in collectives"),
-    Clue((stated.GPUS,), _many, HINT, "many GPUs in lock step: one slow one holds all", "too few GPUs to wait for one"),
-    says_one_of(stated.CHANGED, UNCHANGED, HINT, "nothing in the code changed"),
-    yes(run.RECOMPILE_LIMIT_HIT, AGAINST, "compilation explains the change"),
+    Clue((stated.SLOW_NODE,), lambda e: True, 4.0, 1.0, "per-rank timing names a node"),
+    yes(stated.RANK_LOCAL, 8.0, 0.08, "the slowdown is on few ranks", "the slowdown is on every rank alike"),
+    yes(stated.STRAGGLERS, 8.0, 0.05, "some ranks lag", "no rank lags"),
+    yes(stated.THROTTLED, 1.5, 0.8, "a throttled GPU makes a straggler"),
+    yes(stated.GPU_BUSY_UNCHANGED, 0.4, 1.3, "the GPUs are not busier: time is lost on the host", "GPUs are busy or wait in collectives"),
+    Clue((stated.GPUS,), _many, 1.6, 0.15, "many GPUs in lock step: one slow one holds all", "too few GPUs to wait for one"),
+    says_one_of(stated.CHANGED, UNCHANGED, 1.5, 0.6, "nothing in the code changed"),
+    yes(run.RECOMPILE_LIMIT_HIT, 0.2, 1.0, "compilation explains the change"),
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.owned import Owned
 from stallwise.findings.rule import rule
@@ -33,12 +33,16 @@ from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.08  # of the step
 MOSTLY = 0.5  # of the exposed communication
-EXPLAINS = (Symptom.SLOW_COLLECTIVE, Symptom.SLOW_STEP)
+EXPLAINS = {
+    Symptom.SLOW_COLLECTIVE: 0.06,  # only models with experts or sharded embeddings have it
+    Symptom.SLOW_STEP: 0.02,
+}
 CLUES = (
     Clue(
         (q.ALL_TO_ALL_TIME, q.COMM_EXPOSED),
         lambda e: e.value(q.ALL_TO_ALL_TIME) > MOSTLY * e.value(q.COMM_EXPOSED),
-        FAIR,
+        6.0,
+        0.1,
         "most exposed communication is all-to-all",
         "other collectives dominate",
     ),

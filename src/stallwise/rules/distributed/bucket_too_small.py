@@ -25,7 +25,7 @@ from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -33,12 +33,16 @@ from stallwise.findings.symptom import Symptom
 MANY = 16  # reductions a step; fewer are not worth merging
 NOTICEABLE = 0.03  # of the step
 MERGED_SHARE = 0.25  # of the small ones' time that the bytes themselves need, at most: below the knee latency rules
-EXPLAINS = (Symptom.SLOW_COLLECTIVE, Symptom.SLOW_SCALING)
+EXPLAINS = {
+    Symptom.SLOW_COLLECTIVE: 0.06,  # frameworks bucket by default, so this is rare among slow collectives
+    Symptom.SLOW_SCALING: 0.05,
+}
 CLUES = (
     Clue(
         (q.SMALL_COUNT,),
         lambda e: e.value(q.SMALL_COUNT) >= MANY,
-        FAIR,
+        6.0,
+        0.3,
         "many small reductions a step",
         "reductions are few or large",
     ),

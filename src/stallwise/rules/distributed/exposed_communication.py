@@ -29,7 +29,7 @@ from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.owned import Owned
 from stallwise.findings.rule import rule
@@ -39,12 +39,19 @@ NOTICEABLE = 0.05  # of a step; well overlapped jobs show 1 to 4%
 LARGE = 0.15
 MOSTLY_WAITING = 0.6  # of the exposed time across ranks: then a late peer is the cause, not the bytes
 COVERABLE = 0.5  # of the exposed time, when there is compute to hide it behind: buckets and prefetch hide about so much
-EXPLAINS = (Symptom.SLOW_SCALING, Symptom.SLOW_COLLECTIVE, Symptom.SLOW_STEP, Symptom.LOW_GPU_UTILISATION)
+EXPLAINS = {
+    # Communication is the usual reason that more GPUs help less; public cases name it in about a fifth of those.
+    Symptom.SLOW_SCALING: 0.22,
+    Symptom.SLOW_COLLECTIVE: 0.15,
+    Symptom.SLOW_STEP: 0.08,
+    Symptom.LOW_GPU_UTILISATION: 0.03,
+}
 CLUES = (
     Clue(
         (q.COMM_SHARE,),
         lambda e: e.value(q.COMM_SHARE) > LARGE,
-        FAIR,
+        8.0,
+        0.2,
         "much of the step is communication that nothing hides",
         "little communication is exposed",
     ),

@@ -31,25 +31,27 @@ from stallwise.evidence.catalog.fabric import (
 )
 from stallwise.evidence.catalog.hang import ACS_ENABLED
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import HINT, STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 FEW = 0.1  # of the RDMA connections with GPUDirect
-EXPLAINS = (Symptom.SLOW_SCALING, Symptom.SLOW_COLLECTIVE)
+EXPLAINS = {Symptom.SLOW_SCALING: 0.04, Symptom.SLOW_COLLECTIVE: 0.06}
 CLUES = (
     Clue(
         (CROSS_NODE_GDR_SHARE,),
         lambda e: e.value(CROSS_NODE_GDR_SHARE) <= FEW,
-        STRONG,
+        20.0,
+        0.1,
         "RDMA connections lack GPUDirect",
         "RDMA connections use GPUDirect",
     ),
     Clue(
         (NCCL_SHARE_ACROSS,),
         lambda e: e.value(NCCL_SHARE_ACROSS) < 0.6,
-        HINT,
+        3.0,
+        0.2,
         "collectives between nodes are below the network's rate",
         "collectives between nodes reach the network's rate",
     ),

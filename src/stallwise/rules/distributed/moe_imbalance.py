@@ -26,19 +26,23 @@ from stallwise.evidence.capture import RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import NEEDED, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 UNEVEN = 1.3  # busiest over mean; random routing of thousands of tokens stays within a few percent
 VERY = 2.0
-EXPLAINS = (Symptom.SLOW_COLLECTIVE, Symptom.SLOW_STEP)
+EXPLAINS = {
+    Symptom.SLOW_COLLECTIVE: 0.05,  # only where there are experts; then it is the usual reason
+    Symptom.SLOW_STEP: 0.02,
+}
 CLUES = (
     Clue(
         (q.EXPERT_SPREAD,),
         lambda e: e.value(q.EXPERT_SPREAD) > UNEVEN,
-        NEEDED,
+        20.0,
+        0.05,
         "tokens spread unevenly over experts",
         "tokens spread evenly",
     ),

@@ -25,7 +25,7 @@ from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES, TOPOLOGY
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -33,19 +33,26 @@ from stallwise.findings.symptom import Symptom
 FELL = 0.6  # of the earlier rate; repeated measurements of a quiet link agree within 10%
 TOGETHER = 0.8  # own and neighbour's rate over the link's earlier rate: the link is full
 VARIES = 2.0  # slow tenth over quick tenth of equal collectives
-EXPLAINS = (Symptom.SLOW_COLLECTIVE, Symptom.SUDDEN_SLOWDOWN, Symptom.PERIODIC_STALL, Symptom.SLOW_SCALING)
+EXPLAINS = {
+    Symptom.SLOW_COLLECTIVE: 0.12,  # shared clusters name it about as often as a fallback
+    Symptom.SUDDEN_SLOWDOWN: 0.06,
+    Symptom.PERIODIC_STALL: 0.05,
+    Symptom.SLOW_SCALING: 0.05,
+}
 CLUES = (
     Clue(
         (q.LINK_RATE_BEFORE, q.LINK_RATE_NOW),
         lambda e: e.value(q.LINK_RATE_NOW) < FELL * e.value(q.LINK_RATE_BEFORE),
-        FAIR,
+        10.0,
+        0.2,
         "the same link gives less than before",
         "the link gives what it gave before",
     ),
     Clue(
         (q.NEIGHBOUR_RATE,),
         lambda e: True,
-        HINT,
+        4.0,
+        1.0,
         "another job draws on the same link at that moment",
     ),
 )

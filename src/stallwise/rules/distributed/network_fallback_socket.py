@@ -35,26 +35,32 @@ from stallwise.evidence.catalog.fabric import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import HINT, STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 SLOW_PROVIDERS = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
 RDMA_PORTS = ("ib", "hsn", "mlx", "roce", "rdma", "efa", "hfi")  # names of interfaces that stand on an RDMA adapter
-EXPLAINS = (Symptom.SLOW_SCALING, Symptom.SLOW_COLLECTIVE, Symptom.SERVING_SLOW)
+EXPLAINS = {
+    Symptom.SLOW_SCALING: 0.08,  # a third of the public cases of slow multi-node training
+    Symptom.SLOW_COLLECTIVE: 0.1,
+    Symptom.SERVING_SLOW: 0.02,
+}
 CLUES = (
     Clue(
         (NCCL_NET, FABRIC_NODES),
         lambda e: e.text(NCCL_NET) == "Socket" and e.value(FABRIC_NODES) > 1,
-        STRONG,
+        15.0,
+        0.1,
         "NCCL uses sockets between nodes",
         "NCCL does not use sockets between nodes",
     ),
     Clue(
         (NCCL_SHARE_ACROSS,),
         lambda e: e.value(NCCL_SHARE_ACROSS) < 0.3,
-        HINT,
+        4.0,
+        0.2,
         "collectives between nodes are far below the network's rate",
         "collectives between nodes reach the network's rate",
     ),

@@ -35,7 +35,7 @@ from stallwise.evidence.catalog.fabric import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -43,12 +43,13 @@ from stallwise.findings.symptom import Symptom
 FAR_BELOW = 0.4  # of the low end of what the card's links give: then it is another path
 HOST_ONLY = 0.4  # a fact about the machine that costs every collective; whether it hurts this job nothing tells
 SLOWER = 1.1  # with more GPUs or without peer-to-peer; less is noise
-EXPLAINS = (Symptom.SLOW_SCALING, Symptom.SLOW_COLLECTIVE, Symptom.SERVING_SLOW)
+EXPLAINS = {Symptom.SLOW_SCALING: 0.1, Symptom.SLOW_COLLECTIVE: 0.05, Symptom.SERVING_SLOW: 0.03}
 CLUES = (
     Clue(
         (NVLINK_PAIRS_SHARE,),
         lambda e: e.value(NVLINK_PAIRS_SHARE) == 0,
-        HINT,
+        4.0,
+        0.3,
         "no NVLink joins the GPUs",
         "NVLink joins the GPUs",
     ),

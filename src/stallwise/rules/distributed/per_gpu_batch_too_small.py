@@ -24,7 +24,7 @@ from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -32,12 +32,16 @@ from stallwise.findings.symptom import Symptom
 MORE_THAN_COMPUTE = 1.0  # communication over compute: above this overlap cannot save it
 NOTICEABLE = 0.15  # of the step, exposed
 LARGE_BYTES = 4e6  # the links are used; smaller messages are a matter of latency and buckets
-EXPLAINS = (Symptom.SLOW_SCALING, Symptom.SLOW_STEP)
+EXPLAINS = {
+    Symptom.SLOW_SCALING: 0.14,  # strong scaling at a fixed global batch ends here sooner or later
+    Symptom.SLOW_STEP: 0.02,
+}
 CLUES = (
     Clue(
         (q.COMM_TIME, q.COMPUTE_BUSY),
         lambda e: e.value(q.COMM_TIME) > MORE_THAN_COMPUTE * e.value(q.COMPUTE_BUSY),
-        FAIR,
+        5.0,
+        0.2,
         "communication takes longer than compute",
         "compute outweighs communication",
     ),

@@ -27,7 +27,7 @@ from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import AGAINST, over
+from stallwise.findings.clue import over
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -35,9 +35,12 @@ from stallwise.findings.symptom import Symptom
 NOTICEABLE = 0.08  # of the step; pipelines are run with about so much
 SAME = 1.3  # measured over ideal: beyond that something else idles too
 EQUAL_STAGES = 1.1
-EXPLAINS = (Symptom.PIPELINE_IDLE, Symptom.SLOW_SCALING)
+EXPLAINS = {
+    Symptom.PIPELINE_IDLE: 0.25,  # the schedule's own share is the first thing to rule out
+    Symptom.SLOW_SCALING: 0.03,
+}
 CLUES = (
-    over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, AGAINST,
+    over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, 0.15, 3.0,
          "more idle than the schedule has", "the idle time is what the schedule must have"),
 )  # fmt: skip
 

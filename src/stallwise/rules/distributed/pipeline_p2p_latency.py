@@ -25,15 +25,19 @@ from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, above
+from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.05  # of the step
 LONG = 0.15  # of a micro-batch's compute, when told
-EXPLAINS = (Symptom.PIPELINE_IDLE,)
-CLUES = (above(stated.P2P_SHARE, LONG, FAIR, "hand-offs take a large part of a micro-batch", "hand-offs are short"),)
+EXPLAINS = {
+    Symptom.PIPELINE_IDLE: 0.14,  # after unequal stages and the schedule's own bubble
+}
+CLUES = (
+    above(stated.P2P_SHARE, LONG, 8.0, 0.2, "hand-offs take a large part of a micro-batch", "hand-offs are short"),
+)
 
 
 @rule()

@@ -25,18 +25,19 @@ from __future__ import annotations
 from stallwise.evidence.capture import NCCL_LOG, STEP_SHAPE
 from stallwise.evidence.catalog.fabric import FABRIC_NODES, FABRIC_RANKS, GPUS_PER_NODE, NODES, TP_SIZE
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 USUAL_GPUS_PER_NODE = 8  # nearly all servers of the last years; GB200 racks have 72 in one domain and 4 per tray
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.SLOW_SCALING, Symptom.SERVING_SLOW)
+EXPLAINS = {Symptom.SLOW_STEP: 0.03, Symptom.SLOW_SCALING: 0.04, Symptom.SERVING_SLOW: 0.03}
 CLUES = (
     Clue(
         (TP_SIZE,),
         lambda e: e.value(TP_SIZE) > _per_node(e),
-        FAIR,
+        12.0,
+        0.1,
         "the tensor-parallel group is larger than a node",
         "the tensor-parallel group fits a node",
     ),

@@ -24,13 +24,13 @@ from __future__ import annotations
 from stallwise.evidence.catalog import job
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import NEEDED, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.CRASH,)  # says that it crashed, hardly why: every rule that knows why comes before it
-CLUES = (Clue((job.EXIT_CODE,), lambda e: e.value(job.EXIT_CODE, 0.0) != 0, NEEDED, "the job left with a code"),)
+EXPLAINS = {Symptom.CRASH: 0.05}  # says that it crashed, hardly why: every rule that knows why comes before it
+CLUES = (Clue((job.EXIT_CODE,), lambda e: e.value(job.EXIT_CODE, 0.0) != 0, 20.0, 0.01, "the job left with a code"),)
 KILL, SIGNALLED = 137.0, 128.0
 SURE = 0.97  # an exit code is no matter of opinion; that it stands for a failure nearly never is
 NATIVE = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")

@@ -23,19 +23,20 @@ from __future__ import annotations
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog.hang import MEMLOCK_ERROR, MEMLOCK_LIMIT
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 SMALL_BYTES = 64e6  # NCCL registers tens of megabytes per connection; defaults are 64 KiB to 8 MiB
-EXPLAINS = (Symptom.HANG, Symptom.CRASH)
+EXPLAINS = {Symptom.HANG: 0.03, Symptom.CRASH: 0.03}
 CLUES = (
-    Clue((MEMLOCK_ERROR,), lambda e: True, DECISIVE, "memory could not be registered for RDMA"),
+    Clue((MEMLOCK_ERROR,), lambda e: True, 40.0, 1.0, "memory could not be registered for RDMA"),
     Clue(
         (MEMLOCK_LIMIT,),
         lambda e: e.value(MEMLOCK_LIMIT) < SMALL_BYTES,
-        HINT,
+        4.0,
+        0.1,
         "the locked-memory limit is small",
         "locked memory is not limited",
     ),

@@ -34,15 +34,15 @@ from stallwise.evidence.catalog.hang import (
     TRUNCATED_MESSAGE,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.HANG,)
+EXPLAINS = {Symptom.HANG: 0.04}
 CLUES = (
-    Clue((NCCL_VERSIONS,), lambda e: True, STRONG, "ranks print different NCCL versions"),
-    Clue((TRUNCATED_MESSAGE,), lambda e: True, STRONG, "peers exchange messages of different layout"),
+    Clue((NCCL_VERSIONS,), lambda e: True, 15.0, 1.0, "ranks print different NCCL versions"),
+    Clue((TRUNCATED_MESSAGE,), lambda e: True, 20.0, 1.0, "peers exchange messages of different layout"),
 )
 VERSIONS = Capture(
     "the NCCL every rank loads", "srun python -c 'import torch; print(torch.cuda.nccl.version())'", "seconds"

@@ -41,15 +41,15 @@ from stallwise.evidence.catalog.hang import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import WHOLE, Fact
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.HANG, Symptom.CRASH)  # half of the interruptions of large runs start at one rank
+EXPLAINS = {Symptom.HANG: 0.25, Symptom.CRASH: 0.25}  # half of the interruptions of large runs start at one rank
 CLUES = (
-    Clue((PEER_LOST,), lambda e: True, FAIR, "ranks say that a peer went away"),
-    Clue((PROCESS_KILLED,), lambda e: True, FAIR, "a process was killed from outside"),
+    Clue((PEER_LOST,), lambda e: True, 12.0, 1.0, "ranks say that a peer went away"),
+    Clue((PROCESS_KILLED,), lambda e: True, 10.0, 1.0, "a process was killed from outside"),
 )
 SETUP = (SHM_ERROR, MEMLOCK_ERROR, INTERFACE_ERROR, TRUNCATED_MESSAGE, MISMATCH_MESSAGE)
 CONSEQUENCES = ("straggler-rank", "transport-never-worked", "checkpoint-stall")

@@ -22,13 +22,13 @@ from __future__ import annotations
 from stallwise.evidence.capture import NCCL_LOG
 from stallwise.evidence.catalog.hang import SHM_ERROR
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.HANG, Symptom.CRASH)
-CLUES = (Clue((SHM_ERROR,), lambda e: True, DECISIVE, "shared memory could not be allocated"),)
+EXPLAINS = {Symptom.HANG: 0.04, Symptom.CRASH: 0.05}
+CLUES = (Clue((SHM_ERROR,), lambda e: True, 40.0, 1.0, "shared memory could not be allocated"),)
 
 
 @rule(SHM_ERROR)

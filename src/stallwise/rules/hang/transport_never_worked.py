@@ -33,17 +33,18 @@ from stallwise.evidence.catalog.hang import (
     INTERFACE_ERROR,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.HANG,)
+EXPLAINS = {Symptom.HANG: 0.1}
 CLUES = (
     Clue(
         (HANG_NEVER_WORKED,),
         lambda e: e.value(HANG_NEVER_WORKED) > 0,
-        STRONG,
+        25.0,
+        0.2,
         "no collective ever completed",
         "collectives completed before",
     ),

@@ -24,13 +24,13 @@ from __future__ import annotations
 from stallwise.evidence.capture import FLIGHT_RECORDER, RANK_LOGS
 from stallwise.evidence.catalog.hang import BATCHES_UNEVEN, HANG_MISMATCH, HANG_RANKS, HANG_TIMEOUT, STALLED_TENSORS
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.HANG,)
-CLUES = (Clue((BATCHES_UNEVEN,), lambda e: True, STRONG, "ranks have different numbers of batches"),)
+EXPLAINS = {Symptom.HANG: 0.08}
+CLUES = (Clue((BATCHES_UNEVEN,), lambda e: True, 25.0, 1.0, "ranks have different numbers of batches"),)
 
 
 @rule(BATCHES_UNEVEN)

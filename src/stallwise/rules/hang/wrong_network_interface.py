@@ -30,15 +30,15 @@ from stallwise.evidence.catalog.hang import (
     UNREACHABLE_ADDRESS,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.HANG,)
+EXPLAINS = {Symptom.HANG: 0.1}
 CLUES = (
-    Clue((INTERFACE_ERROR,), lambda e: True, STRONG, "an address could not be bound or reached"),
-    Clue((UNREACHABLE_ADDRESS,), lambda e: True, FAIR, "nodes use an address that others cannot reach"),
+    Clue((INTERFACE_ERROR,), lambda e: True, 15.0, 1.0, "an address could not be bound or reached"),
+    Clue((UNREACHABLE_ADDRESS,), lambda e: True, 6.0, 1.0, "nodes use an address that others cannot reach"),
 )
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from stallwise.evidence.catalog import stated
-from stallwise.findings.clue import AGAINST, FAIR, yes
+from stallwise.findings.clue import yes
 
 CLUES = (
     yes(
         stated.THROTTLED,
-        FAIR,
+        6.0,
+        0.2,
         "a GPU runs at reduced clocks with a throttle reason",
         "no GPU shows a throttle reason",
     ),
     yes(
         stated.GPU_BUSY_UNCHANGED,
-        AGAINST,
+        0.2,
+        1.2,
         "the GPU's own work takes no longer than before",
         "the GPU's own work takes longer",
     ),

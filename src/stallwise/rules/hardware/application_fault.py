@@ -34,15 +34,19 @@ from stallwise.evidence.catalog.hardware import (
     XID_SPREAD,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.CRASH, Symptom.GPU_ERROR, Symptom.HANG)
+EXPLAINS = {
+    Symptom.CRASH: 0.2,  # software outnumbers hardware among single-job crashes
+    Symptom.GPU_ERROR: 0.3,
+    Symptom.HANG: 0.03,
+}
 CLUES = (
-    Clue((XID_APPLICATION,), lambda e: True, STRONG, "the driver logged a fault that programs cause"),
-    Clue((ILLEGAL_ACCESS,), lambda e: True, FAIR, "a program reports an illegal access"),
+    Clue((XID_APPLICATION,), lambda e: True, 20.0, 1.0, "the driver logged a fault that programs cause"),
+    Clue((ILLEGAL_ACCESS,), lambda e: True, 10.0, 1.0, "a program reports an illegal access"),
 )
 SANITIZER = Capture(
     "the kernel and line that used the bad address",

@@ -31,16 +31,20 @@ from stallwise.evidence.catalog.hardware import (
     XID_CONSEQUENCE,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 COOL_C = 70.0  # well below any slowdown point
-EXPLAINS = (Symptom.CRASH, Symptom.GPU_ERROR, Symptom.HANG)
+EXPLAINS = {
+    Symptom.CRASH: 0.06,  # lost GPUs and hosts are a few percent of interruptions in published fleets
+    Symptom.GPU_ERROR: 0.25,
+    Symptom.HANG: 0.03,
+}
 CLUES = (
-    Clue((GPU_LOST,), lambda e: True, DECISIVE, "the driver says the GPU is lost"),
-    Clue((XID_BUS,), lambda e: True, DECISIVE, "the driver logged that the GPU left the bus"),
+    Clue((GPU_LOST,), lambda e: True, 30.0, 1.0, "the driver says the GPU is lost"),
+    Clue((XID_BUS,), lambda e: True, 30.0, 1.0, "the driver logged that the GPU left the bus"),
 )
 
 

@@ -34,19 +34,25 @@ from stallwise.evidence.catalog.hardware import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope
-from stallwise.findings.clue import STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 MANY_ERRORS = 100  # corrected PCIe errors in one log; a few are normal
 MOST_GENERATIONS = 8  # between two that are spoken of in one file
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.SUDDEN_SLOWDOWN, Symptom.SLOW_COLLECTIVE, Symptom.GPU_ERROR)
+EXPLAINS = {
+    Symptom.SLOW_STEP: 0.02,
+    Symptom.SUDDEN_SLOWDOWN: 0.03,
+    Symptom.SLOW_COLLECTIVE: 0.04,
+    Symptom.GPU_ERROR: 0.05,
+}
 CLUES = (
     Clue(
         (GPU_PCIE_GEN, GPU_PCIE_GEN_MAX),
         lambda e: e.value(GPU_PCIE_GEN) < e.value(GPU_PCIE_GEN_MAX),
-        STRONG,
+        15.0,
+        0.2,
         "the link runs below its generation under load",
         "the link runs at full speed under load",
     ),

@@ -39,7 +39,7 @@ from stallwise.evidence.catalog.hardware import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope
-from stallwise.findings.clue import STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -48,12 +48,17 @@ LOWERED = 0.93  # of the default; small reductions are a common and cheap choice
 AT_LIMIT = 0.85  # of the limit; a card that draws this much is held by it
 BEHIND = 0.2  # of the neighbours' clock or power under the same load
 BRAKED = 0.05  # of loaded samples
-EXPLAINS = (Symptom.SUDDEN_SLOWDOWN, Symptom.SLOW_STEP, Symptom.BUSY_BUT_SLOW)
+EXPLAINS = {
+    Symptom.SUDDEN_SLOWDOWN: 0.06,  # limits left over from other jobs, and supply faults: seen less often than heat
+    Symptom.SLOW_STEP: 0.02,
+    Symptom.BUSY_BUT_SLOW: 0.05,
+}
 CLUES = (
     Clue(
         (GPU_POWER_LIMIT, GPU_POWER_DEFAULT),
         lambda e: e.value(GPU_POWER_LIMIT) < LOWERED * e.value(GPU_POWER_DEFAULT),
-        STRONG,
+        20.0,
+        0.3,
         "the power limit is below the card's default",
         "the power limit is the default",
     ),

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -33,8 +33,8 @@ QUEUED_CYCLES = 2000.0  # waited an instruction; an access to idle DRAM takes 50
 HOT_SLICE = 0.5  # the mean L2 slice does at most half of the busiest one's work
 
 # Histograms, scatter-adds, embedding gradients.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
-CLUES = (Clue((k.ATOMIC_REQUESTS,), lambda e: e.value(k.ATOMIC_REQUESTS) > 0, HINT, "the kernel does atomics"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.04, Symptom.CUSTOM_KERNEL_SLOWER: 0.03}
+CLUES = (Clue((k.ATOMIC_REQUESTS,), lambda e: e.value(k.ATOMIC_REQUESTS) > 0, 4.0, 0.1, "the kernel does atomics"),)
 
 
 @rule(k.TIME, per="kernel")

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -31,8 +31,8 @@ from stallwise.findings.symptom import Symptom
 DOMINANT = 0.30  # of the cycles between two instructions
 
 # Reductions written by hand with a barrier a halving step.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
-CLUES = (Clue((k.STALL_BARRIER,), lambda e: e.value(k.STALL_BARRIER) >= DOMINANT, FAIR, "warps wait at barriers"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.05, Symptom.CUSTOM_KERNEL_SLOWER: 0.04}
+CLUES = (Clue((k.STALL_BARRIER,), lambda e: e.value(k.STALL_BARRIER) >= DOMINANT, 6.0, 0.15, "warps wait at barriers"),)
 
 
 @rule(k.STALL_BARRIER, per="kernel")

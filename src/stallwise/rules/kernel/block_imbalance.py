@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -31,8 +31,8 @@ UNEVEN = 0.12  # the mean SM stays this far under the busiest; equal blocks stay
 IDLE = 0.15
 
 # Ragged attention, sparse kernels, histograms.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
-CLUES = (Clue((k.SM_IMBALANCE,), lambda e: e.value(k.SM_IMBALANCE) >= UNEVEN, FAIR, "SMs are unevenly busy"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.04, Symptom.CUSTOM_KERNEL_SLOWER: 0.03}
+CLUES = (Clue((k.SM_IMBALANCE,), lambda e: e.value(k.SM_IMBALANCE) >= UNEVEN, 6.0, 0.2, "SMs are unevenly busy"),)
 
 
 @rule(k.TIME, per="kernel")

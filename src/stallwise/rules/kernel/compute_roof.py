@@ -32,7 +32,7 @@ ISSUE_FULL = 0.88  # of the issue slots
 LANES = 24.0  # of 32: with fewer, the slots are full of masked work
 
 # Few who complain of a kernel have a healthy one.
-EXPLAINS = (Symptom.SLOW_KERNEL,)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.06}
 
 
 @rule(k.SM_SHARE, per="kernel")

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -34,8 +34,8 @@ BEST = 0.93
 REPAIRABLE = 0.3  # of the traffic: above, the bytes are waste and another rule answers
 
 # Elementwise and normalisation kernels mostly are here, healthily.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.BUSY_BUT_SLOW)
-CLUES = (Clue((k.DRAM_SHARE,), lambda e: e.value(k.DRAM_SHARE) >= AT_BANDWIDTH, FAIR, "DRAM runs near its peak"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.15, Symptom.BUSY_BUT_SLOW: 0.15}
+CLUES = (Clue((k.DRAM_SHARE,), lambda e: e.value(k.DRAM_SHARE) >= AT_BANDWIDTH, 8.0, 0.1, "DRAM runs near its peak"),)
 
 
 @rule(k.DRAM_SHARE, per="kernel")

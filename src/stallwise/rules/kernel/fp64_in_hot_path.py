@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -31,8 +31,8 @@ ACTIVE = 0.08  # of the FP64 pipe: more than an address or a final scale
 USUAL_RATIO = 32.0  # FP32 over FP64 on chips that are not built for it
 
 # One literal is enough; rare, and costly where it happens.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
-CLUES = (Clue((k.FP64_SHARE,), lambda e: e.value(k.FP64_SHARE) >= ACTIVE, FAIR, "the FP64 pipe is active"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.03, Symptom.CUSTOM_KERNEL_SLOWER: 0.02}
+CLUES = (Clue((k.FP64_SHARE,), lambda e: e.value(k.FP64_SHARE) >= ACTIVE, 12.0, 0.1, "the FP64 pipe is active"),)
 
 
 @rule(k.TIME, per="kernel")

@@ -25,7 +25,7 @@ from stallwise.evidence.capture import NCU, TORCH_TRACE
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import AGAINST, EXCLUDES, HINT, above, below
+from stallwise.findings.clue import above, below
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -36,14 +36,14 @@ WIDE = 24  # timed configurations over at least three axes
 
 SMALL_PART = 0.1  # of the unfused time: fusing it away wins at most this
 
-EXPLAINS = (Symptom.CUSTOM_KERNEL_SLOWER,)  # the usual end of "faster than cuBLAS" attempts on plain shapes
+EXPLAINS = {Symptom.CUSTOM_KERNEL_SLOWER: 0.20}  # the usual end of "faster than cuBLAS" attempts on plain shapes
 CLUES = (
     above(
-        stated.WIDE_SEARCH_SPEEDUP, 1.0, EXCLUDES,
+        stated.WIDE_SEARCH_SPEEDUP, 1.0, 0.1, 8.0,
         "a wide search beats the library", "even the best configuration of a wide search loses to the library",
     ),
-    below(stated.CHEAP_OP_SHARE, SMALL_PART, HINT, "the fused operation was cheap to begin with", "the fused operation was costly"),
-    below(stated.AUTOTUNE_CONFIGS, 8, AGAINST, "few configurations were tried", "many configurations were tried"),
+    below(stated.CHEAP_OP_SHARE, SMALL_PART, 3.0, 0.4, "the fused operation was cheap to begin with", "the fused operation was costly"),
+    below(stated.AUTOTUNE_CONFIGS, 8, 0.7, 1.6, "few configurations were tried", "many configurations were tried"),
 )  # fmt: skip
 
 

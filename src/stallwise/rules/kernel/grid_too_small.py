@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -31,8 +31,8 @@ from stallwise.findings.symptom import Symptom
 FILLED = 0.9  # of the SMs have a block: the rest is rounding
 
 # Small batches and reductions over one axis.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
-CLUES = (Clue((k.WAVES,), lambda e: e.value(k.WAVES) < 0.5, HINT, "less than half a wave of blocks"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.08, Symptom.CUSTOM_KERNEL_SLOWER: 0.05}
+CLUES = (Clue((k.WAVES,), lambda e: e.value(k.WAVES) < 0.5, 4.0, 0.1, "less than half a wave of blocks"),)
 
 
 @rule(k.GRID_BLOCKS, k.SM_COUNT, per="kernel")

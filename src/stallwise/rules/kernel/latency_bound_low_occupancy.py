@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -34,8 +34,10 @@ FAR = 0.60  # of a roof: under it neither bandwidth nor a pipe is the limit
 ISSUE_FAR = 0.50
 
 # Often suspected, seldom the first reason.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
-CLUES = (Clue((k.ACHIEVED_OCCUPANCY,), lambda e: e.value(k.ACHIEVED_OCCUPANCY) < LOW, HINT, "few warps are resident"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.07, Symptom.CUSTOM_KERNEL_SLOWER: 0.06}
+CLUES = (
+    Clue((k.ACHIEVED_OCCUPANCY,), lambda e: e.value(k.ACHIEVED_OCCUPANCY) < LOW, 3.0, 0.1, "few warps are resident"),
+)
 
 
 @rule(k.ACHIEVED_OCCUPANCY, per="kernel")

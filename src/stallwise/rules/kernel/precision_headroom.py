@@ -26,7 +26,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 # Training scripts that set TF32 and forgot autocast.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.SLOW_STEP, Symptom.BUSY_BUT_SLOW)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.04, Symptom.SLOW_STEP: 0.04, Symptom.BUSY_BUT_SLOW: 0.2}
 NOTICEABLE = 0.05  # of all kernel time
 
 

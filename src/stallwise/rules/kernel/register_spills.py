@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, NEEDED, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -34,10 +34,12 @@ PER_WARP = 16.0  # requests a warp where instructions are not known: more than a
 TRAFFIC = 0.10  # of the L1 sectors
 
 # Typical of large Triton tiles and of launch bounds set by hand.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.08, Symptom.CUSTOM_KERNEL_SLOWER: 0.10}
 CLUES = (
-    Clue((k.SPILL_REQUESTS,), lambda e: e.value(k.SPILL_REQUESTS) > 0, NEEDED, "there are spill requests"),
-    Clue((k.SPILL_BYTES_PER_THREAD,), lambda e: e.value(k.SPILL_BYTES_PER_THREAD) > 32, FAIR, "the compiler spills"),
+    Clue((k.SPILL_REQUESTS,), lambda e: e.value(k.SPILL_REQUESTS) > 0, 8.0, 0.05, "there are spill requests"),
+    Clue(
+        (k.SPILL_BYTES_PER_THREAD,), lambda e: e.value(k.SPILL_BYTES_PER_THREAD) > 32, 8.0, 0.1, "the compiler spills"
+    ),
 )
 
 

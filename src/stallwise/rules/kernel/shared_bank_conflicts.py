@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -33,8 +33,10 @@ MANY = 0.25  # of the wavefronts are conflicts; good kernels stay under 0.1, lib
 PRESSED = 0.45  # of L1 and shared-memory bandwidth
 
 # A classic, but compilers and libraries avoid it: rare among reports.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
-CLUES = (Clue((k.CONFLICT_SHARE,), lambda e: e.value(k.CONFLICT_SHARE) >= MANY, FAIR, "shared memory has conflicts"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.06, Symptom.CUSTOM_KERNEL_SLOWER: 0.06}
+CLUES = (
+    Clue((k.CONFLICT_SHARE,), lambda e: e.value(k.CONFLICT_SHARE) >= MANY, 8.0, 0.15, "shared memory has conflicts"),
+)
 
 
 @rule(k.CONFLICT_SHARE, per="kernel")

@@ -35,7 +35,7 @@ IDLE = 0.04  # measured: a mean SM without work at least this long
 ROUNDING = 0.005  # reports round waves to two digits
 
 # Mid-size products and fixed tiles.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.04, Symptom.CUSTOM_KERNEL_SLOWER: 0.03}
 
 
 @rule(k.WAVES, per="kernel")

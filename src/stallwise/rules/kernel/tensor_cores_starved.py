@@ -26,7 +26,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import NCU
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import AT_ROOF, NEAR_ROOF, Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -39,9 +39,9 @@ TUNED_LOW, TUNED_HIGH = 0.60, 0.85
 BEST_DRAM = 0.93  # of DRAM's peak: the bytes set a floor that no feeding of tiles can pass
 
 # The usual answer for hand-written or badly tuned tensor kernels.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.14, Symptom.CUSTOM_KERNEL_SLOWER: 0.30}
 CLUES = (
-    Clue((k.TENSOR_SHARE,), lambda e: IN_USE <= e.value(k.TENSOR_SHARE) < STARVED, FAIR,
+    Clue((k.TENSOR_SHARE,), lambda e: IN_USE <= e.value(k.TENSOR_SHARE) < STARVED, 6.0, 0.08,
          "the tensor pipe works, but far below its peak"),
 )  # fmt: skip
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.arithmetic import narrower_types
-from stallwise.findings.clue import NEEDED, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -38,8 +38,13 @@ NOTICEABLE = 0.03  # of all kernel time
 USUAL_RATIO = 8.0  # tensor over vector peak where the chip is not known; 4 (small cards) to 28 (B200)
 
 # A slow kernel is this in about one of six public reports; far more often among hand-written products.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER, Symptom.SLOW_STEP, Symptom.BUSY_BUT_SLOW)
-CLUES = (Clue((k.TENSOR_SHARE,), lambda e: e.value(k.TENSOR_SHARE) < IDLE, NEEDED, "the tensor pipe is idle"),)
+EXPLAINS = {
+    Symptom.SLOW_KERNEL: 0.16,
+    Symptom.CUSTOM_KERNEL_SLOWER: 0.15,
+    Symptom.SLOW_STEP: 0.03,
+    Symptom.BUSY_BUT_SLOW: 0.18,
+}
+CLUES = (Clue((k.TENSOR_SHARE,), lambda e: e.value(k.TENSOR_SHARE) < IDLE, 6.0, 0.05, "the tensor pipe is idle"),)
 
 
 @rule(k.CONTRACTION, per="kernel")

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -35,8 +35,8 @@ LIMITING = 0.50  # of the busiest memory unit: under it bandwidth is not what ho
 USEFUL_BYTES = 16.0  # of a 32-byte sector
 
 # After wrong pipes the most frequent fault of hand-written kernels.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
-CLUES = (Clue((k.EXCESS_SECTORS,), lambda e: e.value(k.EXCESS_SECTORS) >= WASTE, FAIR, "sectors carry little use"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.14, Symptom.CUSTOM_KERNEL_SLOWER: 0.08}
+CLUES = (Clue((k.EXCESS_SECTORS,), lambda e: e.value(k.EXCESS_SECTORS) >= WASTE, 8.0, 0.1, "sectors carry little use"),)
 
 
 @rule(k.TIME, per="kernel")

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import NEEDED, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -32,9 +32,9 @@ LANES = 32.0
 FEW = 22.0  # lanes at work; boundary handling alone rarely brings a kernel under 26
 
 # Frequent in irregular codes (ray tracing, sparse, sampling), rare in deep learning.
-EXPLAINS = (Symptom.SLOW_KERNEL, Symptom.CUSTOM_KERNEL_SLOWER)
+EXPLAINS = {Symptom.SLOW_KERNEL: 0.06, Symptom.CUSTOM_KERNEL_SLOWER: 0.04}
 CLUES = (
-    Clue((k.ACTIVE_THREADS,), lambda e: e.value(k.ACTIVE_THREADS) < FEW, NEEDED, "few lanes of a warp are at work"),
+    Clue((k.ACTIVE_THREADS,), lambda e: e.value(k.ACTIVE_THREADS) < FEW, 10.0, 0.05, "few lanes of a warp are at work"),
 )
 
 

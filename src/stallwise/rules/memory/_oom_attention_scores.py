@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from stallwise.evidence.catalog import stated
-from stallwise.findings.clue import EXCLUDES, HINT, above, yes
+from stallwise.findings.clue import above, yes
 
 CLUES = (
-    yes(stated.FLASH_ATTENTION, EXCLUDES, "attention is fused and writes no scores", "attention writes its scores"),
-    above(stated.SEQUENCE, 8191, HINT, "the sequence is long: scores grow with its square", "the sequence is short"),
+    yes(stated.FLASH_ATTENTION, 0.03, 5.0, "attention is fused and writes no scores", "attention writes its scores"),
+    above(
+        stated.SEQUENCE, 8191, 2.0, 0.6, "the sequence is long: scores grow with its square", "the sequence is short"
+    ),
 )

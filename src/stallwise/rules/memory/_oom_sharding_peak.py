@@ -7,12 +7,12 @@ from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.clue import EXCLUDES, FAIR, HINT, STRONG, Clue, yes
+from stallwise.findings.clue import Clue, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
-EXPLAINS = (Symptom.OUT_OF_MEMORY,)  # rare among all OOMs; the clue of a changed layout lifts it
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05}  # rare among all OOMs; the clue of a changed layout lifts it
 
 
 def _both(evidence: Evidence, quantity: Quantity) -> tuple[Fact | None, Fact | None]:
@@ -33,10 +33,10 @@ def _same_ranks(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    Clue((stated.TP,), _tp_shrank, STRONG, "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
-    Clue((stated.TP, stated.DP), _same_ranks, HINT, "the number of ranks that share the states did not fall", "fewer ranks share the states"),
-    yes(stated.OOM_IN_ATTENTION, FAIR, "the failing allocation is in a layer's own activations", "the failing allocation is elsewhere"),
-    yes(stated.OOM_IN_OPTIMIZER, EXCLUDES, "it fails in the optimizer step", "it does not fail in the optimizer"),
+    Clue((stated.TP,), _tp_shrank, 15.0, 0.1, "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
+    Clue((stated.TP, stated.DP), _same_ranks, 1.5, 0.7, "the number of ranks that share the states did not fall", "fewer ranks share the states"),
+    yes(stated.OOM_IN_ATTENTION, 6.0, 0.4, "the failing allocation is in a layer's own activations", "the failing allocation is elsewhere"),
+    yes(stated.OOM_IN_OPTIMIZER, 0.03, 1.3, "it fails in the optimizer step", "it does not fail in the optimizer"),
 )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from stallwise.evidence.catalog import change, run
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -39,11 +39,11 @@ NOTICEABLE_BYTES = 3e8
 POINTS = 6
 
 # Reports of memory that grows are mostly this.
-EXPLAINS = (Symptom.MEMORY_GROWTH, Symptom.OUT_OF_MEMORY, Symptom.GRADUAL_SLOWDOWN)
+EXPLAINS = {Symptom.MEMORY_GROWTH: 0.75, Symptom.OUT_OF_MEMORY: 0.10, Symptom.GRADUAL_SLOWDOWN: 0.30}
 CLUES = (
-    Clue((change.GPU_MEMORY_GROWTH,), lambda e: e.value(change.GPU_MEMORY_GROWTH) > NOTICEABLE_BYTES, FAIR,
+    Clue((change.GPU_MEMORY_GROWTH,), lambda e: e.value(change.GPU_MEMORY_GROWTH) > NOTICEABLE_BYTES, 10.0, 0.2,
          "GPU memory keeps growing"),
-    Clue((change.HOST_MEMORY_GROWTH,), lambda e: e.value(change.HOST_MEMORY_GROWTH) > NOTICEABLE_BYTES, FAIR,
+    Clue((change.HOST_MEMORY_GROWTH,), lambda e: e.value(change.HOST_MEMORY_GROWTH) > NOTICEABLE_BYTES, 10.0, 0.2,
          "host memory keeps growing"),
 )  # fmt: skip
 

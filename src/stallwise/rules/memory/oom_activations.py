@@ -24,7 +24,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import MEMORY_SNAPSHOT
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -35,8 +35,8 @@ PHASES = ("forward", "backward", "warm-up", "")
 DOMINANT = 0.5  # of the peak
 
 # The most frequent reason in training.
-EXPLAINS = (Symptom.OUT_OF_MEMORY,)
-CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) in PHASES, HINT, "it failed in a forward or backward pass"),)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.26}
+CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) in PHASES, 2.5, 0.4, "it failed in a forward or backward pass"),)
 
 
 @rule(m.FAILED)

@@ -22,16 +22,16 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 # Less frequent since fused attention became the default.
-EXPLAINS = (Symptom.OUT_OF_MEMORY,)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05}
 CLUES = (
-    Clue((m.TENSOR,), lambda e: "sequence^2" in e.text(m.TENSOR), DECISIVE, "the request is heads x sequence squared"),
+    Clue((m.TENSOR,), lambda e: "sequence^2" in e.text(m.TENSOR), 30.0, 0.4, "the request is heads x sequence squared"),
 )
 
 

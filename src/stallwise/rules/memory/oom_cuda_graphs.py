@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -31,8 +31,8 @@ from stallwise.findings.symptom import Symptom
 POOLS = 0.2  # of the allocated memory in private pools
 
 # Start-up of serving engines.
-EXPLAINS = (Symptom.SERVER_WONT_START, Symptom.OUT_OF_MEMORY)
-CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "capture", DECISIVE, "it failed while capturing graphs"),)
+EXPLAINS = {Symptom.SERVER_WONT_START: 0.12, Symptom.OUT_OF_MEMORY: 0.04}
+CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "capture", 30.0, 0.1, "it failed while capturing graphs"),)
 
 
 @rule(m.FAILED)

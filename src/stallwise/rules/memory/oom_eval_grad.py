@@ -22,15 +22,15 @@ from __future__ import annotations
 from stallwise.evidence.capture import MEMORY_SNAPSHOT
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 # Old trainers and hand-written loops.
-EXPLAINS = (Symptom.OUT_OF_MEMORY, Symptom.MEMORY_GROWTH)
-CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "evaluation", STRONG, "it failed in validation"),)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05, Symptom.MEMORY_GROWTH: 0.06}
+CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "evaluation", 25.0, 0.1, "it failed in validation"),)
 
 
 @rule(m.FAILED)

@@ -24,16 +24,16 @@ from __future__ import annotations
 from stallwise.evidence.capture import MEMORY_SNAPSHOT
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import NEEDED, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 # One in six public out-of-memory reports; suspected far more often, because the message suggests it.
-EXPLAINS = (Symptom.OUT_OF_MEMORY,)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.16}
 CLUES = (
-    Clue((m.REQUEST, m.UNUSED_RESERVED), lambda e: Failure(e).fragmented, NEEDED,
+    Clue((m.REQUEST, m.UNUSED_RESERVED), lambda e: Failure(e).fragmented, 12.0, 0.05,
          "free pieces together exceed the request", "free pieces together do not explain it"),
 )  # fmt: skip
 

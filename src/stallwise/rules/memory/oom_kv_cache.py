@@ -23,7 +23,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import SERVE_LOG
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -32,8 +32,8 @@ from stallwise.findings.symptom import Symptom
 LOW_FRACTION = 0.5  # engines default to 0.88 to 0.9 of the GPU
 
 # The usual reason why a server does not start.
-EXPLAINS = (Symptom.SERVER_WONT_START, Symptom.OUT_OF_MEMORY)
-CLUES = (Clue((m.KV_NO_ROOM,), lambda e: bool(e.value(m.KV_NO_ROOM)), DECISIVE, "no room is left for cache blocks"),)
+EXPLAINS = {Symptom.SERVER_WONT_START: 0.45, Symptom.OUT_OF_MEMORY: 0.06}
+CLUES = (Clue((m.KV_NO_ROOM,), lambda e: bool(e.value(m.KV_NO_ROOM)), 50.0, 0.2, "no room is left for cache blocks"),)
 
 
 @rule(m.KV_NO_ROOM)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import MEMORY_SNAPSHOT
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -34,10 +34,10 @@ DWARFS = 4.0  # times the next largest tensor: nothing else in a model stands ou
 LARGE = 0.2  # of the device
 
 # Grows with vocabularies: one in ten recent reports.
-EXPLAINS = (Symptom.OUT_OF_MEMORY,)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.11}
 CLUES = (
-    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "loss", FAIR, "it failed in the loss"),
-    Clue((m.TENSOR,), lambda e: "vocab (" in e.text(m.TENSOR) or "logits" in e.text(m.TENSOR), DECISIVE,
+    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "loss", 8.0, 0.3, "it failed in the loss"),
+    Clue((m.TENSOR,), lambda e: "vocab (" in e.text(m.TENSOR) or "logits" in e.text(m.TENSOR), 30.0, 0.3,
          "the request is tokens x vocabulary"),
 )  # fmt: skip
 

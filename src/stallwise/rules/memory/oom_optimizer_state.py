@@ -23,17 +23,17 @@ from __future__ import annotations
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 # Full fine-tuning on too small a card.
-EXPLAINS = (Symptom.OUT_OF_MEMORY,)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.09}
 CLUES = (
-    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "optimizer", STRONG, "it failed in the optimizer's first step"),
-    Clue((stated.OOM_IN_OPTIMIZER,), lambda e: bool(e.value(stated.OOM_IN_OPTIMIZER)), STRONG,
+    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "optimizer", 20.0, 0.15, "it failed in the optimizer's first step"),
+    Clue((stated.OOM_IN_OPTIMIZER,), lambda e: bool(e.value(stated.OOM_IN_OPTIMIZER)), 20.0, 0.2,
          "it failed in the optimizer"),
 )  # fmt: skip
 

@@ -22,16 +22,16 @@ from __future__ import annotations
 from stallwise.evidence.capture import NVIDIA_SMI_Q
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 # Shared machines and notebooks.
-EXPLAINS = (Symptom.OUT_OF_MEMORY, Symptom.SERVER_WONT_START)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.10, Symptom.SERVER_WONT_START: 0.10}
 CLUES = (
-    Clue((m.ELSEWHERE,), lambda e: Failure(e).foreign, DECISIVE, "other processes hold a good part of the device"),
+    Clue((m.ELSEWHERE,), lambda e: Failure(e).foreign, 40.0, 0.03, "other processes hold a good part of the device"),
 )
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
@@ -34,10 +34,10 @@ def _sharded(evidence: Evidence) -> bool:
 
 
 # Large models after a change of layout.
-EXPLAINS = (Symptom.OUT_OF_MEMORY,)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05}
 CLUES = (
-    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "gather", FAIR, "it failed while gathering a sharded layer"),
-    Clue((stated.SHARDING,), _sharded, HINT, "states are sharded"),
+    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "gather", 12.0, 0.5, "it failed while gathering a sharded layer"),
+    Clue((stated.SHARDING,), _sharded, 2.0, 0.3, "states are sharded"),
 )
 
 

@@ -22,15 +22,15 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 # Rare and unmistakable.
-EXPLAINS = (Symptom.OUT_OF_MEMORY,)
-CLUES = (Clue((m.REQUEST,), lambda e: Failure(e).absurd, DECISIVE, "no device could hold the request"),)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.04}
+CLUES = (Clue((m.REQUEST,), lambda e: Failure(e).absurd, 60.0, 0.1, "no device could hold the request"),)
 
 
 @rule(m.REQUEST)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from stallwise.evidence.capture import LAYER_STATS, Capture
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, HINT, NEEDED, Clue, above, below, over, says_one_of
+from stallwise.findings.clue import Clue, above, below, over, says_one_of
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.ACCURACY_DROP, Symptom.BAD_LOSS)
+EXPLAINS = {
+    Symptom.ACCURACY_DROP: 0.45,  # outliers beyond calibrated scales are the first finding of FP8 ablation papers
+    Symptom.BAD_LOSS: 0.05,
+}
 BY_LENGTH = Capture(
     "task accuracy by context length, FP8 and BF16 side by side",
     "lm_eval --model vllm --tasks TASK --limit 200 --model_args pretrained=MODEL,max_model_len=4096 (then 8192, 16384, 32768)",
@@ -22,13 +25,13 @@ def _eight_bit(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    Clue((stated.FORMAT,), _eight_bit, NEEDED, "the model was cut to eight bits", "no eight-bit format is involved"),
-    over(stated.TASK_CONTEXT, stated.CALIBRATION_CONTEXT, 1.9, FAIR,
+    Clue((stated.FORMAT,), _eight_bit, 2.0, 0.05, "the model was cut to eight bits", "no eight-bit format is involved"),
+    over(stated.TASK_CONTEXT, stated.CALIBRATION_CONTEXT, 1.9, 5.0, 0.4,
          "the task is longer than anything the scales were calibrated on", "calibration covered this length"),
-    below(stated.ACCURACY_SHORT_DROP, 0.015, HINT, "short inputs are fine: range grows with length", "short inputs suffer too"),
-    says_one_of(stated.SCALING, ("tensor",), HINT, "one scale a tensor: a single outlier decides it", "scales are fine-grained"),
-    above(expected.CLIP_RATIO, 1.1, FAIR, "activations pass the calibrated maximum", "activations stay inside the calibrated range"),
-    above(stated.SATURATED_SHARE, 0.0005, NEEDED, "values clip at the format's limit", "nothing clips"),
+    below(stated.ACCURACY_SHORT_DROP, 0.015, 2.5, 0.4, "short inputs are fine: range grows with length", "short inputs suffer too"),
+    says_one_of(stated.SCALING, ("tensor",), 1.8, 0.4, "one scale a tensor: a single outlier decides it", "scales are fine-grained"),
+    above(expected.CLIP_RATIO, 1.1, 10.0, 0.06, "activations pass the calibrated maximum", "activations stay inside the calibrated range"),
+    above(stated.SATURATED_SHARE, 0.0005, 10.0, 0.05, "values clip at the format's limit", "nothing clips"),
 )  # fmt: skip
 
 

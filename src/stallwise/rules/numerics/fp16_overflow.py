@@ -25,7 +25,7 @@ from stallwise.evidence.capture import LAYER_STATS
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import NEEDED, STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -48,10 +48,10 @@ def _largest_seen(evidence: Evidence) -> float:
 
 
 # NaN in a half-precision run is mostly this.
-EXPLAINS = (Symptom.BAD_LOSS, Symptom.ACCURACY_DROP)
+EXPLAINS = {Symptom.BAD_LOSS: 0.28, Symptom.ACCURACY_DROP: 0.10}
 CLUES = (
-    Clue((run.PRECISION,), lambda e: e.text(run.PRECISION) == "fp16", NEEDED, "the run is in fp16", "not in fp16"),
-    Clue((n.AMAX,), _overflows, STRONG, "a layer's values pass 65504"),
+    Clue((run.PRECISION,), lambda e: e.text(run.PRECISION) == "fp16", 4.0, 0.03, "the run is in fp16", "not in fp16"),
+    Clue((n.AMAX,), _overflows, 15.0, 0.5, "a layer's values pass 65504"),
 )
 
 

@@ -24,7 +24,7 @@ from stallwise.evidence.capture import LAYER_STATS
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -32,8 +32,8 @@ from stallwise.findings.symptom import Symptom
 RISE = 0.01  # of all elements; sampling of embedding rows moves it by less than 0.003
 
 # Old mixed-precision code by hand.
-EXPLAINS = (Symptom.BAD_LOSS, Symptom.ACCURACY_DROP)
-CLUES = (Clue((n.ZERO_GRADS_RISE,), lambda e: e.value(n.ZERO_GRADS_RISE) >= RISE, FAIR, "zero gradients rise"),)
+EXPLAINS = {Symptom.BAD_LOSS: 0.06, Symptom.ACCURACY_DROP: 0.06}
+CLUES = (Clue((n.ZERO_GRADS_RISE,), lambda e: e.value(n.ZERO_GRADS_RISE) >= RISE, 10.0, 0.2, "zero gradients rise"),)
 
 
 @rule(n.ZERO_GRADS_RISE)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import LAYER_STATS
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -31,8 +31,8 @@ CLIPPED = 0.001  # of the values; under it the error stays within rounding
 ROUNDING = 0.04  # relative error of E4M3 with a fitting scale
 
 # After a change to FP8 with static scales.
-EXPLAINS = (Symptom.ACCURACY_DROP, Symptom.BAD_LOSS)
-CLUES = (Clue((n.FP8_SATURATED,), lambda e: e.value(n.FP8_SATURATED) >= CLIPPED, STRONG, "values clip in FP8"),)
+EXPLAINS = {Symptom.ACCURACY_DROP: 0.40, Symptom.BAD_LOSS: 0.04}
+CLUES = (Clue((n.FP8_SATURATED,), lambda e: e.value(n.FP8_SATURATED) >= CLIPPED, 20.0, 0.1, "values clip in FP8"),)
 
 
 @rule(n.FP8_LAYER)

@@ -26,7 +26,7 @@ from stallwise.evidence.capture import LOSS_LOG
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -37,10 +37,10 @@ ABSURD = 1e5  # usual gradient norm of no sane start; transformers begin between
 STUCK = 0.02  # the loss moves less than this over the log
 
 # The usual reason of divergence in 16-bit or wider training.
-EXPLAINS = (Symptom.BAD_LOSS,)
+EXPLAINS = {Symptom.BAD_LOSS: 0.30}
 CLUES = (
-    Clue((n.GRAD_RATIO,), lambda e: e.value(n.GRAD_RATIO) >= ORDERS, FAIR, "the gradient norm grew by orders"),
-    Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) in ("gradient", "update"), HINT,
+    Clue((n.GRAD_RATIO,), lambda e: e.value(n.GRAD_RATIO) >= ORDERS, 6.0, 0.4, "the gradient norm grew by orders"),
+    Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) in ("gradient", "update"), 3.0, 0.4,
          "the gradient or the update moved before the loss"),
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ from stallwise.evidence.capture import LAYER_STATS
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -32,10 +32,10 @@ HALVINGS = 8  # in a row: finding its level takes a scaler at most four or five
 BELOW = 1.0
 
 # What is seen of several causes; named when the cause itself is not visible.
-EXPLAINS = (Symptom.BAD_LOSS,)
+EXPLAINS = {Symptom.BAD_LOSS: 0.08}
 CLUES = (
-    Clue((n.SCALE_LAST,), lambda e: e.value(n.SCALE_LAST) < BELOW, STRONG, "the loss scale is below 1"),
-    Clue((n.SCALE_HALVINGS,), lambda e: e.value(n.SCALE_HALVINGS) >= HALVINGS, FAIR, "the scale keeps halving"),
+    Clue((n.SCALE_LAST,), lambda e: e.value(n.SCALE_LAST) < BELOW, 15.0, 0.3, "the loss scale is below 1"),
+    Clue((n.SCALE_HALVINGS,), lambda e: e.value(n.SCALE_HALVINGS) >= HALVINGS, 8.0, 0.3, "the scale keeps halving"),
 )
 
 

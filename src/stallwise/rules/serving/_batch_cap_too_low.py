@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import STRONG, Clue
+from stallwise.findings.clue import Clue
 
 
 def _at_the_cap(evidence: Evidence) -> bool | None:
@@ -19,7 +19,8 @@ CLUES = (
     Clue(
         (stated.RUNNING, stated.MAX_SEQS),
         _at_the_cap,
-        STRONG,
+        20.0,
+        0.1,
         "every slot is taken while the cache has room",
         "slots are free or the cache is full",
     ),

@@ -5,15 +5,15 @@ from __future__ import annotations
 from stallwise.evidence.capture import NVIDIA_SMI, SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (
-    Symptom.SERVING_COLLAPSE,
-    Symptom.SERVING_SLOW,
-    Symptom.BUSY_BUT_SLOW,
-)  # the physics of every decode; the cause where nothing else is
+EXPLAINS = {
+    Symptom.SERVING_COLLAPSE: 0.08,
+    Symptom.SERVING_SLOW: 0.22,
+    Symptom.BUSY_BUT_SLOW: 0.06,
+}  # the physics of every decode; the cause where nothing else is
 NEAR = 2.0  # engines reach half of the roof and more at moderate batch
 
 
@@ -32,7 +32,8 @@ CLUES = (
     Clue(
         (expected.DECODE_FLOOR,),
         _explained,
-        HINT,
+        4.0,
+        0.25,
         "reading weights and KV explains the token rate",
         "tokens come slower than memory explains",
     ),

@@ -7,12 +7,16 @@ from dataclasses import replace
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_LOG, SERVE_METRICS
 from stallwise.evidence.catalog import expected, serving, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import AGAINST, FAIR, HINT, Clue, above, grew, over, yes
+from stallwise.findings.clue import Clue, above, grew, over, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._story import with_story
 
-EXPLAINS = (Symptom.SERVING_COLLAPSE, Symptom.HIGH_TTFT, Symptom.SERVING_SLOW)
+EXPLAINS = {
+    Symptom.SERVING_COLLAPSE: 0.30,  # with KV preemption the commonest of the public serving reports we hold
+    Symptom.HIGH_TTFT: 0.25,
+    Symptom.SERVING_SLOW: 0.10,
+}
 
 
 def _slower_than_memory(evidence: Evidence) -> bool | None:
@@ -26,14 +30,14 @@ def _decode_suffers(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    Clue((stated.USER_RATE,), _decode_suffers, HINT, "running requests slow down as well", "running requests keep their pace: nobody is in their way"),
-    grew(stated.TTFT, 4.0, HINT, "the first token waits many times longer under load", "the first token hardly waits longer"),
-    yes(stated.CHUNKED_PREFILL, AGAINST, "prefill is already cut into chunks", "whole prompts run between decodes"),
-    over(stated.ITERATION_WITH_PREFILL, stated.ITERATION_DECODE_ONLY, 3.0, FAIR,
+    Clue((stated.USER_RATE,), _decode_suffers, 1.5, 0.15, "running requests slow down as well", "running requests keep their pace: nobody is in their way"),
+    grew(stated.TTFT, 4.0, 2.5, 0.4, "the first token waits many times longer under load", "the first token hardly waits longer"),
+    yes(stated.CHUNKED_PREFILL, 0.25, 4.0, "prefill is already cut into chunks", "whole prompts run between decodes"),
+    over(stated.ITERATION_WITH_PREFILL, stated.ITERATION_DECODE_ONLY, 3.0, 12.0, 0.1,
          "iterations that carry a prefill take several times a decode", "prefill does not lengthen an iteration"),
-    above(stated.KV_USE, 0.92, AGAINST, "the KV cache is full: preemption explains it as well", "the KV cache has room"),
-    above(stated.PREEMPTIONS, 0, AGAINST, "requests are preempted", "no request is preempted"),
-    Clue((stated.USER_RATE, expected.DECODE_ITERATION), _slower_than_memory, HINT,
+    above(stated.KV_USE, 0.92, 0.35, 2.0, "the KV cache is full: preemption explains it as well", "the KV cache has room"),
+    above(stated.PREEMPTIONS, 0, 0.3, 1.8, "requests are preempted", "no request is preempted"),
+    Clue((stated.USER_RATE, expected.DECODE_ITERATION), _slower_than_memory, 2.0, 0.5,
          "tokens come slower than reading weights and KV explains", "reading weights and KV explains the token rate"),
 )  # fmt: skip
 

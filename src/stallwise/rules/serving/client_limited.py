@@ -23,16 +23,16 @@ from __future__ import annotations
 from stallwise.evidence.capture import SERVE_BENCH
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import EXCLUDES, above
+from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 
-EXPLAINS = (Symptom.SERVING_SLOW, Symptom.LOW_GPU_UTILISATION)
+EXPLAINS = {Symptom.SERVING_SLOW: 0.10, Symptom.LOW_GPU_UTILISATION: 0.05}
 CLUES = (
-    above(stated.RUNNING, 1, EXCLUDES, "several requests run", "one request runs at a time"),
-    above(stated.WAITING, 0, EXCLUDES, "requests wait", "nobody waits"),
+    above(stated.RUNNING, 1, 0.1, 4.0, "several requests run", "one request runs at a time"),
+    above(stated.WAITING, 0, 0.05, 1.5, "requests wait", "nobody waits"),
 )
 EMPTY = 0.05  # KV use
 HALF = 0.5  # of the concurrency that the client claims

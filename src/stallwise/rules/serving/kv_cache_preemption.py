@@ -28,17 +28,17 @@ from __future__ import annotations
 from stallwise.evidence.capture import SERVE_LOG, SERVE_METRICS
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import FAIR, HINT, above
+from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, fitting, surest
 
 # Six of the nineteen public serving reports we hold; collapse under load is its usual complaint.
-EXPLAINS = (Symptom.SERVING_COLLAPSE, Symptom.SERVING_SLOW, Symptom.HIGH_TTFT)
+EXPLAINS = {Symptom.SERVING_COLLAPSE: 0.30, Symptom.SERVING_SLOW: 0.15, Symptom.HIGH_TTFT: 0.10}
 CLUES = (
-    above(stated.PREEMPTIONS, 0, FAIR, "requests are preempted", "no request is preempted"),
-    above(stated.KV_USE, 0.95, HINT, "the KV cache is full", "the KV cache has room"),
+    above(stated.PREEMPTIONS, 0, 12.0, 0.2, "requests are preempted", "no request is preempted"),
+    above(stated.KV_USE, 0.95, 4.0, 0.15, "the KV cache is full", "the KV cache has room"),
 )
 MANY = 5  # preemptions below this are noise of a full cache, not a condition
 LOST = 3  # running requests; fewer come and go by themselves

@@ -24,20 +24,21 @@ from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import HINT, above, grew
+from stallwise.findings.clue import above, grew
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 from stallwise.rules.serving._story import with_story
 
-EXPLAINS = (Symptom.HIGH_TTFT, Symptom.SERVING_COLLAPSE)
+EXPLAINS = {Symptom.HIGH_TTFT: 0.25, Symptom.SERVING_COLLAPSE: 0.15}
 CLUES = (
-    above(stated.WAITING, 0, HINT, "requests wait", "nobody waits"),
+    above(stated.WAITING, 0, 2.5, 0.1, "requests wait", "nobody waits"),
     grew(
         stated.TTFT,
         4.0,
-        HINT,
+        1.5,
+        0.5,
         "the first token waits many times longer under load",
         "the first token hardly waits longer",
     ),

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from stallwise.evidence.catalog import change, run
-from stallwise.findings.clue import DECISIVE, above
+from stallwise.findings.clue import above
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.SUDDEN_SLOWDOWN, Symptom.GRADUAL_SLOWDOWN, Symptom.PERIODIC_STALL, Symptom.SLOW_STEP)
+EXPLAINS = {
+    Symptom.SUDDEN_SLOWDOWN: 0.04,
+    Symptom.GRADUAL_SLOWDOWN: 0.12,
+    Symptom.PERIODIC_STALL: 0.04,
+    Symptom.SLOW_STEP: 0.04,
+}
 CLUES = (
-    above(change.RETRIES_AT_DROP, 0, DECISIVE, "the allocator flushes its cache and retries while training", "the allocator never had to retry"),
-    above(run.ALLOC_RETRIES, 0, DECISIVE, "allocation retries are logged", "no retry is logged"),
+    above(change.RETRIES_AT_DROP, 0, 60.0, 0.1, "the allocator flushes its cache and retries while training", "the allocator never had to retry"),
+    above(run.ALLOC_RETRIES, 0, 30.0, 0.1, "allocation retries are logged", "no retry is logged"),
 )  # fmt: skip

@@ -5,11 +5,16 @@ from __future__ import annotations
 from stallwise.evidence.catalog import change, run, stages, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import AGAINST, DECISIVE, EXCLUDES, FAIR, HINT, STRONG, Clue, above, yes
+from stallwise.findings.clue import Clue, above, yes
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.PERIODIC_STALL, Symptom.SUDDEN_SLOWDOWN, Symptom.HANG, Symptom.SLOW_STEP)
+EXPLAINS = {
+    Symptom.PERIODIC_STALL: 0.20,
+    Symptom.SUDDEN_SLOWDOWN: 0.05,
+    Symptom.HANG: 0.05,
+    Symptom.SLOW_STEP: 0.02,
+}
 
 
 def _at_saves(evidence: Evidence) -> bool | None:
@@ -30,15 +35,15 @@ def _saves_logged(evidence: Evidence) -> bool | None:
 OWNS = Owned(Account.CHECKPOINT, (stages.CHECKPOINT,), right=1, of=1)
 
 CLUES = (
-    Clue((change.STALL_PERIOD,), _saves_logged, HINT, "the log tells of saves", "the log tells of no save"),
-    yes(run.DIED_IN_SAVE, DECISIVE, "the log ends in an error right after a save began"),
-    above(run.SAVE_TIME, 60.0, HINT, "one save takes minutes", "a save is short"),
-    Clue((change.STALL_PERIOD, run.SAVE_EVERY), _at_saves, STRONG, "slow steps come with the saves", "slow steps do not come with the saves"),
-    above(change.STALL_AT_SAVE, 0.6, DECISIVE, "slow steps come right after a save", "slow steps do not come with the saves"),
-    above(change.STALL_AT_EVAL, 0.6, EXCLUDES, "slow steps come with evaluations"),
-    Clue((stated.PERIOD_STEPS, run.SAVE_EVERY), _stated_at_saves, STRONG, "the period is that of the saves", "the period is not that of the saves"),
-    yes(stated.CHECKPOINTING, FAIR, "a checkpoint was being written", "no checkpoint was being written"),
-    above(change.STALL_AT_GC, 0.5, EXCLUDES, "slow steps coincide with garbage collection"),
-    above(change.STALL_IN_DATA, 0.5, EXCLUDES, "slow steps wait for data"),
-    yes(run.GC_AUTOMATIC, AGAINST, "collection is automatic"),
+    Clue((change.STALL_PERIOD,), _saves_logged, 3.0, 0.4, "the log tells of saves", "the log tells of no save"),
+    yes(run.DIED_IN_SAVE, 60.0, 0.8, "the log ends in an error right after a save began"),
+    above(run.SAVE_TIME, 60.0, 4.0, 0.7, "one save takes minutes", "a save is short"),
+    Clue((change.STALL_PERIOD, run.SAVE_EVERY), _at_saves, 20.0, 0.1, "slow steps come with the saves", "slow steps do not come with the saves"),
+    above(change.STALL_AT_SAVE, 0.6, 30.0, 0.1, "slow steps come right after a save", "slow steps do not come with the saves"),
+    above(change.STALL_AT_EVAL, 0.6, 0.1, 1.0, "slow steps come with evaluations"),
+    Clue((stated.PERIOD_STEPS, run.SAVE_EVERY), _stated_at_saves, 20.0, 0.1, "the period is that of the saves", "the period is not that of the saves"),
+    yes(stated.CHECKPOINTING, 10.0, 0.1, "a checkpoint was being written", "no checkpoint was being written"),
+    above(change.STALL_AT_GC, 0.5, 0.05, 1.0, "slow steps coincide with garbage collection"),
+    above(change.STALL_IN_DATA, 0.5, 0.05, 1.1, "slow steps wait for data"),
+    yes(run.GC_AUTOMATIC, 0.4, 1.0, "collection is automatic"),
 )  # fmt: skip

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from stallwise.evidence.catalog import stated
-from stallwise.findings.clue import DECISIVE, HINT, says_one_of, yes
+from stallwise.findings.clue import says_one_of, yes
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.SUDDEN_SLOWDOWN, Symptom.SLOW_STEP)  # a choice of the user's, so the change itself tells
+EXPLAINS = {
+    Symptom.SUDDEN_SLOWDOWN: 0.02,
+    Symptom.SLOW_STEP: 0.02,
+}  # a choice of the user's, so the change itself tells
 CLUES = (
-    says_one_of(stated.CHANGED, ("offload",), DECISIVE, "offloading was switched on", "offloading did not change"),
+    says_one_of(stated.CHANGED, ("offload",), 40.0, 0.5, "offloading was switched on", "offloading did not change"),
     yes(
         stated.AFTER_MEMORY_SAVING,
-        HINT,
+        2.0,
+        0.3,
         "it began after a change that saves memory",
         "nothing was changed to save memory",
     ),

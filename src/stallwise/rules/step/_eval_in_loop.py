@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import change, stages
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import DECISIVE, above
+from stallwise.findings.clue import above
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.PERIODIC_STALL,)  # after input, saves and collection the fourth habit with a period
+EXPLAINS = {Symptom.PERIODIC_STALL: 0.08}  # after input, saves and collection the fourth habit with a period
 OWNS = Owned(Account.COMPUTE, (stages.EVALUATION,), right=0, of=0, whole_account=False)
 
 CLUES = (
     above(
         change.STALL_AT_EVAL,
         0.6,
-        DECISIVE,
+        30.0,
+        0.1,
         "slow steps come with evaluations",
         "slow steps do not come with evaluations",
     ),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from stallwise.evidence.capture import COMPILE_LOG
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, HINT, above, over
+from stallwise.findings.clue import above, over
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.SLOW_START)
+EXPLAINS = {Symptom.SLOW_STEP: 0.05, Symptom.SLOW_START: 0.03}
 CLUES = (
-    above(run.GRAPH_BREAKS, 4, DECISIVE, "the graph breaks many times", "hardly any break"),
-    over(run.COMPILED_TIME, run.EAGER_TIME, 1.0, HINT, "compiled is slower than eager", "compiled is faster than eager"),
+    above(run.GRAPH_BREAKS, 4, 80.0, 0.1, "the graph breaks many times", "hardly any break"),
+    over(run.COMPILED_TIME, run.EAGER_TIME, 1.0, 3.0, 0.4, "compiled is slower than eager", "compiled is faster than eager"),
 )  # fmt: skip
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import DECISIVE, EXCLUDES, HINT, Clue, above
+from stallwise.findings.clue import Clue, above
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.LOW_GPU_UTILISATION, Symptom.SLOW_STEP, Symptom.PERIODIC_STALL)
+EXPLAINS = {
+    Symptom.LOW_GPU_UTILISATION: 0.12,
+    Symptom.SLOW_STEP: 0.05,
+    Symptom.PERIODIC_STALL: 0.06,
+}
 
 
 def _one_core(evidence: Evidence) -> bool | None:
@@ -16,7 +20,7 @@ def _one_core(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    above(run.HOST_UNEXPLAINED_SHARE, 0.4, DECISIVE, "most wall time is in no timed action and not on the device", "the timed actions cover the run"),
-    above(run.DATA_SHARE, 0.3, EXCLUDES, "the loader explains the wait"),
-    Clue((run.HOST_BUSY_CORES,), _one_core, HINT, "one core is busy all the time"),
+    above(run.HOST_UNEXPLAINED_SHARE, 0.4, 40.0, 0.1, "most wall time is in no timed action and not on the device", "the timed actions cover the run"),
+    above(run.DATA_SHARE, 0.3, 0.1, 1.0, "the loader explains the wait"),
+    Clue((run.HOST_BUSY_CORES,), _one_core, 2.0, 0.8, "one core is busy all the time"),
 )  # fmt: skip

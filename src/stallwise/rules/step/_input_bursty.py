@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import AGAINST, DECISIVE, EXCLUDES, FAIR, HINT, Clue, above, yes
+from stallwise.findings.clue import Clue, above, yes
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (
-    Symptom.PERIODIC_STALL,
-    Symptom.LOW_GPU_UTILISATION,
-    Symptom.SLOW_STEP,
-    Symptom.SUDDEN_SLOWDOWN,
-    Symptom.HANG,
-)
+EXPLAINS = {
+    Symptom.PERIODIC_STALL: 0.28,  # loaders that refill slower than the GPU drains stall every few steps
+    Symptom.LOW_GPU_UTILISATION: 0.08,
+    Symptom.SLOW_STEP: 0.05,
+    Symptom.SUDDEN_SLOWDOWN: 0.04,
+    Symptom.HANG: 0.04,
+}
 
 
 def _remote_and_idle(evidence: Evidence) -> bool | None:
@@ -22,12 +22,12 @@ def _remote_and_idle(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    above(change.STALL_IN_DATA, 0.5, DECISIVE, "slow steps are slow because their batch is late", "the slow steps do not wait for data"),
-    above(change.STALL_AT_SAVE, 0.6, EXCLUDES, "slow steps come with the saves"),
-    above(change.STALL_AT_EVAL, 0.6, EXCLUDES, "slow steps come with evaluations"),
-    above(change.STALL_AT_GC, 0.5, EXCLUDES, "slow steps coincide with garbage collection"),
-    above(run.GC_COLLECTIONS, 1, AGAINST, "collections are logged"),
-    yes(run.GC_AUTOMATIC, AGAINST, "collection is automatic"),
-    Clue((run.NETWORK_STORAGE,), _remote_and_idle, FAIR, "workers read from a network mount, which can stall all of them", "data is local"),
-    yes(stated.BURSTY, HINT, "slow steps come in bursts", "all steps are slow alike"),
+    above(change.STALL_IN_DATA, 0.5, 40.0, 0.03, "slow steps are slow because their batch is late", "the slow steps do not wait for data"),
+    above(change.STALL_AT_SAVE, 0.6, 0.1, 1.0, "slow steps come with the saves"),
+    above(change.STALL_AT_EVAL, 0.6, 0.1, 1.0, "slow steps come with evaluations"),
+    above(change.STALL_AT_GC, 0.5, 0.05, 1.0, "slow steps coincide with garbage collection"),
+    above(run.GC_COLLECTIONS, 1, 0.2, 1.0, "collections are logged"),
+    yes(run.GC_AUTOMATIC, 0.4, 1.0, "collection is automatic"),
+    Clue((run.NETWORK_STORAGE,), _remote_and_idle, 12.0, 0.7, "workers read from a network mount, which can stall all of them", "data is local"),
+    yes(stated.BURSTY, 2.0, 0.3, "slow steps come in bursts", "all steps are slow alike"),
 )  # fmt: skip

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from stallwise.evidence.catalog import run
-from stallwise.findings.clue import AGAINST, DECISIVE, above, below, over
+from stallwise.findings.clue import above, below, over
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.LOW_GPU_UTILISATION, Symptom.SLOW_STEP, Symptom.SERVING_SLOW, Symptom.BUSY_BUT_SLOW)
+EXPLAINS = {
+    Symptom.LOW_GPU_UTILISATION: 0.12,
+    Symptom.SLOW_STEP: 0.08,
+    Symptom.SERVING_SLOW: 0.04,
+    Symptom.BUSY_BUT_SLOW: 0.06,
+}
 CLUES = (
-    over(run.LAUNCH_COST, run.REPLAY_COST, 2.0, DECISIVE,
+    over(run.LAUNCH_COST, run.REPLAY_COST, 2.0, 60.0, 0.05,
          "launching a kernel costs several times what replaying it in a graph does", "a graph would replay no faster"),
-    above(run.DATA_SHARE, 0.3, AGAINST, "time goes to loading"),
-    below(run.LOADER_WORKERS, 1, AGAINST, "the loader has no worker"),
+    above(run.DATA_SHARE, 0.3, 0.2, 1.1, "time goes to loading"),
+    below(run.LOADER_WORKERS, 1, 0.8, 1.0, "the loader has no worker"),
 )  # fmt: skip

@@ -6,12 +6,16 @@ from stallwise.evidence.capture import GC_LOG, PY_SPY
 from stallwise.evidence.catalog import change, run, stages
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import DECISIVE, EXCLUDES, FAIR, HINT, NEEDED, Clue, above, yes
+from stallwise.findings.clue import Clue, above, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.PERIODIC_STALL, Symptom.GRADUAL_SLOWDOWN, Symptom.SUDDEN_SLOWDOWN)
+EXPLAINS = {
+    Symptom.PERIODIC_STALL: 0.18,  # 4 of the public cases with a period are full collections
+    Symptom.GRADUAL_SLOWDOWN: 0.04,
+    Symptom.SUDDEN_SLOWDOWN: 0.02,
+}
 
 
 def _rare_and_regular(evidence: Evidence) -> bool | None:
@@ -22,14 +26,14 @@ def _rare_and_regular(evidence: Evidence) -> bool | None:
 OWNS = Owned(Account.HOST_WAIT, (stages.COLLECTION,), right=0, of=0, whole_account=False)
 
 CLUES = (
-    above(change.STALL_AT_GC, 0.5, DECISIVE, "slow steps coincide with full collections", "slow steps fall between collections"),
-    above(run.GC_COLLECTIONS, 1, FAIR, "full collections are logged inside the loop"),
-    yes(run.GC_AUTOMATIC, NEEDED, "automatic collection is on and nothing is frozen", "automatic collection is off or frozen"),
-    Clue((change.STALL_PERIOD, change.STALL_REGULARITY), _rare_and_regular, HINT,
+    above(change.STALL_AT_GC, 0.5, 30.0, 0.05, "slow steps coincide with full collections", "slow steps fall between collections"),
+    above(run.GC_COLLECTIONS, 1, 12.0, 0.3, "full collections are logged inside the loop"),
+    yes(run.GC_AUTOMATIC, 6.0, 0.05, "automatic collection is on and nothing is frozen", "automatic collection is off or frozen"),
+    Clue((change.STALL_PERIOD, change.STALL_REGULARITY), _rare_and_regular, 2.5, 0.4,
          "slow steps come rarely and at a steady period", "slow steps come often or at random"),
-    above(change.STALL_AT_SAVE, 0.6, EXCLUDES, "slow steps come with the saves"),
-    above(change.STALL_AT_EVAL, 0.6, EXCLUDES, "slow steps come with evaluations"),
-    above(change.STALL_IN_DATA, 0.5, EXCLUDES, "slow steps wait for data"),
+    above(change.STALL_AT_SAVE, 0.6, 0.1, 1.0, "slow steps come with the saves"),
+    above(change.STALL_AT_EVAL, 0.6, 0.1, 1.0, "slow steps come with evaluations"),
+    above(change.STALL_IN_DATA, 0.5, 0.05, 1.2, "slow steps wait for data"),
 )  # fmt: skip
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from stallwise.evidence.capture import COMPILE_LOG
 from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import AGAINST, DECISIVE, EXCLUDES, FAIR, Clue, above, says_one_of
+from stallwise.findings.clue import Clue, above, says_one_of
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (
-    Symptom.SLOW_STEP,
-    Symptom.SUDDEN_SLOWDOWN,
-    Symptom.PERIODIC_STALL,
-    Symptom.GRADUAL_SLOWDOWN,
-    Symptom.SLOW_START,
-)
+EXPLAINS = {
+    Symptom.SLOW_STEP: 0.06,
+    Symptom.SUDDEN_SLOWDOWN: 0.03,
+    Symptom.PERIODIC_STALL: 0.06,
+    Symptom.GRADUAL_SLOWDOWN: 0.06,
+    Symptom.SLOW_START: 0.08,
+}
 MANY_BREAKS = 10  # breaks cut the model into pieces that each recompile: then the breaks are the cause
 
 
@@ -24,11 +24,11 @@ def _pieces(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    above(run.RECOMPILE_LIMIT_HIT, 0, DECISIVE, "a function hit the recompile limit and runs eagerly since", "no function hit the limit"),
-    above(run.RECOMPILES, 3, FAIR, "functions are recompiled inside the loop", "hardly anything is recompiled"),
-    Clue((run.GRAPH_BREAKS,), _pieces, EXCLUDES, "graph breaks cut the model into pieces first", "few breaks"),
-    says_one_of(stated.CHANGED, ("torch.compile", "compile", "dynamic shape", "variable length"), FAIR, "compilation or shapes changed", "neither compilation nor shapes changed"),
-    above(change.FIRST_STEPS_RATIO, 3.0, AGAINST, "only the first steps are slow"),
+    above(run.RECOMPILE_LIMIT_HIT, 0, 80.0, 0.5, "a function hit the recompile limit and runs eagerly since", "no function hit the limit"),
+    above(run.RECOMPILES, 3, 10.0, 0.3, "functions are recompiled inside the loop", "hardly anything is recompiled"),
+    Clue((run.GRAPH_BREAKS,), _pieces, 0.02, 1.0, "graph breaks cut the model into pieces first", "few breaks"),
+    says_one_of(stated.CHANGED, ("torch.compile", "compile", "dynamic shape", "variable length"), 8.0, 0.9, "compilation or shapes changed", "neither compilation nor shapes changed"),
+    above(change.FIRST_STEPS_RATIO, 3.0, 0.7, 1.0, "only the first steps are slow"),
 )  # fmt: skip
 
 

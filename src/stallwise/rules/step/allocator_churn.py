@@ -27,7 +27,7 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
@@ -35,12 +35,13 @@ from stallwise.findings.symptom import Symptom
 
 MIN_CALLS = 1  # a step: a warm allocator makes none
 
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.GRADUAL_SLOWDOWN, Symptom.SUDDEN_SLOWDOWN)
+EXPLAINS = {Symptom.SLOW_STEP: 0.03, Symptom.GRADUAL_SLOWDOWN: 0.1, Symptom.SUDDEN_SLOWDOWN: 0.03}
 CLUES = (
     Clue(
         (logged.ALLOC_RETRIES,),
         lambda e: e.value(logged.ALLOC_RETRIES) > 0,
-        FAIR,
+        12.0,
+        0.2,
         "allocations were retried after a cache flush",
     ),
 )

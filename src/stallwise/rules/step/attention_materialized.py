@@ -28,7 +28,7 @@ from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.stated import FLASH_ATTENTION
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import NEEDED, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
@@ -36,8 +36,10 @@ from stallwise.findings.symptom import Symptom
 
 SKIPPED = 0.9  # of the products' time: a causal fused kernel took a fifth of it on an H200
 
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.OUT_OF_MEMORY, Symptom.BUSY_BUT_SLOW)
-CLUES = (Clue((FLASH_ATTENTION,), lambda e: e.value(FLASH_ATTENTION) == 0, NEEDED, "attention is not the fused kind"),)
+EXPLAINS = {Symptom.SLOW_STEP: 0.05, Symptom.OUT_OF_MEMORY: 0.04, Symptom.BUSY_BUT_SLOW: 0.08}
+CLUES = (
+    Clue((FLASH_ATTENTION,), lambda e: e.value(FLASH_ATTENTION) == 0, 6.0, 0.05, "attention is not the fused kind"),
+)
 
 
 @rule(s.SCORES_TIME, s.STEP_TIME)

@@ -30,7 +30,7 @@ from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.stated import CHECKPOINTING
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
@@ -39,10 +39,10 @@ from stallwise.rules.step.input_bursty import SPARED
 
 LONG_SAVE = 0.02  # of the wall time between saves: less is the price of having checkpoints
 
-EXPLAINS = (Symptom.PERIODIC_STALL, Symptom.SLOW_STEP, Symptom.LOW_GPU_UTILISATION)
+EXPLAINS = {Symptom.PERIODIC_STALL: 0.2, Symptom.SLOW_STEP: 0.03, Symptom.LOW_GPU_UTILISATION: 0.03}
 CLUES = (
-    Clue((CHECKPOINTING,), lambda e: e.value(CHECKPOINTING) > 0, FAIR, "a checkpoint was being written"),
-    Clue((logged.SAVES,), lambda e: e.value(logged.SAVES) > 0, HINT, "the log shows saves"),
+    Clue((CHECKPOINTING,), lambda e: e.value(CHECKPOINTING) > 0, 6.0, 0.2, "a checkpoint was being written"),
+    Clue((logged.SAVES,), lambda e: e.value(logged.SAVES) > 0, 2.0, 0.5, "the log shows saves"),
 )
 
 

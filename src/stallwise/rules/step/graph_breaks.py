@@ -26,7 +26,7 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
@@ -37,18 +37,20 @@ MANY_PIECES = (
 )
 SOME_BREAKS = 1
 
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.CUSTOM_KERNEL_SLOWER)
+EXPLAINS = {Symptom.SLOW_STEP: 0.03, Symptom.CUSTOM_KERNEL_SLOWER: 0.05}
 CLUES = (
     Clue(
         (logged.GRAPH_BREAKS,),
         lambda e: e.value(logged.GRAPH_BREAKS) >= SOME_BREAKS,
-        FAIR,
+        8.0,
+        0.2,
         "graph breaks are logged",
     ),
     Clue(
         (logged.COMPILED_TIME, logged.EAGER_TIME),
         lambda e: e.value(logged.COMPILED_TIME) >= e.value(logged.EAGER_TIME),
-        HINT,
+        3.0,
+        0.5,
         "the compiled model is no faster than eager",
     ),
 )

@@ -30,7 +30,7 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, NEEDED, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
@@ -50,18 +50,20 @@ PLAIN = {
     "aten::is_nonzero": "a branch on a tensor",
 }
 
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.LOW_GPU_UTILISATION)
+EXPLAINS = {Symptom.SLOW_STEP: 0.06, Symptom.LOW_GPU_UTILISATION: 0.1}
 CLUES = (
     Clue(
         (logged.SYNC_SHARE,),
         lambda e: e.value(logged.SYNC_SHARE) > 0.1,
-        FAIR,
+        5.0,
+        0.3,
         "much host time is in synchronisation",
     ),
     Clue(
         (logged.SYNC_REMOVED_GAIN,),
         lambda e: e.value(logged.SYNC_REMOVED_GAIN) > 0.03,
-        NEEDED,
+        20.0,
+        0.05,
         "a run without the synchronisation was faster",
     ),
 )

@@ -27,7 +27,7 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
@@ -37,18 +37,20 @@ UNRECORDED = 0.15  # of the step idle for no recorded reason
 HELD, IDLE = 0.6, 0.5  # of the looks at the main thread; of the time that a kernel runs
 STAYS = 0.2  # of the time remains after moving work off the main thread
 
-EXPLAINS = (Symptom.LOW_GPU_UTILISATION, Symptom.SLOW_STEP, Symptom.PERIODIC_STALL)
+EXPLAINS = {Symptom.LOW_GPU_UTILISATION: 0.08, Symptom.SLOW_STEP: 0.05, Symptom.PERIODIC_STALL: 0.1}
 CLUES = (
     Clue(
         (logged.HOST_UNEXPLAINED_SHARE,),
         lambda e: e.value(logged.HOST_UNEXPLAINED_SHARE) > 0.2,
-        FAIR,
+        8.0,
+        0.2,
         "much wall time is outside every timed action",
     ),
     Clue(
         (stages.SIDE_LINE, hardware.GPU_UTILISATION),
         lambda e: _one_line_and_idle(e),
-        HINT,
+        4.0,
+        0.5,
         "one Python line holds the main thread while the GPU is mostly idle",
     ),
 )

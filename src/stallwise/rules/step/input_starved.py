@@ -36,7 +36,7 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
@@ -50,16 +50,19 @@ FEW_WAITS = 2
 HAND_OVER = 0.08  # of the wait stays: queues and pinning between worker and main process
 
 # Six of the forty-odd slow-training cases on record; the commonest single reason of an idle device.
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.LOW_GPU_UTILISATION, Symptom.SUDDEN_SLOWDOWN)
+EXPLAINS = {Symptom.SLOW_STEP: 0.14, Symptom.LOW_GPU_UTILISATION: 0.3, Symptom.SUDDEN_SLOWDOWN: 0.08}
 CLUES = (
     Clue(
         (logged.DATA_SHARE,),
         lambda e: e.value(logged.DATA_SHARE) > 0.1,
-        FAIR,
+        8.0,
+        0.1,
         "a good part of the wall time goes into fetching batches",
     ),
-    Clue((logged.LOADER_WORKERS,), lambda e: e.value(logged.LOADER_WORKERS) == 0, HINT, "the loader has no workers"),
-    Clue((logged.GPU_BUSY,), lambda e: e.value(logged.GPU_BUSY) < 0.7, HINT, "the GPU is idle much of the time"),
+    Clue(
+        (logged.LOADER_WORKERS,), lambda e: e.value(logged.LOADER_WORKERS) == 0, 3.0, 0.8, "the loader has no workers"
+    ),
+    Clue((logged.GPU_BUSY,), lambda e: e.value(logged.GPU_BUSY) < 0.7, 2.0, 0.3, "the GPU is idle much of the time"),
 )
 MOST_WORKERS = 1024.0  # no host has more; beyond it the times are damage
 

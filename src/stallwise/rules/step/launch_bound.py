@@ -31,7 +31,7 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
@@ -42,12 +42,18 @@ BOUND_SHARE = 0.15
 SLOW_DISPATCH = 0.15  # of the step: dispatch costs a microsecond a kernel, a few percent in healthy steps
 COVERED = 0.67  # of the gap goes when launches are batched: graphs leave their own launch and what cannot be captured
 
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.LOW_GPU_UTILISATION, Symptom.SERVING_SLOW, Symptom.BUSY_BUT_SLOW)
+EXPLAINS = {
+    Symptom.SLOW_STEP: 0.08,
+    Symptom.LOW_GPU_UTILISATION: 0.18,
+    Symptom.SERVING_SLOW: 0.05,
+    Symptom.BUSY_BUT_SLOW: 0.06,
+}
 CLUES = (
     Clue(
         (logged.LAUNCH_COST, logged.REPLAY_COST),
         lambda e: e.value(logged.LAUNCH_COST) > 3 * e.value(logged.REPLAY_COST),
-        FAIR,
+        6.0,
+        0.2,
         "a replayed graph runs each kernel far faster than separate launches",
     ),
 )

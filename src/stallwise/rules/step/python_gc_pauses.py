@@ -30,7 +30,7 @@ from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.stated import PERIOD_STEPS
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import HINT, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
@@ -39,10 +39,17 @@ from stallwise.findings.symptom import Symptom
 SCHEDULED = 0.1  # of the pauses stay when collection runs every few hundred steps
 LONG_PAUSE_S = 0.02  # a full collection that anybody notices in a step
 
-EXPLAINS = (Symptom.PERIODIC_STALL, Symptom.SLOW_STEP, Symptom.SLOW_SCALING, Symptom.LOW_GPU_UTILISATION)
+EXPLAINS = {
+    Symptom.PERIODIC_STALL: 0.25,
+    Symptom.SLOW_STEP: 0.03,
+    Symptom.SLOW_SCALING: 0.04,
+    Symptom.LOW_GPU_UTILISATION: 0.04,
+}
 CLUES = (
-    Clue((PERIOD_STEPS,), lambda e: e.value(PERIOD_STEPS) > 1, HINT, "slow steps come at an even period"),
-    Clue((logged.GC_COLLECTIONS,), lambda e: e.value(logged.GC_COLLECTIONS) > 0, HINT, "full collections are logged"),
+    Clue((PERIOD_STEPS,), lambda e: e.value(PERIOD_STEPS) > 1, 2.0, 0.7, "slow steps come at an even period"),
+    Clue(
+        (logged.GC_COLLECTIONS,), lambda e: e.value(logged.GC_COLLECTIONS) > 0, 4.0, 0.3, "full collections are logged"
+    ),
 )
 FIXES = (
     "gc.freeze() after set-up and gc.disable() in the loop",

@@ -28,7 +28,7 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import FAIR, STRONG, Clue
+from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
@@ -37,18 +37,25 @@ from stallwise.findings.symptom import Symptom
 SEEN_ONCE = 0.3  # of the cost stays: each shape is prepared at least once
 SOME_RECOMPILES = 3  # one or two are the normal way to a dynamic shape
 
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.PERIODIC_STALL, Symptom.SUDDEN_SLOWDOWN, Symptom.SLOW_START)
+EXPLAINS = {
+    Symptom.SLOW_STEP: 0.06,
+    Symptom.PERIODIC_STALL: 0.08,
+    Symptom.SUDDEN_SLOWDOWN: 0.05,
+    Symptom.SLOW_START: 0.1,
+}
 CLUES = (
     Clue(
         (logged.RECOMPILES,),
         lambda e: e.value(logged.RECOMPILES) >= SOME_RECOMPILES,
-        FAIR,
+        10.0,
+        0.2,
         "recompilations are logged",
     ),
     Clue(
         (logged.RECOMPILE_LIMIT_HIT,),
         lambda e: e.value(logged.RECOMPILE_LIMIT_HIT) > 0,
-        STRONG,
+        20.0,
+        0.6,
         "the recompile limit was hit",
     ),
 )
