@@ -11,7 +11,7 @@ from stallwise.findings.finding import Gain
 from stallwise.findings.whatif import Tried, WhatIf
 from stallwise.measures._changes import CHANGES, Replays
 from stallwise.measures._device_changes import DEVICE_CHANGES
-from stallwise.measures._replay_range import won_range_s
+from stallwise.measures._replay_range import ranges_of, won_range_s
 from stallwise.measures._step_book import book_of
 from stallwise.measures._without_profiler import without_profiler
 from stallwise.readers import readers_for
@@ -49,23 +49,35 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
     keep.sort(key=lambda name: -alone[name])
     order, together, won = _in_order(replays, {name: found[name] for name in keep})
     tried = tuple(_tried((name,), meaning_of(name), alone[name], step, busy) for name in keep)
+    # What device work the changes spare, at most: the rest of it stays, however many changes are made at once.
+    spared = sum(t.gain.high_s for t in tried if t.changes[0] in DEVICE_CHANGES)
+    seconds = {account: book.mean_s(spans) for account, spans in book.accounts.items()}
+    low, high = (
+        sum(ends) for ends in zip(*(ranges_of(seconds).get(a, (s, s)) for a, s in seconds.items()), strict=True)
+    )
     return WhatIf(
         source=timeline.source.file,
         steps=len(book.windows),
         unit=book.windows.unit,
         traced_step_s=cleaned.traced_step_s if cleaned else step,
         clean_step_s=step,
-        clean_low_s=cleaned.low_s if cleaned else step,
-        clean_high_s=cleaned.high_s if cleaned else step,
+        clean_low_s=low if cleaned else step,
+        clean_high_s=high if cleaned else step,
         alone=tried,
-        together=_tried(tuple(order), "all of these at once", won, step, busy) if together and len(order) > 1 else None,
+        together=_tried(tuple(order), "all of these at once", won, step, busy, spared)
+        if together and len(order) > 1
+        else None,
         order=tuple(order),
         nothing=tuple(name for name in asked if made[name] is None),
     )
 
 
-def _tried(changes: tuple[str, ...], meaning: str, won_s: float, step_s: float, busy_s: float) -> Tried:
+def _tried(
+    changes: tuple[str, ...], meaning: str, won_s: float, step_s: float, busy_s: float, spared_s: float = 0.0
+) -> Tried:
     low, high = won_range_s(won_s, changes, step_s, busy_s)
+    if len(changes) > 1:
+        high = max(won_s, min(high, step_s - busy_s + spared_s))
     return Tried(changes, meaning, Gain(low, high, "replayed", won_s), step_s - won_s)
 
 
