@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from stallwise.doctor.consider import consider
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import CLEAR, MOST_SURE, SOMETHING_ELSE
@@ -140,7 +142,7 @@ def _examined(evidence: Evidence, rules: Sequence[Rule]) -> list[Finding | Unkno
     """What measures and rules say in the time there is for all of them."""
     found: list[Finding | Unknown] = []
     try:
-        with at_most_of_work(EXAMINATION_S):
+        with at_most_of_work(EXAMINATION_S), np.errstate(all="ignore"):  # damaged numbers are judged, not warned of
             measure_evidence(evidence)
             for rule in rules:
                 found += _verdicts(rule, evidence)

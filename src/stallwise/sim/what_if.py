@@ -124,7 +124,7 @@ def outcome(point: Point, seed: int = 0) -> Outcome:
     replicas = max(point.replicas, 1)
     if point.rate_per_s > 0:
         rate = point.rate_per_s / replicas
-        arrivals = poisson(rate, traffic, max(40, min(MOST_REQUESTS, int(rate * SECONDS))), seed)
+        arrivals = poisson(rate, traffic, max(40, min(MOST_REQUESTS, int(min(rate * SECONDS, MOST_REQUESTS)))), seed)
     else:
         arrivals = None
     if point.prefill_workers and arrivals is not None:
