@@ -6,8 +6,6 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -107,31 +105,6 @@ def test_one_endless_question_keeps_nobody_else_waiting(tmp_path: Path, monkeypa
         assert not alive(started[0].pid)
 
 
-def test_an_empty_folder_is_nothing_to_judge(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with local_page(tmp_path) as page:
-        answer = ask(page, "/api/diagnose", {"paths": ["empty"]})
-    assert answer.status == 422 and "no file" in answer.json["problem"]
-
-
-def test_the_body_of_a_refused_upload_is_not_taken_for_a_request(tmp_path: Path) -> None:
-    smuggled = b"GET /api/catalog HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-Stallwise-Token: %s\r\n\r\n"
-    with local_page(tmp_path) as page:
-        inner = smuggled % (page.port, page.token.encode())
-        head = (
-            f"POST /api/upload HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nX-Stallwise-Token: {page.token}\r\n"
-            f"X-Bundle: never-made\r\nContent-Length: {len(inner)}\r\n\r\n"
-        )
-        with socket.create_connection(("127.0.0.1", page.port)) as client:
-            client.settimeout(10)
-            client.sendall(head.encode() + inner)
-            answers = b""
-            while block := client.recv(65536):
-                answers += block
-    assert answers.count(b"HTTP/1.1 ") == 1
-    assert b"that bundle is not known" in answers
-
-
 def test_a_head_that_comes_drop_by_drop_is_hung_up_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HEAD_S", 0.5)
     with local_page(tmp_path) as page, socket.create_connection(("127.0.0.1", page.port)) as client:
@@ -156,18 +129,6 @@ def test_a_loop_of_links_in_the_folder_is_passed_by(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to(tmp_path / "a")
     (tmp_path / "good.log").write_text(GOOD_LOG)
     assert [p.name for p in Folder(tmp_path).files()] == ["good.log"]
-
-
-def test_a_page_that_is_terminated_takes_its_uploads_along(tmp_path: Path) -> None:
-    page = subprocess.Popen(
-        [sys.executable, "-m", "stallwise", "ui", str(tmp_path), "--no-browser"],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, "TMPDIR": str(tmp_path)},
-    )  # fmt: skip
-    assert page.stdout is not None and page.stdout.readline().startswith("http://127.0.0.1")
-    assert list(tmp_path.glob("stallwise-ui-*"))
-    page.send_signal(signal.SIGTERM)
-    assert page.wait(20) == 128 + signal.SIGTERM
-    assert not list(tmp_path.glob("stallwise-ui-*"))
 
 
 def test_a_cancelled_call_ends_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

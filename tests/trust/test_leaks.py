@@ -23,7 +23,7 @@ from stallwise.render.json import to_dict
 from stallwise.render.redact import _Clean, _Names, shareable
 from stallwise.render.text import to_text
 from stallwise.render.visible import visible
-from tests.trust.inputs import GOOD_LOG, TRAIN_LOG, stallwise
+from tests.trust.inputs import GOOD_LOG, TRAIN_LOG, here
 
 SECRETS = (
     "hf_AbCdEfGhIjKlMnOpQrStUvWxYz0123456", "AKIAIOSFODNN7EXAMPLE", "0123456789abcdef0123456789abcdef01234567",
@@ -103,12 +103,12 @@ def test_what_would_command_a_terminal_is_shown_instead(tmp_path: Path) -> None:
     for text in (to_text(diagnose(str(tmp_path / "a.log"))), to_text(diagnose(str(tmp_path / "a.log")), color=True)):
         assert "\x1b[2J" not in text and "\x1b]" not in text and "\x07" not in text and "\x9b" not in text
     assert visible("a\x1b[2Jb") == "a\\x1b[2Jb"
-    ran = stallwise("diagnose", str(tmp_path / f"no{evil}.log"))
+    ran = here("diagnose", str(tmp_path / f"no{evil}.log"))
     assert ran.returncode == 3 and "\x1b" not in ran.stderr
     odd = os.fsdecode(os.fsencode(str(tmp_path)) + b"/\xff\xfe.log")
     Path(odd).write_text(GOOD_LOG)
     for how in ((), ("--json",)):
-        ran = stallwise("diagnose", odd, *how)
+        ran = here("diagnose", odd, *how)
         assert ran.returncode == 0, ran.stderr
 
 

@@ -13,7 +13,7 @@ from stallwise import __version__
 from stallwise.cli._complete import complete
 from stallwise.cli._everywhere import dressed
 from stallwise.cli._finite import finite
-from stallwise.cli._fitted import complaint, fit_output
+from stallwise.cli._fitted import CHOSEN, complaint, fit_output
 from stallwise.errors import StallwiseError
 from stallwise.render.visible import visible
 
@@ -89,6 +89,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):  # a name that is no text is shown with its bytes, never an error
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    CHOSEN[0] = "auto"  # an earlier call in the same process has no say
     fit_output(sys.argv[1:])
     try:
         code = main.main(prog_name="stallwise", standalone_mode=False)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from stallwise.evidence.contained import failure_of
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Note, Source
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import Rule
@@ -15,7 +17,7 @@ MOST_FIXES = 4
 
 def suspect(rule: Rule, hypothesis: Hypothesis, evidence: Evidence) -> Finding:
     """A finding whose confidence is the hypothesis's probability."""
-    finding = rule.advise(evidence) if rule.advise is not None else _from_page(rule)
+    finding = _advice(rule, evidence)
     reasons = tuple(dict.fromkeys((*finding.because, *hypothesis.because)))
     captures = finding.next or tuple(
         dict.fromkeys(q.from_ for q in rule.needs if q.from_ is not None and not evidence.all(q))
@@ -29,6 +31,17 @@ def suspect(rule: Rule, hypothesis: Hypothesis, evidence: Evidence) -> Finding:
         against=tuple(dict.fromkeys((*finding.against, *hypothesis.against))),
         next=captures,
     )
+
+
+def _advice(rule: Rule, evidence: Evidence) -> Finding:
+    """What the rule makes of the numbers; where it fails, what its page says, and a note."""
+    if rule.advise is None:
+        return _from_page(rule)
+    try:
+        return rule.advise(evidence)
+    except Exception as error:
+        evidence.notes.append(Note(failure_of(f"the advice on {rule.cause}", error).problem, Source("")))
+        return _from_page(rule)
 
 
 def rests_on_words(finding: Finding) -> bool:

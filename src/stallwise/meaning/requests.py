@@ -6,7 +6,7 @@ Means and not medians: parts of a life add up to the whole only so.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import fmean
+from math import isfinite
 
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.fact import Fact, Source
@@ -32,10 +32,10 @@ def request_facts(rows: Rows, file: str) -> Iterator[Fact]:
     source = Source(file, f"{rows.noun}s {rows.places[0]}-{rows.places[-1]}")
     means: dict[str, Fact] = {}
     for column in (*columns, *_wholes(rows, quantities)):
-        known = [v for v in column.values if isinstance(v, float)]
+        known = [v for v in column.values if isinstance(v, float) and isfinite(v)]
         quantity = column.named.quantity
         if quantity.name in TOLD and len(known) >= LEAST_RECORDS:
-            fact = Fact(quantity, fmean(known), source, samples=len(known))
+            fact = Fact(quantity, sum(v / len(known) for v in known), source, samples=len(known))
             # Of two times that may be the whole ("total", "inference") the longer one is.
             if quantity.name not in means or fact.number > means[quantity.name].number:
                 means[quantity.name] = fact

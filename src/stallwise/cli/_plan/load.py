@@ -120,6 +120,8 @@ def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type
         engine_version=str(g["engine_version"] or ""), tp=axes["tp"], pp=axes["pp"], dp=axes["dp"], ep=axes["ep"],
     )  # fmt: skip
     spread, isl, osl, shared = (float(str(g[k])) for k in ("spread", "isl", "osl", "shared"))
+    if min(isl, osl) < 1:
+        raise BadRequest("prompts and answers have at least one token", hint="--isl 1000 --osl 250")
     prompt, output = (lognormal(x, spread) if spread else fixed(round(x)) for x in (isl, osl))
     if shared < 0:
         raise BadRequest("a shared prefix has no fewer than 0 tokens", hint="--shared 1024")

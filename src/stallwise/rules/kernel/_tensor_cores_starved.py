@@ -41,7 +41,7 @@ def advise(evidence: Evidence) -> Finding:
     target = library if library == library else 0.65 * peak
     gap = (
         f"{rate / 1e12:.0f} -> up to {target / 1e12:.0f} TFLOP/s ({target / rate:.1f}x)"
-        if rate == rate and target == target
+        if rate > 0 and target == target
         else ""
     )
     whole = (
