@@ -139,6 +139,10 @@ def _now(job: Callable[[], None]) -> NoReturn:
     """The child's own life and end, as the interpreter does it: only the seconds of clearing PyTorch's modules are left out."""
     sys.argv = ["job.py"]
     code = 0
+    # PyTorch makes its thread pool anew at its first use after a fork, without a lock: threads that come first find none.
+    # A process of the job's own has set its threads before it starts any, when its suite was imported.
+    torch = sys.modules["torch"]
+    torch.set_num_threads(torch.get_num_threads())
     try:
         job()
     except SystemExit as leaving:
