@@ -64,7 +64,11 @@ class Cleaned:
         """The ledger with both steps; what the replay took off and nobody would notice is in no account of the host."""
         seconds = dict(ledger.seconds)
         seconds[Account.OTHER] = seconds.get(Account.OTHER, 0.0) + max(self.clean_step_s - ledger.whole_s, 0.0)
-        return replace(ledger, seconds=seconds, traced_step_s=self.traced_step_s, clean_step_s=sum(seconds.values()))
+        whole_s = sum(seconds.values())
+        ends_s = (min(self.low_s, whole_s), max(self.high_s, whole_s))
+        return replace(
+            ledger, seconds=seconds, traced_step_s=self.traced_step_s, clean_step_s=whole_s, clean_ends_s=ends_s
+        )
 
 
 def clean_steps(cleaned: Cleaned) -> Iterator[Item]:
@@ -118,11 +122,13 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     traced = float(np.diff(windows.device).mean())
     low, high = _doubt(graph, points, cost, windows)
     del points
-    clean = _moved(view, graph, order, played, windows)
     # What is less than runs differ by is not told from nothing: then the step is as long as it was traced.
     told = traced if (1 - NOTICED) * traced < step < traced else step
     pace = HOST_PACE if high - low > HOST_LED else DEVICE_PACE
     low_s, high_s = (1 - pace) * low * step, (1 + pace) * max(high * step, told)
+    clean = _moved(
+        view, graph, order, played, Recorded(timeline.start_s, timeline.end_s, windows.device, (low_s, high_s))
+    )
     return Cleaned(clean, windows.where, len(windows), traced, told, low_s, high_s)
 
 
@@ -185,7 +191,7 @@ def _mean_step(graph: Graph, played: Retimed, marks_s: Floats, unit: str) -> flo
     return float(np.diff(found).mean())
 
 
-def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed, windows: Windows) -> Timeline:
+def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed, told: Recorded) -> Timeline:
     """The timeline with new times, sorted again."""
     t = view.timeline
     start, end = t.start_s.copy(), t.end_s.copy()
@@ -215,5 +221,5 @@ def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retim
         external=t.external[turn],
         size_bytes=t.size_bytes[turn],
         detail=t.detail[turn],
-        recorded=Recorded(t.start_s[turn], t.end_s[turn], windows.device),
+        recorded=replace(told, start_s=told.start_s[turn], end_s=told.end_s[turn]),
     )
