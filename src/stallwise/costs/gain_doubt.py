@@ -18,7 +18,9 @@ PRIOR_ROWS = 4  # what all changes know weighs as much as this many rows of the 
 FARTHEST = log(
     2.0
 )  # rows further off had another reason (a host that changed its pace, a disk): they count as this far
-ANOTHER_FIX = log(4.0)  # rows this far off: what was done to the program is not what was replayed (a loop written anew)
+# Rows this far off, beyond any promise that may be given, tell of another fix than was replayed: a loop written anew, a compiler that
+# also takes other convolutions.
+ANOTHER_FIX = log(2.5)
 DEVIATIONS = 1.44  # either side: 85% of a normal whose centre and spread are known
 WIDEST = log(1.99)  # a promise wider than twofold helps nobody
 
