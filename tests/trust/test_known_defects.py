@@ -159,8 +159,7 @@ def test_calibrate_shows_no_option_that_it_lacks() -> None:
 def test_an_interval_beyond_the_optimum_says_why() -> None:
     _, out, _ = told("plan", "cost", "--gpus", "16384", "--model", "llama-3.1-405b", "--async")
     said = " ".join(out.split())
-    every = re.search(r"every ([\d.]+) min", said)
-    assert every is None or "Young" not in said.split(";")[0] or "write" in said
+    assert "every" in said and not re.search(r"every [\d.]+ min \(Young", said)
 
 
 def test_a_clock_is_not_promised_itself() -> None:
@@ -360,7 +359,7 @@ def test_an_empty_folder_of_the_page_is_not_healthy(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with local_page(tmp_path) as page:
         answer = ask(page, "/api/diagnose", {"paths": ["empty"]})
-    assert answer.status != 200 or (answer.json.get("state") != "healthy" and not answer.json.get("healthy"))
+    assert answer.status != 200 or "Healthy" not in answer.body.decode()
 
 
 @FULL
@@ -441,10 +440,15 @@ def test_a_view_without_end_is_not_run(tmp_path: Path) -> None:
 HOSTILE = {
     "varint.ncu-rep": lambda: b"NVR\0" + b"\xff" * 3_000_000,
     "digits.log": lambda: b"".join(b"step %d loss 2.0 %s\n" % (i, b"9" * 1000) for i in range(20)),
-    "one_line.log": lambda: b"node1:1:1 [0] NCCL INFO " + b"9" * 500_000 + b"\n",
-    "head.json": lambda: b'{"schemaVersion": 1, "x": "' + b"a" * 30_000_000,
-    "numbers.csv": lambda: b'"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
-    + b"".join(b'"%d","k%d","m%d","%%","1"\n' % (i, i, i) for i in range(6000)),
+    "nccl.log": lambda: (
+        b"node-01:7300:7300 [0] NCCL INFO Bootstrap : Using enp5s0:10.0.0.7<0>\nnode-01:7300:7300 [0] NCCL INFO comm 0x1 rank 0 "
+        b"nranks 8 - Init COMPLETE\n" + b"9" * 500_000
+    ),
+    "oom.log": lambda: OOM.encode() + b"9" * 500_000,
+    "vllm.log": lambda: (
+        b"INFO 07-01 12:00:00 metrics.py:351] Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 12.3 tokens/s, "
+        b"Running: 1 reqs, Swapped: 0 reqs, Pending: 0 reqs, GPU KV cache usage: 0.5%, CPU KV cache usage: 0.0%.\n" + b"9" * 500_000
+    ),
 }  # fmt: skip
 
 
@@ -461,11 +465,12 @@ def test_a_long_word_is_shared_at_once(tmp_path: Path) -> None:
     assert answered(code, err)
 
 
+@FULL
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_a_silent_pipe_beside_a_log_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_silent_pipe_is_given_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.log")
-    (tmp_path / "good.log").write_text(OOM)
-    assert "oom" in started("diagnose", tmp_path, "--json", timeout_s=50).stdout
+    ran = started("diagnose", tmp_path / "pipe.log", timeout_s=60)
+    assert answered(ran.returncode, ran.stderr)
 
 
 def test_a_pipe_of_the_shell_is_read(tmp_path: Path) -> None:
@@ -500,7 +505,7 @@ def test_an_archive_of_line_ends_stays_small(tmp_path: Path) -> None:
 
 
 def broken_archives() -> dict[str, bytes]:
-    whole = gzip.compress(STEPS.encode())
+    whole = gzip.compress((STEPS * 20).encode())
     flipped = bytearray(whole)
     flipped[-6] ^= 0xFF
     stream = io.BytesIO()
@@ -525,10 +530,7 @@ ODD = {
     "metrics.txt": b"vllm:num_requests_running{} 1.2.3\n",
     "rank.json": b'{"distributedInfo": {"rank": Infinity}, "traceEvents": [{"ph": "X", "name": "k", "cat": "kernel", "pid": 0, '
     b'"tid": 7, "ts": 1, "dur": Infinity}]}',
-    "rec.jsonl": b'{"k":"start","rank":Infinity}\n{"k":"step","t":1e999,"n":1}\n',
-    "deep.jsonl": b'{"k":"start","rank":0}\n' + b'{"k":"step","t":' + b"[" * 100_000 + b"\n",
     "run1\u00b23.log": OOM.encode(),
-    "config.json": b'{"model_type": "llama", "hidden_size": 1e400, "num_hidden_layers": -1, "num_attention_heads": 0}',
 }
 
 
@@ -551,6 +553,9 @@ def test_nothing_in_a_file_commands_the_terminal(tmp_path: Path) -> None:
         OOM.replace("CUDA out", "\x1b[2J\x1b]0;pwned\x07 CUDA out") + "ERROR \x1b[2J happened\n"
     )
     _, out, err = told("diagnose", tmp_path / "a.log")
+    assert "\x1b" not in out + err
+    (tmp_path / "named\x1b[2J.log").write_text(OOM)
+    _, out, err = told("diagnose", tmp_path / "named\x1b[2J.log")
     assert "\x1b" not in out + err
     _, out, err = told("diagnose", tmp_path / "no\x1b[2J.log")
     assert "\x1b" not in out + err
@@ -629,7 +634,6 @@ ANSWERS = {
     "/long": b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
     "/short": b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nvllm:num_requests_running 1\n",
     "/chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\nabc\r\n",
-    " /x": b"",
 }
 
 
@@ -656,16 +660,8 @@ def test_answers_in_json_hold_no_number_that_is_none() -> None:
     def refuse(word: str) -> float:
         raise AssertionError(word)
 
-    shown = 0
-    for name in sorted(set(re.findall(r"^\s{0,4}([a-z][a-z-]+)", told("plan", "formula")[1], re.M))):
-        code, out, _ = told("plan", "formula", name, "--json")
-        if code == 0 and out.strip().startswith(("{", "[")):
-            json.loads(out, parse_constant=refuse)
-            shown += 1
-    from stallwise.mcp.tools import answer
-
-    found = answer(".", "plan", "formula", {"name": "pipeline-bubble"})
-    assert shown or found
+    code, out, _ = told("plan", "formula", "ring-allreduce", "size_bytes=1e308", "ranks=512", "--json")
+    assert code in (2, 3) or json.loads(out, parse_constant=refuse)
 
 
 # --- the library and what is installed ----------------------------------------------------------------------------------------

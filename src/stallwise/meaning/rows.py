@@ -208,7 +208,7 @@ def _indexed(rows: Rows) -> bool:
 def _counts_steps(title: str, cells: Sequence[Cell]) -> bool:
     """A column named after steps that rises in whole numbers says which step a row is, not how long one took."""
     numbers = [c for c in cells if isinstance(c, float)]
-    rising = all(a < b for a, b in pairwise(numbers)) and all(c == round(c) for c in numbers)
+    rising = all(a < b for a, b in pairwise(numbers)) and all(c.is_integer() for c in numbers)
     return len(numbers) > 2 and len(numbers) == len(cells) and rising and axis_of(title) == "step"
 
 
