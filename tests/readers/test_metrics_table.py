@@ -29,7 +29,7 @@ def long() -> str:
 
 TABLES = {
     "plain": wide("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"),
-    "labelled": wide(*(f"vllm:{n}{{pod=a}}" for n in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"))),
+    "labelled": wide(*(f'vllm:{n}{{pod=""a"", instance=""10.0.0.1:8000""}}' for n in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"))),
     "exported": wide(*(f"ray_vllm_{n}" for n in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"))),
     "long": long(),
 }  # fmt: skip
