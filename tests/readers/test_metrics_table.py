@@ -27,12 +27,14 @@ def long() -> str:
     return "\n".join(rows)
 
 
+NAMES = ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")
+LABELS = '{pod=""a"", instance=""10.0.0.1:8000""}'
 TABLES = {
-    "plain": wide("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"),
-    "labelled": wide(*(f'vllm:{n}{{pod=""a"", instance=""10.0.0.1:8000""}}' for n in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"))),
-    "exported": wide(*(f"ray_vllm_{n}" for n in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"))),
+    "plain": wide(*(f"vllm:{n}" for n in NAMES)),
+    "labelled": wide(*(f"vllm:{n}{LABELS}" for n in NAMES)),
+    "exported": wide(*(f"ray_vllm_{n}" for n in NAMES)),
     "long": long(),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", TABLES)
