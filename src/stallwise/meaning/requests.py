@@ -6,7 +6,6 @@ Means and not medians: parts of a life add up to the whole only so.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isfinite
 
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.fact import Fact, Source
@@ -16,6 +15,7 @@ from stallwise.meaning.rows import Column, named_columns
 from stallwise.meaning.scopes import axis_of
 
 LEAST_RECORDS = 3
+LONGEST_LIFE_S = 1e9  # what is longer, or counts more tokens, is damage
 PARTS = {q.name for q in (serving.QUEUE_TIME, serving.PREFILL_TIME, serving.DECODE_TIME, serving.TTFT)}
 TOLD = {*PARTS, *(q.name for q in (serving.TPOT, serving.REQUEST_TIME, serving.PROMPT_TOKENS, serving.OUTPUT_TOKENS))}
 SWEPT = {q.name for q in (serving.OFFERED_RATE, serving.CONCURRENCY, serving.RUNNING, serving.WAITING)}
@@ -32,10 +32,10 @@ def request_facts(rows: Rows, file: str) -> Iterator[Fact]:
     source = Source(file, f"{rows.noun}s {rows.places[0]}-{rows.places[-1]}")
     means: dict[str, Fact] = {}
     for column in (*columns, *_wholes(rows, quantities)):
-        known = [v for v in column.values if isinstance(v, float) and isfinite(v)]
+        known = [v for v in column.values if isinstance(v, float) and v < LONGEST_LIFE_S]
         quantity = column.named.quantity
         if quantity.name in TOLD and len(known) >= LEAST_RECORDS:
-            fact = Fact(quantity, sum(v / len(known) for v in known), source, samples=len(known))
+            fact = Fact(quantity, sum(known) / len(known), source, samples=len(known))
             # Of two times that may be the whole ("total", "inference") the longer one is.
             if quantity.name not in means or fact.number > means[quantity.name].number:
                 means[quantity.name] = fact
