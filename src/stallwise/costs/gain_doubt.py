@@ -2,7 +2,8 @@
 
 `measured/gain_ratios.csv` holds what a fix won over what the replay of the same run's trace had said, one row for each workload
 and fix (bench/gains.py writes it). The doubt of a change is a normal one of the logarithms: centre and spread of its own
-rows, drawn towards those of all changes where its rows are few. No workload has a constant of its own.
+rows, drawn towards those of all changes where its rows are few. From few rows neither is known well, so that the next one lies
+where Student's distribution has it. No workload has a constant of its own.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ PRIOR_ROWS = 4  # what all changes know weighs as much as this many rows of the 
 FARTHEST = log(
     2.0
 )  # rows further off had another reason (a host that changed its pace, a disk): they count as this far
-ANOTHER_FIX = log(4.0)  # rows this far off: what was done to the program is not what was replayed (a loop written anew)
-DEVIATIONS = 1.44  # either side: 85% of a normal
+# Rows this far off, beyond any promise that may be given, tell of another fix than was replayed: a loop written anew, a compiler that
+# also takes other convolutions.
+ANOTHER_FIX = log(2.5)
+DEVIATIONS = 1.44  # either side: 85% of a normal whose centre and spread are known
 WIDEST = log(1.99)  # a promise wider than twofold helps nobody
 
 
@@ -46,8 +49,16 @@ def doubt_of(change: str, without: str = "") -> tuple[float, float]:
     everything = [x for c in logs.values() for x in c]
     middle, spread = _moments(everything, 0.0, log(1.3), 1)
     centre, width = _moments(logs.get(change, []), middle, spread, PRIOR_ROWS)
-    half = min(DEVIATIONS * width, WIDEST / 2)
+    half = min(_next_deviations(len(logs.get(change, [])) + PRIOR_ROWS) * width, WIDEST / 2)
     return exp(centre - half), exp(centre + half)
+
+
+def _next_deviations(count: int) -> float:
+    """How many deviations either side hold the next of these many rows as often as `DEVIATIONS` do with endlessly many."""
+    free, z = count - 1, DEVIATIONS
+    # Student's quantile by that of the normal (Cornish and Fisher), for a row beside the mean of the others.
+    student = z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
+    return student * sqrt(1 + 1 / count)
 
 
 def _kept(ratio: float) -> float:

@@ -63,7 +63,10 @@ def judge(
     limit = next((p.limit for p in proofs if p.limit is not None), None)
     if sure:
         return Judgement(State.SICK, proofs, limit, unexplained, unread)
-    told = any(not f.stated for facts in evidence.facts.values() for f in facts) or evidence.all_series
+    told = (
+        any(not (f.stated and isinstance(f.value, str)) for facts in evidence.facts.values() for f in facts)
+        or evidence.all_series
+    )
     why = _why_not(
         proofs, unexplained, unread, complained, contradictions, nothing_told=not told, last_words=_last_words(evidence),
         lost=next((f"{n.source}: {n.text}".removeprefix(": ") for n in evidence.notes if n.lost), ""),

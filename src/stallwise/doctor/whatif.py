@@ -11,7 +11,7 @@ from stallwise.findings.finding import Gain
 from stallwise.findings.whatif import Tried, WhatIf
 from stallwise.measures._changes import CHANGES, Replays
 from stallwise.measures._device_changes import DEVICE_CHANGES
-from stallwise.measures._replay_range import ranges_of, won_range_s
+from stallwise.measures._replay_range import won_range_s
 from stallwise.measures._step_book import book_of
 from stallwise.measures._without_profiler import without_profiler
 from stallwise.readers import readers_for
@@ -41,30 +41,26 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
             hint="record CPU and CUDA activities: stallwise record -- python train.py",
         )
     replays = Replays(book)
-    step, busy = replays.unchanged_s, book.mean_s(book.busy)
+    step, busy, longest = replays.unchanged_s, book.mean_s(book.busy), max(replays.unchanged_s, book.longest_s)
     made = {name: ALL[name](replays) for name in asked or ALL}
     found = {name: change for name, change in made.items() if change is not None}
     alone = {name: replays.gain_s(change) for name, change in found.items()}
     keep = [name for name in found if asked or alone[name] > WORTH_SAYING * step]
     keep.sort(key=lambda name: -alone[name])
     order, together, won = _in_order(replays, {name: found[name] for name in keep})
-    tried = tuple(_tried((name,), meaning_of(name), alone[name], step, busy) for name in keep)
+    tried = tuple(_tried((name,), meaning_of(name), alone[name], step, longest, busy) for name in keep)
     # What device work the changes spare, at most: the rest of it stays, however many changes are made at once.
     spared = sum(t.gain.high_s for t in tried if t.changes[0] in DEVICE_CHANGES)
-    seconds = {account: book.mean_s(spans) for account, spans in book.accounts.items()}
-    low, high = (
-        sum(ends) for ends in zip(*(ranges_of(seconds).get(a, (s, s)) for a, s in seconds.items()), strict=True)
-    )
     return WhatIf(
         source=timeline.source.file,
         steps=len(book.windows),
         unit=book.windows.unit,
         traced_step_s=cleaned.traced_step_s if cleaned else step,
         clean_step_s=step,
-        clean_low_s=low if cleaned else step,
-        clean_high_s=high if cleaned else step,
+        clean_low_s=min(cleaned.low_s, step) if cleaned else step,
+        clean_high_s=longest if cleaned else step,
         alone=tried,
-        together=_tried(tuple(order), "all of these at once", won, step, busy, spared)
+        together=_tried(tuple(order), "all of these at once", won, step, longest, busy, spared)
         if together and len(order) > 1
         else None,
         order=tuple(order),
@@ -73,11 +69,12 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
 
 
 def _tried(
-    changes: tuple[str, ...], meaning: str, won_s: float, step_s: float, busy_s: float, spared_s: float = 0.0
-) -> Tried:
-    low, high = won_range_s(won_s, changes, step_s, busy_s)
+    changes: tuple[str, ...], meaning: str, won_s: float, step_s: float, longest_s: float, busy_s: float,
+    spared_s: float = 0.0,
+) -> Tried:  # fmt: skip
+    low, high = won_range_s(won_s, changes, longest_s, busy_s)
     if len(changes) > 1:
-        high = max(won_s, min(high, step_s - busy_s + spared_s))
+        high = max(won_s, min(high, longest_s - busy_s + spared_s))
     return Tried(changes, meaning, Gain(low, high, "replayed", won_s), step_s - won_s)
 
 

@@ -43,6 +43,7 @@ class Ledger:
     clean_step_s: float | None = None
     # How far an account may lie off, low and high, where that is known: the host of another run is quicker or slower.
     ranges: Mapping[Account, tuple[float, float]] = field(default_factory=dict)
+    clean_ends_s: tuple[float, float] | None = None  # of the clean step, where it was replayed
     # What the user named: seconds of a step by span, beside the accounts since a span may lie in any of them, and gauges.
     spans: Mapping[str, float] = field(default_factory=dict)
     gauges: Mapping[str, float] = field(default_factory=dict)
@@ -54,7 +55,9 @@ class Ledger:
 
     @property
     def whole_ends_s(self) -> tuple[float, float]:
-        """Between which ends the whole lies, its accounts at theirs."""
+        """Between which ends the whole lies: those of the replayed step, else its accounts at theirs."""
+        if self.clean_ends_s is not None:
+            return self.clean_ends_s
         low, high = (sum(self.ranges.get(a, (s, s))[end] for a, s in self.seconds.items()) for end in (0, 1))
         return low, high
 

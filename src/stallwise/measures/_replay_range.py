@@ -31,18 +31,22 @@ def range_s(seconds: float, change: str) -> tuple[float, float]:
 SPARES_THE_HOST = ("no-input-wait", "no-sync", "graphs", "no-allocation", "no-save", "no-host-work")
 
 
-def won_range_s(won_s: float, changes: Sequence[str], step_s: float, busy_s: float) -> tuple[float, float]:
-    """The ends of a replayed gain. Whatever the host is spared, the device's work stays: no step ends before it."""
+def won_range_s(won_s: float, changes: Sequence[str], longest_s: float, busy_s: float) -> tuple[float, float]:
+    """The ends of a replayed gain. Whatever the host is spared of the longest step that this may be, the device's work stays."""
     each = [range_s(won_s, change) for change in changes]
-    idle_s = step_s - busy_s if all(c in SPARES_THE_HOST for c in changes) else step_s
+    idle_s = longest_s - busy_s if all(c in SPARES_THE_HOST for c in changes) else longest_s
     most = max(won_s, idle_s)
     return min(min(low for low, _ in each), most), min(max(high for _, high in each), most)
 
 
-def ranges_of(seconds: Mapping[Account, float]) -> dict[Account, tuple[float, float]]:
-    """The ends of every account that the host fills; its own seconds lie between them, and the device's stay what they are."""
+def ranges_of(seconds: Mapping[Account, float], longest_s: float | None = None) -> dict[Account, tuple[float, float]]:
+    """The ends of every account that the host fills; its own seconds lie between them, and the device's stay what they are.
+
+    None holds more than all of the host's time, in the longest step that this may be.
+    """
     found = {}
-    room = sum(s for account, s in seconds.items() if account not in OF_THE_DEVICE)
+    longer_s = max((longest_s or 0.0) - sum(seconds.values()), 0.0)
+    room = longer_s + sum(s for account, s in seconds.items() if account not in OF_THE_DEVICE)
     for account, change in EMPTIES.items():
         held = seconds.get(account, 0.0)
         if held > 0:

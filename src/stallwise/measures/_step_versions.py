@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stallwise.evidence.ledger import Account
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures._changes import CHANGES, Replays, replays_of
+from stallwise.measures._moved_events import moved
 from stallwise.measures._purpose import Purposes
 from stallwise.measures._step_book import StepBook
 from stallwise.measures._trace_view import TraceView
@@ -103,22 +104,7 @@ def _played(book: StepBook, replays: Replays, at: int, rows: Rows, change: Chang
     was_lo, was_hi = float(book.windows.device[at]), float(book.windows.device[at + 1])
     near = np.flatnonzero((t.end_s > was_lo - (was_hi - was_lo)) & (t.start_s < was_hi))
     wanted = np.union1d(near, rows)
-    start, end = played.host(t.start_s[wanted]), played.host(t.end_s[wanted])
-    on_device = np.array([lane.on_device for lane in t.lanes], bool)[t.lane[wanted]]
-    # Ranges on the device move along with the work around them.
-    by_old = np.argsort(graph.start_s, kind="stable")
-    old, shift = graph.start_s[by_old], np.maximum.accumulate(played.start_s[by_old]) - graph.start_s[by_old]
-    if len(old):
-        other = wanted[on_device]
-        start[on_device] = t.start_s[other] + np.interp(t.start_s[other], old, shift)
-        end[on_device] = t.end_s[other] + np.interp(t.end_s[other], old, shift)
-    work = view.work[replays.order]
-    place = np.searchsorted(wanted, work)
-    place = np.minimum(place, len(wanted) - 1)
-    here = wanted[place] == work
-    start[place[here]] = played.start_s[here]
-    end[place[here]] = (played.start_s + lasts)[here]
-    end = np.maximum(end, start)
+    start, end = moved(t, wanted, graph, played, view.work[replays.order], lasts)
     mine = np.searchsorted(wanted, near)
     accounts = _accounts(t, near, start[mine], end[mine], lo, hi, book.windows.unit)
     asked = np.searchsorted(wanted, rows)

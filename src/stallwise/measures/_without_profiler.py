@@ -20,6 +20,7 @@ from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.timeline import Kind, Recorded, Timeline
 from stallwise.measures._dependencies import graph_of_view
 from stallwise.measures._host_points import HostPoints, points_of
+from stallwise.measures._moved_events import moved
 from stallwise.measures._purpose import purposes_of
 from stallwise.measures._spans import Spans
 from stallwise.measures._trace_view import TraceView
@@ -33,6 +34,9 @@ Floats = NDArray[np.float64]
 
 LEAST_LEFT = 0.4  # of the time between two recorded moments stays: recording is not all that a host does
 DRIVERS = ("cuda", "cu", "hip")  # recorders of other devices were not measured
+# Told by operators; with device activity alone, where only calls and device work cost anything, by what Kineto says of itself.
+OPERATORS = ("aten::", "autograd::", "ProfilerStep")
+KINETO = "cupti_version"
 NOTICED = 0.03  # of the step: runs differ by as much
 # Beside the doubt in the cost, runs differ: by a tenth where the host sets the pace (178 pairs of clean steps on the H200 before
 # and after a recording), by a fiftieth where the device does. With both, 60 of 69 clean steps lie inside their range.
@@ -64,7 +68,11 @@ class Cleaned:
         """The ledger with both steps; what the replay took off and nobody would notice is in no account of the host."""
         seconds = dict(ledger.seconds)
         seconds[Account.OTHER] = seconds.get(Account.OTHER, 0.0) + max(self.clean_step_s - ledger.whole_s, 0.0)
-        return replace(ledger, seconds=seconds, traced_step_s=self.traced_step_s, clean_step_s=sum(seconds.values()))
+        whole_s = sum(seconds.values())
+        ends_s = (min(self.low_s, whole_s), max(self.high_s, whole_s))
+        return replace(
+            ledger, seconds=seconds, traced_step_s=self.traced_step_s, clean_step_s=whole_s, clean_ends_s=ends_s
+        )
 
 
 def clean_steps(cleaned: Cleaned) -> Iterator[Item]:
@@ -87,7 +95,7 @@ def clean_steps(cleaned: Cleaned) -> Iterator[Item]:
 def recording_cost(view: TraceView) -> RecordingCost | None:
     """What recording cost in this trace; None where the recorder is not one that was measured."""
     t = view.timeline
-    if not any(name.startswith(("aten::", "autograd::", "ProfilerStep")) for name in t.names[:20000]):
+    if KINETO not in t.properties and not any(name.startswith(OPERATORS) for name in t.names[:20000]):
         return None
     drivers = {t.names[code] for code in np.unique(t.name[view.runtime_rows]).tolist()}
     if drivers and not any(name.startswith(DRIVERS) for name in drivers):
@@ -118,11 +126,13 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     traced = float(np.diff(windows.device).mean())
     low, high = _doubt(graph, points, cost, windows)
     del points
-    clean = _moved(view, graph, order, played, windows)
     # What is less than runs differ by is not told from nothing: then the step is as long as it was traced.
     told = traced if (1 - NOTICED) * traced < step < traced else step
     pace = HOST_PACE if high - low > HOST_LED else DEVICE_PACE
     low_s, high_s = (1 - pace) * low * step, (1 + pace) * max(high * step, told)
+    clean = _moved(
+        view, graph, order, played, Recorded(timeline.start_s, timeline.end_s, windows.device, (low_s, high_s))
+    )
     return Cleaned(clean, windows.where, len(windows), traced, told, low_s, high_s)
 
 
@@ -185,29 +195,15 @@ def _mean_step(graph: Graph, played: Retimed, marks_s: Floats, unit: str) -> flo
     return float(np.diff(found).mean())
 
 
-def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed, windows: Windows) -> Timeline:
+def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed, told: Recorded) -> Timeline:
     """The timeline with new times, sorted again."""
     t = view.timeline
-    start, end = t.start_s.copy(), t.end_s.copy()
-    on_device = np.array([lane.on_device for lane in t.lanes], bool)[t.lane]
-    host = np.flatnonzero(~on_device)
-    start[host], end[host] = played.host(t.start_s[host]), played.host(end[host])
-    # What the device's rows hold beside the work itself (ranges, waits, other GPUs) moves along with the work around it.
-    by_old = np.argsort(graph.start_s, kind="stable")
-    old, new = graph.start_s[by_old], np.maximum.accumulate(played.start_s[by_old])
-    other = np.flatnonzero(on_device)
-    shift = np.interp(start[other], old, new - old)
-    shift_end = np.interp(end[other], old, new - old)
-    end[other] += shift_end
-    start[other] += shift
-    work = view.work[order]
-    start[work] = played.start_s
-    end[work] = played.start_s + graph.duration_s
+    start, end = moved(t, np.arange(len(t.start_s)), graph, played, view.work[order], graph.duration_s)
     turn = np.argsort(start, kind="stable")
     return replace(
         t,
         start_s=start[turn],
-        duration_s=np.maximum(end[turn] - start[turn], 0.0),
+        duration_s=end[turn] - start[turn],
         kind=t.kind[turn],
         name=t.name[turn],
         lane=t.lane[turn],
@@ -215,5 +211,5 @@ def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retim
         external=t.external[turn],
         size_bytes=t.size_bytes[turn],
         detail=t.detail[turn],
-        recorded=Recorded(t.start_s[turn], t.end_s[turn], windows.device),
+        recorded=replace(told, start_s=told.start_s[turn], end_s=told.end_s[turn]),
     )

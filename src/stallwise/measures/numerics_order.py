@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_left, insort
 from collections import Counter, deque
@@ -19,9 +20,11 @@ from stallwise.evidence.quantity import Quantity
 
 ORDER = 5
 WINDOW = 30  # steps before that say what is usual
-MIN_BEFORE = 8  # values that must have been usual; fewer say nothing of noise
+MIN_BEFORE = 3  # values that must have been usual; fewer say nothing of noise
 LEAVES = {run.LOSS.name: 1.03, run.GRAD_NORM.name: 1.45, run.UPDATE_NORM.name: 1.45}  # times the usual value
 DEVIATIONS = 6.0  # and so many median deviations beyond it
+# The fewer values tell the noise, the further away is far: Student's t of the same chance (1 in 2,000) by values seen.
+FEW_DEVIATIONS = {3: 31.6, 4: 12.9, 5: 8.6, 6: 6.9}
 LARGEST_DROP = 1e300  # a scale that falls further in one step is damage
 SAME_SPIKE = 6  # steps within which onsets belong together
 WORDS = {run.LOSS.name: "loss", run.GRAD_NORM.name: "gradient", run.UPDATE_NORM.name: "update"}
@@ -55,6 +58,8 @@ def _away(series: Series, factor: float) -> tuple[NDArray[np.float64], NDArray[n
     values = series.values.tolist()
     ratio = np.full(len(values), np.nan)
     away = np.zeros(len(values), dtype=bool)
+    finite = series.values[np.isfinite(series.values)]
+    of_all = float(np.median(np.abs(np.diff(finite)))) / 0.954 if len(finite) > 1 else 0.0
     before: deque[tuple[int, float]] = (
         deque()
     )  # usual values of the window; plain numbers, for a log has a hundred thousand
@@ -72,10 +77,12 @@ def _away(series: Series, factor: float) -> tuple[NDArray[np.float64], NDArray[n
             # A falling curve is judged against its latest part, a noisy one against its middle.
             usual = median([before[k][1] for k in range(-min(8, len(before)), 0)])
             # Steps from one value to the next tell the noise of a curve that falls as a whole; 0.954 makes it a deviation.
-            spread = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2 / 0.954 or abs(usual) * 1e-3
+            here = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2 / 0.954
+            # Among the windows of a long log some look calmer by chance, by up to half: the whole log knows better.
+            spread = max(here, min(of_all, 2.0 * here)) or abs(usual) * 1e-3
             if usual > 0:
                 ratio[i] = value / usual
-            away[i] = value > usual * factor and value - usual > DEVIATIONS * spread
+            away[i] = value > usual * factor and value - usual > FEW_DEVIATIONS.get(len(before), DEVIATIONS) * spread
         if not away[i]:
             if before:
                 jumps.append(abs(value - before[-1][1]))
@@ -149,18 +156,26 @@ def _scale(evidence: Evidence) -> Iterator[Item]:
         return
     values = series.values[np.isfinite(series.values)]
     run_length = best = 0
-    for before, after in zip(values, values[1:], strict=False):
-        run_length = (
-            run_length + round(float(np.log2(before / after)))
-            if 0 < after < before < after * LARGEST_DROP
-            else 0
-            if after > before
-            else run_length
-        )
+    for before, after in itertools.pairwise(values[_search_ends(values) :].astype(float)):
+        fell = before > after > 0 and before / after < LARGEST_DROP
+        run_length = run_length + round(float(np.log2(before / after))) if fell else 0 if after > before else run_length
         best = max(best, run_length)
     yield Fact(n.SCALE_HALVINGS, float(best), series.source, samples=len(values))
     if len(values):
         yield Fact(n.SCALE_LAST, float(values[-1]), series.source)
+
+
+def _search_ends(values: NDArray[np.float64]) -> int:
+    """Where the scaler has found its level: it starts far too high, halves step by step, and then holds at least as long.
+
+    Until then skipped steps are how it searches. One that never holds is not searching.
+    """
+    moves = np.diff(values)
+    rises, falls = np.flatnonzero(moves > 0), np.flatnonzero(moves < 0)
+    growth = int(rises[0]) if len(rises) else len(moves)
+    searching = falls[falls < growth]
+    end = int(searching[-1]) + 1 if len(searching) else 0
+    return end if growth - end >= end and end < len(values) and values[end] >= 1.0 else 0
 
 
 def _zeros(evidence: Evidence) -> Iterator[Item]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from stallwise.render.plot import scatter, sparkline
 from stallwise.search.card_sharing import Sharing
-from stallwise.search.serving import Option, Point, Question, Sizing
+from stallwise.search.serving import Option, Point, Question, Refusal, Sizing
 from stallwise.search.serving_check import Checked
 from stallwise.units import Unit, show
 
@@ -23,8 +23,7 @@ def to_text(
     """The whole answer."""
     q = sizing.question
     lines = [
-        f"{q.model.name}: {q.rate_per_s:.3g} requests a second of {q.isl:.0f} + {q.osl:.0f} tokens, "
-        f"first token within {_s(q.ttft_s)}, each later one within {_s(q.tpot_s)}",
+        target(q),
         f"{len(sizing.options)} of {sizing.tried} layouts hold it" + _refused(sizing),
     ]
     if not sizing.options:
@@ -46,6 +45,19 @@ def to_text(
     lines += ["", *_shares(best, sharing)]
     lines += _changes(best, changes)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def target(q: Question) -> str:
+    """What was asked for."""
+    return (
+        f"{q.model.name}: {q.rate_per_s:.3g} requests a second of {q.isl:.0f} + {q.osl:.0f} tokens, "
+        f"first token within {_s(q.ttft_s)}, each later one within {_s(q.tpot_s)}"
+    )
+
+
+def layout(option: Option | Refusal) -> str:
+    """How many of what, cut how."""
+    return f"{option.replicas} x {option.deployment.gpu.name} {option.deployment.label}"
 
 
 def price(dollar: float | None) -> str:
@@ -70,9 +82,8 @@ def _table(options: tuple[Option, ...], q: Question) -> list[str]:
     ]
     for i, o in enumerate(options):
         hour, million = o.dollar_per_hour, o.dollar_per_million_tokens(q.osl)
-        name = f"{o.replicas} x {o.deployment.gpu.name} {o.deployment.label}"
         rows.append(
-            f"{i + 1:<3}{name[:33]:34}{o.gpus:>6}{price(hour):>8}{price(million):>9}"
+            f"{i + 1:<3}{layout(o)[:33]:34}{o.gpus:>6}{price(hour):>8}{price(million):>9}"
             f"{_s(o.now.ttft_s):>9}{_s(o.now.tpot_s):>9}{o.now.batch:>7.0f}{o.headroom_share:>10.0%}  {o.limited_by}"
         )
     (t_low, t_high), (f_low, f_high) = options[0].interval
@@ -84,7 +95,7 @@ def _cheaper(sizing: Sizing) -> list[str]:
     """Why nothing below the first will do."""
     return [
         f"{('why not cheaper' if sizing.options else 'nearest') if i == 0 else '':20} "
-        f"{f.replicas} x {f.deployment.gpu.name} {f.deployment.label} ({f.gpus} GPUs, {price(f.dollar_per_hour)} $/h): {f.detail}"
+        f"{layout(f)} ({f.gpus} GPUs, {price(f.dollar_per_hour)} $/h): {f.detail}"
         for i, f in enumerate(sizing.cheaper)
     ]
 
@@ -146,8 +157,7 @@ def _changes(best: Option, changes: list[tuple[str, Option | None]]) -> list[str
         if option is None:
             answer = "nothing holds the target"
         else:
-            d = option.deployment
-            answer = f"{best.gpus} -> {option.gpus} GPUs ({option.replicas} x {d.gpu.name} {d.label})"
+            answer = f"{best.gpus} -> {option.gpus} GPUs ({layout(option)})"
         rows.append(f"{label:20} {what}: {answer}")
     return rows
 

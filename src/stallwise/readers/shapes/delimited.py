@@ -35,7 +35,8 @@ def _fits(lines: list[str], sign: str) -> bool:
         return False  # a Markdown table
     widths = [len(row) for row in csv.reader(lines, delimiter=sign, skipinitialspace=True)]
     header = next(csv.reader([lines[0]], delimiter=sign, skipinitialspace=True), [])
-    words = [c for c in header if c.strip() and not isinstance(cell_of(c), float)]
+    plain = [c.partition("{")[0] for c in header]  # a metric's labels are no part of its name
+    words = [c for c in plain if c.strip() and not isinstance(cell_of(c), float)]
     named = len(words) >= max(2, 0.6 * len(header)) and not any(len(c) > 80 or ": " in c or "=" in c for c in words)
     return named and len(header) >= 2 and sum(w == len(header) for w in widths[1:]) >= SAME_WIDTH * (len(widths) - 1)
 

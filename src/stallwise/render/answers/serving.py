@@ -7,7 +7,7 @@ import numpy as np
 from stallwise.render.answers import Block, Figure, Grid, Rows, Text, Verdict, page
 from stallwise.render.pictures._chart import PANEL, Curve, panel
 from stallwise.render.pictures._scatter import Spot, scatter
-from stallwise.render.serving import SHOWN, price, to_text
+from stallwise.render.serving import SHOWN, layout, price, target, to_text
 from stallwise.render.svg import picture
 from stallwise.search.card_sharing import Sharing
 from stallwise.search.serving import Option, Point, Question, Sizing
@@ -36,11 +36,7 @@ def to_html(
         _changes(best, changes) if best else None,
         Text("The whole answer", to_text(sizing, curve, checked, sharing, changes)),
     ]
-    label = (
-        f"{q.model.name}, {q.rate_per_s:.3g} requests a second of {q.isl:.0f} + {q.osl:.0f} tokens, first token within "
-        f"{_s(q.ttft_s)}, each later one within {_s(q.tpot_s)}"
-    )
-    return page(_verdict(sizing, checked), blocks, verb="plan serve", subject=label)
+    return page(_verdict(sizing, checked), blocks, verb="plan serve", subject=target(q))
 
 
 def _verdict(sizing: Sizing, checked: Checked | None) -> Verdict:
@@ -54,7 +50,7 @@ def _verdict(sizing: Sizing, checked: Checked | None) -> Verdict:
     if checked:
         seen = f"Simulated: {checked.good_share:.0%} of {checked.requests} requests within both targets."
     return Verdict(
-        f"{_name(best)} holds it: {_s(best.now.ttft_s)} to the first token, {_s(best.now.tpot_s)} for each later one",
+        f"{layout(best)} holds it: {_s(best.now.ttft_s)} to the first token, {_s(best.now.tpot_s)} for each later one",
         f"{cost}; limited by {best.limited_by}, {best.headroom_share:.0%} headroom.", seen, "good", tail,
     )  # fmt: skip
 
@@ -63,7 +59,7 @@ def _options(sizing: Sizing) -> Grid:
     q = sizing.question
     rows = [
         (
-            _name(o), f"{o.gpus}", price(o.dollar_per_hour), price(o.dollar_per_million_tokens(q.osl)), _s(o.now.ttft_s),
+            layout(o), f"{o.gpus}", price(o.dollar_per_hour), price(o.dollar_per_million_tokens(q.osl)), _s(o.now.ttft_s),
             _s(o.now.tpot_s), f"{o.now.batch:.0f}", f"{o.headroom_share:.0%}", o.limited_by,
         )
         for o in sizing.options[:SHOWN]
@@ -108,7 +104,7 @@ def _over_time(checked: Checked) -> Figure | None:
 def _cheaper(sizing: Sizing) -> Grid:
     rows = [
         (
-            f"{f.replicas} x {f.deployment.gpu.name} {f.deployment.label}",
+            layout(f),
             f"{f.gpus}",
             price(f.dollar_per_hour),
             f.detail,
@@ -121,13 +117,9 @@ def _cheaper(sizing: Sizing) -> Grid:
 
 def _changes(best: Option, changes: list[tuple[str, Option | None]]) -> Grid:
     rows = [
-        (what, f"{best.gpus}", f"{o.gpus}" if o else "-", _name(o) if o else "nothing holds it") for what, o in changes
+        (what, f"{best.gpus}", f"{o.gpus}" if o else "-", layout(o) if o else "nothing holds it") for what, o in changes
     ]
     return Grid("What would change it", ("if", "GPUs now", "GPUs then", "layout"), rows, frozenset({1, 2}))
-
-
-def _name(option: Option) -> str:
-    return f"{option.replicas} x {option.deployment.gpu.name} {option.deployment.label}"
 
 
 def _s(seconds: float) -> str:
