@@ -20,11 +20,15 @@ $(VENV)/.dev: $(VENV)/.installed
 	@$(PIP) -e '.[dev]'
 	@touch $@
 
-# What some tests need besides: CPU PyTorch, Ray, an MCP client. Each is optional; its tests are skipped without it.
-$(VENV)/.extras: $(VENV)/.dev
-	@$(PIP) torch==2.13.0 || echo "no CPU build of PyTorch here: its tests will be skipped"
-	@$(PIP) -e '.[ray]' || echo "no Ray here: its tests will be skipped"
+# What some tests need besides: an MCP client, CPU PyTorch, Ray. Each is optional; its tests are skipped without it.
+# The two large ones are compiled when they are first imported: most of their modules never are.
+$(VENV)/.clients: $(VENV)/.dev
 	@$(PIP) -e '.[mcp,url,test]' || echo "some optional packages are missing: their tests will be skipped"
+	@touch $@
+
+$(VENV)/.extras: $(VENV)/.clients
+	@$(PIP) --no-compile -e '.[ray]' || echo "no Ray here: its tests will be skipped"
+	@$(PIP) --no-compile torch==2.13.0 || echo "no CPU build of PyTorch here: its tests will be skipped"
 	@touch $@
 
 demo: $(VENV)/.installed ## install and diagnose a real bundled example

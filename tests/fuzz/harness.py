@@ -110,12 +110,16 @@ class Fuzz:
         (target,) = r.choices(list(SHARES), list(SHARES.values()))
         name, data, seed = self._picked(r, target)
         how, data = mutated(r, data, r.choice(self.files).read_bytes())
+        self.throw(r, folder, Told(number, name, how, target, data, self.tally, self.keep), seed)
+
+    def throw(self, r: random.Random, folder: Path, told: Told, seed: Path | None) -> None:
+        """One input at its target, whoever damaged it; whatever must never happen is counted."""
+        name, data, target = told.seed, told.data, told.target
         path = folder / (name[-80:] + (".gz" if data[:2] == b"\x1f\x8b" else ".zip" if data[:2] == b"PK" else ""))
         path.write_bytes(data)
         tally, self._failed = self.tally, []
         tally.cases += 1
         tally.targets[target] += 1
-        told = Told(number, name, how, target, data, tally, self.keep)
         outcome: Hashable = None
         began = time.monotonic()
         try:
@@ -222,10 +226,13 @@ def over(fuzz: Fuzz, numbers: range, seconds: float = 0.0) -> Tally:
             fuzz.tally.seconds = time.monotonic() - began
             if seconds and fuzz.tally.seconds > seconds:
                 break
-    fuzz.tally.peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (
-        0 if sys.platform == "darwin" else 10
-    )
+    fuzz.tally.peak_bytes = peak_bytes()
     return fuzz.tally
+
+
+def peak_bytes() -> int:
+    """The most that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)
 
 
 def confined() -> None:

@@ -9,10 +9,13 @@ replaced: whatever no signal of Python's can interrupt is found here.
 from __future__ import annotations
 
 import argparse
+import gc
+import importlib.util
 import json
 import multiprocessing
 import os
 import shutil
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -27,7 +30,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.readers import all_readers
 from stallwise.readers.shapes.unwrap import plain
 from tests.fuzz.guide import Guide
-from tests.fuzz.harness import LIMIT_S, PAGES_S, Fuzz, confined, seeds
+from tests.fuzz.harness import LIMIT_S, PAGES_S, Fuzz, confined, peak_bytes, seeds
 from tests.fuzz.tally import Tally, Told
 
 SILENT_S = 4 * LIMIT_S + 2 * PAGES_S  # a case has ended by then, or nothing will end it
@@ -70,20 +73,14 @@ def damage(
         if time.monotonic() - told > REPORT_S:
             told = time.monotonic()
             fuzz.tally.seconds = told - began
-            fuzz.tally.peak_bytes = _peak_bytes()
+            fuzz.tally.peak_bytes = peak_bytes()
             home.send(("tally", fuzz.tally))
-    fuzz.tally.seconds, fuzz.tally.peak_bytes = time.monotonic() - began, _peak_bytes()
+    fuzz.tally.seconds, fuzz.tally.peak_bytes = time.monotonic() - began, peak_bytes()
     home.send(("tally", fuzz.tally))
     home.send(("kept", sorted(guide.kept, key=lambda x: len(x[1]))[:MOST_KEPT]))
     home.send(("done", None))
     shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
-
-
-def _peak_bytes() -> int:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 @dataclass
@@ -153,6 +150,7 @@ class Run:
     def go(self, processes: int, seconds: float) -> None:
         """Until the time is over; whoever is lost is replaced."""
         began = time.monotonic()
+        gc.freeze()  # what every process inherits is looked through by none
         workers = [self.start() for _ in range(processes)]
         while time.monotonic() - began < seconds:
             time.sleep(0.5)
@@ -178,7 +176,58 @@ class Run:
             time.sleep(0.1)
         for worker in workers:
             worker.process.kill()
+            worker.process.join()
             self.tally.add(worker.tally)
+
+
+@dataclass
+class Guided:
+    """A process under libFuzzer, which writes its own report."""
+
+    process: subprocess.Popen[bytes]
+    out: Path
+
+    def ended(self) -> Tally:
+        """What it saw; one that did not end by itself had a last input that nothing interrupts."""
+        tally = Tally()
+        try:
+            code = self.process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = None
+        if (self.out / "report.json").exists():
+            tally = Tally.read(json.loads((self.out / "report.json").read_text()))
+        if code != 0:
+            kind = "escapes" if code else "over_time"
+            Told(tally.cases, "?", "libFuzzer", "?", b"", tally, None).fails(
+                kind, f"a process under libFuzzer ended with {code}"
+            )
+        return tally
+
+
+def guided(count: int, seconds: float, seed: int, more: list[str], keep: Path) -> list[Guided]:
+    """Processes under libFuzzer; none where atheris is not installed."""
+    if importlib.util.find_spec("atheris") is None:
+        print("atheris is not installed: the guide of our own alone", flush=True)
+        return []
+    found = []
+    for number in range(count):
+        out = keep.parent / f"guided-{number}"
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz.guided",
+            "--seconds",
+            str(int(seconds)),
+            "--seed",
+            str(seed * 1000 + 900 + number),
+        ]
+        quiet = (keep.parent / f"guided-{number}.log").open("wb")
+        process = subprocess.Popen(
+            [*command, "--out", str(out), "--keep", str(keep), "--seeds", *more], stdout=quiet, stderr=quiet
+        )
+        found.append(Guided(process, out))
+    return found
 
 
 def main() -> None:
@@ -186,6 +235,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=1800.0)
+    parser.add_argument(
+        "--guided", type=int, default=2, help="of the processes under libFuzzer, where atheris is installed"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seeds", nargs="*", default=[], help="more folders of files to damage")
     parser.add_argument("--out", type=Path, default=Path("fuzz"), help="folder for report.json and the failures")
@@ -194,11 +246,19 @@ def main() -> None:
     keep.mkdir(parents=True, exist_ok=True)
     files = seeds(chosen.seeds)
     run = Run(chosen.seed, files, seeds_by_reader(files), keep)
-    run.go(chosen.processes, chosen.seconds)
+    others = guided(chosen.guided, chosen.seconds, chosen.seed, chosen.seeds, keep)
+    run.go(chosen.processes - len(others), chosen.seconds)
+    by_libfuzzer = Tally()
+    for other in others:
+        by_libfuzzer.add(other.ended())
+    run.tally.add(by_libfuzzer)
     text = json.dumps(
-        {"python": sys.version.split()[0], "processes": chosen.processes, "seeds": len(files), **run.tally.as_dict()},
+        {
+            "python": sys.version.split()[0], "processes": chosen.processes, "of_them_libfuzzer": len(others), "seed": chosen.seed,
+            "seeds": len(files), "by_libfuzzer": by_libfuzzer.cases, "cpu_s": round(sum(os.times()[:4]), 1), **run.tally.as_dict(),
+        },
         indent=1,
-    )
+    )  # fmt: skip
     (chosen.out / "report.json").write_text(text + "\n")
     with tarfile.open(chosen.out / "failures.tar.gz", "w:gz") as packed:
         packed.add(keep, "failures")

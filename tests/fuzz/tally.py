@@ -6,7 +6,7 @@ import hashlib
 import os
 import traceback
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,12 @@ class Tally:
         """For a file; the commonest first."""
         counted = {k: dict(v.most_common()) for k, v in vars(self).items() if isinstance(v, Counter)}
         return {"failures": self.failures, **asdict(self), **counted}
+
+    @classmethod
+    def read(cls, report: dict[str, Any]) -> Tally:
+        """As it was written."""
+        known = {f.name: report[f.name] for f in fields(cls)}
+        return cls(**{k: Counter(v) if isinstance(v, dict) else v for k, v in known.items()})
 
 
 @dataclass

@@ -19,9 +19,11 @@ from stallwise.evidence.quantity import Quantity
 
 ORDER = 5
 WINDOW = 30  # steps before that say what is usual
-MIN_BEFORE = 8  # values that must have been usual; fewer say nothing of noise
+MIN_BEFORE = 3  # values that must have been usual; fewer say nothing of noise
 LEAVES = {run.LOSS.name: 1.03, run.GRAD_NORM.name: 1.45, run.UPDATE_NORM.name: 1.45}  # times the usual value
 DEVIATIONS = 6.0  # and so many median deviations beyond it
+# The fewer values tell the noise, the further away is far: Student's t of the same chance (1 in 2,000) by values seen.
+FEW_DEVIATIONS = {3: 31.6, 4: 12.9, 5: 8.6, 6: 6.9}
 LARGEST_DROP = 1e300  # a scale that falls further in one step is damage
 SAME_SPIKE = 6  # steps within which onsets belong together
 WORDS = {run.LOSS.name: "loss", run.GRAD_NORM.name: "gradient", run.UPDATE_NORM.name: "update"}
@@ -75,7 +77,7 @@ def _away(series: Series, factor: float) -> tuple[NDArray[np.float64], NDArray[n
             spread = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2 / 0.954 or abs(usual) * 1e-3
             if usual > 0:
                 ratio[i] = value / usual
-            away[i] = value > usual * factor and value - usual > DEVIATIONS * spread
+            away[i] = value > usual * factor and value - usual > FEW_DEVIATIONS.get(len(before), DEVIATIONS) * spread
         if not away[i]:
             if before:
                 jumps.append(abs(value - before[-1][1]))

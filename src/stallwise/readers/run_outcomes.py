@@ -26,7 +26,8 @@ DEVICES = re.compile(
     r"(?:CUDA|HIP)_VISIBLE_DEVICES=([\d,]+)|\bgpus?[ =:]+(\d+(?:,\d+)+)|devices?[ =:]+(\d+(?:,\d+)+)|\bGPU(\d+) ?(?:<->|->|-|,) ?GPU(\d+)"
 )
 PAIR = re.compile(
-    r"^(?:gpus?|pair|devices?|ranks?)?[ :#(]{0,4}(\d+)(?: ?[,-] ?| ?<?-> ?)(\d+(?:,\d+)*)\)?(.{0,120}?): ?(.+)$",
+    # Neither a year nor a date before a clock: those are two numbers with a dash between them, too.
+    r"^(?:gpus?|pair|devices?|ranks?)?[ :#(]{0,4}(\d{1,3})(?: ?[,-] ?| ?<?-> ?)(\d{1,3}(?:,\d{1,3})*)(?![\d-]|[ T]\d\d:\d\d)\)?(.{0,120}?): ?(.+)$",
     re.IGNORECASE,
 )
 SETTING = re.compile(r"(NCCL_\w+_DISABLE|NCCL_P2P_LEVEL)(?:=| set (?:by environment )?to )(\w+)")

@@ -49,7 +49,7 @@ def _entries(text: str) -> Iterator[dict[str, Any]]:
             except (ValueError, RecursionError):
                 continue
     for entry in found:
-        yield from entry if isinstance(entry, list) else [entry] if isinstance(entry, dict) else []
+        yield from (e for e in (entry if isinstance(entry, list) else [entry]) if isinstance(e, dict))
 
 
 def _put(samples: EngineSamples, entry: dict[str, Any], number: int) -> None:
