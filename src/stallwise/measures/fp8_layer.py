@@ -37,7 +37,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         )
     else:
         text = (
-            f"the down projection: it reads a product of two activations, its largest input is {down} its usual one where normed inputs "
-            f"have {normed}; the output projection (o_proj) where only long inputs suffer"
+            f"the down projection: it reads a product of two activations, its largest input is {down} its usual one where normed "
+            f"inputs have {normed}; the output projection (o_proj) where only long inputs suffer"
         )
     yield Fact(expected.FP8_LAYER, text, Source("computed", "plan formula fp8-layers"))
