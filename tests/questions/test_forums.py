@@ -1,7 +1,7 @@
 """What strangers wrote in public threads, told again in other words.
 
 At first sight 88 of 100 were answered with a right cause (44 of the 50 that may be looked at, 44 of the 50 kept aside), none of
-them with an all-clear.
+them with an all-clear. Sixty more: 49 at first sight (23 of 30 and, kept aside, 26 of 30).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stallwise.doctor.examine import diagnose
 from stallwise.findings.diagnosis import State
 
 FORUMS = Path(__file__).parent / "forums"
-LEAST = {"improve": 44, "kept": 43}
+LEAST = {"improve": 44, "kept": 43, "second_improve": 25, "second_kept": 26}
 
 
 @pytest.mark.parametrize("half", LEAST)

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from stallwise.evidence.capture import TRAIN_LOG, Capture
+from stallwise.evidence.capture import TORCH_TRACE, TRAIN_LOG, Capture
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.diagnosis import Hypothesis, NextStep
@@ -78,8 +78,17 @@ def entropy(probabilities: Iterable[float]) -> float:
     return -sum(p * math.log2(p) for p in probabilities if p > 0.0)
 
 
-# A job that stands still writes no step times, and one that runs out of memory writes none that tell why.
-TELLS_NOTHING_OF = {Symptom.HANG: (TRAIN_LOG,), Symptom.OUT_OF_MEMORY: (TRAIN_LOG,)}
+# A job that stands still writes no step times, and one that runs out of memory writes none that tell why. A service has no
+# steps, and a trace of them says which kernel is slow, not why: its own counters do.
+_STEPS = (TRAIN_LOG, TORCH_TRACE)
+TELLS_NOTHING_OF = {
+    Symptom.HANG: (TRAIN_LOG,),
+    Symptom.OUT_OF_MEMORY: (TRAIN_LOG,),
+    Symptom.SLOW_KERNEL: _STEPS,
+    Symptom.SERVING_SLOW: _STEPS,
+    Symptom.SERVING_COLLAPSE: _STEPS,
+    Symptom.HIGH_TTFT: _STEPS,
+}
 
 
 def telling_first(asks: tuple[NextStep, ...], heard: Iterable[Symptom]) -> tuple[NextStep, ...]:

@@ -7,11 +7,14 @@ from pathlib import Path
 
 from stallwise.errors import BadRequest
 from stallwise.evidence.bag import Bag, stems_of
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import STATED
+from stallwise.evidence.fact import STATED, Fact, Series
 from stallwise.evidence.reading import Reading
 from stallwise.evidence.vocabulary import resolve, stated_items
+from stallwise.meaning.mentions import mentions
 from stallwise.meaning.understand import understand
+from stallwise.readers.shapes import prose
 
 INPUT = "stated facts"
 
@@ -50,11 +53,29 @@ def _items(pairs: dict[str, str]) -> Iterator[Item]:
     yield from stated_items(known, STATED)
 
 
+def _spoken(items: Sequence[Item], known: Evidence) -> Iterator[Fact]:
+    """What the sentence of a complaint says besides: numbers by the words around them, statements, the card, the model.
+
+    What was typed as a fact, or read from an artifact, is known better.
+    """
+    told = {item.quantity.name for item in items if isinstance(item, Fact | Series)}
+    told |= {name for name, facts in known.facts.items() if facts} | {s.quantity.name for s in known.all_series}
+    for item in items:
+        if isinstance(item, Fact) and item.quantity is stated.SYMPTOM:
+            text = str(item.value)
+            numbers = [n for at, s in enumerate(prose.sentences(text)) for n in prose.numbers_in(s, f"{at}")]
+            understood = understand(numbers, text, STATED.file, written=True).facts
+            for fact in (*understood, *mentions(text, STATED.file)):
+                if fact.quantity.name not in told:
+                    yield fact
+
+
 def state(evidence: Evidence, words: Sequence[str]) -> None:
     """Adds what was typed."""
     if not words:
         return
-    evidence.add(list(_items(pairs_of(words))))
+    items = list(_items(pairs_of(words)))
+    evidence.add([*items, *_spoken(items, evidence)])
     evidence.add([Bag(stems_of(" ".join(words)), STATED)])
     evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:

@@ -1,57 +1,47 @@
-"""Symptoms in people's own words (symptoms.toml): word borders and negations hold."""
+"""Symptoms in people's own words (symptoms.toml)."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
+from typing import NamedTuple
 
+from stallwise.meaning.groups import Line, clauses, line_of, pattern_of, plain, says
 from stallwise.meaning.words import book
 
-_NEGATION = re.compile(
-    r"\b(?:no|not|without|never|isn't|isnt|don't|doesn't|didn't|zero|nor|avoids?|instead of|rather than)\b(?:\s+\w+){0,2}\s*$"
-)
-_CLAUSE = re.compile(r"[;,.:]|\b(?:but|while|although|though|yet|however|whereas)\b")
-_ANSWERED_NO = re.compile(r"^\s*(?:[=:]|is|was)\s*(?:no|none|false|0|off|never|not)\b")
+
+class _Symptom(NamedTuple):
+    name: str
+    lines: tuple[Line, ...]
+    in_one_clause: bool
+    unless: re.Pattern[str] | None
 
 
 @cache
-def _patterns() -> tuple[tuple[str, tuple[tuple[re.Pattern[str], ...], ...], bool], ...]:
+def _symptoms() -> tuple[_Symptom, ...]:
     return tuple(
-        (
+        _Symptom(
             row["name"],
-            tuple(tuple(_pattern(group) for group in line) for line in row["words"]),
+            tuple(line_of(line) for line in row["words"]),
             row.get("clause", False),
+            pattern_of(row["unless"]) if "unless" in row else None,
         )
         for row in book("symptoms.toml")["symptom"]
     )
 
 
-def _pattern(group: str) -> re.Pattern[str]:
-    words = [
-        re.escape(w).replace(r"\*", r"\w*").replace(r"\?", r"\w?").replace(r"\ ", r"[ _-]") for w in group.split("|")
-    ]
-    return re.compile(r"(?<![\w])(?:" + "|".join(words) + r")(?![\w])")
-
-
 def symptom_in(text: str) -> str:
     """The name of the symptom that this text complains of, the narrowest first; empty for none."""
-    lowered = " ".join(text.lower().replace("\u2019", "'").split())
-    clauses = _CLAUSE.split(lowered)
-    for name, lines, in_one_clause in _patterns():
-        parts = clauses if in_one_clause else [lowered]
-        if any(all(_said(pattern, part) for pattern in line) for line in lines for part in parts):
-            return name
+    lowered = plain(text)
+    for symptom in _symptoms():
+        if symptom.unless is not None and symptom.unless.search(lowered):
+            continue
+        parts = clauses(lowered) if symptom.in_one_clause else [lowered]
+        if any(says(line, part) for line in symptom.lines for part in parts):
+            return symptom.name
     return ""
-
-
-def _said(pattern: re.Pattern[str], text: str) -> bool:
-    return any(
-        not _NEGATION.search(text[max(0, m.start() - 32) : m.start()])
-        and not _ANSWERED_NO.match(text[m.end() : m.end() + 16])
-        for m in pattern.finditer(text)
-    )
 
 
 def order_of(name: str) -> int:
     """How narrow a symptom is: its place in the table."""
-    return next((at for at, (n, _, _) in enumerate(_patterns()) if n == name), len(_patterns()))
+    return next((at for at, symptom in enumerate(_symptoms()) if symptom.name == name), len(_symptoms()))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from stallwise.evidence.reading import Reading
 from stallwise.meaning.entries import by_word, entries, weights
+from stallwise.meaning.groups import Line, clauses, line_of, plain, says
 from stallwise.meaning.name import Name, _agrees, _scale, name
 from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, scope_of, scope_words
 from stallwise.meaning.words import book, classed, words_of
@@ -39,6 +40,9 @@ _INDEXED = {
     "expert",
 }
 _PER = re.compile(r"(?:per\b|/)", re.IGNORECASE)
+_CHANGE = re.compile(r"(?:faster|slower|more|less|higher|lower|better|worse|longer|shorter)\b", re.IGNORECASE)
+_CARD = re.compile(r"(?:gpus?|cards?|devices?)\b", re.IGNORECASE)
+_HOST = {"cpu", "cpus", "core", "cores"}
 _ARROWS = {"to", "->", "→", "=>"}
 
 
@@ -60,6 +64,13 @@ class Said(NamedTuple):
 def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]]) -> Name | None:
     """The quantity of a number in a sentence, from the words nearest to it; else the sentence's topic, once."""
     clause, after = words_of(reading.path[-1]), words_of(clause_after(reading.after))
+    if reading.unit == "%" and _CHANGE.match(reading.after):
+        return None  # "20% faster": by how much something changed, not how much it is
+    if _CARD.match(reading.after) and Unit.BYTE in {unit for unit, _ in readings_of(reading.unit)}:
+        return Name(entries()["memory.capacity"].quantity, _scale_of(reading.unit), "", False, 1.0, True)
+    if (twin := _from_which(reading, sentence)) is not None:
+        same = named_in(twin, sentence, set())
+        return same._replace(scope=NOW) if same is not None else None
     if not reading.unit and _PER.match(reading.after):
         after = ()  # "QPS 4, per-user throughput": a bare number is not counted per anything
     scope = _scope(reading, sentence)
@@ -83,7 +94,7 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     found = best[1] if best else None
     if found is None and alone is not None:
         found = alone._replace(score=UNIT_ALONE)  # "they get 22 tokens/s each"
-    if found is None:
+    if found is None and not _HOST & set(clause):  # "one CPU core is at 100%" is not about the GPU of the same sentence
         found = topic(tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p)), reading.unit)
         if found is not None and (found.quantity.name, scope or NOW) in taken:
             found = None
@@ -95,6 +106,18 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     return found._replace(scope=scope or found.scope, quantity=quantity)
 
 
+def _scale_of(unit: str) -> float:
+    return next(scale for dimension, scale in readings_of(unit) if dimension is Unit.BYTE)
+
+
+def _from_which(reading: Reading, sentence: tuple[Reading, ...]) -> Reading | None:
+    """The first number of "from 1.0 to 1.33 s": both are of the same thing."""
+    at, between = sentence.index(reading), set(reading.path[0].split())
+    if not at or not between or not between <= _ARROWS or sentence[at - 1].unit != reading.unit:
+        return None
+    return sentence[at - 1]
+
+
 def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
     before, after = words_of(reading.path[0]), words_of(clause_after(reading.after))
     at = sentence.index(reading)
@@ -102,13 +125,6 @@ def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
         return BEFORE
     if reading.after.split()[:1] and reading.after.split()[0] in ("->", "→", "=>"):
         return BEFORE
-    if (
-        at
-        and reading.path[0].split()
-        and set(reading.path[0].split()) <= _ARROWS
-        and sentence[at - 1].unit == reading.unit
-    ):
-        return NOW
     last = at + 1 == len(sentence)  # before another number the words are that one's
     if scope_of(before[-3:]) == EXPECTED or (last and scope_of(after[:3]) == EXPECTED):
         return EXPECTED
@@ -129,25 +145,45 @@ def topic(words: tuple[str, ...], unit: str) -> Name | None:
     return best[1] if best else None
 
 
+class _Saying(NamedTuple):
+    quantity: str
+    value: str
+    phrases: re.Pattern[str] | None
+    negatable: bool
+    lines: tuple[Line, ...]  # words that say it together, in one clause
+
+
 @cache
-def _sayings() -> tuple[tuple[str, str, re.Pattern[str], bool], ...]:
+def _sayings() -> tuple[_Saying, ...]:
     found = []
     for row in book("said.toml")["said"]:
-        phrases = sorted(row["phrases"], key=len, reverse=True)
+        phrases = sorted(row.get("phrases", ()), key=len, reverse=True)
         pattern = re.compile(r"(?<![\w-])(?:" + "|".join(re.escape(p) for p in phrases) + r")(?![\w])")
-        found.append((row["quantity"], str(row["value"]), pattern, bool(row.get("negatable", False))))
+        lines = tuple(line_of(line, ordered=True) for line in row.get("words", ()))
+        found.append(
+            _Saying(
+                row["quantity"], str(row["value"]), pattern if phrases else None, row.get("negatable", False), lines
+            )
+        )
     return tuple(found)
 
 
 def said_in(text: str) -> Iterator[Said]:
     """Statements, each quantity once; a negation before a negatable one turns it around."""
-    lowered = " ".join(text.lower().split())
+    lowered = plain(text)
+    parts = clauses(lowered)
     seen: set[str] = set()
-    for quantity, value, pattern, negatable in _sayings():
-        match = pattern.search(lowered)
-        if match is None or quantity in seen:
+    for saying in _sayings():
+        if saying.quantity in seen:
+            continue
+        match = saying.phrases.search(lowered) if saying.phrases else None
+        part = next((p for p in parts for line in saying.lines if says(line, p)), None) if match is None else None
+        if match is None and part is None:
+            continue
+        seen.add(saying.quantity)
+        if match is None:
+            yield Said(saying.quantity, saying.value, (part or "").strip())
             continue
         before, behind = lowered[max(0, match.start() - 32) : match.start()], lowered[match.end() : match.end() + 16]
-        negated = negatable and bool(_NEGATION.search(before) or _ANSWERED_NO.match(behind))
-        seen.add(quantity)
-        yield Said(quantity, "no" if negated else value, match[0])
+        negated = saying.negatable and bool(_NEGATION.search(before) or _ANSWERED_NO.match(behind))
+        yield Said(saying.quantity, "no" if negated else saying.value, match[0])

@@ -352,7 +352,11 @@ def _said(text: str, file: str, known: set[str]) -> Iterator[Fact]:
         if said.quantity in known:
             continue
         quantity = catalogue[said.quantity]
-        value = flag_in(said.value) if quantity.unit is Unit.FLAG else said.value
+        value: float | str | None = said.value
+        if quantity.unit is Unit.FLAG:
+            value = flag_in(said.value)
+        elif quantity.unit is not Unit.TEXT:
+            value = float(said.value)  # "no NVLink": a share of nothing
         if value is not None:
             yield Fact(quantity, value, Source(file, said.text, True))
 

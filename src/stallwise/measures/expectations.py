@@ -117,6 +117,27 @@ def _collective(evidence: Evidence) -> Iterator[Item]:
         yield _fact(expected.CLIFF_GPUS, float(ranks[place]))
         yield _fact(expected.RING_FACTOR, ring_bytes_factor(ranks[place]) / ring_bytes_factor(ranks[place - 1]))
         return
+    yield from _two_scales(evidence)
+
+
+def _two_scales(evidence: Evidence) -> Iterator[Item]:
+    """Two scales have no trend, but both terms of a ring grow at most with its ranks: what grows faster has left it.
+
+    What grows less may have left it all the same: then nothing is said.
+    """
+    pairs = [
+        (evidence.get(q, run="before"), next((f for f in evidence.all(q) if f.scope.run is None), None))
+        for q in (stated.ALLREDUCE_TIME, stated.GPUS)
+    ]
+    (time_then, time_now), (then, now) = pairs
+    if time_then and time_now and then and now and 1 < then.number < now.number:
+        most_s = time_then.number * now.number / then.number
+        if time_now.number <= most_s:
+            return
+        yield _fact(expected.RING_TIME, most_s)
+        yield _fact(expected.CLIFF_RATIO, time_now.number / most_s)
+        yield _fact(expected.CLIFF_GPUS, now.number)
+        yield _fact(expected.RING_FACTOR, ring_bytes_factor(now.number) / ring_bytes_factor(then.number))
 
 
 def _trend(ranks: np.ndarray, times: np.ndarray, at: float) -> float:

@@ -29,6 +29,7 @@ PREFILL_TIME = Quantity("expected.prefill_time", Unit.SECOND, "one prompt's pref
 PREFILL_LOAD = Quantity("expected.prefill_load", Unit.SHARE, "share of the engine's time that prefill alone needs", _C)
 SPECULATIVE_GAIN = Quantity("expected.speculative_gain", Unit.RATIO, "tokens a step with 4 drafts at 70% accepted", _C)
 FP8_MAX = Quantity("expected.fp8_max", Unit.RATIO, "largest value of the stated 8-bit format", _C)
+FP8_LAYER = Quantity("expected.fp8_layer", Unit.TEXT, "the layer that eight bits break first, and why", _C)
 CLIP_RATIO = Quantity("expected.clip_ratio", Unit.RATIO, "observed over calibrated maximum", LAYER_STATS)
 STATE_BYTES = Quantity("expected.state_bytes", Unit.BYTE, "weights, gradients and Adam states of one rank", _C)
 GATHERED_LAYER = Quantity("expected.gathered_layer", Unit.BYTE, "weights of two gathered layers on one rank", _C)

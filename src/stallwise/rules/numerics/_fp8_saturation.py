@@ -49,6 +49,8 @@ def advise(evidence: Evidence) -> Finding:
     if task:
         because.append(Reason(
             f"sums and logits over {task} tokens reach further than over {short or 'short'}: log2 of the growth in range is lost in bits"))  # fmt: skip
+    if layer := evidence.get(expected.FP8_LAYER):
+        because.append(Reason.of(f"likeliest to break: {layer.value}", layer))
     if ratio:
         because.append(Reason(f"observed over calibrated maximum: {ratio}{f' in {worst}' if worst else ''}"))
     return Finding(

@@ -1,0 +1,63 @@
+"""Groups of words that say one thing together, in whatever order and with whatever between them.
+
+A line of groups is said by a text when a word of every group stands in it, at word borders, and no negation right before.
+"a|b" are alternatives, "word*" any ending, "utili?ation" any one letter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_NEGATION = re.compile(
+    r"\b(?:no|not|without|never|isn't|isnt|don't|doesn't|didn't|zero|nor|avoids?|instead of|rather than)\b(?:\s+\w+){0,2}\s*$"
+)
+_CLAUSE = re.compile(r"[;,.:](?!\d)|\b(?:but|while|although|though|yet|however|whereas)\b")
+_ANSWERED_NO = re.compile(r"^\s*(?:[=:]|is|was)\s*(?:no|none|false|0|off|never|not)\b")
+
+
+class Line(NamedTuple):
+    """Groups that must all be said; `ordered` where each must stand behind the one before it."""
+
+    groups: tuple[re.Pattern[str], ...]
+    ordered: bool = False
+
+
+def line_of(groups: Sequence[str], ordered: bool = False) -> Line:
+    """From the words of a table."""
+    return Line(tuple(pattern_of(group) for group in groups), ordered)
+
+
+def pattern_of(group: str) -> re.Pattern[str]:
+    """The alternatives of one group."""
+    words = [
+        re.escape(w).replace(r"\*", r"\w*").replace(r"\?", r"\w?").replace(r"\ ", r"[ _-]") for w in group.split("|")
+    ]
+    return re.compile(r"(?<![\w])(?:" + "|".join(words) + r")(?![\w])")
+
+
+def plain(text: str) -> str:
+    """As the groups are looked for: small letters, one space between words."""
+    return " ".join(text.lower().replace("\u2019", "'").split())
+
+
+def clauses(text: str) -> list[str]:
+    """The parts of a plain text that each say something of their own."""
+    return _CLAUSE.split(text)
+
+
+def says(line: Line, text: str) -> bool:
+    """Whether a plain text says every group of the line."""
+    start = 0
+    for pattern in line.groups:
+        found = next((m for m in pattern.finditer(text) if m.start() >= start and _affirmed(m, text)), None)
+        if found is None:
+            return False
+        start = found.end() if line.ordered else 0
+    return True
+
+
+def _affirmed(match: re.Match[str], text: str) -> bool:
+    before, behind = text[max(0, match.start() - 32) : match.start()], text[match.end() : match.end() + 16]
+    return not _NEGATION.search(before) and not _ANSWERED_NO.match(behind)
