@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
+from stallwise.evidence.number_columns import TOKEN, Column
 from stallwise.evidence.reading import Wanted
-from stallwise.evidence.skeletons import TOKEN, Skeletons
+from stallwise.evidence.skeletons import Skeletons
 from stallwise.units import readings_of
 
 _NUMBER = r"[-+]?(?:nan|inf|\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?)"
@@ -74,45 +77,68 @@ class Line:
     epoch: bool = False  # sums up an epoch
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Plan:
     """How to read lines of one skeleton (a line without its digits): which number of the line is which value."""
 
     values: tuple[tuple[Key, int, float], ...]  # key, number of the line (-1: the constant), sign or constant
-    step: int  # number of the line that is the step; -1 to look for it
-    tokens: int
-    has_step: bool
+    step: tuple[int, ...]  # numbers of the line that are the step, or epoch, step and steps an epoch
     rank: int  # number of the line that is the rank; -1 where it names none
 
 
-def lines_in(text: Skeletons, worth: Callable[[str], bool], wanted: Wanted) -> Iterator[tuple[int, Line]]:
-    """Lines that say something wanted, in order. Keys and units are looked up once for lines that differ in digits alone."""
-    found: list[tuple[int, _Plan | None, list[str]]] = []
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines that print the same keys."""
+
+    lines: list[int]
+    keys: tuple[Key, ...]
+    values: Column  # a row a line, a column a key
+    steps: Column | None = None
+    ranks: Column | None = None
+    epoch: bool = False  # sums up an epoch
+
+
+def blocks_in(text: Skeletons, worth: Callable[[str], bool], wanted: Wanted) -> Iterator[Block]:
+    """Lines that say something wanted. Keys and units are looked up once for lines that differ in digits alone."""
     for skeleton, first in enumerate(text.firsts):
         sample = text.lines[first]
         if not worth(sample):
             continue
         plan = _plan(sample, wanted) if skeleton < MOST_PLANS else None
-        if plan is not None and not plan.values and not plan.has_step:
+        if plan is not None and not plan.values and not plan.step:
             continue
-        members = text.members(skeleton)
-        rows = (
-            text.numbers(skeleton, plan.tokens) if plan is not None and (plan.step >= 0 or not plan.has_step) else None
-        )
-        if rows is None:
-            found += [(at, None, []) for at in members]
-        else:
-            found += [(at, plan, row) for at, row in zip(members, rows, strict=True)]
-    found.sort(key=lambda x: x[0])
-    for at, known, row in found:
-        if known is None:
+        block = _planned(text, skeleton, plan) if plan is not None else None
+        if block is not None:
+            yield block
+            continue
+        for at in text.members(skeleton):
             line = parse_line(text.lines[at], wanted)
             if line.values or line.step is not None:
-                yield at, line
-        else:
-            rank = int(row[known.rank]) if known.rank >= 0 and row[known.rank].isdigit() else None
-            values = [(key, _number(row[n]) * sign if n >= 0 else sign) for key, n, sign in known.values]
-            yield at, Line(_number(row[known.step]) if known.step >= 0 else None, rank, values)
+                keys = tuple(key for key, _ in line.values)
+                yield Block(
+                    [at], keys, np.array([[n for _, n in line.values]]), _one(line.step), _one(line.rank), line.epoch
+                )
+
+
+def _one(number: float | None) -> Column | None:
+    return None if number is None else np.array([float(number)])
+
+
+def _planned(text: Skeletons, skeleton: int, plan: _Plan) -> Block | None:
+    wanted = (
+        [slot for _, slot, _ in plan.values if slot >= 0] + list(plan.step) + ([plan.rank] if plan.rank >= 0 else [])
+    )
+    numbers = text.columns(skeleton, slots := sorted(set(wanted)))
+    if numbers is None:
+        return None
+    column = dict(zip(slots, numbers.T, strict=True))
+    values = np.empty((len(numbers), len(plan.values)))
+    for at, (_, slot, sign) in enumerate(plan.values):
+        values[:, at] = column[slot] * sign if slot >= 0 else sign
+    parts = [column[slot] for slot in plan.step]
+    steps = parts[0] * parts[2] + parts[1] if len(parts) == 3 else parts[0] if parts else None
+    keys = tuple(key for key, _, _ in plan.values)
+    return Block(text.members(skeleton), keys, values, steps, column.get(plan.rank))
 
 
 def _plan(text: str, wanted: Wanted) -> _Plan | None:
@@ -120,24 +146,32 @@ def _plan(text: str, wanted: Wanted) -> _Plan | None:
     line = parse_line(text, wanted)
     if line.epoch or any(place < 0 for place in line.places):
         return None
-    starts = [m.start() for m in TOKEN.finditer(text)]
+    slots = {m.start(): slot for slot, m in enumerate(TOKEN.finditer(text))}
     values: list[tuple[Key, int, float]] = []
     for (key, number), place in zip(line.values, line.places, strict=True):
         sign = text[place : place + 1]
         at = place + (sign in "+-")
-        if at in starts:
-            values.append((key, starts.index(at), -1.0 if sign == "-" else 1.0))
+        if at in slots:
+            values.append((key, slots[at], -1.0 if sign == "-" else 1.0))
         elif number != number or number in (float("inf"), float("-inf")):
             values.append((key, -1, number))
         else:
             return None
-    simple = None if _EPOCH_STEP.search(text) else (_BAR.search(text) or _STEP.search(text))
-    slot = starts.index(simple.start(1)) if simple is not None and simple.start(1) in starts else -1
+    places = _step_places(text)
     ranked = _RANK.search(text[:HEAD])
-    digits = ranked.start(1) if ranked is not None else -1
+    if not all(place in slots for place in places):
+        return None
     return _Plan(
-        tuple(values), slot, len(starts), line.step is not None, starts.index(digits) if digits in starts else -1
+        tuple(values), tuple(slots[p] for p in places), slots.get(ranked.start(1), -1) if ranked is not None else -1
     )
+
+
+def _step_places(text: str) -> tuple[int, ...]:
+    """Where the numbers stand that are the step."""
+    if match := _EPOCH_STEP.search(text):
+        return (match.start(1), match.start(2), match.start(3)) if match[1] is not None else (match.start(5),)
+    simple = _BAR.search(text) or _STEP.search(text)
+    return () if simple is None else (simple.start(1),)
 
 
 def parse_line(text: str, wanted: Wanted) -> Line:

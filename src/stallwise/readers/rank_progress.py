@@ -6,15 +6,18 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hang import HANG_LAST_ACT
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.evidence.skeletons import LONGEST, TOKEN, Skeletons
-from stallwise.readers.shapes.lines import Speakers
+from stallwise.evidence.number_columns import TOKEN, Column
+from stallwise.evidence.skeletons import LONGEST, Skeletons
+from stallwise.readers.shapes.lines import NOBODY, Speakers
 
 FORMAT = "rank progress"
+Task = tuple[str, NDArray[np.int64], Column, NDArray[np.int64]]  # what, and the ranks, seconds and lines of its lines
 
 BATCH = re.compile(
     r"\b(train|val\w*|eval\w*|test)?\s*(batch|iter\w*|step)s?\s*[:=\[#]?\s*(\d+)\s*/\s*(\d+)", re.IGNORECASE
@@ -57,18 +60,18 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """Tables rank.batches and rank.tasks, and the last thing each rank did before it stopped."""
     text, speakers = artifact.skeletons, Speakers(artifact)
     batches: dict[tuple[int, str], tuple[int, int, int]] = {}
-    tasks: list[tuple[int, str, float, int]] = []
+    tasks: list[Task] = []
     quiet = text.where(lambda x: not ("NCCL INFO" in x or "NCCL WARN" in x))
     counting = text.where(lambda x: BATCH.search(x) or BAR.search(x) or TOTAL.search(x)) & quiet
     timed = text.where(TOOK.search) & quiet
     for at in speakers.enough(counting):
         _count(batches, text.lines[at][:LONGEST], speakers.rank(at), at + 1)
     for skeleton in timed:
-        name = PLACE.sub("#", _without_head(speakers.line(text.firsts[skeleton]).text))[:120]
-        tasks += [
-            (rank, name, s, at + 1) for at, s in _times(text, skeleton) if (rank := speakers.rank(at)) is not None
-        ]
-    tasks.sort(key=lambda x: x[3])
+        ranks, seconds = speakers.ranks(skeleton), _times(text, skeleton)
+        known = ranks != NOBODY
+        if seconds is not None and known.any():
+            name = PLACE.sub("#", _without_head(speakers.line(text.firsts[skeleton]).text))[:120]
+            tasks.append((name, ranks[known], seconds[known], np.array(text.members(skeleton))[known] + 1))
     yield from _tables(artifact.name, batches, tasks)
     for who, last in _last_acts(text, speakers, quiet).items():
         line = speakers.line(last)
@@ -77,16 +80,14 @@ def read(artifact: Artifact) -> Iterator[Item]:
             yield Fact(HANG_LAST_ACT, act, line.source, Scope(rank=who), note=line.text.strip()[:160])
 
 
-def _times(text: Skeletons, skeleton: int) -> Iterator[tuple[int, float]]:
-    """Line and seconds of each line of a skeleton that says how long something took."""
+def _times(text: Skeletons, skeleton: int) -> Column | None:
+    """Seconds of each line of a skeleton that says how long something took."""
     sample = text.lines[text.firsts[skeleton]][:LONGEST]
     took = TOOK.search(sample)
     assert took is not None
-    scale = {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
-    starts = [m.start() for m in TOKEN.finditer(sample)]
-    rows = text.numbers(skeleton, len(starts)) if took.start(1) in starts else None
-    for at, row in zip(text.members(skeleton), rows or (), strict=False):
-        yield at, float(row[starts.index(took.start(1))].replace(",", "")) * scale
+    slots = {m.start(): slot for slot, m in enumerate(TOKEN.finditer(sample))}
+    numbers = text.columns(skeleton, [slots[took.start(1)]]) if took.start(1) in slots else None
+    return None if numbers is None else numbers[:, 0] * {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
 
 
 def _count(batches: dict[tuple[int, str], tuple[int, int, int]], words: str, rank: int | None, number: int) -> None:
@@ -118,9 +119,7 @@ def _without_head(text: str) -> str:
     return re.sub(r"^.*?(?:\]:?|:)\s+(?=[a-zA-Z])", "", text)
 
 
-def _tables(
-    file: str, batches: dict[tuple[int, str], tuple[int, int, int]], tasks: list[tuple[int, str, float, int]]
-) -> Iterator[Table]:
+def _tables(file: str, batches: dict[tuple[int, str], tuple[int, int, int]], tasks: list[Task]) -> Iterator[Table]:
     if batches:
         rows = [(rank, phase, *value) for (rank, phase), value in batches.items()]
         names = ("rank", "phase", "done", "of", "line")
@@ -128,7 +127,12 @@ def _tables(
             "rank.batches", {n: np.array(v) for n, v in zip(names, zip(*rows, strict=True), strict=True)}, Source(file)
         )
     if tasks:
-        columns = ("rank", "task", "seconds", "line")
-        yield Table(
-            "rank.tasks", {n: np.array(v) for n, v in zip(columns, zip(*tasks, strict=True), strict=True)}, Source(file)
-        )
+        named = list(dict.fromkeys(name for name, *_ in tasks))
+        columns = {
+            "rank": np.concatenate([ranks for _, ranks, _, _ in tasks]),
+            "task": np.repeat([named.index(name) for name, *_ in tasks], [len(ranks) for _, ranks, _, _ in tasks]),
+            "seconds": np.concatenate([seconds for *_, seconds, _ in tasks]),
+            "line": np.concatenate([lines for *_, lines in tasks]),
+        }
+        order = np.argsort(columns["line"], kind="stable")
+        yield Table("rank.tasks", {n: c[order] for n, c in columns.items()}, Source(file), meta={"tasks": named})
