@@ -97,9 +97,9 @@ class _Reading:
 
     def items(self, hits: dict[int, set[int]]) -> Iterator[Item]:
         """Facts and series of the lines whose skeletons hold an anchor."""
-        order = {
-            s: kept for s, gauges in hits.items() if (kept := [g for g in self._sorted(gauges) if self._may(g, s)])
-        }
+        order = {s: [g for g in self._sorted(gauges) if self._may(g, s)] for s, gauges in hits.items()}
+        told = {*self.context, *(name for gauges in order.values() for g in gauges for name in g.sets)}
+        order = {s: [g for g in gauges if not g.within or g.within in told] for s, gauges in order.items()}
         if not any(gauge.retracts for gauges in order.values() for gauge in gauges):
             order = {s: [g for g in gauges if not self._at_once(g, s)] for s, gauges in order.items()}
         for line in self.text.lines_of(s for s, gauges in order.items() if gauges):
@@ -131,15 +131,15 @@ class _Reading:
         match = next(gauge.matches(words), None)
         if match is None:
             return True
-        places = {m.span(): slot for slot, m in enumerate(TOKEN.finditer(words))}
+        places = {(m.start(), m[0].rstrip(",")): slot for slot, m in enumerate(TOKEN.finditer(words))}
         fixed: dict[str, Value] = {"file": self.place.file}
         varying: dict[str, tuple[int, str]] = {}
         for raw, written in match.groupdict().items():
             name, kind = raw.rstrip("_"), gauge.slots.get(raw.rstrip("_"), "text")
             if written is None:
                 continue
-            if match.span(raw) in places and is_plain(kind):
-                varying[name] = places[match.span(raw)], kind
+            if (match.start(raw), written) in places and is_plain(kind):
+                varying[name] = places[match.start(raw), written], kind
             elif any(c.isdigit() for c in written) or (value := typed(kind, written.strip())) is None:
                 return False
             else:

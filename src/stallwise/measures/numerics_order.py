@@ -58,46 +58,50 @@ def _away(series: Series, factor: float) -> tuple[Values, NDArray[np.bool_]]:
 
     What left is not usual for those after it. Where nothing left within the window, all values are judged at once.
     """
-    values = series.values.tolist()
-    ratio = np.full(len(values), np.nan)
-    away = np.zeros(len(values), dtype=bool)
+    values, length = series.values.tolist(), len(series.values)
     calm_ratio, calm_away = _judged_at_once(series.values, factor)
     leaving = np.flatnonzero(calm_away | ~np.isfinite(series.values)).tolist()
-    at, calm = 0, 0  # the value that comes, and how many before it were usual without a break
-    usual: list[float] = []  # values of the window, and before
-    places: list[int] = []
-    while at < len(values):
-        if calm > WINDOW:
-            place = bisect_left(leaving, at)
-            until = leaving[place] if place < len(leaving) else len(values)
-            if until > at:
-                ratio[at:until] = calm_ratio[at:until]
-                places, usual = list(range(until - WINDOW, until)), values[until - WINDOW : until]
-                at = until
-                continue
+    ratio: list[float] = []
+    away: list[bool] = []
+    places: list[int] = []  # of usual values, the values, and the jump to each from the one before
+    usual: list[float] = []
+    jumps: list[float] = []
+    calm = 0  # usual values before the next one without a break
+    while (at := len(ratio)) < length:
+        place = bisect_left(leaving, at) if calm > WINDOW else len(leaving)
+        until = leaving[place] if place < len(leaving) else length
+        if calm > WINDOW and until > at:
+            ratio += calm_ratio[at:until].tolist()
+            away += [False] * (until - at)
+            places, usual = list(range(until - WINDOW, until)), values[until - WINDOW : until]
+            jumps = [0.0, *(abs(b - a) for a, b in pairwise(usual))]
+            continue
         first = bisect_left(places, at - WINDOW, max(0, len(places) - WINDOW))
-        ratio[at], away[at] = _judged(values[at], usual, first, factor)
-        calm = 0 if away[at] else calm + 1
-        if not away[at]:
-            usual.append(values[at])
+        value = values[at]
+        found, left = _judged(value, usual[first:][-LATEST:], jumps[first + 1 :], factor)
+        ratio.append(found)
+        away.append(left)
+        calm = 0 if left else calm + 1
+        if not left:
+            jumps.append(abs(value - usual[-1]) if usual else 0.0)
+            usual.append(value)
             places.append(at)
-        at += 1
-    return ratio, away
+    return np.array(ratio), np.array(away, dtype=bool)
 
 
-def _judged(value: float, usual: list[float], first: int, factor: float) -> tuple[float, bool]:
-    """A value against those before it, from `first` on."""
+def _judged(value: float, latest: list[float], jumps: list[float], factor: float) -> tuple[float, bool]:
+    """A value against the latest before it and the jumps between all of them."""
     if not math.isfinite(value):
         return math.nan, True
-    if len(usual) - first < MIN_BEFORE:
+    if len(jumps) + 1 < MIN_BEFORE:
         return math.nan, False
     # A falling curve is judged against its latest part, a noisy one against its middle.
-    middle = _middle(usual[-LATEST:])
+    middle = _middle(latest)
     ratio = value / middle if middle > 0 else math.nan
     if value <= middle * factor:
         return ratio, False
     # Steps from one value to the next tell the noise of a curve that falls as a whole.
-    spread = _middle([abs(b - a) for a, b in pairwise(usual[first:])]) / STEP_TO_SIGMA or abs(middle) * 1e-3
+    spread = _middle(jumps) / STEP_TO_SIGMA or abs(middle) * 1e-3
     return ratio, value - middle > DEVIATIONS * spread
 
 

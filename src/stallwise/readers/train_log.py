@@ -26,9 +26,10 @@ _HINT = re.compile(
     re.IGNORECASE,
 )
 _OTHER_FORMATS = (b"traceEvents", b"==PROF==", b"# HELP ", b"# TYPE ", b'"Metric Name"', b"timestamp, index")
-# An engine's own progress lines: the rates in them are of requests, not of training steps.
+# An engine's own progress lines, whose rates are of requests, and those of a library below: no training steps.
 _SERVING = re.compile(
-    r"#running-req|#queue-req|kv cache usage|generation throughput|gen throughput|token usage:|Prefill batch|Decode batch",
+    r"#running-req|#queue-req|kv cache usage|generation throughput|gen throughput|token usage:|Prefill batch|Decode batch|"
+    r"NCCL (?:INFO|TRACE) ",
     re.IGNORECASE,
 )
 # Progress bars of getting ready (shards, graphs, kernels, files): what they count is never a step.

@@ -189,9 +189,9 @@ class Speakers:
         if place is None:
             return np.full(len(members), NOBODY if self.own is None else self.own, dtype=np.int64)
         first = self.text.lines[members[0]]
-        slots = {m.span(): slot for slot, m in enumerate(TOKEN.finditer(first))}
+        slots = {(m.start(), m[0].rstrip(",")): slot for slot, m in enumerate(TOKEN.finditer(first))}
         found = place.match(first)
-        slot = slots.get(found.span(1)) if found is not None and place is not _NOWHERE else None
+        slot = slots.get((found.start(1), found[1])) if found is not None and place is not _NOWHERE else None
         numbers = self.text.columns(skeleton, [slot]) if slot is not None else None
         if numbers is not None:
             return numbers[:, 0].astype(np.int64)

@@ -22,6 +22,7 @@ class Records:
     keys: tuple[tuple[str, str], ...]  # key and unit, as written
     values: Column  # a row a key, a column a line
     lines: list[int]  # indices
+    skeleton: int
 
 
 def records(text: Skeletons, wanted: Callable[[str, str], bool]) -> Iterator[Records]:
@@ -35,4 +36,4 @@ def records(text: Skeletons, wanted: Callable[[str, str], bool]) -> Iterator[Rec
         found = [(key, unit, starts.index(at)) for key, unit, at in pairs if at in starts and wanted(key, unit)]
         rows = text.columns(skeleton, [slot for _, _, slot in found]) if len(found) >= FEWEST else None
         if rows is not None:
-            yield Records(tuple((key, unit) for key, unit, _ in found), rows.T, text.members(skeleton))
+            yield Records(tuple((key, unit) for key, unit, _ in found), rows.T, text.members(skeleton), skeleton)
