@@ -12,47 +12,11 @@ import numpy as np
 from stallwise.evidence.number_columns import TOKEN, Column
 from stallwise.evidence.reading import Wanted
 from stallwise.evidence.skeletons import Skeletons
+from stallwise.readers._patterns import patterns
 from stallwise.units import readings_of
 
-_NUMBER = r"[-+]?(?:nan|inf|\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?)"
-# key: value and key = value, quoted or not, with up to five words and a unit in brackets.
-_PAIR = re.compile(
-    rf"(?<![\w/.@-])['\"]?([A-Za-z][\w/.@-]*(?: [A-Za-z][\w/.-]*){{0,4}}(?: ?\([^()]{{1,24}}\))?)['\"]?\s*[:=]\s*\[?['\"]?"
-    rf"({_NUMBER})(?!\d|:\d|\.\d|-\d)\s*(%|[A-Za-zµ]+(?:/[A-Za-z]+)?(?![\w]*\s*[:=\"']|[\w]+))?",
-    re.IGNORECASE,
-)
-# Up to three words before their number, no sign between.
-_BARE = re.compile(
-    rf"(?<![\w/.'\"-])([a-z]+(?:_[a-z0-9]+)*(?: [a-z]+(?:_[a-z0-9]+)*){{0,2}}) +({_NUMBER})(?![\d:/.])"
-    r"(?= ?(%|[A-Za-zµ]{1,8}(?:/[A-Za-z]{1,8})?)?)",
-    re.IGNORECASE,
-)
-_STEP = re.compile(
-    r"(?:global_?step|(?<![\w./])(?:global[ _]step|train[ _]step|step|iteration|iter|batch|update|it))['\"]?\s*[#:=]?\s*\[?\s*(\d+)(?![\d.]*\.\d)(?:\s*/\s*(\d+))?",  # noqa: E501
-    re.IGNORECASE,
-)
-_EPOCH_STEP = re.compile(r"[Ee]poch(?:\(train\))?:?\s*\[(\d+)\]\s*\[\s*(\d+)/(\d+)\]|^e(\d+)-i(\d+)()")
-_BAR = re.compile(r"(?<!\d)(\d+)/(\d+) \[(\d+(?::\d+)+)<")
-_RATE = re.compile(
-    r"(?<![\w.])(\d{1,12}(?:\.\d{0,12})?)\s?(s|ms|us|sec)\s?(?:/|per )\s?(it|iter|iteration|batch|step)\b|"
-    r"(?<![\d.])(\d{1,12}\.?\d{0,12})\s?it/s"
-)
-_TOTAL = re.compile(r"(?<!\d)(\d+) (?:steps|iterations|batches|iters) in (\d+\.?\d*) ?(s|sec|seconds|ms|min)\b")
-_LIST = re.compile(
-    r"(?:step|iteration|iter|batch)\w* (?:durations?|times?)\s*\(?(ms|s|us)?\)?\s*:\s*\[?((?:\d+\.?\d*[, ]+){2,}\d+\.?\d*)",
-    re.I,
-)
-_EPOCH = re.compile(r"\bepoch\s*[:#=\[]?\s*(\d+)", re.IGNORECASE)
-_EPOCH_TIME = re.compile(
-    r"(?:epoch[_ ]time|took|elapsed|time|duration|finished in|done in)\s*[:=]?\s*(\d+\.?\d*)\s*(s|sec|secs|seconds|min)\b"
-    r"|\s(\d+\.?\d*)\s?(s)$",
-    re.IGNORECASE,
-)
-_RANK = re.compile(r"(?:^|[\[(\s|])rank[ _=:]?(\d{1,6})(?=[\]):,|\s])", re.IGNORECASE)
+_P = patterns("log_line")
 HEAD = 120  # characters before which a line names its rank
-_UNIT_AHEAD = re.compile(
-    r"\btimes? ?\((ms|s|us)\)\s*[|:]", re.IGNORECASE
-)  # of every number of the line that names none
 SHORT = ("k", "K", "M", "B", "G")  # thousands and so on
 STEP_TIME, STEP_RATE, EPOCH_TIME = "step time", "it/s", "epoch time"
 MOST_PLANS = 20_000  # skeletons; a log has a few dozen, prose has one a line
@@ -158,7 +122,7 @@ def _plan(text: str, wanted: Wanted) -> _Plan | None:
         else:
             return None
     places = _step_places(text)
-    ranked = _RANK.search(text[:HEAD])
+    ranked = _P["rank"].search(text[:HEAD])
     if not all(place in slots for place in places):
         return None
     return _Plan(
@@ -168,19 +132,19 @@ def _plan(text: str, wanted: Wanted) -> _Plan | None:
 
 def _step_places(text: str) -> tuple[int, ...]:
     """Where the numbers stand that are the step."""
-    if match := _EPOCH_STEP.search(text):
+    if match := _P["epoch_step"].search(text):
         return (match.start(1), match.start(2), match.start(3)) if match[1] is not None else (match.start(5),)
-    simple = _BAR.search(text) or _STEP.search(text)
+    simple = _P["bar"].search(text) or _P["step"].search(text)
     return () if simple is None else (simple.start(1),)
 
 
 def parse_line(text: str, wanted: Wanted) -> Line:
     """Reads what is wanted; an empty Line for prose."""
-    ranked = _RANK.search(text[:HEAD])
+    ranked = _P["rank"].search(text[:HEAD])
     line = Line(step_of(text), int(ranked[1]) if ranked is not None else None)
     spans = _listed(text, line)
-    ahead = _UNIT_AHEAD.search(text)
-    for pattern, bare in ((_PAIR, False), (_BARE, True)):
+    ahead = _P["unit_ahead"].search(text)
+    for pattern, bare in ((_P["pair"], False), (_P["bare"], True)):
         for match in pattern.finditer(text):
             if any(a < match.end(2) and match.start(2) < b for a, b in spans):
                 continue
@@ -188,16 +152,16 @@ def parse_line(text: str, wanted: Wanted) -> Line:
             if wanted(match[1], unit, bare):
                 spans.append(match.span(2) if bare else match.span())
                 _add(line, Key(match[1], unit, bare), _number(match[2]), match.start(2))
-    for match in _RATE.finditer(text):
+    for match in _P["rate"].finditer(text):
         if any(a <= match.start() < b for a, b in spans):
             continue
         if match[4]:
             _add(line, Key(STEP_RATE, ""), float(match[4]), match.start(4))
         else:
             _add(line, Key(STEP_TIME, match[2]), float(match[1]), match.start(1))
-    if line.step is None and (epoch := _EPOCH.search(text)):
+    if line.step is None and (epoch := _P["epoch"].search(text)):
         line.step, line.epoch = float(epoch[1]), True
-        if took := _EPOCH_TIME.search(text.rstrip()):
+        if took := _P["epoch_time"].search(text.rstrip()):
             unit = "min" if (took[2] or "").lower() == "min" else "s"
             _add(line, Key(EPOCH_TIME, unit), float(took[1] or took[3]))
     return line
@@ -216,11 +180,11 @@ def _add(line: Line, key: Key, number: float, place: int = -1) -> None:
 def _listed(text: str, line: Line) -> list[tuple[int, int]]:
     """Step times that come as a list or as a total over many steps; where they stood."""
     spans: list[tuple[int, int]] = []
-    for match in _LIST.finditer(text):
+    for match in _P["list"].finditer(text):
         for number in re.split(r"[, ]+", match[2]):
             _add(line, Key(STEP_TIME, match[1] or "s"), float(number))
         spans.append(match.span())
-    for match in _TOTAL.finditer(text):
+    for match in _P["total"].finditer(text):
         if int(match[1]):
             _add(line, Key(STEP_TIME, match[3]), float(match[2]) / int(match[1]))
             spans.append(match.span())
@@ -236,12 +200,12 @@ def _number(text: str) -> float:
 
 def step_of(text: str) -> float | None:
     """The step that a line names."""
-    if match := _EPOCH_STEP.search(text):
+    if match := _P["epoch_step"].search(text):
         if match[1] is not None:
             return float(int(match[1]) * int(match[3]) + int(match[2]))
         return float(match[5])
-    if match := _BAR.search(text):
+    if match := _P["bar"].search(text):
         return float(match[1])
-    if match := _STEP.search(text):
+    if match := _P["step"].search(text):
         return float(match[1])
     return None

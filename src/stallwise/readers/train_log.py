@@ -6,7 +6,6 @@ names decide what they mean. Where no step time is printed, the clock between st
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,27 +16,12 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.reading import Course, Points, Printed, Wanted, points_of
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._log_line import STEP_TIME, Block, Key, blocks_in
+from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.clock import DAY_S, clock_of
 
 FORMAT = "training log"
 CAPTURE = "python train.py 2>&1 | tee train.log"
-_HINT = re.compile(
-    rb"loss|iteration|\bstep\b|it/s|s/it|samples_per_sec|tokens/s|throughput|ms/step|s/batch|/iter\b|steps in |epoch",
-    re.IGNORECASE,
-)
-_OTHER_FORMATS = (b"traceEvents", b"==PROF==", b"# HELP ", b"# TYPE ", b'"Metric Name"', b"timestamp, index")
-# An engine's own progress lines, whose rates are of requests, and those of a library below: no training steps.
-_SERVING = re.compile(
-    r"#running-req|#queue-req|kv cache usage|generation throughput|gen throughput|token usage:|Prefill batch|Decode batch|"
-    r"NCCL (?:INFO|TRACE) ",
-    re.IGNORECASE,
-)
-# Progress bars of getting ready (shards, graphs, kernels, files): what they count is never a step.
-_PREPARING = re.compile(
-    r"\b(?:load\w*|captur\w+|download\w*|fetch\w*|compil\w+|warm\w*|tun(?:e|ing)|autotun\w+|quanti[sz]\w+|convert\w*|"
-    r"tokeni[sz]\w+|map(?:ping)?|filter\w*|generating \w+ split|resolving)\b[^|%]{0,120}\d{1,3}\s?%",
-    re.IGNORECASE,
-)
+_P = patterns("train_log")
 MAX_LINE = 4000  # longer lines are dumps, not progress
 MIN_CLOCKS = 4
 FINE_S, COARSE_S = 0.05, 8.0  # clocks with and without fractions of a second: 2% and 12% of error at most
@@ -54,7 +38,8 @@ def recognises(name: str, head: bytes) -> bool:
 def _looks_like_log(start: bytes) -> bool:
     first = start.split(b"\n", 1)[0]
     table = first.count(b",") >= 1 and b":" not in first and b"=" not in first and b" " not in first.strip()
-    return not table and bool(_HINT.search(start)) and not any(mark in start for mark in _OTHER_FORMATS)
+    text = start.decode("utf-8", "replace")
+    return not table and bool(_P["hint"].search(text)) and not _P["other_format"].search(text)
 
 
 def read(artifact: Artifact) -> Iterator[Printed]:
@@ -132,7 +117,8 @@ class _Log:
 
 def _may_train(text: str) -> bool:
     """No dump, no line of a serving engine, no bar of getting ready."""
-    return not (len(text) > MAX_LINE or "out of memory" in text or _SERVING.search(text) or _PREPARING.search(text))
+    other = _P["other_program"].search(text) or _P["preparing"].search(text)
+    return not (len(text) > MAX_LINE or "out of memory" in text or other)
 
 
 def running_steps(steps: list[float], owners: list[int], keys: list[tuple[Key, ...]]) -> list[float]:
