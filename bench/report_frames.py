@@ -114,7 +114,7 @@ GESTURE = """async (keys) => {
     app.dispatchEvent(new KeyboardEvent("keydown", { key: keys[(k >> 4) % 2], bubbles: true }));
     await new Promise(requestAnimationFrame);
   }
-  return Number(app.dataset.frameMs);
+  return app.frameMs();
 }"""
 
 

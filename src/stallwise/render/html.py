@@ -1,27 +1,22 @@
-"""The diagnosis as one HTML file: no network, no outside part, nothing from the input ever taken as markup."""
+"""The diagnosis as one HTML file."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Ledger
 from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.render.document import document
 from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place
 from stallwise.render.pictures import figures
 from stallwise.render.pictures._accounts import CLASS, guilty
 from stallwise.render.svg import box, line
-from stallwise.render.tables import tables_parts
-from stallwise.render.timeline import timeline_parts
+from stallwise.render.tables import TABLES, tables_parts
+from stallwise.render.timeline import TIMELINE, timeline_parts
 from stallwise.render.verdict import (
     ACCOUNT_MEANING,
     kernel_findings,
@@ -37,7 +32,6 @@ from stallwise.units import Unit, show
 
 BAR_WIDTH, BAR_HEIGHT = 400, 18
 SEEN_SHARE = 0.0005  # of the whole: a smaller account is not worth a row
-PARTS = ("report", "timeline", "tables")
 MOST_FACTS = 250
 MOST_KERNELS = 40
 MOST_HYPOTHESES = 10
@@ -46,69 +40,27 @@ SOURCES_SHOWN = 3
 
 def to_html(diagnosis: Diagnosis) -> str:
     """The whole page."""
-    style, script = (_joined(PARTS, kind) for kind in ("css", "js"))
-    page: str = _template().render(
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=content_hash(style),
-        script_hash=content_hash(script),
-        **context(diagnosis),
+    timeline = timeline_parts(diagnosis)
+    return document(
+        "report.html",
+        {TIMELINE: timeline, TABLES: tables_parts(diagnosis)},
+        **context(diagnosis, timeline["jumps"] if timeline else {}),
     )
-    return page
 
 
-@cache
-def asset(name: str) -> str:
-    """A file that is shipped beside this one."""
-    return (files("stallwise.render") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _joined(parts: tuple[str, ...], kind: str) -> str:
-    """Assets of one kind, one after the other."""
-    folder = files("stallwise.render") / "assets"
-    return "".join(asset(f"{part}.{kind}") for part in parts if (folder / f"{part}.{kind}").is_file())
-
-
-def content_hash(text: str) -> str:
-    """How a content policy names an inline part."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-@cache
-def version_shown() -> str:
-    """Of this program, as reports tell it."""
-    try:
-        return version("stallwise")
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        return "from a checkout"
-
-
-@cache
-def _template() -> Any:
-    return environment().from_string(asset("report.html"))
-
-
-@cache
-def environment() -> Environment:
-    """Everything is escaped unless we made it."""
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-
-
-def context(diagnosis: Diagnosis) -> dict[str, Any]:
-    """What the template lays out."""
+def context(diagnosis: Diagnosis, proved: dict[int, tuple[int, int]]) -> dict[str, Any]:
+    """What the template lays out; `proved` says where the timeline shows what a finding rests on."""
     run = run_findings(diagnosis)
     kernels = kernel_findings(diagnosis)
     facts = [f for found in diagnosis.evidence.facts.values() for f in found]
     facts.sort(key=lambda f: (f.scope.kernel is not None, f.quantity.name, str(f.scope)))
     ledger = diagnosis.ledger
-    timeline = timeline_parts(diagnosis)
-    proved = timeline["jumps"] if timeline else {}  # where the timeline shows what a finding rests on
     shown = [{**_finding(f, ledger), "jump": proved.get(id(f))} for f in run]
     argued = bool(run) and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0])
     return {
-        "version": version_shown(),
+        "verb": "",
         "subject": diagnosis.subject,
-        "inputs": diagnosis.evidence.inputs,
+        "inputs": diagnosis.evidence.inputs or ["stated facts"],
         "state": diagnosis.state.value,
         "argued": argued,
         "verdict": verdict(diagnosis),
@@ -120,8 +72,6 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
         "ledger": _ledger(diagnosis) if ledger else None,
         "findings": shown,
         "others": shown[1:] if argued else shown,
-        "timeline": _section("timeline.html", timeline),
-        "tables": _section("tables.html", tables_parts(diagnosis)),
         "figures": figures(diagnosis),
         "kernels": [
             {"name": name, "findings": [{**_finding(f, None), "jump": proved.get(id(f))} for f in found]}
@@ -153,11 +103,6 @@ def context(diagnosis: Diagnosis) -> dict[str, Any]:
         "facts": [_fact(f) for f in facts[:MOST_FACTS]],
         "left_out": max(0, len(facts) - MOST_FACTS),
     }
-
-
-def _section(name: str, parts: dict[str, Any] | None) -> Markup:
-    """A section of its own, empty where there is nothing for it."""
-    return Markup(environment().from_string(asset(name)).render(**parts)) if parts else Markup("")
 
 
 def _said_by(run: list[Finding], diagnosis: Diagnosis) -> list[str]:

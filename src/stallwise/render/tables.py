@@ -8,9 +8,11 @@ from typing import Any
 from stallwise.evidence.fact import Table
 from stallwise.evidence.top import PREFIX, WHAT
 from stallwise.findings.diagnosis import Diagnosis
+from stallwise.render.document import Part
 from stallwise.render.phrases import place
 from stallwise.units import Unit, show
 
+TABLES = Part("tables", ("tables",))
 LONGEST_NAME = 200  # letters of a cell; the rest is in its title
 LEAD_NAME = 60  # letters in a heading
 TITLES = {

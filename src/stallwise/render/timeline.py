@@ -12,11 +12,19 @@ from numpy.typing import NDArray
 from stallwise.evidence.fact import Table
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.scene import Scene
+from stallwise.render.document import Part
 from stallwise.render.phrases import place
 from stallwise.render.pictures._accounts import CLASS
 from stallwise.render.strict_json import dumps
 from stallwise.units import Unit, show
 
+TIMELINE = Part(
+    "timeline",
+    (
+        "state", "words", "scenes", "colours", "layout", "view", "boxes", "links", "overview", "picture",
+        "facts", "finding", "pointer", "keys", "controls",
+    ),
+)  # fmt: skip
 PLAIN = ("version", "track", "depth", "name", "operator", "account", "work", "count", "correlation", "facts")
 SEEN_PART = 0.01  # of the step: shorter parts are left out of the table
 MOST_ROWS = 40

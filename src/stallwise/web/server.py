@@ -282,7 +282,7 @@ _VERBS: dict[str, Callable[[LocalPage, dict[str, Any]], dict[str, Any]]] = {
 @cache
 def _parts() -> tuple[str, str, str]:
     folder = files("stallwise.web") / "assets"
-    style = (files("stallwise.render") / "assets" / "report.css").read_text(encoding="utf-8")
+    style = (files("stallwise.render") / "assets" / "document.css").read_text(encoding="utf-8")
     names = ("page.html", "page.css", "drill.js", "page.js")
     page, own, drill_script, script = ((folder / n).read_text(encoding="utf-8") for n in names)
     return page, style + own, drill_script + script

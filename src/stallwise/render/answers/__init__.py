@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
-from markupsafe import Markup
-
-from stallwise.render.html import asset, content_hash, environment, version_shown
+from stallwise.render.document import document
 from stallwise.render.pictures import Figure
 from stallwise.render.verdict import Verdict
 
@@ -58,26 +54,16 @@ def page(
     verdict: Verdict, blocks: Sequence[Block | None], *, verb: str, subject: str, inputs: Sequence[str] = ()
 ) -> str:
     """The whole file."""
-    style, script = asset("report.css"), asset("report.js")
-    found: str = _template().render(
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=content_hash(style),
-        script_hash=content_hash(script),
-        version=version_shown(),
+    return document(
+        "answer.html",
         verdict=verdict,
+        said_by=(),
         verb=verb,
-        subject=subject,
+        subject=f"{verb}: {subject}",
         inputs=list(inputs),
         blocks=[block for block in blocks if block is not None and _holds_something(block)],
     )
-    return found
 
 
 def _holds_something(block: Block) -> bool:
     return bool(block.text if isinstance(block, Text) else block.svg if isinstance(block, Figure) else block.rows)
-
-
-@cache
-def _template() -> Any:
-    return environment().from_string(asset("answer.html"))

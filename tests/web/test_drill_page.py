@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.web.browser import Watched, chromium
+from tests.web.browser import Watched
 from tests.web.pages import local_page
 
 pytestmark = pytest.mark.browser
@@ -68,9 +68,9 @@ def play(page: Any, url: str) -> None:
     heard(page, "STAFF")
 
 
-def test_a_round_is_played_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_is_played_on_the_page(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    with local_page(tmp_path) as served, chromium() as browser:
+    with local_page(tmp_path) as served:
         watched = Watched(browser)
         watched.page.set_default_timeout(PATIENCE_MS)
         play(watched.page, served.url)
