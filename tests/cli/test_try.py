@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 
 from stallwise.cli import main
 from stallwise.errors import BadRequest
+from tests.instrument.faithful.ways import Scripts, Started
 
 REPO = Path(__file__).parents[2]
 NEEDS_TORCH = pytest.mark.skipif(
@@ -42,18 +44,24 @@ print("reached its own end", float(loss.detach()))
 """
 
 
-def tried(folder: Path, *options: str, job: str = JOB) -> subprocess.CompletedProcess[str]:
-    (folder / "job.py").write_text(job)
-    env = {**os.environ, "PYTHONPATH": str(REPO / "src"), "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "stallwise", "try", "-o", "out", *options, "--", sys.executable, "job.py"]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=240)
+@pytest.fixture(scope="module")
+def scripts() -> Iterator[Scripts]:
+    """One process for all jobs of this module, but for those that a launcher starts."""
+    server = Scripts()
+    yield server
+    server.close()
+
+
+def start(scripts: Scripts, folder: Path, *options: str) -> Started:
+    (folder / "job.py").write_text(JOB)
+    return scripts.start(["stallwise", "try", "-o", "out", *options, "--", "python", "job.py"], folder)
 
 
 @NEEDS_TORCH
 @pytest.mark.torch
 @pytest.mark.slow
-def test_a_slow_loader_is_proven_in_a_rehearsal(tmp_path: Path) -> None:
-    done = tried(tmp_path, "--only", "last-batch-again,tf32", "--seconds", "10", "--json")
+def test_a_slow_loader_is_proven_in_a_rehearsal(scripts: Scripts, tmp_path: Path) -> None:
+    done = start(scripts, tmp_path, "--only", "last-batch-again,tf32", "--seconds", "10", "--json").wait()
     assert done.returncode == 0, done.stderr
     assert "this is a rehearsal" in done.stderr and "reached its own end" not in done.stdout
     answer = json.loads(done.stdout)
@@ -74,11 +82,11 @@ def test_a_slow_loader_is_proven_in_a_rehearsal(tmp_path: Path) -> None:
 @NEEDS_TORCH
 @pytest.mark.torch
 @pytest.mark.slow
-def test_a_dry_run_lists_and_leaves_and_harmless_trials_let_the_job_go_on(tmp_path: Path) -> None:
-    dry = tried(tmp_path, "--dry-run")
+def test_a_dry_run_lists_and_leaves_and_harmless_trials_let_the_job_go_on(scripts: Scripts, tmp_path: Path) -> None:
+    dry = start(scripts, tmp_path, "--dry-run").wait()
     assert dry.returncode == 0 and "last-batch-again: would be tried" in dry.stdout
     assert "there is no device to wait for" in dry.stdout and not (tmp_path / "model.pt").exists()
-    kept = tried(tmp_path, "--keep-training", "--seconds", "1")
+    kept = start(scripts, tmp_path, "--keep-training", "--seconds", "1").wait()
     assert kept.returncode == 0 and "reached its own end" in kept.stdout and "rehearsal" not in kept.stderr
     assert (tmp_path / "model.pt").exists()
 
@@ -86,20 +94,14 @@ def test_a_dry_run_lists_and_leaves_and_harmless_trials_let_the_job_go_on(tmp_pa
 @NEEDS_TORCH
 @pytest.mark.torch
 @pytest.mark.slow
-def test_an_interrupt_undoes_and_leaves_with_the_jobs_own_code(tmp_path: Path) -> None:
-    (tmp_path / "job.py").write_text(JOB)
-    env = {**os.environ, "PYTHONPATH": str(REPO / "src"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "stallwise", "try", "-o", "out", "--only", "last-batch-again,no-collector"]
-    with subprocess.Popen(
-        [*command, "--seconds", "60", "--", sys.executable, "job.py"],
-        cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    ) as child:  # fmt: skip
-        until = time.monotonic() + 120
-        while not (tmp_path / "out" / "trials.json").exists() and time.monotonic() < until:
-            time.sleep(0.1)
-        time.sleep(0.5)
-        child.send_signal(signal.SIGINT)
-        child.communicate(timeout=100)
+def test_an_interrupt_undoes_and_leaves_with_the_jobs_own_code(scripts: Scripts, tmp_path: Path) -> None:
+    child = start(scripts, tmp_path, "--only", "last-batch-again,no-collector", "--seconds", "60")
+    until = time.monotonic() + 120
+    while not (tmp_path / "out" / "trials.json").exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    os.kill(child.pid, signal.SIGINT)
+    child.wait()
     assert child.returncode in (130, -signal.SIGINT, 1)
     found = json.loads((tmp_path / "out" / "trials.json").read_text())
     assert found["ended"] == "interrupted"

@@ -48,6 +48,15 @@ def test_a_value_is_a_number_or_none(value: object, number: float | None, whole:
         ("plan load --model gpt2-xl --burst 1e308", "a variation from 0 to 1000"),
         ("plan pipeline --head-layers 1e999", "is no number to reckon with"),
         ("plan load --model gpt2-xl --spread nan", "is no number to reckon with"),
+        (
+            "plan pipeline --microbatches 2048 --layers 0 --head-layers 1e308 --weight-grad 2 --recompute",
+            "a step without end",
+        ),
+        (
+            "plan train --model olmo-2-13b --cluster 8xa40 --global-batch 7 --schedule v-half --precision fp8 --tokens 512",
+            "v-half",
+        ),
+        ("history --clear --json", '{"forgotten": 0}'),
     ],
 )
 def test_a_command_that_broke_once_answers_in_a_sentence(line: str, says: str) -> None:
@@ -61,6 +70,11 @@ def test_a_file_cut_at_its_head_keeps_its_sections_apart(tmp_path: Path) -> None
     cut.write_text('h"\nloss_normal = true\nchanged = "nothing"\n\n[before]\nmfu = "48%"\n')
     found = diagnose(str(cut), cache=False)
     assert found.state is not State.HEALTHY  # what was once is no all-clear for today
+
+
+def test_a_yardstick_beyond_the_possible_proves_nothing() -> None:
+    (log,) = (p for p in FOUND if p.name == "2fe42-train.log")  # MFU reckoned against the peak of another card: 101%
+    assert diagnose(str(log), cache=False).state is not State.HEALTHY
 
 
 def test_a_sentence_without_end_costs_little(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """A job is the same plain, with the API, under `record` and under `run`: exit code, output, numbers, files, freed memory.
 
 The jobs are programs in tests/instrument/faithful. Those of PyTorch run as forks of a process that has imported it once, the
-commands included; a choice of them from their interpreter's first line on. Those about processes are in test_faithful_processes.
+commands included; a choice of them from their interpreter's first line on, each in a process of its own. Those about processes are
+in test_faithful_processes.
 `python tests/instrument/faithful/ways.py` runs all of them in every way, each in processes of its own (some ten minutes).
 """
 
@@ -11,7 +12,7 @@ import importlib.util
 from collections.abc import Iterator
 
 import pytest
-from tests.instrument.faithful.ways import Forks, jobs, outcome
+from tests.instrument.faithful.ways import Forks, Processes, jobs, outcome
 
 pytestmark = [pytest.mark.slow]
 NEEDS_TORCH = pytest.mark.skipif(
@@ -26,6 +27,14 @@ TORCH_UNDER_RUN = ("worker_killed", "own_profiler_into_the_window", "in_four_thr
 def forks() -> Iterator[Forks]:
     """One process for all jobs of this module."""
     server = Forks()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Processes]:
+    """The command that records is a fork of one that has imported what it needs; the jobs are started for real."""
+    server = Processes()
     yield server
     server.close()
 
@@ -47,6 +56,7 @@ def test_pytorch_computes_the_same_with_a_recorder_inside(forks: Forks, job: str
 @NEEDS_TORCH
 @pytest.mark.torch
 @pytest.mark.parametrize("name", TORCH_UNDER_RUN)
-def test_a_pytorch_job_under_run_is_the_same_from_its_first_line_on(name: str) -> None:
+def test_a_pytorch_job_under_run_is_the_same_from_its_first_line_on(processes: Processes, name: str) -> None:
     job = next(job for job in TORCH_JOBS if job.endswith(f":{name}"))
-    assert outcome(job, "plain").differs(outcome(job, "run"), "run") == []
+    plain, run = (outcome(job, way, processes=processes) for way in ("plain", "run"))
+    assert plain.differs(run, "run") == []

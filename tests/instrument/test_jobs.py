@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.instrument.faithful.ways import Scripts, Started
 
 from stallwise.doctor.live import load, look
 from stallwise.readers.native._record_file import RankRecord, parse
@@ -60,39 +62,27 @@ dist.destroy_process_group()
 """
 
 
-def start(tmp_path: Path, code: str, *options: str, **env: str) -> subprocess.Popen[str]:
-    script = tmp_path / "train.py"
-    script.write_text(code)
-    command = [
-        sys.executable,
-        "-m",
-        "stallwise",
-        "record",
-        "-o",
-        str(tmp_path / "bundle"),
-        *options,
-        "--",
-        sys.executable,
-    ]
-    environment = {**os.environ, "PYTHONPATH": SOURCE, "PYTHONUNBUFFERED": "1", **env}
-    return subprocess.Popen(
-        [*command, str(script)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    )
+@pytest.fixture(scope="module")
+def scripts() -> Iterator[Scripts]:
+    """One process for all jobs of this module, but for those that a launcher starts."""
+    server = Scripts()
+    yield server
+    server.close()
+
+
+def start(scripts: Scripts, tmp_path: Path, code: str, *options: str, **env: str) -> Started:
+    (tmp_path / "train.py").write_text(code)
+    command = ["stallwise", "record", "-o", str(tmp_path / "bundle"), *options, "--", "python", "train.py"]
+    return scripts.start(command, tmp_path, **env)
 
 
 def record_of(tmp_path: Path, rank: int = 0) -> RankRecord:
     return parse((tmp_path / "bundle" / f"rank-{rank:05d}.jsonl").read_text().splitlines())
 
 
-def test_a_plain_loop_is_recorded_and_its_exit_code_kept(tmp_path: Path) -> None:
-    job = start(tmp_path, LOOP, "--steps", "5:6", CODE="7")
-    out, _ = job.communicate(timeout=120)
-    assert job.returncode == 7 and "last loss finite True" in out
+def test_a_plain_loop_is_recorded_and_its_exit_code_kept(scripts: Scripts, tmp_path: Path) -> None:
+    job = start(scripts, tmp_path, LOOP, "--steps", "5:6", CODE="7")
+    assert job.wait().returncode == 7 and "last loss finite True" in job.stdout
     record = record_of(tmp_path)
     assert record.step == list(range(14)) and record.ended == "exit" and record.lost_lines == 0
     for stage in ("batch_wait", "forward", "backward", "optimizer"):
@@ -102,41 +92,37 @@ def test_a_plain_loop_is_recorded_and_its_exit_code_kept(tmp_path: Path) -> None
     assert json.loads((tmp_path / "bundle" / "bundle.json").read_text())["stallwise_bundle"] == 2
 
 
-def test_loader_workers_by_fork_leave_one_clean_record(tmp_path: Path) -> None:
-    job = start(tmp_path, LOOP, "--light", WORKERS="2")
-    job.communicate(timeout=120)
-    assert job.returncode == 0
+def test_loader_workers_by_fork_leave_one_clean_record(scripts: Scripts, tmp_path: Path) -> None:
+    job = start(scripts, tmp_path, LOOP, "--light", WORKERS="2")
+    assert job.wait().returncode == 0
     assert record_of(tmp_path).step == list(range(14))
     assert sorted(p.name for p in (tmp_path / "bundle").glob("*.jsonl")) == ["processes.jsonl", "rank-00000.jsonl"]
 
 
-def test_sigterm_ends_the_job_as_ever_and_loses_at_most_a_second(tmp_path: Path) -> None:
-    job = start(tmp_path, LOOP, "--light", STEPS="10000", PAUSE="0.02")
+def test_sigterm_ends_the_job_as_ever_and_loses_at_most_a_second(scripts: Scripts, tmp_path: Path) -> None:
+    job = start(scripts, tmp_path, LOOP, "--light", STEPS="10000", PAUSE="0.02")
     file = tmp_path / "bundle" / "rank-00000.jsonl"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and (not file.exists() or file.read_text().count('"step"') < 20):
         time.sleep(0.1)
     killed_at = time.time()
-    job.send_signal(signal.SIGTERM)
-    job.communicate(timeout=60)
-    assert job.returncode == -signal.SIGTERM
+    os.kill(job.pid, signal.SIGTERM)
+    assert job.wait().returncode == -signal.SIGTERM
     record = record_of(tmp_path)
     assert record.ended == "" and killed_at - record.time_s[-1] < 1.0
 
 
-def test_an_unwritable_folder_changes_nothing_for_the_job(tmp_path: Path) -> None:
+def test_an_unwritable_folder_changes_nothing_for_the_job(scripts: Scripts, tmp_path: Path) -> None:
     (tmp_path / "bundle").write_text("a file where the folder should be")
-    job = start(tmp_path, LOOP, "--light", CODE="3")
-    out, err = job.communicate(timeout=120)
-    assert job.returncode == 3 and "last loss finite True" in out
-    assert "the job goes on" in err
+    job = start(scripts, tmp_path, LOOP, "--light", CODE="3").wait()
+    assert job.returncode == 3 and "last loss finite True" in job.stdout
+    assert "the job goes on" in job.stderr
 
 
-def test_a_crash_of_the_job_is_the_jobs_own(tmp_path: Path) -> None:
-    job = start(tmp_path, LOOP + "\nraise RuntimeError('boom')\n", "--light")
-    job.communicate(timeout=120)
-    plain = subprocess.run([sys.executable, str(tmp_path / "train.py")], capture_output=True)
-    assert job.returncode == plain.returncode
+def test_a_crash_of_the_job_is_the_jobs_own(scripts: Scripts, tmp_path: Path) -> None:
+    job = start(scripts, tmp_path, LOOP.replace("sys.exit(", "raise RuntimeError('boom')  # "), "--light")
+    plain = scripts.run(["python", "train.py"], tmp_path)
+    assert job.wait().returncode == plain.returncode == 1
 
 
 def ranks(tmp_path: Path, count: int, fault: str) -> subprocess.Popen[str]:
@@ -160,8 +146,8 @@ def ranks(tmp_path: Path, count: int, fault: str) -> subprocess.Popen[str]:
 
 def test_a_slow_rank_among_two_is_named_with_its_stage(tmp_path: Path) -> None:
     job = ranks(tmp_path, 2, "slow")
-    job.communicate(timeout=180)
-    assert job.returncode == 0
+    _, said = job.communicate(timeout=180)
+    assert job.returncode == 0, said[-3000:]
     view = look(load(tmp_path / "bundle"))
     assert view.ranks == 2 and view.late is not None
     assert view.late.rank == 1 and view.late.stage == "side"
@@ -202,12 +188,9 @@ callback.on_train_end(None, state, None)
 """
 
 
-def test_a_trainers_callback_records_stages_marks_and_numbers(tmp_path: Path) -> None:
+def test_a_trainers_callback_records_stages_marks_and_numbers(scripts: Scripts, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINER)
-    environment = {**os.environ, "PYTHONPATH": SOURCE}
-    done = subprocess.run(
-        [sys.executable, "train.py"], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
+    done = scripts.run(["python", "train.py"], tmp_path)
     assert done.returncode == 0, done.stderr
     record = record_of(tmp_path)
     assert record.step == list(range(12)) and record.ended == "exit"
@@ -216,12 +199,11 @@ def test_a_trainers_callback_records_stages_marks_and_numbers(tmp_path: Path) ->
     assert (record.stage("backward")[1:] > 0).all()
 
 
-def test_a_full_disk_changes_nothing_for_the_job(tmp_path: Path) -> None:
+def test_a_full_disk_changes_nothing_for_the_job(scripts: Scripts, tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / "rank-00000.jsonl").symlink_to("/dev/full")
-    job = start(tmp_path, LOOP, "--light", CODE="5", PAUSE="0.1", RANK="0", WORLD_SIZE="1")
-    out, err = job.communicate(timeout=120)
-    assert job.returncode == 5 and "last loss finite True" in out
-    assert err.count("recording stopped") == 1
+    job = start(scripts, tmp_path, LOOP, "--light", CODE="5", PAUSE="0.1", RANK="0", WORLD_SIZE="1").wait()
+    assert job.returncode == 5 and "last loss finite True" in job.stdout
+    assert job.stderr.count("recording stopped") == 1

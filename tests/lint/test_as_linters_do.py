@@ -132,6 +132,8 @@ LOOP = "for x, y in loader:\n    loss = criterion(model(x), y)\n    loss.backwar
         ("if torch.isnan(loss).any(): break", "branch-on-tensor"),
         ("scale = 2 if loss > 1 else 1", "branch-on-tensor"),
         ("kept = loss[loss > 0]", "masked-indexing-in-loop"),
+        ("y = y.to(device); kept = x[y > 0]", "masked-indexing-in-loop"),
+        ("b = {k: v.cuda() for k, v in x.items()}; kept = x[b['labels'] != -100]", "masked-indexing-in-loop"),
         ("a = preds.detach().cpu().numpy()", "tensor-read-in-loop"),
         ("a = preds.cpu().numpy()", "tensor-read-in-loop"),
         ("a = loss.tolist()", "tensor-read-in-loop"),
@@ -150,6 +152,7 @@ def test_reads_that_hide(line: str, check: str) -> None:
         "out = torch.where(loss > 0, loss, 0)",
         "first = x[0]",
         "names = table[key]",
+        "model = model.to(device)\n    deep = layers[depth > 3]",
     ],
 )
 def test_what_reads_nothing_is_left_alone(line: str) -> None:

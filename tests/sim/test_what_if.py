@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from stallwise.costs.inference import Engine
+from stallwise.errors import StallwiseError
 from stallwise.sim.requests import ClosedLoop, Traffic, Waves, lognormal, poisson
 from stallwise.sim.service import Settings, simulate
 from stallwise.sim.what_if import (
@@ -88,3 +89,14 @@ def test_waves_wait_for_the_last_and_spare_the_tokens() -> None:
     waves = simulate(SMALL, Waves(32, traffic, 320), Settings()).meter
     assert waves.completed == loop.completed == 320
     assert waves.ttft.quantile(0.5) > 2 * loop.ttft.quantile(0.5) and waves.end_s > loop.end_s
+
+
+def test_how_much_is_simulated_is_a_count_and_no_clock_decides_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = replace(POINTS[2], rate_per_s=2.0)
+    whole = outcome(point)
+    monkeypatch.setattr("stallwise.sim.what_if.MOST_EVENTS", 50)
+    with pytest.raises(StallwiseError, match="does not come to an end"):
+        outcome(point)
+    assert trials(point, chunked=False, shared_share=None) == []
+    monkeypatch.setattr("stallwise.sim.what_if.MOST_EVENTS", 12_000)
+    assert outcome(point) == whole

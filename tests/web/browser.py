@@ -17,6 +17,15 @@ QUIET = (
     "--no-sandbox", "--headless=new", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run", "--disable-dev-shm-usage",
 )  # fmt: skip
+# What reaches beyond the page, but for what scrolls by itself.
+OVERFLOW = """() => {
+  const wide = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth > wide) return ['the page scrolls to ' + document.documentElement.scrollWidth];
+  const kept = (e) => e.closest('.scroll') && !e.classList.contains('scroll') || e.closest('.note, .skip');
+  return [...document.querySelectorAll('body *')]
+    .filter((e) => !kept(e) && e.getBoundingClientRect().width && e.getBoundingClientRect().right > wide + 1)
+    .map((e) => e.tagName + ' ' + e.textContent.slice(0, 60)).slice(0, 3);
+}"""
 ROWS_ALIKE = 6
 RUN_AXE = """async (part, rows) => {
   const few = new CSSStyleSheet();

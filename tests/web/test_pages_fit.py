@@ -16,7 +16,7 @@ from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
 from stallwise.render.answers.trials import to_html as trials_html
 from stallwise.render.html import to_html
-from tests.web.browser import ROWS_ALIKE, Watched
+from tests.web.browser import OVERFLOW, ROWS_ALIKE, Watched
 from tests.web.test_browser import ENGINE_LOG
 
 pytestmark = pytest.mark.browser
@@ -70,14 +70,6 @@ SCHEME = {
     (1, 1280): (),
     (1, 390): ("dark",),
 }  # of every second page, where not all
-OVERFLOW = """() => {
-  const wide = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth > wide) return ['the page scrolls to ' + document.documentElement.scrollWidth];
-  const kept = (e) => e.closest('.scroll') && !e.classList.contains('scroll') || e.closest('.note, .skip');
-  return [...document.querySelectorAll('body *')]
-    .filter((e) => !kept(e) && e.getBoundingClientRect().width && e.getBoundingClientRect().right > wide + 1)
-    .map((e) => e.tagName + ' ' + e.textContent.slice(0, 60)).slice(0, 3);
-}"""
 ROWS = "[...document.querySelectorAll('table.ledger tbody tr')].map((r) => r.getBoundingClientRect().height)"
 
 

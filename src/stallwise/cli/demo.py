@@ -23,5 +23,5 @@ def command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
         return
-    click.echo(to_text(diagnosis, color=colored()))
+    click.echo(to_text(diagnosis, color=colored()), color=colored())
     click.echo("\nthe same for your job: stallwise run -- python train.py", err=True)

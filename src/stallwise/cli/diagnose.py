@@ -108,7 +108,7 @@ def command(
         from stallwise.cli._fitted import colored
         from stallwise.render.text import to_text
 
-        click.echo(to_text(diagnosis, color=colored()))
+        click.echo(to_text(diagnosis, color=colored()), color=colored())
     if not no_history and not share:
         from stallwise.cli._remembered import remembered
 

@@ -34,7 +34,7 @@ def command(words: tuple[str, ...], last: int, clear: bool, outputs: tuple[str, 
             every.setdefault(kept.series, []).append(kept)
     if clear:
         gone = sum(forget(series) for series in list(every)) if words else forget()
-        click.echo(f"{gone} runs forgotten")
+        click.echo(json.dumps({"forgotten": gone}) if as_json else f"{gone} runs forgotten")
         return
     told = [(series, trend_of(runs[-last:]), against_last_week(runs)) for series, runs in every.items()]
     told.reverse()  # the series that was run last stands first

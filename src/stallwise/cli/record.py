@@ -94,6 +94,8 @@ def not_recorded(where: str, light: bool) -> list[str]:
         ]
     if light or any('"k":"window"' in text for text in records):
         return []
+    if '"what": "torch"' not in seen and '"what": "jax"' not in seen:
+        return ["no trace: no process of the job imported torch or jax"]
     reasons = {r for text in records for r in _reasons(text)} or {"the job ended before its steps had settled"}
     return [f"no trace: {reason}" for reason in sorted(reasons)]
 

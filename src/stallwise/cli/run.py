@@ -43,7 +43,7 @@ def say(where: str, as_json: bool, series: str = "") -> None:
         if as_json:
             click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
         else:
-            click.echo("\n" + to_text(diagnosis, color=colored()))
+            click.echo("\n" + to_text(diagnosis, color=colored()), color=colored())
         remembered(diagnosis, [where], series)
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)

@@ -170,7 +170,7 @@ def _say(where: str, as_json: bool, html: str | None = None) -> None:
             answer = {**trials_to_dict(trials), "bundle": where, "diagnosis": to_dict(diagnosis)}
             click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
         else:
-            click.echo("\n" + to_text(trials, diagnosis, color=colored()))
+            click.echo("\n" + to_text(trials, diagnosis, color=colored()), color=colored())
             click.echo(f"\nthe whole diagnosis: stallwise diagnose {where}")
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from stallwise.evidence.catalog import expected, kernel, memory, run, stated
+from stallwise.evidence.contained import kept
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import Fact
+from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.findings.finding import Reason
 from stallwise.specs.hardware import Gpu, find_gpu
 from stallwise.units import Unit, show
@@ -18,7 +19,11 @@ SLACK = 1.02  # rounding in what people type
 
 def contradictions(evidence: Evidence) -> tuple[Reason, ...]:
     """Every check that fails, as a sentence with its arithmetic."""
-    return tuple(reason for check in _CHECKS for reason in check(evidence))
+    found: list[Reason] = []
+    for check in _CHECKS:
+        for said in kept(check(evidence), f"the check of {check.__name__.strip('_').replace('_', ' ')}", Source("")):
+            (evidence.notes if isinstance(said, Note) else found).append(said)  # type: ignore[arg-type]
+    return tuple(found)
 
 
 def _gpu(evidence: Evidence) -> Gpu | None:
@@ -137,6 +142,8 @@ def _bubble_under_minimum(evidence: Evidence) -> Iterator[Reason]:
     if bubble is None or stages is None or count is None or "zb" in evidence.text(stated.SCHEDULE).lower():
         return
     chunks = evidence.value(stated.VIRTUAL_STAGES, 1.0)
+    if min(stages.number, count.number, chunks) < 1:
+        return  # no schedule has fewer
     idle = (stages.number - 1) / (count.number * chunks)
     least = idle / (1 + idle)
     if evidence.get(stated.VIRTUAL_STAGES) is None and "interleav" in evidence.text(stated.SCHEDULE).lower():
@@ -155,14 +162,14 @@ def _bubble_formula(evidence: Evidence) -> Iterator[Reason]:
         evidence.get(stated.PP),
         evidence.get(stated.MICROBATCHES),
     )
-    if expected is None or stages is None or count is None:
+    if expected is None or stages is None or count is None or min(stages.number, count.number) < 1:
         return
     over_useful = (stages.number - 1) / count.number
     if abs(expected.number - over_useful) < 0.015 and over_useful > 0.02:
         share = over_useful / (1 + over_useful)
         interleaved = ""
         if "interleav" in evidence.text(stated.SCHEDULE).lower():
-            chunks = evidence.value(stated.VIRTUAL_STAGES, 2.0)
+            chunks = max(evidence.value(stated.VIRTUAL_STAGES, 2.0), 1.0)
             x = over_useful / chunks
             interleaved = f"; interleaved with {chunks:.0f} chunks a rank it is {x / (1 + x):.0%}"
         yield Reason.of(

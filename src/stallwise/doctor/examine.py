@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from stallwise.doctor.consider import consider
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import CLEAR, MOST_SURE, SOMETHING_ELSE
@@ -28,7 +30,7 @@ from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.ledger import Ledger
-from stallwise.evidence.limits import EXAMINATION_S, STEP_S, Limits, OutOfTime, at_most, out_of_time
+from stallwise.evidence.limits import EXAMINATION_S, STEP_S, Limits, OutOfTime, at_most_of_work, out_of_time
 from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
 from stallwise.findings.finding import Finding, Unknown
 from stallwise.findings.proof import Proof
@@ -140,7 +142,7 @@ def _examined(evidence: Evidence, rules: Sequence[Rule]) -> list[Finding | Unkno
     """What measures and rules say in the time there is for all of them."""
     found: list[Finding | Unknown] = []
     try:
-        with at_most(EXAMINATION_S):
+        with at_most_of_work(EXAMINATION_S), np.errstate(all="ignore"):  # damaged numbers are judged, not warned of
             measure_evidence(evidence)
             for rule in rules:
                 found += _verdicts(rule, evidence)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_reading
 from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
@@ -170,7 +172,7 @@ def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
     key, seconds = "", plan.limits.file_s
     try:
         seconds = plan.limits.seconds_for(artifact.size_bytes)
-        with within(plan.limits), at_most(seconds):
+        with within(plan.limits), at_most(seconds), np.errstate(all="ignore"):
             if plan.cache and not plan.keep_timelines:
                 key, known = recall(artifact)
                 if known is not None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from stallwise.evidence.catalog import change, hang, hardware, memory, run, serving, stated
+import numpy as np
+
+from stallwise.evidence.catalog import change, hang, hardware, memory, numerics, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED, Fact
 from stallwise.evidence.quantity import Quantity
@@ -19,6 +21,8 @@ LOW_MFU = 0.3  # 215 of 220 published BF16 training runs with an MFU lie above
 WORSE = 1.1  # a before/after ratio below this is what runs do by themselves
 COLLAPSED = 2.5  # latency that grew by more than this under load has left the linear regime
 IDLE_GPU = 0.6  # utilisation below this leaves a third of the card unused even by nvidia-smi's generous count
+HELD_FOR_S = 3600.0  # start-up, compilation and an evaluation on the host take less
+HELD_SHARE = 0.1  # of the card's memory: a context and its libraries alone hold a percent
 LOST_ACCURACY = 0.02  # points of accuracy that FP8 papers report as noise
 SLOW_BOOT = 3.0  # first steps over the steady one
 LONG_BOOT_S = 60.0  # and what they must cost together: every run compiles and warms up for seconds
@@ -145,6 +149,23 @@ def _idle(evidence: Evidence) -> Reason | None:
     timed = any(evidence.all(q) for q in (run.STEP_TIME, run.SAMPLES_PER_S, run.TOKENS_PER_S, run.LOSS))
     if facts and mean < IDLE_GPU and timed:  # an idle card without a job on it is no complaint
         return Reason.of(f"the GPU is busy {show(mean, Unit.SHARE)} of the time while the job runs", facts[0])
+    return _held_and_idle(evidence)
+
+
+def _held_and_idle(evidence: Evidence) -> Reason | None:
+    """A job that holds a card's memory for hours and hardly uses it wants something that it does not get."""
+    for used in evidence.series(hardware.GPU_UTILISATION):
+        held = [
+            s for s in evidence.series(hardware.GPU_MEMORY_USED) if s.scope == used.scope and len(s.x) == len(used.x)
+        ]
+        total = evidence.within(used.scope).value(hardware.GPU_MEMORY_TOTAL)
+        if used.over != "time_s" or not held or not len(used.x) or total != total:
+            continue
+        span, least = float(used.x[-1] - used.x[0]), float(np.nanmin(held[0].values))
+        busy = float(np.nanmean(used.values))
+        if span >= HELD_FOR_S and least >= HELD_SHARE * total and busy < IDLE_GPU:
+            text = f"{show(least, Unit.BYTE)} of a card are held for {show(span, Unit.SECOND)}, and it is busy {busy:.0%} of that"
+            return Reason(text, (used.source,))
     return None
 
 
@@ -157,7 +178,9 @@ def _grows(evidence: Evidence) -> Reason | None:
 
 
 def _bad_loss(evidence: Evidence) -> Reason | None:
-    return _fact_reason(evidence, run.NAN_STEPS, 0.0, "the loss is NaN or inf in {v} logged steps")
+    return _fact_reason(evidence, run.NAN_STEPS, 0.0, "the loss is NaN or inf in {v} logged steps") or _fact_reason(
+        evidence, numerics.LOSS_OVER_CHANCE, 1.0, "the loss rises, and is {v} of what guessing every token alike costs"
+    )
 
 
 def _accuracy(evidence: Evidence) -> Reason | None:

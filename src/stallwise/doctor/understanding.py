@@ -14,6 +14,7 @@ from stallwise.evidence.reading import Printed, Reading, Rows
 from stallwise.meaning.complaint import order_of, symptom_in
 from stallwise.meaning.load_course import load_course
 from stallwise.meaning.mentions import mentions
+from stallwise.meaning.requests import request_facts
 from stallwise.meaning.rows import named_columns
 from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps
@@ -142,6 +143,9 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
             continue
         if served := list(load_course(rows, artifact.name)):
             yield from (i for i in served if not (isinstance(i, Fact) and _given(i, known)))
+            continue
+        if lives := list(request_facts(rows, artifact.name)):
+            yield from (f for f in lives if not _given(f, known))
             continue
         told = csv_of(artifact, rows, dict(_titles(rows)))
         found: list[Item] = []

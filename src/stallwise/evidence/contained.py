@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from stallwise.errors import StallwiseError
 from stallwise.evidence.fact import Note, Source
-from stallwise.evidence.limits import OutOfTime, at_most, out_of_time
+from stallwise.evidence.limits import OutOfTime, at_most_of_work, out_of_time
 
 T = TypeVar("T")
 
@@ -47,10 +47,10 @@ def kept(items: Iterable[T], who: str, source: Source) -> Iterator[T | Note]:
 
 
 def tried(act: Iterable[T], who: str, source: Source, seconds: float) -> list[T | Note]:
-    """All of it within its time, or what came before the failure with a note on it."""
+    """All of it within so much work, or what came before the failure with a note on it."""
     found: list[T | Note] = []
     try:
-        with at_most(seconds):
+        with at_most_of_work(seconds):
             found.extend(kept(act, who, source))
     except OutOfTime as error:
         found.append(Note(failure_of(who, error, seconds).problem, source, lost=True))

@@ -1,7 +1,9 @@
 """What one file may cost before it is given up: seconds and unpacked bytes. Others' answers do not wait for it.
 
 The clock interrupts Python and its regular expressions wherever they are; what runs in a database asks `out_of_time`.
-Threads cannot be interrupted: who reads for several people does so in a process of its own.
+Threads cannot be interrupted: who reads for several people does so in a process of its own. Files are given time by the
+wall's clock, for a pipe or a disk may never answer; measures and rules by the processor's, so that a busy machine changes
+no answer.
 """
 
 from __future__ import annotations
@@ -9,16 +11,16 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from stallwise.errors import UnreadableInput
 
 FILE_S = 60.0  # for a file of no size; ordinary ones take a second
 SLOWEST_BYTES_PER_S = 1e6  # as stored: ten times slower than the slowest reader on a slow machine
-STEP_S = 30.0  # for one measure or one rule over everything that was read
-EXAMINATION_S = 120.0  # for all of them together
+STEP_S = 30.0  # of the processor's time, for one measure or one rule over everything that was read
+EXAMINATION_S = 120.0  # of it, for all of them together
 LEAST_UNPACKED_BYTES = 2 << 30  # whatever the size of the archive
 MOST_PACKING = 200.0  # times the stored size: logs pack 10 to 60 times, bombs a thousand
 AGAIN_S = 1.0  # somebody may have swallowed the interruption
@@ -44,8 +46,19 @@ class Limits:
         return self.unpacked_bytes or max(LEAST_UNPACKED_BYTES, int(size_bytes * MOST_PACKING))
 
 
+@dataclass(slots=True)
+class _Clock:
+    """Which time is counted, and what rings when it is over."""
+
+    now: Callable[[], float]
+    timer: str
+    signal: str
+    deadline: float = float("inf")
+
+
+_WALL = _Clock(time.monotonic, "ITIMER_REAL", "SIGALRM")
+_WORK = _Clock(time.process_time, "ITIMER_PROF", "SIGPROF")
 _chosen = Limits()
-_deadline = float("inf")
 
 
 def current() -> Limits:
@@ -55,7 +68,7 @@ def current() -> Limits:
 
 def out_of_time() -> bool:
     """For loops that no signal can interrupt."""
-    return time.monotonic() > _deadline
+    return any(clock.now() > clock.deadline for clock in (_WALL, _WORK))
 
 
 @contextmanager
@@ -69,29 +82,38 @@ def within(limits: Limits) -> Iterator[None]:
         _chosen = before
 
 
+def at_most(seconds: float) -> AbstractContextManager[None]:
+    """Raises OutOfTime inside when so much time has passed; in a thread, where nothing can be interrupted, it only sets the clock."""
+    return _limited(seconds, _WALL)
+
+
+def at_most_of_work(seconds: float) -> AbstractContextManager[None]:
+    """The same by this process's own work: what waits for a turn on a busy machine is not counted."""
+    return _limited(seconds, _WORK)
+
+
 @contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Raises OutOfTime inside when the time is over; in a thread, where nothing can be interrupted, it only sets the clock."""
-    global _deadline
-    before_deadline, _deadline = _deadline, min(_deadline, time.monotonic() + seconds)
+def _limited(seconds: float, clock: _Clock) -> Iterator[None]:
+    outer, clock.deadline = clock.deadline, min(clock.deadline, clock.now() + seconds)
     can_interrupt = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if not can_interrupt:
         try:
             yield
         finally:
-            _deadline = before_deadline
+            clock.deadline = outer
         return
-    began = time.monotonic()
-    before = signal.signal(signal.SIGALRM, _interrupt)
-    left, again = signal.setitimer(signal.ITIMER_REAL, max(_deadline - began, 1e-3), AGAIN_S)
+    timer, rings = getattr(signal, clock.timer), getattr(signal, clock.signal)
+    began = clock.now()
+    before = signal.signal(rings, _interrupt)
+    left, again = signal.setitimer(timer, max(clock.deadline - began, 1e-3), AGAIN_S)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
-        _deadline = before_deadline
+        signal.setitimer(timer, 0.0)
+        signal.signal(rings, before if before is not None else signal.SIG_DFL)
+        clock.deadline = outer
         if left:  # somebody else's alarm, or the outer limit's
-            signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 1e-3), again)
+            signal.setitimer(timer, max(left - (clock.now() - began), 1e-3), again)
 
 
 def _interrupt(*_: object) -> None:

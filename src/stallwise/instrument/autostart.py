@@ -1,4 +1,4 @@
-"""What `stallwise record` puts into the user's process: starts a recording as soon as a framework is there, or never.
+"""What `stallwise record` puts into the user's process: starts a recording once a framework is there or a verb is used, or never.
 
 Runs from `sitecustomize`, before the user's first line. It must be quick, silent and harmless: a process that never trains (a
 launcher, a loader worker, a compiler) leaves no record behind, only a line in `processes.jsonl` that says it was seen.
@@ -33,6 +33,10 @@ def begin() -> None:
 
         after_import("torch", lambda torch: _start(torch, folder))
         after_import("jax", lambda jax: _start_jax(jax, folder))
+        if not os.environ.get(TRY):
+            from stallwise.instrument.verbs import at_first_use
+
+            at_first_use(lambda: _start_plain(folder))
     except Exception as error:
         say("not recording (%s); the job goes on" % error)
 
@@ -71,6 +75,14 @@ def _start(torch: Any, folder: str) -> None:
 
     watch(recording, ProfileWindow(recording, parse_steps(os.environ.get(STEPS))))
     watch_oom(recording)
+
+
+def _start_plain(folder: str) -> None:
+    """The job has used a verb: worth a record, framework or not. One that is imported later joins it."""
+    from stallwise.instrument import verbs
+
+    quietly(_seen, folder, "verbs")
+    verbs.start(folder)
 
 
 def _try(torch: Any, folder: str) -> None:

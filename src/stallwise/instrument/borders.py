@@ -14,15 +14,16 @@ from typing import Any, Callable, Dict, Optional
 USER = "user"
 OPTIMIZER = "optimizer"
 BACKWARD = "backward"
+ANSWER = "answer"  # a whole `generate()`; only trials listen for it
 FORWARD = "forward"
 REPLAY = "replay"
 BATCH = "batch"
 SPAN = "span"
-STRENGTH = {SPAN: 1, BATCH: 2, REPLAY: 3, FORWARD: 4, BACKWARD: 5, OPTIMIZER: 6, USER: 7}
+STRENGTH = {SPAN: 1, BATCH: 2, REPLAY: 3, FORWARD: 4, ANSWER: 5, BACKWARD: 6, OPTIMIZER: 7, USER: 8}
 AT_ONCE = (USER, OPTIMIZER)
 # How often a weaker sign repeats before it is believed: gradient accumulation runs up to some dozens of backward passes
 # before its first optimizer step. A slow program is believed sooner: after a few repeats over some seconds.
-ENOUGH = {BACKWARD: 48, FORWARD: 16, REPLAY: 16, BATCH: 16, SPAN: 8}
+ENOUGH = {BACKWARD: 48, ANSWER: 4, FORWARD: 16, REPLAY: 16, BATCH: 16, SPAN: 8}
 FEW, SLOW_S = 4, 5.0
 SILENT_FOR_S = 1.0  # longer than any one step that itself replays graphs: after it, what used to end steps has stopped
 REPEATS = 8  # another optimizer (or model) that came so often since the leader last did has taken its place

@@ -1,11 +1,11 @@
-"""The verbs of `import stallwise`. Off, each is one test and a shared do-nothing object."""
+"""The verbs of `import stallwise`. Off, each is a test or two and a shared do-nothing object."""
 
 from __future__ import annotations
 
 import atexit
 import os
 import sys
-from typing import Any, ContextManager, Iterable, Iterator, Optional, TypeVar
+from typing import Any, Callable, ContextManager, Iterable, Iterator, Optional, TypeVar
 
 from stallwise.instrument import borders, schema
 from stallwise.instrument.blame import ours, quietly, say
@@ -25,12 +25,14 @@ class _Off:
 
 _OFF: Any = _Off()
 _recorder: Optional[Recorder] = None
+_at_first_use: Optional[Callable[[], None]] = None  # under `stallwise record`: begins the recording
 _prepared = False
 
 
 def start(folder: str = "stallwise_run", *, auto: bool = True, watchdog: bool = True, stacks: bool = True) -> None:
     """Starts recording into this process's own file in `folder`. Twice is once. Never raises for reasons of ours."""
-    global _recorder
+    global _recorder, _at_first_use
+    _at_first_use = None
     if _recorder is not None:
         return
     try:
@@ -61,6 +63,22 @@ def start(folder: str = "stallwise_run", *, auto: bool = True, watchdog: bool = 
         say("not recording (%s: %s); the job goes on" % (type(error).__name__, error))
 
 
+def at_first_use(begin: Callable[[], None]) -> None:
+    """A job that imports no framework may still use the verbs: its first one calls `begin`, which starts the recording."""
+    global _at_first_use
+    if _recorder is None:
+        _at_first_use = begin
+
+
+def _begun() -> Optional[Recorder]:
+    """Off, or the recording that was to begin with the first verb."""
+    global _at_first_use
+    begin, _at_first_use = _at_first_use, None
+    if begin is not None:
+        quietly(begin)
+    return _recorder
+
+
 def _prepare() -> None:
     """Once a process: what must happen at its end and in its forked children."""
     global _prepared
@@ -73,8 +91,8 @@ def _prepare() -> None:
 
 def stop(why: str = "exit") -> None:
     """Ends the recording; the file is complete afterwards, and everything that was replaced is back."""
-    global _recorder
-    recorder, _recorder = _recorder, None
+    global _recorder, _at_first_use
+    recorder, _recorder, _at_first_use = _recorder, None, None
     if recorder is not None:
         quietly(recorder.close, why)
 
@@ -88,20 +106,22 @@ def span(name: str) -> ContextManager[Any]:
     """Times a range of the step: `with stallwise.span("forward"):`."""
     recorder = _recorder
     if recorder is None:
-        return _OFF  # type: ignore[no-any-return]
+        recorder = _begun() if _at_first_use is not None else None
+        if recorder is None:
+            return _OFF  # type: ignore[no-any-return]
     return Span(recorder, name if type(name) is str else _text(name))
 
 
 def step() -> None:
     """Call once at the end of every step; from the first call on, these are the steps' borders."""
-    recorder = _recorder
+    recorder = _recorder or _begun()
     if recorder is not None and recorder.borders.ends(borders.USER):
         quietly(recorder.step)
 
 
 def steps(loader: Iterable[T]) -> Iterator[T]:
     """Wraps a loader: each pass of the loop is a step, and the wait for each batch is timed."""
-    recorder = _recorder
+    recorder = _recorder or _begun()
     if recorder is not None:
         recorder.borders.kind = borders.USER
     iterator = iter(loader)
@@ -117,14 +137,14 @@ def steps(loader: Iterable[T]) -> Iterator[T]:
 
 def mark(name: str, note: str = "") -> None:
     """Remembers an instant: an epoch's start, a checkpoint, a change of learning rate."""
-    recorder = _recorder
+    recorder = _recorder or _begun()
     if recorder is not None:
         quietly(recorder.mark, _text(name), _text(note))
 
 
 def gauge(name: str, value: Any) -> None:
     """Records a number with the current step. A tensor is refused: reading it would be a sync."""
-    recorder = _recorder
+    recorder = _recorder or _begun()
     if recorder is not None and isinstance(value, (int, float)):
         try:
             recorder.gauge(_text(name), value)

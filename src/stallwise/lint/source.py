@@ -98,8 +98,9 @@ class Source:
         return next((a for a in self.above(node) if isinstance(a, Function)), None)
 
     def loop_of(self, node: ast.AST) -> Loop | None:
-        """The training loop around a node, if any."""
-        return next((loop for loop in self.training_loops if self.inside(node, loop)), None)
+        """The training loop around a node, if any; loops that train lie in no other."""
+        loops = self.training_loops
+        return next((a for a in self.above(node) if isinstance(a, Loop) and a in loops), None)
 
     # -- heat
 
@@ -136,16 +137,21 @@ class Source:
                     return True
             if isinstance(part, ast.Name | ast.Attribute) and RARE_WORDS.search(dotted(part)):
                 return True
-            if isinstance(part, ast.Name) and (value := self._assigned(part.id)) is not None and value is not test:
+            if isinstance(part, ast.Name) and (value := self._assigned.get(part.id)) is not None and value is not test:
                 if any(isinstance(p, ast.BinOp) and isinstance(p.op, ast.Mod) for p in ast.walk(value)):
                     return True  # should_log = step % 100 == 0; if should_log: ...
         return False
 
-    def _assigned(self, name: str) -> ast.expr | None:
+    @cached_property
+    def _assigned(self) -> dict[str, ast.expr]:
+        """What each name is first given."""
+        found: dict[str, ast.expr] = {}
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-                return node.value
-        return None
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        found.setdefault(target.id, node.value)
+        return found
 
     # -- names
 
@@ -160,6 +166,8 @@ class Source:
             return node.id in self.tensors
         if isinstance(node, ast.BinOp):
             return self.is_tensor(node.left) or self.is_tensor(node.right)
+        if isinstance(node, ast.Subscript):
+            return self.is_tensor(node.value)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             return node.func.attr not in ("item", "tolist", "size", "numel", "dim") and self.is_tensor(node.func.value)
         return False

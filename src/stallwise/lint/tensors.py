@@ -16,9 +16,12 @@ KEEPS = set(
 READS = {"item", "tolist", "numpy", "numel", "size", "dim", "get_lr", "get_last_lr", "state_dict"}
 
 
+MOVES = {"to", "cuda"}  # what is taken out of a batch and moved is a tensor
+
+
 def tensor_names(tree: ast.AST) -> set[str]:
-    """Names assigned from something that makes or keeps a tensor; run to a fixed point."""
-    names: set[str] = set()
+    """Names assigned from something that makes, keeps or moves a tensor; run to a fixed point."""
+    names = _moved(tree)
     while True:
         before = len(names)
         for node in ast.walk(tree):
@@ -31,6 +34,52 @@ def tensor_names(tree: ast.AST) -> set[str]:
                 names.add(node.target.id)
         if len(names) == before:
             return names
+
+
+def _moved(tree: ast.AST) -> set[str]:
+    """Names assigned from parts of a batch that are moved to a device: `x = x.to(device)` for an x of the loop."""
+    batch: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.comprehension):
+            batch |= _names(node.target)
+    for node in ast.walk(tree):  # its parts, and batches taken by hand
+        if isinstance(node, ast.Assign) and (_root(node.value) in batch or _takes_next(node.value)):
+            batch |= {name for target in node.targets for name in _names(target)}
+    return {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and any(_moves(part, batch) for part in _parts(node.value))
+        for target in node.targets
+        for name in _names(target)
+    }
+
+
+def _moves(node: ast.expr, batch: set[str]) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in MOVES
+        and _root(node.func.value) in batch
+    )
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    """What a name gets, or each of several names, or each place of a container."""
+    if isinstance(value, ast.Tuple | ast.List):
+        return value.elts
+    if isinstance(value, ast.DictComp):
+        return [value.value]
+    return [value.elt] if isinstance(value, ast.ListComp | ast.GeneratorExp) else [value]
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _takes_next(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next"
 
 
 def _is_tensor(node: ast.expr, names: set[str]) -> bool:

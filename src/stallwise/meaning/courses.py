@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
@@ -18,6 +19,7 @@ from stallwise.meaning.value import all_in_si
 from stallwise.meaning.words import words_of
 from stallwise.units import Unit
 
+LASTING = 2  # logged steps
 MIN_POINTS = 2  # one value is a fact, not a series
 Points = list[tuple[Name, Course]]
 
@@ -78,3 +80,16 @@ def _items(quantity: Quantity, scope: Scope, points: Points, log: Printed) -> It
         yield Fact(run.NAN_STEPS, float(len(bad)), Source(log.file), scope, samples=len(values))
         if len(bad):
             yield Fact(run.FIRST_NAN_STEP, float(xs[bad[0]]), Source(log.file, f"line {lines[bad[0]]}"), scope)
+    if quantity is run.GRAD_NORM:
+        yield from _dead_gradient(xs, values, lines, log.file, scope)
+
+
+def _dead_gradient(
+    xs: NDArray[np.float64], values: NDArray[np.float64], lines: NDArray[np.int64], file: str, scope: Scope
+) -> Iterator[Item]:
+    """Gradients that are no numbers up to the end of the log: a scaler's search leaves such steps behind it, a dead run does not."""
+    numbers = np.flatnonzero(np.isfinite(values))
+    dead = len(values) - (int(numbers[-1]) + 1 if len(numbers) else 0)
+    if dead >= LASTING and np.isnan(values[-1]):
+        yield Fact(run.NAN_STEPS, float(dead), Source(file), scope, samples=len(values))
+        yield Fact(run.FIRST_NAN_STEP, float(xs[-dead]), Source(file, f"line {lines[-dead]}"), scope)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,6 +22,7 @@ _STATISTIC = re.compile(
 )
 MENTION = "mention"  # what a row is that sentences made: its columns are quantities, its numbers in SI
 MOST_VARIANTS = 12  # rows of a comparison; more are samples
+LEAST_ALIKE = 3  # lines: two may be two readings of one thing
 KEYS_NAMED = 0.5  # share of the first column that must name quantities to be a column of keys
 WORSE = 0.02  # relative difference below which two rows are alike
 
@@ -89,6 +90,27 @@ def _keys_first(rows: Rows) -> list[Reading]:
     ]
 
 
+def alike_lines(readings: list[Reading]) -> tuple[list[Reading], list[Rows]]:
+    """A program's lines that put other numbers under the same keys are records; what is left over stays as it was."""
+    by_place: dict[str, list[Reading]] = {}
+    for reading in readings:
+        by_place.setdefault(reading.place, []).append(reading)
+    by_keys: dict[tuple[tuple[tuple[str, ...], str], ...], list[str]] = {}
+    for place, line in by_place.items():
+        keys = tuple((r.path, r.unit) for r in line)
+        if place.startswith("line ") and len(keys) > 1 and len({path for path, _ in keys}) == len(keys):
+            by_keys.setdefault(keys, []).append(place)
+    tables, taken = [], set()
+    for keys, places in by_keys.items():
+        if len(places) >= LEAST_ALIKE:
+            taken.update(places)
+            columns = [" ".join(path) + (f" ({unit})" if unit else "") for path, unit in keys]
+            cells: list[list[Cell]] = [[r.value for r in by_place[place]] for place in places]
+            numbers = [int(m[0]) if (m := re.search(r"\d+", place)) else at for at, place in enumerate(places, 1)]
+            tables.append(rows_of(columns, cells, numbers))
+    return [r for r in readings if r.place not in taken], tables
+
+
 def turned(rows: Rows) -> Rows:
     """A table whose first column names what is measured and whose other columns are runs, as one row a run; else itself."""
     if not 3 <= len(rows.columns) <= MOST_VARIANTS or len(rows) < 2:
@@ -110,6 +132,8 @@ def named_columns(rows: Rows) -> list[Column]:
     """Columns that have a name, with their cells in SI."""
     found: list[Column] = []
     for title, cells in zip(rows.columns, rows.cells, strict=True):
+        if _counts_steps(title, cells):
+            continue
         texts = [c for c in cells if isinstance(c, str)]
         parsed = [number_in(c) for c in texts]
         worded = bool(texts) and len(texts) == sum(c is not None for c in cells) and not all(parsed)
@@ -173,11 +197,19 @@ def contrast_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
 
 
 def _indexed(rows: Rows) -> bool:
-    """Rows that number ranks, cards, stages or layers are samples, not variants."""
+    """Rows that number ranks, cards, stages, layers or the steps of a run are samples, not variants."""
     return any(
-        axis_of(title) in ("rank", "gpu", "stage", "expert", "layer") and all(isinstance(c, float) for c in cells)
+        (axis_of(title) in ("rank", "gpu", "stage", "expert", "layer") and all(isinstance(c, float) for c in cells))
+        or _counts_steps(title, cells)
         for title, cells in zip(rows.columns, rows.cells, strict=True)
     )
+
+
+def _counts_steps(title: str, cells: Sequence[Cell]) -> bool:
+    """A column named after steps that rises in whole numbers says which step a row is, not how long one took."""
+    numbers = [c for c in cells if isinstance(c, float)]
+    rising = all(a < b for a, b in pairwise(numbers)) and all(c.is_integer() for c in numbers)
+    return len(numbers) > 2 and len(numbers) == len(cells) and rising and axis_of(title) == "step"
 
 
 def _by_outcome(rows: Rows) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ from stallwise.evidence.unread import Unread
 from stallwise.evidence.vocabulary import EVENTS
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
-from stallwise.meaning.rows import MENTION, as_pairs, contrast_facts, named_columns, turned, twin_facts
+from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
 from stallwise.meaning.sentences import UNIT_ALONE, clause_after, named_in, said_in, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
@@ -62,6 +62,9 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
                 tables.append(turned(pivoted(shape)))
         else:
             singles.append(shape)
+    if not written:
+        singles, records = alike_lines(singles)
+        tables += records
     named, unnamed = _named(singles)
     single, repeated = _repeated(named, unnamed, singles, text)
     if any(next(contrast_facts(rows, file, written), None) is not None for rows in repeated):

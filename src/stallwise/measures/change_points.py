@@ -133,8 +133,9 @@ def _stalls(
         seen = [
             (waits[s] - usual_wait, e) for s, e in zip(x[slow].tolist(), excess.tolist(), strict=True) if s in waits
         ]
-        if seen and not relative:
-            share = sum(w for w, _ in seen) / sum(e for _, e in seen)
+        over = sum(e for _, e in seen)
+        if over > 0 and not relative:
+            share = sum(w for w, _ in seen) / over
             yield Fact(change.STALL_IN_DATA, float(min(max(share, 0.0), 1.0)), data.source, scope, samples=len(seen))
     spacing = float(np.median(np.diff(x))) if len(x) > 1 else 1.0  # logs that print every tenth step know no better
     for event, coincides in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from math import isfinite
 
 from stallwise.costs.envelope import (
     decode_iteration_s,
@@ -33,17 +34,24 @@ BYTES = {"fp8": 1.0, "int8": 1.0, "fp4": 0.5, "fp32": 4.0}
 DEFAULT_PROMPT, DEFAULT_OUTPUT = 2048.0, 512.0  # tokens of a chat request where nobody says
 SEEN_PART = 0.01  # of the peak: smaller parts are told together
 DEFAULT_SEQUENCE = 8192.0
+MOST = 1e9  # ranks or tokens: beyond it no layout and no sequence
 DRAFTED, ACCEPTED = 4, 0.7  # a usual draft length and the acceptance EAGLE-like drafters report on chat
 E4M3_MAX, E5M2_MAX = 448.0, 57344.0  # OCP FP8 specification
 
 
 def _fact(quantity: Quantity, value: float, note: str = "", scope: Scope | None = None) -> Fact:
     whole = quantity.unit in (Unit.COUNT, Unit.TOKEN)  # nobody serves half a request
-    return Fact(quantity, round(value) if whole else value, ARITHMETIC, scope or Scope(), note=note)
+    return Fact(quantity, round(value) if whole and isfinite(value) else value, ARITHMETIC, scope or Scope(), note=note)
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
-    """Nothing where nothing was stated."""
+    """Nothing where nothing was stated, or where what was stated is beyond any number."""
+    yield from (
+        x for x in _known(evidence) if not isinstance(x, Fact) or isinstance(x.value, str) or isfinite(x.number)
+    )
+
+
+def _known(evidence: Evidence) -> Iterator[Item]:
     model, card = shape_of(evidence), card_of(evidence)
     if model is not None and card is not None and _serves(evidence):
         yield from _serving(evidence, model, card)
@@ -93,12 +101,15 @@ def _training(evidence: Evidence, model: Model, when: str | None) -> Iterator[It
     sequence = evidence.value(stated.SEQUENCE, DEFAULT_SEQUENCE)
     microbatch = evidence.value(stated.MICROBATCH, 1.0)
     parallel = bool(evidence.value(stated.SEQUENCE_PARALLEL, 0.0))
+    counts = (tp, pp, dp, sequence, microbatch)
+    if any(n == n and not 1 <= n <= MOST for n in counts):
+        return  # no layout has fewer, and none so many
     yield _fact(expected.STATE_BYTES, state_bytes(model.parameters().total, tp * dp * pp), scope=scope)
     yield _fact(expected.GATHERED_LAYER, 2 * 2.0 * model.layer_params() / tp, scope=scope, note="two layers, prefetch")
     activations = layer_activation_bytes(sequence, microbatch, model.hidden, tp, parallel)
     yield _fact(expected.LAYER_ACTIVATIONS, activations, scope=scope, note=f"{sequence:.0f} tokens")
     yield _fact(expected.LAYER_SCORES, score_bytes(sequence, microbatch, model.heads, tp), scope=scope)
-    if min(tp, pp, dp, sequence, microbatch) >= 1:
+    if all(n == n for n in counts):
         layout = _layout(evidence, int(tp), int(pp), int(dp), int(microbatch), parallel)
         found = _peak(model, layout, int(sequence))
         peak = float(found.device[0])

@@ -45,6 +45,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 def _nodes(evidence: Evidence, hosts: set[str], ranks: int) -> int:
     stated = max((int(f.number) for f in evidence.all(fabric.NODES)), default=0)
+    tested = (t.meta.get("nodes", 0) for t in evidence.table("collective.bandwidth"))
+    stated = max([stated, *(int(n) for n in tested if isinstance(n, int | float))])
     placed = {
         (str(h), int(r))
         for t in evidence.table("nccl.ranks")

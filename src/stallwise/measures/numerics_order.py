@@ -22,9 +22,12 @@ ORDER = 5
 WINDOW = 30  # steps before that say what is usual
 LATEST = 8  # of them, which a value is compared with
 STEP_TO_SIGMA = 0.954  # median step between neighbours over the standard deviation, for normal noise
-MIN_BEFORE = 8  # values that must have been usual; fewer say nothing of noise
+MIN_BEFORE = 3  # values that must have been usual; fewer say nothing of noise
 LEAVES = {run.LOSS.name: 1.03, run.GRAD_NORM.name: 1.45, run.UPDATE_NORM.name: 1.45}  # times the usual value
 DEVIATIONS = 6.0  # and so many median deviations beyond it
+# The fewer values tell the noise, the further away is far: Student's t of the same chance (1 in 2,000) by values seen.
+FEW_DEVIATIONS = {3: 31.6, 4: 12.9, 5: 8.6, 6: 6.9}
+CALMER = 2.0  # times as noisy as it looks a window of a long log may be, by chance
 LARGEST_DROP = 1e300  # a scale that falls further in one step is damage
 SAME_SPIKE = 6  # steps within which onsets belong together
 WORDS = {run.LOSS.name: "loss", run.GRAD_NORM.name: "gradient", run.UPDATE_NORM.name: "update"}
@@ -59,7 +62,9 @@ def _away(series: Series, factor: float) -> tuple[Values, NDArray[np.bool_]]:
     What left is not usual for those after it. Where nothing left within the window, all values are judged at once.
     """
     values, length = series.values.tolist(), len(series.values)
-    calm_ratio, calm_away = _judged_at_once(series.values, factor)
+    steps = np.abs(np.diff(series.values[np.isfinite(series.values)]))
+    of_all = float(np.median(steps)) / STEP_TO_SIGMA if len(steps) else 0.0
+    calm_ratio, calm_away = _judged_at_once(series.values, factor, of_all)
     leaving = np.flatnonzero(calm_away | ~np.isfinite(series.values)).tolist()
     ratio: list[float] = []
     away: list[bool] = []
@@ -78,7 +83,7 @@ def _away(series: Series, factor: float) -> tuple[Values, NDArray[np.bool_]]:
             continue
         first = bisect_left(places, at - WINDOW, max(0, len(places) - WINDOW))
         value = values[at]
-        found, left = _judged(value, usual[first:][-LATEST:], jumps[first + 1 :], factor)
+        found, left = _judged(value, usual[first:][-LATEST:], jumps[first + 1 :], factor, of_all)
         ratio.append(found)
         away.append(left)
         calm = 0 if left else calm + 1
@@ -89,7 +94,7 @@ def _away(series: Series, factor: float) -> tuple[Values, NDArray[np.bool_]]:
     return np.array(ratio), np.array(away, dtype=bool)
 
 
-def _judged(value: float, latest: list[float], jumps: list[float], factor: float) -> tuple[float, bool]:
+def _judged(value: float, latest: list[float], jumps: list[float], factor: float, of_all: float) -> tuple[float, bool]:
     """A value against the latest before it and the jumps between all of them."""
     if not math.isfinite(value):
         return math.nan, True
@@ -101,8 +106,10 @@ def _judged(value: float, latest: list[float], jumps: list[float], factor: float
     if value <= middle * factor:
         return ratio, False
     # Steps from one value to the next tell the noise of a curve that falls as a whole.
-    spread = _middle(jumps) / STEP_TO_SIGMA or abs(middle) * 1e-3
-    return ratio, value - middle > DEVIATIONS * spread
+    here = _middle(jumps) / STEP_TO_SIGMA
+    # Among the windows of a long log some look calmer by chance: the whole log knows better.
+    spread = max(here, min(of_all, CALMER * here)) or abs(middle) * 1e-3
+    return ratio, value - middle > FEW_DEVIATIONS.get(len(jumps) + 1, DEVIATIONS) * spread
 
 
 def _middle(values: list[float]) -> float:
@@ -110,14 +117,15 @@ def _middle(values: list[float]) -> float:
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
-def _judged_at_once(values: Values, factor: float) -> tuple[Values, NDArray[np.bool_]]:
+def _judged_at_once(values: Values, factor: float, of_all: float) -> tuple[Values, NDArray[np.bool_]]:
     """The same for all values, as if all before them were usual; the first of them are not judged."""
     ratio, away = np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
     if len(values) <= WINDOW:
         return ratio, away
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         usual = _middles(values[WINDOW - LATEST : -1], LATEST)
-        spread = _middles(np.abs(np.diff(values))[:-1], WINDOW - 1) / STEP_TO_SIGMA
+        here = _middles(np.abs(np.diff(values))[:-1], WINDOW - 1) / STEP_TO_SIGMA
+        spread = np.maximum(here, np.minimum(of_all, CALMER * here))
         spread = np.where(spread == 0, np.abs(usual) * 1e-3, spread)
         now = values[WINDOW:]
         ratio[WINDOW:] = np.where(usual > 0, now / usual, np.nan)
@@ -202,18 +210,26 @@ def _scale(evidence: Evidence) -> Iterator[Item]:
         return
     values = series.values[np.isfinite(series.values)]
     run_length = best = 0
-    for before, after in zip(values, values[1:], strict=False):
-        run_length = (
-            run_length + round(float(np.log2(before / after)))
-            if 0 < after < before < after * LARGEST_DROP
-            else 0
-            if after > before
-            else run_length
-        )
+    for before, after in pairwise(values[_search_ends(values) :].astype(float)):
+        fell = before > after > 0 and before / after < LARGEST_DROP
+        run_length = run_length + round(float(np.log2(before / after))) if fell else 0 if after > before else run_length
         best = max(best, run_length)
     yield Fact(n.SCALE_HALVINGS, float(best), series.source, samples=len(values))
     if len(values):
         yield Fact(n.SCALE_LAST, float(values[-1]), series.source)
+
+
+def _search_ends(values: NDArray[np.float64]) -> int:
+    """Where the scaler has found its level: it starts far too high, halves step by step, and then holds at least as long.
+
+    Until then skipped steps are how it searches. One that never holds is not searching.
+    """
+    moves = np.diff(values)
+    rises, falls = np.flatnonzero(moves > 0), np.flatnonzero(moves < 0)
+    growth = int(rises[0]) if len(rises) else len(moves)
+    searching = falls[falls < growth]
+    end = int(searching[-1]) + 1 if len(searching) else 0
+    return end if growth - end >= end and end < len(values) and values[end] >= 1.0 else 0
 
 
 def _zeros(evidence: Evidence) -> Iterator[Item]:

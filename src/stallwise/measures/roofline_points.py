@@ -106,7 +106,7 @@ def card_by_counters(evidence: Evidence) -> Gpu | None:
     peaks, sizes, capabilities = [], set(), set()
     for name in kernels:
         rate, share = evidence.value(k.DRAM_RATE, 0.0, kernel=name), evidence.value(k.DRAM_SHARE, 0.0, kernel=name)
-        if share > BUSY_SHARE:
+        if share > BUSY_SHARE and rate > 0:
             peaks.append(rate / share)
         sizes.add(evidence.value(k.SM_COUNT, 0.0, kernel=name))
         capabilities.add(evidence.text(k.CAPABILITY, kernel=name))

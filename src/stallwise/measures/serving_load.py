@@ -223,7 +223,7 @@ def _mean(values: Any) -> float:
 
 
 def _slope(x: Column, y: Column) -> float:
-    good = y == y
+    good = np.isfinite(x) & np.isfinite(y)
     if good.sum() < 3 or np.ptp(x[good]) <= 0:
         return float("nan")
     return float(np.polyfit(x[good], y[good], 1)[0])

@@ -89,6 +89,17 @@ def metric_names() -> tuple[str, ...]:
     return tuple(_names())
 
 
+def known_metric(title: str) -> bool:
+    """Whether this is a metric of an engine we know, with labels or without, under any exporter's prefix."""
+    name = _canonical(title.strip().partition("{")[0])
+    stem, part = _histogram_part(name)
+    return name in _names() or (bool(part) and stem in _names())
+
+
+def _canonical(name: str) -> str:
+    return _EXPORTER.sub(lambda m: f"{m[1]}:" if m[1] else "", name)
+
+
 def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
     """Reads the Prometheus text format; what cannot be read is passed over."""
     seen: dict[tuple[str, str], dict[int, Any]] = {}
@@ -100,11 +111,7 @@ def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
         match = _LINE.match(line.strip())
         if not match:
             continue
-        name, labels, value = (
-            _EXPORTER.sub(lambda m: f"{m[1]}:" if m[1] else "", match[1]),
-            match[2] or "",
-            float(match[3]),
-        )
+        name, labels, value = _canonical(match[1]), match[2] or "", float(match[3])
         raw[name] = raw.get(name, 0.0) + value
         stem, part = _histogram_part(name)
         for kind, word, label, rank in (*_names().get(name, ()), *(_names().get(stem, ()) if part else ())):

@@ -89,7 +89,7 @@ def _window(first: Scrape, last: Scrape, source: Source, scope: Scope) -> Iterat
     lengths = [(w, q) for w, q in TOKENS.items() if w in last.counters and q[0] not in last.histograms]
     for word, (_, quantity) in lengths:
         if done > 0 and (tokens := last.counters[word] - first.counters.get(word, 0.0)) > 0:
-            yield Fact(quantity, tokens / done, source, scope, samples=int(done))
+            yield Fact(quantity, tokens / done, source, scope, samples=count_of(done))
     for word, histogram in last.histograms.items():
         seen = histogram.minus(first.histograms.get(word, Histogram()))
         if seen.count <= 0 and not scope.run:
@@ -106,8 +106,10 @@ def _latency(word: str, seen: Histogram, source: Source, scope: Scope) -> Iterat
     if tail is not None and seen.edges:
         yield Fact(tail, quantile(seen, TAIL), source, scope, samples=samples)
     if not scope.run and word == "tpot" and seen.edges:
-        edges = np.array(sorted(seen.edges))
-        counts = np.diff(np.array([seen.edges[e] for e in edges]), prepend=0.0)
+        edges = np.array(
+            sorted(e for e in seen.edges if e == e)
+        )  # an edge that is no number is equal to none, itself included
+        counts = np.diff(np.array([seen.edges[e] for e in edges.tolist()]), prepend=0.0)
         columns = {"edge_s": edges, "count": counts}
         yield Table(serving.LATENCIES, columns, source, meta={"name": word, "sum_s": seen.total})
 

@@ -9,6 +9,7 @@ import numpy as np
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.readers._cells import whole_of
 from stallwise.readers._patterns import entries, patterns
 
 FORMAT = "run speed"
@@ -37,7 +38,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     text = artifact.skeletons
     for line in (text.lines[at][:LONGEST] for at in text.lines_of(text.where(_tells))):
         if not gpus:
-            gpus = next((int(m[1]) for p in GPUS if (m := p.search(line))), 0)
+            gpus = next((whole_of(m[1]) or 0 for p in GPUS if (m := p.search(line))), 0)
         if match := _P["visible"].search(line):
             visible = len([d for d in match[1].split(",") if d])
         p2p_off = p2p_off or _P["p2p_off"].search(line) is not None

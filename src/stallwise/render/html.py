@@ -69,7 +69,7 @@ def context(diagnosis: Diagnosis, proved: dict[int, tuple[int, int]]) -> dict[st
         "unexplained": unexplained_rows(diagnosis),
         "not_understood": not_understood_rows(diagnosis) if diagnosis.state is State.UNCLEAR else [],
         "said_by": _said_by(run, diagnosis),
-        "ledger": _ledger(diagnosis) if ledger else None,
+        "ledger": _ledger(diagnosis) if ledger and ledger.whole_s > 0 else None,
         "findings": shown,
         "others": shown[1:] if argued else shown,
         "figures": figures(diagnosis),

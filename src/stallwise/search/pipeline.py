@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from typing import Any
 
 from stallwise.errors import BadRequest, StallwiseError
@@ -61,6 +62,8 @@ def answer_pipeline(question: Question) -> dict[str, Any]:
         measured = useful_to_step(measured)
     found = account(layers, layer, place, split=question.split or None, measured_share=measured)
     run = found.run
+    if not isfinite(run.step_s):
+        raise BadRequest("a step without end has no bubble", hint="times and weights in layers that a GPU could have")
     return {
         "schedule": module.TITLE,
         "devices": question.devices,

@@ -42,7 +42,10 @@ def simulate_pipeline(
     k = constants() if values is None else values
     work = step_work(model, cluster, workload, grid_of([layout], workload), recipe)
     micro = one_microbatch(work, k)
-    chunks = layout.pp * layout.virtual_stages
+    name = "interleaved" if layout.virtual_stages > 1 and layout.schedule == "1f1b" else layout.schedule
+    module = schedule_named(name)
+    virtual = module.CHUNKS or layout.virtual_stages  # a V has two of them, whatever else was asked for
+    chunks = layout.pp * virtual
     layers = layers_per_chunk(model.layers, chunks, work_fewer=recipe.end_stage_layers)
     mean = model.layers / layout.pp
     weight = float(micro.products_b[0]) / 2
@@ -55,10 +58,8 @@ def simulate_pipeline(
         weight_grad_s=tuple(weight * n / mean + head / 3 * x for n, x in zip(layers, last, strict=True)),
         p2p_s=float(work.p2p[0]) * STAGE_EXPOSED * float(k[INDEX["messages"]]),
     )
-    name = "interleaved" if layout.virtual_stages > 1 and layout.schedule == "1f1b" else layout.schedule
     try:
-        module = schedule_named(name)
-        run = run_program(module.program(layout.pp, many, layout.virtual_stages, times), times)
+        run = run_program(module.program(layout.pp, many, virtual, times), times)
     except StallwiseError:
         return None  # a schedule that cannot run these numbers: the formula stands
     busy = run.busy_s

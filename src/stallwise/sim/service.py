@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -64,11 +65,15 @@ class Served:
 
 
 def simulate(
-    deployment: Deployment, arrivals: Iterator[Request] | ClosedLoop, settings: Settings | None = None
+    deployment: Deployment,
+    arrivals: Iterator[Request] | ClosedLoop,
+    settings: Settings | None = None,
+    *,
+    most_events: float = math.inf,
 ) -> Served:
-    """One replica under this load, to the end of it."""
+    """One replica under this load, to the end of it; a load that takes more events than allowed is refused."""
     settings = settings or Settings()
-    server = _server(Engine(deployment), settings)
+    server = _server(Engine(deployment), settings, most_events=most_events)
     for _ in server.run(arrivals):
         pass
     return Served(deployment, settings, server.meter, float(server.pool.total * server.pool.block))
@@ -82,6 +87,7 @@ def simulate_disaggregated(
     *,
     prefill_workers: int = 1,
     link_byte_per_s: float = 50e9,
+    most_events: float = math.inf,
 ) -> tuple[Served, list[Meter]]:
     """Prompts on their own workers (round robin), KV over a network, answers on a decode worker."""
     settings = settings or Settings()
@@ -90,13 +96,15 @@ def simulate_disaggregated(
     if prefill_workers < 1 or link_byte_per_s <= 0:
         raise BadRequest("a pool needs workers and a link", hint="at least one worker and some bytes a second")
     shares = _dealt(arrivals, prefill_workers)
-    pools = [_server(Engine(prefill), settings, decode_here=False) for _ in range(prefill_workers)]
+    pools = [
+        _server(Engine(prefill), settings, decode_here=False, most_events=most_events) for _ in range(prefill_workers)
+    ]
     per_token = kv_room(prefill).bytes_per_token * prefill.tp * prefill.pp
     streams = [
         _handed(pool, share, per_token / (NETWORK_SHARE * link_byte_per_s))
         for pool, share in zip(pools, shares, strict=True)
     ]
-    answer = _server(Engine(decode), settings)
+    answer = _server(Engine(decode), settings, most_events=most_events)
     for _ in answer.run(heapq.merge(*streams, key=lambda r: r.arrival_s)):
         pass
     for pool in pools:
@@ -106,11 +114,11 @@ def simulate_disaggregated(
     return served, [pool.meter for pool in pools]
 
 
-def _server(engine: Engine, s: Settings, *, decode_here: bool = True) -> Server:
+def _server(engine: Engine, s: Settings, *, decode_here: bool = True, most_events: float = math.inf) -> Server:
     server = Server(
         engine, policy=s.policy, max_seqs=s.max_seqs, budget=s.budget, blocks=s.blocks,
         speculation=s.speculation, prefix_caching=s.prefix_caching,
-        decode_here=decode_here, sample_s=s.sample_s,
+        decode_here=decode_here, sample_s=s.sample_s, most_events=most_events,
     )  # fmt: skip
     server.meter.goal = s.goal
     server.meter.front_s = float(engine.k.first_token_s)

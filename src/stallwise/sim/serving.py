@@ -40,6 +40,7 @@ class Server:
         prefix_caching: bool = True,
         decode_here: bool = True,
         sample_s: float = 5.0,
+        most_events: float = math.inf,
     ) -> None:
         if blocks is None:
             room = kv_room(engine.deployment)
@@ -49,6 +50,7 @@ class Server:
                     hint="more GPUs, or fewer bits",
                 )
             blocks = int(min(room.tokens, 1e12)) // BLOCK_TOKENS
+        self.events_left = most_events
         self.engine, self.max_seqs, self.budget = engine, max_seqs, budget
         self.pool = KvPool(blocks, BLOCK_TOKENS)
         self.speculation, self.decode_here, self.prefix_caching = speculation, decode_here, prefix_caching
@@ -76,6 +78,9 @@ class Server:
         later: list[tuple[float, int, Request]] = []  # closed-loop users who think
         following = next(source, None)
         while True:
+            self.events_left -= 1
+            if self.events_left < 0:
+                raise BadRequest("this load thrashes: its simulation does not come to an end", hint="a smaller load")
             if loop and following is None and later:
                 following = heapq.heappop(later)[2]
             while following is not None and following.arrival_s <= self.now_s:

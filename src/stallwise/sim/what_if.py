@@ -21,6 +21,9 @@ from stallwise.specs.dtype import bytes_per
 
 SECONDS = 60.0  # of load
 MOST_REQUESTS = 1500  # of one simulation: beyond it percentiles no longer move
+MOST_EVENTS = (
+    20_000  # of one simulation: three times what the busiest of them needed; no clock may decide what is tried
+)
 ROUNDS = 6  # requests of each user in a closed loop
 SPREAD_OF_LENGTHS = 0.3  # of the logarithm: a service has no two equal requests
 CHUNK_TOKENS = 2048  # vLLM's default budget for small cards, and a prefill as long as a few decodes on large ones
@@ -121,15 +124,22 @@ def outcome(point: Point, seed: int = 0) -> Outcome:
     replicas = max(point.replicas, 1)
     if point.rate_per_s > 0:
         rate = point.rate_per_s / replicas
-        arrivals = poisson(rate, traffic, max(40, min(MOST_REQUESTS, int(rate * SECONDS))), seed)
+        arrivals = poisson(rate, traffic, max(40, min(MOST_REQUESTS, int(min(rate * SECONDS, MOST_REQUESTS)))), seed)
     else:
         arrivals = None
     if point.prefill_workers and arrivals is not None:
         served, _ = simulate_disaggregated(
-            point.deployment, point.deployment, arrivals, point.settings, prefill_workers=point.prefill_workers
+            point.deployment,
+            point.deployment,
+            arrivals,
+            point.settings,
+            prefill_workers=point.prefill_workers,
+            most_events=MOST_EVENTS,
         )
     else:
-        served = simulate(point.deployment, arrivals or _loop(point, traffic, seed), point.settings)
+        served = simulate(
+            point.deployment, arrivals or _loop(point, traffic, seed), point.settings, most_events=MOST_EVENTS
+        )
     m = served.meter
     done = max(m.completed, 1)
     busy = [s for s in m.samples if s[1] > 0] or [(0.0,) * 6]

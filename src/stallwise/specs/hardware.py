@@ -137,7 +137,7 @@ def _by_parts(wanted: frozenset[str]) -> list[Gpu]:
 
 
 def _agrees(card: Gpu, memory: set[float], forms: set[str]) -> bool:
-    stated = [g for g in memory if g < MOST_HBM_GB]
+    stated = [g for g in memory if 0 < g < MOST_HBM_GB]
     if stated and all(abs(card.memory_bytes / (g * 2**30) - 1) > MEMORY_TWIN_SHARE for g in stated):
         return False
     own = {form for form in _FORMS if any(form in _plain(n) for n in _names(card))}

@@ -4,6 +4,8 @@
 would start the job with a new interpreter, that one is a fork as well, made into what a fresh process is.
 
 python forked.py     reads one JSON object a line from standard input, {"job": "suite:name", "way": ..., "work": folder}
+python forked.py .   the same for any script of one's own, {"start": command, "cwd": folder, "env": ..., "out": file, "err": file} and,
+                     with the number that answers it, {"wait": pid}
 python forked.py -   the same for jobs about processes, which are started for real, {"command": ..., "env": ..., "work": folder}:
                      only the commands that record them are forks of this one, and it waits for whatever still holds their output
 """
@@ -11,11 +13,13 @@ python forked.py -   the same for jobs about processes, which are started for re
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import importlib
 import json
 import os
 import random
+import runpy
 import signal
 import sys
 import tempfile
@@ -66,6 +70,52 @@ def main() -> None:
             _now(job)
         answer.write(json.dumps(_wait(pid)) + "\n")
         answer.flush()
+
+
+def scripts() -> None:
+    """Programs that a test has written, and the commands that run them: forks of a process that has imported PyTorch."""
+    for module in (
+        "torch",
+        "torch.utils.data",
+        "torch.profiler",
+        *LAZY[LAZY.index("stallwise.instrument.autostart") :],
+    ):
+        importlib.import_module(module)
+    sys.modules["torch"].set_num_threads(1)
+    _warm_up()
+    gc.freeze()
+    ask, answer = os.fdopen(os.dup(0), "r"), os.fdopen(os.dup(1), "w")
+    for line in ask:
+        wanted = json.loads(line)
+        if "wait" in wanted:
+            reply = _wait(wanted["wait"])
+        elif (reply := os.fork()) == 0:
+            ask.close()
+            answer.close()
+            os.setsid()
+            os.chdir(wanted["cwd"])
+            for number, name in ((1, "out"), (2, "err")):
+                os.dup2(os.open(wanted[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), number)
+            os.closerange(3, 64)
+            os.environ.clear()
+            os.environ.update(wanted["env"])
+            if wanted["start"][0] != "stallwise":
+                _now(functools.partial(_script, wanted["start"][1:]))
+            from stallwise.instrument import relay
+
+            relay.subprocess = _Processes(Scripted)  # type: ignore[assignment]
+            sys.argv = wanted["start"]
+            console_script()
+            os._exit(99)
+        answer.write(json.dumps(reply) + "\n")
+        answer.flush()
+
+
+def _script(command: list[str]) -> None:
+    """As `python script.py ...` does it."""
+    sys.argv = command
+    sys.path.insert(0, os.path.dirname(os.path.abspath(command[0])))
+    runpy.run_path(command[0], run_name="__main__")
 
 
 def processes() -> None:
@@ -139,6 +189,10 @@ def _now(job: Callable[[], None]) -> NoReturn:
     """The child's own life and end, as the interpreter does it: only the seconds of clearing PyTorch's modules are left out."""
     sys.argv = ["job.py"]
     code = 0
+    # PyTorch makes its thread pool anew at its first use after a fork, without a lock: threads that come first find none.
+    # A process of the job's own has set its threads before it starts any, when its suite was imported.
+    torch = sys.modules["torch"]
+    torch.set_num_threads(torch.get_num_threads())
     try:
         job()
     except SystemExit as leaving:
@@ -214,6 +268,14 @@ class Forked:
             os.kill(self.pid, number)
 
 
+class Scripted(Forked):
+    """The script that the command names."""
+
+    def __init__(self, command: list[str], env: dict[str, str], stdout: int, stderr: int) -> None:
+        self.of = lambda: _script(command[1:])
+        super().__init__(command, env, stdout, stderr)
+
+
 def _as_if_executed(env: dict[str, str], stdout: int, stderr: int) -> None:
     """Handlers, descriptors and variables as after `exec`, then what our sitecustomize does before the first line."""
     signal.set_wakeup_fd(-1)
@@ -245,4 +307,4 @@ def _wait(pid: int) -> int | None:
 
 
 if __name__ == "__main__":
-    processes() if sys.argv[1:] == ["-"] else main()
+    {"-": processes, ".": scripts}.get("".join(sys.argv[1:]), main)()

@@ -147,6 +147,50 @@ class Processes:
         self._server.wait(30)
 
 
+class Scripts(Processes):
+    """A test's own scripts, plain or under a command of ours, in children of one process that has imported PyTorch already."""
+
+    arguments = (".",)
+
+    def start(self, command: list[str], cwd: Path, **env: str) -> Started:
+        """Begins it; what it writes is in two files beside its folder's own."""
+        out, err = (cwd / f".{name}-{len(list(cwd.glob('.out-*')))}" for name in ("out", "err"))
+        wanted = {"start": command, "cwd": str(cwd), "env": environment(**env), "out": str(out), "err": str(err)}
+        out.touch()
+        pid = self.ask(wanted)
+        assert pid
+        return Started(self, pid, out, err)
+
+    def run(self, command: list[str], cwd: Path, **env: str) -> Started:
+        """Begins it and waits for its end."""
+        return self.start(command, cwd, **env).wait()
+
+
+class Started:
+    """A script that runs, or has ended."""
+
+    def __init__(self, server: Scripts, pid: int, out: Path, err: Path) -> None:
+        self.pid, self.returncode = pid, 0
+        self._server, self._out, self._err = server, out, err
+
+    def wait(self) -> Started:
+        """Until it has ended."""
+        code = self._server.ask({"wait": self.pid})
+        assert code is not None, f"it did not end: {self.stderr[-2000:]}"
+        self.returncode = code
+        return self
+
+    @property
+    def stdout(self) -> str:
+        """What it has written so far."""
+        return self._out.read_text(errors="replace")
+
+    @property
+    def stderr(self) -> str:
+        """What it has written so far."""
+        return self._err.read_text(errors="replace")
+
+
 class Forks(Processes):
     """Jobs in children of one process that has imported PyTorch already."""
 

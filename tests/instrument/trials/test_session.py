@@ -239,6 +239,18 @@ def test_time_is_kept(tmp_path: Path) -> None:
     assert job.now_s < 20.0 + 8.0  # the warm-up comes before it
 
 
+def test_every_trial_gets_as_far_as_an_interval(tmp_path: Path) -> None:
+    class Slow(Said):
+        def settle_steps(self, scene: Any) -> int:
+            return 24  # batches that loader workers have ready
+
+    changes = [Slow("input"), Said("one"), Said("two"), Said("three")]
+    job = Job(changes, step_s=0.068, noise=0.01, folder=tmp_path, options={"budget_s": 62.0})
+    found = job.run()
+    assert all(r.state == "no difference" and r.estimate.high < 1.02 for r in found.values()), found
+    assert job.now_s < 62.0 + 10.0
+
+
 def test_an_interrupt_undoes_at_once_and_keeps_what_is_known(tmp_path: Path) -> None:
     change = Said("good", 1.3)
     job = Job([Said("first", 1.0), change], folder=tmp_path)

@@ -53,6 +53,14 @@ CASES: dict[str, tuple[dict[Quantity, Any], set[str]]] = {
         {k.CAPABILITY: "10.0", k.SM_COUNT: 148.0, k.TENSOR_SHARE: 0.18, k.ACHIEVED_OCCUPANCY: 0.12, k.STALL_LONG_SCOREBOARD: 0.5},
         {"tensor-cores-starved"},
     ),
+    "a product whose tiles come in scattered sectors": (
+        {k.TENSOR_SHARE: 0.38, k.CONTRACTION: 1.0, k.EXCESS_SECTORS: 0.8, k.L1_SHARE: 0.95, k.LSU_SHARE: 0.8, k.L2_SHARE: 0.6,
+         k.STALL_LONG_SCOREBOARD: 0.6}, {"tensor-cores-starved"},
+    ),
+    "a product whose tiles conflict in shared memory": (
+        {k.TENSOR_SHARE: 0.4, k.CONTRACTION: 1.0, k.CONFLICT_SHARE: 0.8, k.L1_SHARE: 0.9, k.STALL_MIO_THROTTLE: 0.5},
+        {"tensor-cores-starved"},
+    ),
     "a small product on a few SMs": (
         {k.GRID_BLOCKS: 16.0, k.WAVES: 0.15, k.TENSOR_SHARE: 0.08, k.SM_ACTIVE: 0.14, k.ACHIEVED_OCCUPANCY: 0.12},
         {"grid-too-small"},

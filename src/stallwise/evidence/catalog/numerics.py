@@ -32,6 +32,9 @@ SCALE_HALVINGS = Quantity("numerics.scale_halvings", Unit.COUNT, "halvings of th
 SCALE_LAST = Quantity("numerics.scale_last", Unit.RATIO, "the loss scale at the end", LOSS_LOG)
 GRAD_LEVEL = Quantity("numerics.grad_level", Unit.RATIO, "usual gradient norm", LOSS_LOG)
 LOSS_PROGRESS = Quantity("numerics.loss_progress", Unit.SHARE, "part by which the loss fell over the log", LOSS_LOG)
+LOSS_OVER_CHANCE = Quantity(
+    "numerics.loss_over_chance", Unit.RATIO, "a rising loss over ln(vocabulary), what guessing costs", LOSS_LOG
+)
 
 # FP8
 FP8_LAYER = Quantity("numerics.fp8_layer", Unit.TEXT, "the layer that FP8 damages most", LAYER_STATS)

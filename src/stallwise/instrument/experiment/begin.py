@@ -19,6 +19,7 @@ from stallwise.instrument.experiment.results import Results
 from stallwise.instrument.experiment.scene import Scene
 from stallwise.instrument.experiment.session import Options, Session
 from stallwise.instrument.experiment.throttle import Throttle, gpu_index
+from stallwise.instrument.experiment.whole_answers import hear_whole_answers
 from stallwise.instrument.trials import all_changes
 
 TRACED_AT_MOST, TRACED_AT_MOST_S = 120, 8.0  # steps and seconds after the trials for the recorder's windows
@@ -66,6 +67,7 @@ def begin(torch: Any, recorder: Any, folder: str, options: Options) -> Session:
         if session.over and rehearsing:
             _leave(session)
 
+    hear_whole_answers(recorder)
     recorder.step_listeners.append(on_step)
     recorder.closers.append(lambda: session.stop("the job ended before its trials"))
     _undo_at_interrupt(session)

@@ -24,6 +24,8 @@ CLEAR = 0.12  # of the gain: "1.24x, 1.21 to 1.27" is clear
 WORTH = 0.02  # a gain below two percent is not worth a change; once the interval lies below it, nothing is to be found
 SMALLEST = 0.01  # a difference smaller than this is called none, however sure
 
+BORDERS = 1.25  # what switching, waiting for the device and the one-off steps add to the steps of the blocks
+
 FASTER, SLOWER, NOTHING, UNSURE = "faster", "slower", "no difference", "inconclusive"
 
 
@@ -89,9 +91,13 @@ class Looks:
         self._next += 1
         middle, spread = statistics.fmean(self.differences), _spread(self.differences)
         count = len(self.differences)
-        if count < FEWEST_BY_SPREAD and not self._apart():
+        if not self.tells():
             return Estimate(middle, math.inf, count)
         return Estimate(middle, student(1.0 - error / 2.0, count - 1) * spread / math.sqrt(count), count)
+
+    def tells(self) -> bool:
+        """There are pairs enough for an interval."""
+        return len(self.differences) >= FEWEST_BY_SPREAD or self._apart()
 
     def _apart(self) -> bool:
         """The two sides do not meet, and lie further apart than either is wide."""
@@ -121,6 +127,13 @@ def block_steps(durations_s: Sequence[float], least_s: float, most_s: float) -> 
     fewest, most = math.ceil(least_s / step_s), max(1, math.floor(most_s / step_s))
     steps = int(max(2, min(max(math.ceil(wanted), fewest, 3), most)))
     return steps, noise * math.sqrt(2.0 / steps)
+
+
+def fitting(steps: int, settle: int, step_s: float, allowance_s: float, least_s: float) -> int:
+    """So many of these steps a block that the second look comes in time: before it most differences cannot be told from none."""
+    step_s = max(step_s, 1e-9)
+    fits = int(allowance_s / (2 * LOOKS[1][0] * BORDERS) / step_s) - settle
+    return min(steps, max(fits, 2, math.ceil(least_s / step_s)))
 
 
 def _noise(durations_s: Sequence[float]) -> float:

@@ -246,7 +246,9 @@ class Session:
             refused = self._ranks.decide(self._refusal(change))
         if refused:
             return Result(change, results.NOT_HERE, str(refused))
-        settle, steps = self._ranks.decide([change.settle_steps(self.scene), change.block_steps(self.scene, steps)])
+        settle = change.settle_steps(self.scene)
+        steps = paired.fitting(steps, settle, self.scene.step_s, allowance_s, LEAST_BLOCK_S)
+        settle, steps = self._ranks.decide([settle, change.block_steps(self.scene, steps)])
         expected_s = 2 * paired.LOOKS[0][0] * (steps + settle) * self.scene.step_s
         if self._ranks.decide(expected_s > min(allowance_s * 2, self._deadline_s - self._now())):
             return Result(change, results.TIME, "its first look would take %.0f s" % expected_s)
@@ -312,11 +314,13 @@ class Session:
             result.before_s.append(blocks[False].step_s)
             result.after_s.append(blocks[True].step_s / change.work_ratio)
             looks.add(result.before_s[-1], result.after_s[-1])
-            out_of_time = self._now() > min(until_s, self._deadline_s)
-            enough = len(looks.differences) >= paired.LOOKS[0][0]
-            if self._ranks.decide(looks.due() or (out_of_time and enough)):
+            over = self._now() > self._deadline_s
+            out_of_time = over or self._now() > until_s
+            enough = len(looks.differences) >= paired.LOOKS[0][0] and (over or looks.tells())
+            last = out_of_time and enough
+            if self._ranks.decide(looks.due() or last):
                 result.estimate = looks.look()
-                if self._ranks.decide(result.estimate.clear() or looks.full() or out_of_time):
+                if self._ranks.decide(result.estimate.clear() or looks.full() or last):
                     break
         result.state = result.estimate.verdict()
         result.more.update(

@@ -16,12 +16,14 @@ def check(source: Source) -> Iterator[tuple[ast.expr, str]]:
     """x[mask] that is read, and masked_select, in the loop."""
     masks = _masks(source)
     for node in ast.walk(source.tree):
-        if not source.hot(node):
-            continue
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_mask(node.slice, masks, source):
-            yield node, "indexing by a boolean mask in the training loop makes the host wait for the device"
+            told = "indexing by a boolean mask in the training loop makes the host wait for the device"
         elif isinstance(node, ast.Call) and callee(node).rsplit(".", 1)[-1] == "masked_select":
-            yield node, "masked_select in the training loop makes the host wait for the device"
+            told = "masked_select in the training loop makes the host wait for the device"
+        else:
+            continue
+        if source.hot(node):
+            yield node, told
 
 
 def _masks(source: Source) -> set[str]:

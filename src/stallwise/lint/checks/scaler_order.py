@@ -17,8 +17,11 @@ def check(source: Source) -> Iterator[tuple[ast.expr, str]]:
     if not any(callee(c).rsplit(".", 1)[-1] == "scale" and "scaler" in callee(c).lower() for c in source.calls):
         return
     calls = sorted(source.calls, key=lambda c: (c.lineno, c.col_offset))
-    for scope in {source.function_of(c) for c in calls}:
-        yield from _in_scope([c for c in calls if source.function_of(c) is scope])
+    scopes: dict[ast.AST | None, list[ast.Call]] = {}
+    for call in calls:
+        scopes.setdefault(source.function_of(call), []).append(call)
+    for mine in scopes.values():
+        yield from _in_scope(mine)
 
 
 def _in_scope(calls: list[ast.Call]) -> Iterator[tuple[ast.expr, str]]:

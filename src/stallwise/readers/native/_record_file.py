@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stallwise.readers._cells import whole_of
+
 STAGES = ("batch_wait", "h2d", "forward", "backward", "gradient_sync", "optimizer", "replay")
 WARM_STEPS = 5  # compile, autotune and allocator warm-up end within a few steps
 MIN_STEADY = 5
 OWN_GAUGES = {"gpu_memory_bytes", "host_memory_bytes"}
 PARTS = ("checkpoint", "gc", "evaluation")  # of side work
 AFTER = "after"  # a step that nothing traced, with the device's tracer still attached
+LONGEST_S = 1e12  # thirty thousand years
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,21 +158,37 @@ def parse(lines: Iterable[str | bytes]) -> RankRecord:
 
 def _range(note: str) -> tuple[int, int]:
     """The steps of a mark like "steps 10 to 13"."""
-    numbers = [int(word) for word in note.split() if word.isdigit()]
+    numbers = [n for word in note.split() if word.isdigit() and (n := whole_of(word)) is not None]
     return (numbers[0], numbers[-1]) if numbers else (-1, -1)
+
+
+def _whole(value: Any) -> int:
+    """A count or an identity; whatever else stands there spoils its line."""
+    found = whole_of(value)
+    if found is None:
+        raise ValueError(f"{value!r} counts nothing")
+    return found
+
+
+def _seconds(value: Any) -> float:
+    """The same for times: no job has one without end."""
+    found = float(value)
+    if not abs(found) < LONGEST_S:
+        raise ValueError(f"{value!r} is no time")
+    return found
 
 
 def _take(record: RankRecord, entry: dict[str, Any]) -> None:
     kind = entry["k"]
     if kind == "run":
-        record.rank, record.world = int(entry["rank"]), int(entry["world"])
+        record.rank, record.world = _whole(entry["rank"]), _whole(entry["world"])
         record.host, record.environment = str(entry.get("host", "")), dict(entry.get("env", {}))
-        record.version, record.pid = int(entry["v"]), int(entry.get("pid", 0))
+        record.version, record.pid = _whole(entry["v"]), _whole(entry.get("pid", 0))
         record.ended = ""  # a restarted job appends to the same file
     elif kind == "step":
-        spans = {str(k): float(v) for k, v in entry["s"].items()}
+        spans = {str(k): _seconds(v) for k, v in entry["s"].items()}
         gauges = {str(k): float(v) for k, v in entry.get("m", {}).items()}
-        number, time_s, duration_s = int(entry["n"]), float(entry["t"]), float(entry["d"])
+        number, time_s, duration_s = _whole(entry["n"]), _seconds(entry["t"]), _seconds(entry["d"])
         record.step.append(number)  # from here on nothing can fail: a step has all its columns, or none
         record.time_s.append(time_s)
         record.duration_s.append(duration_s)
@@ -178,24 +197,28 @@ def _take(record: RankRecord, entry: dict[str, Any]) -> None:
         record.window.append(str(entry["window"]) if entry.get("window") else None)
         record.border.append(str(entry.get("b", "")))
     elif kind == "gpu":
-        record.device_s[int(entry["n"])] = {str(k): float(v) for k, v in entry["g"].items()}
-        record.on_device_steps += int(entry.get("of", 1))
+        record.device_s[_whole(entry["n"])] = {str(k): _seconds(v) for k, v in entry["g"].items()}
+        record.on_device_steps += _whole(entry.get("of", 1))
     elif kind == "mark":
-        record.marks.append((int(entry["n"]), str(entry["name"]), str(entry.get("note", ""))))
+        record.marks.append((_whole(entry["n"]), str(entry["name"]), str(entry.get("note", ""))))
     elif kind == "stack":
-        record.stacks.append((int(entry["n"]), float(entry["t"]), float(entry.get("silent_s", 0)), str(entry["text"])))
+        record.stacks.append(
+            (_whole(entry["n"]), _seconds(entry["t"]), _seconds(entry.get("silent_s", 0)), str(entry["text"]))
+        )
     elif kind == "window":
-        costs = float(entry["start_s"]), float(entry["stop_s"])
-        record.windows.append(Window(str(entry["window"]), int(entry["first"]), int(entry["last"]), *costs))
+        costs = _seconds(entry["start_s"]), _seconds(entry["stop_s"])
+        record.windows.append(Window(str(entry["window"]), _whole(entry["first"]), _whole(entry["last"]), *costs))
     elif kind == "line":
-        record.lines[int(entry["id"])] = str(entry["at"])
+        record.lines[_whole(entry["id"])] = str(entry["at"])
     elif kind == "frames":
-        spelled = entry["stack"] if "stack" in entry else [record.lines.get(int(at), "?") for at in entry["lines"]]
-        record.frames[int(entry["id"])] = [str(line) for line in spelled]
+        spelled = entry["stack"] if "stack" in entry else [record.lines.get(_whole(at), "?") for at in entry["lines"]]
+        record.frames[_whole(entry["id"])] = [str(line) for line in spelled]
     elif kind == "samples":
         rows = zip(entry["ms"], entry["id"], entry["stage"], strict=False)
-        record.samples += [Sample(float(entry["t"]) + ms / 1e3, int(stack), stage) for ms, stack, stage in rows]
+        record.samples += [Sample(_seconds(entry["t"]) + ms / 1e3, _whole(stack), stage) for ms, stack, stage in rows]
     elif kind == "counted":
-        record.counted = {int(stack): int(count) for stack, count in zip(entry["id"], entry["count"], strict=False)}
+        record.counted = {
+            _whole(stack): _whole(count) for stack, count in zip(entry["id"], entry["count"], strict=False)
+        }
     elif kind == "end":
         record.ended = str(entry.get("why", "exit"))

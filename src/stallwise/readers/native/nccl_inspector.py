@@ -11,6 +11,7 @@ import numpy as np
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Scope, Source, Table
+from stallwise.readers._cells import whole_of
 
 FORMAT = "NCCL inspector"
 EXCLUSIVE = True
@@ -35,13 +36,13 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if not isinstance(call, dict) or not isinstance(head, dict) or not isinstance(head.get("rank"), int):
             continue
         key = head["rank"], str(head.get("id", ""))
-        sizes[key] = int(head.get("n_ranks") or 0), int(head.get("nnodes") or 0)
+        sizes[key] = whole_of(head.get("n_ranks")) or 0, whole_of(head.get("nnodes")) or 0
         try:
             row = (
                 str(call["coll"]), int(call["coll_sn"]), float(call["coll_msg_size_bytes"]),
                 float(call["coll_exec_time_us"]) * 1e-6, float(call.get("coll_busbw_gbs", 0.0)) * 1e9,
             )  # fmt: skip
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             broken += 1
             continue
         rows.setdefault(key, []).append(row)

@@ -12,6 +12,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hang import HANG_MISSING, HANG_WORLD, PEER_LOST
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.readers._cells import whole_of
 from stallwise.readers._collective_waits import Wait, waits_table
 
 FORMAT = "NCCL RAS"
@@ -38,8 +39,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     waits: list[Wait] = []
     for place, comm in enumerate(_list(data, "communicators")):
         group = str(comm.get("hash", place))
-        if isinstance(comm.get("size"), int):
-            yield Fact(HANG_WORLD, float(comm["size"]), source, Scope(group=group))
+        if (size := whole_of(comm.get("size"))) is not None:
+            yield Fact(HANG_WORLD, float(size), source, Scope(group=group))
         missing = []
         for rank in _list(comm, "missing_ranks"):
             status = rank.get("status")

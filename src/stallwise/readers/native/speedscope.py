@@ -11,6 +11,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
+from stallwise.readers._cells import number_of
 from stallwise.readers._stack_lines import lines_table
 
 FORMAT = "Speedscope profile"
@@ -37,6 +38,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
                 stacks.append(([frames[i] for i in reversed(stack)], weight))
     except (msgspec.DecodeError, RecursionError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise UnreadableInput(f"{artifact.name} is a damaged profile: {error}", hint="record it again") from error
+    if not stacks:
+        raise UnreadableInput(f"{artifact.name} holds no sample", hint="record it again, for longer")
     whole = sum(spent.values())
     longest = sorted(spent.items(), key=lambda x: -x[1])[:SHOWN]
     heavy = [f"{name} {weight / whole:.0%}" for name, weight in longest if whole and weight > HEAVY * whole]
@@ -57,5 +60,5 @@ def _line(frame: dict[str, Any]) -> str:
 
 def _samples(profile: dict[str, Any]) -> Iterator[tuple[list[int], float]]:
     for stack, weight in zip(profile.get("samples", ()), profile.get("weights", ()), strict=False):
-        if stack:
-            yield stack, float(weight)
+        if stack and (known := number_of(weight)) is not None:
+            yield stack, known

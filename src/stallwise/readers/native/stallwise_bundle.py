@@ -89,6 +89,5 @@ def _processes(artifact: Artifact, source: Source) -> Iterator[Item]:
             seen.append(str(entry.get("what")))
     yield Fact(job.PROCESSES, float(seen.count("begin")), source)
     if seen and not {"torch", "jax"} & set(seen):
-        yield Fact(
-            job.RECORDER_NOTE, "no process of the job imported torch or jax: only its output was recorded", source
-        )
+        kept = "what it told by stallwise's verbs" if "verbs" in seen else "its output"
+        yield Fact(job.RECORDER_NOTE, f"no process of the job imported torch or jax: only {kept} was recorded", source)

@@ -10,6 +10,7 @@ from stallwise.evidence.reading import Reading, Shape
 from stallwise.readers.shapes import aligned, delimited, keyed, prose, tree
 
 MAX_TEXT = 1 << 18  # people write a page, not a log; logs are read by their lines
+_NO_DIGITS = str.maketrans("", "", "0123456789. ")
 FULL_LINE = 60  # characters from which a line of a letter may have been wrapped
 _GOES_ON = re.compile(r"^\s{0,4}(?:[a-z(]|\d[\d.,]*\s)")
 _FENCE = re.compile(r"^\s*(```|~~~)(\w*)")
@@ -111,6 +112,7 @@ def _wrapped(line: str, following: str) -> bool:
         and _GOES_ON.match(following) is not None
         and not keyed.all_paired(following, list(keyed.pairs_in(following, "")))
         and not _LOG_LINE.match(line)
+        and line.translate(_NO_DIGITS) != following.translate(_NO_DIGITS)  # a program's lines, one below the other
     )
 
 

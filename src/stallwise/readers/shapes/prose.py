@@ -16,6 +16,7 @@ _NUMBER = re.compile(
 )
 _PRODUCT = re.compile(r"(?<![\w.])(\d{2,6})\s?[x×*]\s?(\d{2,6})\s?[x×*]\s?(\d{2,6})(?![\w.])")
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
+_IDENTIFIER = re.compile(r"\b[A-Za-z][A-Za-z\d]*(?:_[A-Za-z\d]+)+$")
 _BREAK = re.compile(r"[;,:()|]| and | while | but | where | with ")
 _PER = re.compile(r"\s?(?:/|\b(?:per|an?|each|every)\b)\s?")
 _TO = re.compile(r"\s{0,4}(?:to|->|→|=>)\s{0,4}")
@@ -45,6 +46,11 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
         before = _WORD.findall(text)[-MOST_BEFORE:]
         clause = _WORD.findall(_BREAK.split(text)[-1])[-MOST_BEFORE:]
         value = float(match["value"].replace(",", ""))
+        identifier = _IDENTIFIER.search(text)
+        if identifier is not None:  # "port_xmit_wait 1201": one name, not three words of a sentence
+            yield Reading((identifier[0],), value, unit, place)
+            last_end = end
+            continue
         after = sentence[end:stop].strip()[:LONGEST_AFTER]
         yield Reading((" ".join(before), " ".join(clause)), value, unit, place, said=True, after=after)
         last_end = end

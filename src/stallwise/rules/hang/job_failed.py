@@ -21,7 +21,7 @@ Not in seconds: the job runs to its end.
 
 from __future__ import annotations
 
-from stallwise.evidence.catalog import job
+from stallwise.evidence.catalog import job, memory
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue
@@ -32,29 +32,52 @@ from stallwise.findings.symptom import Symptom
 EXPLAINS = {Symptom.CRASH: 0.05}  # says that it crashed, hardly why: every rule that knows why comes before it
 CLUES = (Clue((job.EXIT_CODE,), lambda e: e.value(job.EXIT_CODE, 0.0) != 0, 20.0, 0.01, "the job left with a code"),)
 KILL, SIGNALLED = 137.0, 128.0
+KILLER_NAMED = 0.75  # that it was killed is certain; which process of the job, and why it grew, is not
 SURE = 0.97  # an exit code is no matter of opinion; that it stands for a failure nearly never is
 NATIVE = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
 ASKED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
-@rule(job.EXIT_CODE)
+@rule()
 def job_failed(evidence: Evidence) -> Finding | None:
-    """Any code but 0."""
+    """Any code but 0, or the word of the kernel or the container's keeper that it killed."""
     code = evidence.get(job.EXIT_CODE)
-    if code is None or code.number == 0:
+    if code is None:
+        return _killed_for_memory(evidence)
+    if code.number == 0:
         return None
-    name, words, memory = (evidence.get(q) for q in (job.SIGNAL, job.LAST_WORDS, job.KILLED_FOR_MEMORY))
+    name, words, oom = (evidence.get(q) for q in (job.SIGNAL, job.LAST_WORDS, job.KILLED_FOR_MEMORY))
     because = [Reason.of(f"exit code {code.number:.0f}" + (f", {name.value}" if name else ""), code)]
     if words:
         because.append(Reason.of(f"its last words: {words.value}", words))
-    if memory:
-        because.append(Reason.of(str(memory.value), memory))
+    if oom:
+        because.append(Reason.of(str(oom.value), oom))
     return Finding(
         headline=_headline(code, name, words),
-        summary=_summary(code, name, memory),
+        summary=_summary(code, name, oom),
         confidence=SURE,
         because=tuple(because),
         fixes=_fixes(code, name),
+        blocking=True,
+    )
+
+
+def _killed_for_memory(evidence: Evidence) -> Finding | None:
+    killed = evidence.get(memory.HOST_KILLED)
+    if killed is None or not killed.number:
+        return None
+    return Finding(
+        headline="The job was killed for lack of host memory",
+        summary="The kernel or the container's keeper ended a process; GPU memory has no part in it.",
+        confidence=KILLER_NAMED,
+        because=(Reason.of("the log says so in the killer's own words", killed),),
+        fixes=(
+            Fix(
+                "Lower the host memory that the job takes (loader workers, prefetch, caches) or raise its limit.",
+                worth="the job runs to its end",
+                cost="one more run",
+            ),
+        ),
         blocking=True,
     )
 
@@ -67,9 +90,9 @@ def _headline(code: Fact, name: Fact | None, words: Fact | None) -> str:
     return f"The job failed with code {code.number:.0f} and said nothing"
 
 
-def _summary(code: Fact, name: Fact | None, memory: Fact | None) -> str:
+def _summary(code: Fact, name: Fact | None, oom: Fact | None) -> str:
     if code.number == KILL:
-        said = f"; {memory.value}" if memory else "; nothing here confirms it: look at `dmesg | grep -i oom`"
+        said = f"; {oom.value}" if oom else "; nothing here confirms it: look at `dmesg | grep -i oom`"
         return f"Most often this is the kernel's out-of-memory killer{said}."
     if name is not None and name.value in NATIVE:
         return "Native code (a library, an extension, the driver) ended the process."

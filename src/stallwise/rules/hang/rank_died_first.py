@@ -52,6 +52,8 @@ CLUES = (
     Clue((PROCESS_KILLED,), lambda e: True, 10.0, 1.0, "a process was killed from outside"),
 )
 SETUP = (SHM_ERROR, MEMLOCK_ERROR, INTERFACE_ERROR, TRUNCATED_MESSAGE, MISMATCH_MESSAGE)
+# What a peer that is gone makes others say, and a link that drops packets too: the message itself leaves it open.
+OF_A_LINK_TOO = ("verbs-completion-error", "peer-or-network")
 CONSEQUENCES = ("straggler-rank", "transport-never-worked", "checkpoint-stall")
 # An allocation of NCCL's own that fails says that the card was full, not what filled it.
 OOM = ("oom-activations", "oom-optimizer-state", "oom-other-process", "oom-fragmentation", "oom-sharding-peak")
@@ -96,7 +98,9 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
             ),
         ),
         not_here=tuple(Reason.of(f"the timeout after {f}: a consequence", f) for f in echoes[:1]),
-        avoid="Do not start with NCCL settings or the network: the connection closed because its process ended.",
+        avoid=""
+        if lost and not first and not killed and all(_kind(evidence, f) in OF_A_LINK_TOO for f in lost)
+        else "Do not start with NCCL settings or the network: the connection closed because its process ended.",
         next=(DMESG, RANK_LOGS),
         explains=(*CONSEQUENCES, *(OOM if first and first[0].scope.gpu is not None else ())),
         blocking=True,
@@ -110,8 +114,8 @@ def _confidence(evidence: Evidence, first: list[Fact], lost: list[Fact], killed:
         return 0.93
     if timed_out and lost:
         return 0.6  # the lost peer may just be the first whose timeout ran out
-    if lost and all(_kind(evidence, f) == "verbs-completion-error" for f in lost):
-        return 0.6  # a link that drops packets says the same as a peer that is gone
+    if lost and not first and not killed and all(_kind(evidence, f) in OF_A_LINK_TOO for f in lost):
+        return 0.6
     return 0.85 if lost else 0.75
 
 

@@ -27,8 +27,13 @@ def engine_state(evidence: Evidence) -> Proof | None:
         f"{running:.0f} running" if running == running else "",
         f"{waiting:.0f} waiting" if waiting == waiting else "",
     ]
-    said += [f"{thrown:.0f} preempted", f"KV {percent(kv)} full" if kv == kv else ""]
+    said += [
+        f"{thrown:.0f} preempted" if evidence.get(v.PREEMPTED) else "",
+        f"KV {percent(kv)} full" if kv == kv else "",
+    ]
     near = f"a token in {ms(seen)} where memory allows {ms(floor)}" if seen == seen and floor == floor else ""
+    if not any((*said, near)):
+        return None
     sources = tuple(f.source for q in (v.RUNNING, v.TPOT) for f in evidence.all(q)[:1])
     return Proof(
         of="serving engine",
@@ -50,10 +55,16 @@ def engine_state(evidence: Evidence) -> Proof | None:
 
 
 def _lacks(running: float, waiting: float, thrown: float, kv: float, seen: float, floor: float) -> str:
-    if not running >= LOADED:
+    if running != running and not waiting > 0:
+        return "how much ran at once is not said: nothing here tells how it behaves under load."
+    if running < LOADED:
         return "the engine was hardly loaded: nothing here tells how it behaves under load."
     if waiting > 0 or thrown > 0:
-        return f"{waiting:.0f} requests wait and {thrown:.0f} were thrown out."
+        counts = (
+            f"{waiting:.0f} requests wait" if waiting > 0 else "",
+            f"{thrown:.0f} were thrown out" if thrown > 0 else "",
+        )
+        return f"{' and '.join(c for c in counts if c)}."
     if kv > ROOM:
         return f"the KV cache is {percent(kv)} full."
     if seen != seen or floor != floor:

@@ -10,6 +10,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Fix, Reason
 from stallwise.findings.proof import Limit, Proof
 from stallwise.findings.step_facts import ms, percent
+from stallwise.rules.health.stated_numbers import MOST
 
 FEWEST_STEPS = 20
 STEADY = 0.05  # spread of the middle half of the steps over their median
@@ -75,4 +76,8 @@ def _lacks(evidence: Evidence, count: int, spread: float, mfu: float) -> str:
         return "steady; nothing here tells whether that is fast (no MFU, no FLOP/s, no earlier run)."
     if mfu < GOOD_MFU:
         return f"steady, at an MFU of {percent(mfu)}, which is below most published runs."
+    if mfu > MOST:  # reckoned against another card's peak, or by another count
+        return (
+            f"steady; an MFU of {percent(mfu)} is above all published runs, so it does not tell whether that is fast."
+        )
     return ""

@@ -51,7 +51,7 @@ CLUES = (
 def fusion_not_worth_it(evidence: Evidence) -> Finding | None:
     """Judges a sweep against the library path, or what was stated of one."""
     best, library = evidence.value(a.BEST), evidence.value(a.LIBRARY)
-    if best != best or library != library:
+    if best != best or library != library or min(best, library) <= 0:
         return _stated(evidence)
     if best < LOSES * library:
         return None

@@ -36,6 +36,9 @@ IN_USE = 0.02  # of the tensor pipe: above, tensor instructions do real work
 STARVED = 0.60  # fused attention at 60 to 75% is as good as it gets; under it time is lost
 CLEARLY = 0.45  # above, long epilogues or odd shapes may be the reason
 TUNED_LOW, TUNED_HIGH = 0.60, 0.85
+WASTE = 0.3  # of the global sectors: fewer cost a product's tiles no time
+# How tiles come is why the pipe waits: with the pipe fed they may stay as they are, so the pipe is the finding, they its reason.
+FEEDING = ("uncoalesced-access", "shared-bank-conflicts")
 BEST_DRAM = 0.93  # of DRAM's peak: the bytes set a floor that no feeding of tiles can pass
 
 # The usual answer for hand-written or badly tuned tensor kernels.
@@ -72,6 +75,7 @@ def tensor_cores_starved(evidence: Evidence) -> Finding | None:
         avoid="Do not chase occupancy: good tensor kernels run at 12 to 25% of it.",
         next=(NCU,),
         summary=f"{c.stall[:1].upper()}{c.stall[1:]}." if c.stall else "",
+        explains=FEEDING,
     )  # fmt: skip
 
 
@@ -120,6 +124,9 @@ def _because(c: Counters) -> tuple[Reason, ...]:
     if c.get(k.CONFLICT_SHARE) >= 0.2:
         found.append(c.reason(f"{c.get(k.CONFLICT_SHARE):.0%} of the shared-memory wavefronts are bank conflicts",
                               k.CONFLICT_SHARE))  # fmt: skip
+    if c.get(k.EXCESS_SECTORS) >= WASTE:
+        found.append(c.reason(f"{c.get(k.EXCESS_SECTORS):.0%} of the global sectors that bring its tiles are waste",
+                              k.EXCESS_SECTORS))  # fmt: skip
     if c.get(k.L1_SHARE) >= 0.6:
         found.append(c.reason(f"L1 and shared memory run at {c.get(k.L1_SHARE):.0%}", k.L1_SHARE))
     return tuple(found)

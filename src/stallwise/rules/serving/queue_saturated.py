@@ -20,6 +20,8 @@ Offered rate over achieved rate is the factor of capacity that is missing.
 
 from __future__ import annotations
 
+import math
+
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
@@ -61,7 +63,7 @@ def queue_saturated(evidence: Evidence) -> Finding | None:
     """A queue that grows with nothing else in the way; in benchmarks alone, load that no longer raises the rate."""
     if evidence.all(serving.SAMPLES) and (found := surest(evidence, _judge)):
         return found
-    found = _benchmarked(evidence) or _counted(evidence) or _glimpsed(evidence)
+    found = _benchmarked(evidence) or _outrun(evidence) or _counted(evidence) or _glimpsed(evidence)
     return with_story(found, evidence) if found else None
 
 
@@ -93,6 +95,35 @@ def _benchmarked(evidence: Evidence) -> Finding | None:
         avoid="Longer client timeouts: past saturation no timeout is long enough.",
         next=(SERVE_METRICS, SERVE_BENCH),
     )
+
+
+def _outrun(evidence: Evidence) -> Finding | None:
+    """One load test: fewer requests were finished in a second than sent, and most of a request's life went by before its first token."""
+    value = evidence.value
+    offered, achieved = evidence.get(serving.OFFERED_RATE), evidence.get(serving.ACHIEVED_RATE)
+    if offered is None or achieved is None or not math.inf > offered.number > SHORT * achieved.number > 0:
+        return None
+    first, rest = value(serving.TTFT), value(serving.TPOT) * value(serving.OUTPUT_TOKENS)
+    if not (first == first and first >= IN_QUEUE * (first + rest)):
+        return None
+    share = first / (first + rest)
+    return Finding(
+        headline=f"{offered.number:.3g} requests a second come and {achieved.number:.3g} are finished: the queue grows.",
+        confidence=0.65,
+        because=(
+            Reason.of(f"{offered.number / achieved.number:.1f}x as many requests were sent as finished", offered, achieved),
+            Reason.of(f"{first:.3g} s of {first + rest:.3g} s, {share:.0%} of a request's life, pass before its first token",
+                      *facts(evidence, serving.TTFT, serving.TPOT, serving.OUTPUT_TOKENS)),
+        ),
+        against=(Reason("a benchmark alone does not show whether memory, prefill or a cap set this pace"),),
+        fixes=(
+            Fix("Look inside under the same load: KV use, running and waiting tell what sets the pace", worth="names the nearer cause"),
+            Fix(f"Hold the load at {achieved.number:.3g} requests a second", worth="TTFT back to prefill plus one iteration"),
+            Fix("More replicas", worth=f"{offered.number / achieved.number:.1f}x the capacity is asked for", cost="GPUs"),
+        ),
+        avoid="Longer client timeouts: past saturation no timeout is long enough.",
+        next=(SERVE_METRICS, SERVE_BENCH),
+    )  # fmt: skip
 
 
 def _counted(evidence: Evidence) -> Finding | None:

@@ -93,6 +93,9 @@ def _in_log(facts: StepFacts) -> Finding | None:
     step = facts.step_s
     if save <= 0 or (every and step and save < LONG_SAVE * every * step):
         return None
+    saves, whole_s = facts.number(logged.SAVES), _logged_s(facts)
+    if not every and whole_s and saves * save < LONG_SAVE * whole_s:
+        return None
     per_step = save / every if every else None
     gain = facts.gain(0.7 * per_step, per_step, "save time over the steps between saves") if per_step and step else None
     return Finding(
@@ -108,6 +111,14 @@ def _in_log(facts: StepFacts) -> Finding | None:
         avoid="Do not look at single slow steps before taking out those that save.",
         next=(TRAIN_LOG,),
     )
+
+
+def _logged_s(facts: StepFacts) -> float:
+    """How long the log goes on, by its own steps."""
+    series = max(facts.evidence.series(logged.STEP_TIME), key=lambda s: len(s.x), default=None)
+    if series is None or len(series.x) < 2:
+        return 0.0
+    return float(series.x[-1] - series.x[0] + 1) * facts.step_s if series.over == "step" else 0.0
 
 
 def _fixes(worth: Gain | None) -> tuple[Fix, ...]:

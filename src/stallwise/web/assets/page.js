@@ -141,7 +141,9 @@
         if (kind !== "number") line.append(el("output", String(value)));
       }
       inputs[key] = { input, kind, out: line.querySelector("output") };
-      form.append(line, input);
+      const knob = el("div");
+      knob.append(line, input);
+      form.append(knob);
     }
     const read = () => Object.fromEntries(Object.entries(inputs).map(([key, { input, kind, out }]) => {
       const v = kind === "choice" ? input.value : kind === "power" ? 2 ** Number(input.value) : Number(input.value);
@@ -183,13 +185,20 @@
     return box;
   };
   const table = (head, rows) => {
-    const t = el("table"), h = el("tr"), body = el("tbody"), top = el("thead");
+    const t = el("table", null, { class: "wide" }), h = el("tr"), body = el("tbody"), top = el("thead");
     for (const c of head) h.append(el("th", c, { scope: "col" }));
     top.append(h);
-    for (const r of rows) { const tr = el("tr"); for (const c of r) { const td = el("td"); td.append(c instanceof Node ? c : String(c)); tr.append(td); } body.append(tr); }
+    for (const r of rows) {
+      const tr = el("tr");
+      r.forEach((c, k) => { const td = el("td", null, { "data-label": head[k], ...(c.length < 12 ? { class: "tight" } : {}) }); td.append(c instanceof Node ? c : String(c)); tr.append(td); });
+      body.append(tr);
+    }
     t.append(top, body);
-    const box = el("div", null, { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" });
-    box.append(t);
+    return scrolling(t, "Table");
+  };
+  const scrolling = (content, label) => {
+    const box = el("div", null, { class: "scroll", tabindex: "0", role: "group", "aria-label": label });
+    box.append(content);
     return box;
   };
   let catalog;
@@ -237,10 +246,10 @@
         button.disabled = true;
         try {
           const a = await call("/api/search", form.read());
-          best.replaceChildren(el("h3", count(a.feasible) + " of " + count(a.considered) + " layouts fit; the best"), table(["", "layout", "step", "MFU of the " + a.best[0].mfu_against, "memory", "why slower"], a.best.map((b, i) => {
+          best.replaceChildren(el("h3", count(a.feasible) + " of " + count(a.considered) + " layouts fit; the best"), table(["layout", "step", "MFU of the " + a.best[0].mfu_against, "memory", "why slower", "take it"], a.best.map((b, i) => {
             const use = el("button", "use", { type: "button", "aria-label": "Use layout " + b.label });
             use.addEventListener("click", () => form.set({ tp: b.axes.tp, pp: b.axes.pp, cp: b.axes.cp, ep: b.axes.ep, vp: b.axes.virtual_stages, zero: b.axes.zero, micro_batch: b.axes.micro_batch, recompute: b.axes.recompute }));
-            return [use, b.label, seconds(b.seconds), share(b.mfu_share), gib(b.memory_bytes), i ? a.lost[i - 1] : ""];
+            return [b.label, seconds(b.seconds), share(b.mfu_share), gib(b.memory_bytes), i ? a.lost[i - 1] : "the best", use];
           })));
         } catch (error) { problem(best, error); }
         button.disabled = false;
@@ -267,7 +276,7 @@
           out.replaceChildren(
             el("p", o.gpus + " GPUs: " + o.replicas + " x " + o.layout, { class: "big" }),
             el("p", "TTFT " + seconds(o.ttft_s) + " (" + seconds(o.interval_ttft_s[0]) + " to " + seconds(o.interval_ttft_s[1]) + "), TPOT " + seconds(o.tpot_s) + " (" + seconds(o.interval_tpot_s[0]) + " to " + seconds(o.interval_tpot_s[1]) + "); limited by " + o.limited_by),
-            curve(a.curve, body),
+            scrolling(curve(a.curve, body), "Time a token, picture"),
             el("h3", "Others that hold it"),
             table(["layout", "GPUs", "TTFT", "TPOT", "room for more", "$ an hour"], a.options.map((x) => [x.replicas + " x " + x.layout, x.gpus, seconds(x.ttft_s), seconds(x.tpot_s), share(x.headroom_share), x.dollar_per_hour === null ? "unknown" : x.dollar_per_hour.toFixed(0)])),
           );
@@ -287,10 +296,11 @@
         try {
           const a = await call("/api/pipeline", body);
           const svg = new DOMParser().parseFromString(a.svg, "image/svg+xml").documentElement;
+          svg.classList.add("picture");
           out.replaceChildren(
             el("p", "bubble " + share(a.bubble_step_share) + " of the step", { class: "big" }),
             el("p", share(a.bubble_useful_ratio) + " of useful time; a step takes " + a.step_forwards.toFixed(1) + " forwards of a layer; a stage holds up to " + Math.max(...a.held_microbatches).toFixed(1) + " microbatches"),
-            document.importNode(svg, true),
+            scrolling(document.importNode(svg, true), "Schedule, picture"),
           );
         } catch (error) { problem(out, error); }
       });
