@@ -14,7 +14,7 @@ import pytest
 from stallwise.cli import causes
 from stallwise.doctor import reading
 from stallwise.evidence import contained
-from stallwise.readers import vllm_iterations
+from stallwise.readers import engine_iterations
 from tests.fuzz import commands, harness, many
 from tests.fuzz.guide import Guide
 from tests.fuzz.harness import run, seeds
@@ -66,7 +66,7 @@ def test_the_harness_sees_what_it_looks_for(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(harness, "diagnose", broken)
     assert run(3, 1, files).escapes == 3
     monkeypatch.setattr(harness, "SHARES", {"readers": 1.0})
-    monkeypatch.setattr(vllm_iterations, "read", silent)
+    monkeypatch.setattr(engine_iterations, "read", silent)
     assert run(12, 1, [f for f in files if f.name == "vllm_engine.log"]).contained > 0
     monkeypatch.setattr(harness, "SHARES", {"command": 1.0})
     monkeypatch.setattr(commands, "every_command", lambda: (("causes", click.Command("causes")),))

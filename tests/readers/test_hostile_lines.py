@@ -14,6 +14,9 @@ import stallwise.meaning
 import stallwise.readers
 from stallwise.meaning.book import book
 from stallwise.meaning.gauge_book import gauge_books
+from stallwise.meaning.match import loudness
+from stallwise.readers.engine_iterations import forms
+from stallwise.readers.shapes.lines import prefixes
 
 LENGTH = 20_000  # characters
 MOST_S = 0.5  # linear patterns take well under 10 ms; a quadratic one takes seconds
@@ -36,6 +39,11 @@ def _patterns() -> list[tuple[str, re.Pattern]]:
                 for pattern in _inside(value):
                     found.append((f"{module.name.removeprefix('stallwise.')}.{name}", pattern))
     found += [(f"signature {s.id}", re.compile(s.pattern, re.IGNORECASE)) for s in book()]
+    found += [(f"signature {s.id} unless", re.compile(s.unless, re.IGNORECASE)) for s in book() if s.unless]
+    found += [(f"gauge {b.format} unless", re.compile(g.unless)) for b in gauge_books() for g in b.gauges if g.unless]
+    found += [(f"prefix {p.name}", p.pattern) for p in prefixes()]
+    found += [(f"iterations of {f['engine']}", f[part]) for f in forms() for part in ("record", "pairs", "stamp")]
+    found.append(("loud lines", loudness()[1]))
     found += [
         (f"gauge {b.format}: {g.anchors[0]}", re.compile(g.pattern, 0 if g.cased else re.IGNORECASE))
         for b in gauge_books()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.number_columns import Column
 from stallwise.evidence.reading import Cell, Rows
 from stallwise.meaning.cards import is_wanted as is_card_key
 from stallwise.meaning.cards import samples
 from stallwise.meaning.samples import column_of, is_sample, is_wanted
-from stallwise.meaning.value import in_si
-from stallwise.readers._engine_samples import EngineSamples
-from stallwise.readers.shapes.clock import clock_of
+from stallwise.meaning.value import all_in_si
+from stallwise.readers._engine_samples import samples_table
+from stallwise.readers.shapes.clock import clocks_of
 from stallwise.readers.shapes.logged import records
 
 CARD_HINTS = (b"power", b"temp", b"clock")
@@ -31,23 +34,26 @@ def worth_reading(artifact: Artifact) -> bool:
 
 def engine_samples(artifact: Artifact) -> Iterator[Item]:
     """A table of all lines that say how much runs or waits and how fast or how full it is."""
-    found: list[tuple[int, dict[str, float]]] = []
+    found: list[tuple[list[int], dict[str, Column]]] = []
+    clocks: dict[int, float | None] = {}
     for lines in records(artifact.skeletons, is_wanted):
         named = [column_of(*key) for key in lines.keys]
         if not is_sample({n[0] for n in named if n}):
             continue
-        columns: dict[str, list[float]] = {}
+        columns: dict[str, Column] = {}
         for one, numbers in zip(named, lines.values, strict=True):
             if one is not None and one[0] not in columns:
-                columns[one[0]] = [in_si(one[1], number) for number in numbers]
-        found += [
-            (at, dict(zip(columns, row, strict=True)))
-            for at, row in zip(lines.lines, zip(*columns.values(), strict=True), strict=True)
-        ]
-    samples = EngineSamples(artifact.name, "")
-    for at, values in sorted(found, key=lambda f: f[0]):
-        samples.put(clock_of(artifact.lines()[at]), at + 1, **values)
-    table = samples.table()
+                columns[one[0]] = all_in_si(one[1], numbers)
+        found.append((lines.lines, columns))
+        clocks |= zip(lines.lines, clocks_of(artifact.skeletons, lines.skeleton), strict=True)
+    if not found:
+        return
+    order = np.argsort(at := np.concatenate([lines for lines, _ in found]), kind="stable")
+    whole = {"line": at[order] + 1.0}
+    for name in dict.fromkeys(n for _, columns in found for n in columns):
+        parts = [columns.get(name, np.full(len(lines), np.nan)) for lines, columns in found]
+        whole[name] = np.concatenate(parts)[order]
+    table = samples_table(artifact.name, "", [clocks[line] for line in at[order].tolist()], whole)
     if table is not None:
         yield table
 
@@ -59,7 +65,7 @@ def card_samples(artifact: Artifact) -> Iterator[Item]:
         return
     for lines in records(artifact.skeletons, is_card_key):
         cells: tuple[list[Cell], ...] = tuple(
-            [f"{v} {unit}" if unit else v for v in values]
+            [f"{v} {unit}" if unit else v for v in values.tolist()]
             for (_, unit), values in zip(lines.keys, lines.values, strict=True)
         )
         titles = tuple(key for key, _ in lines.keys)

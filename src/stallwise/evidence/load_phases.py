@@ -63,17 +63,18 @@ class Phase:
         )
 
 
-def phases(time_s: Column, running: Column, waiting: Column, kv: Column) -> list[Phase]:
-    """All of them, in order."""
+def phases(time_s: Column, running: Column, waiting: Column, kv: Column, least: int = 1) -> list[Phase]:
+    """Those of at least so many samples, in order."""
     inside = np.where(running == running, running, 0.0) + np.where(waiting == waiting, waiting, 0.0)
-    level = np.log(np.maximum(_smooth(inside), 0.5))
-    found, first, total = [], 0, float(level[0]) if len(level) else 0.0
+    level = np.log(np.maximum(_smooth(inside), 0.5)).tolist()
+    band, found, first, total = float(np.log(BAND)), [], 0, level[0] if level else 0.0
     for i in range(1, len(level) + 1):
-        if i < len(level) and abs(level[i] - total / (i - first)) <= np.log(BAND):
-            total += float(level[i])
+        if i < len(level) and abs(level[i] - total / (i - first)) <= band:
+            total += level[i]
             continue
-        found.append(_phase(first, i - 1, time_s, running, waiting, kv))
-        first, total = i, float(level[i]) if i < len(level) else 0.0
+        if i - first >= least:
+            found.append(_phase(first, i - 1, time_s, running, waiting, kv))
+        first, total = i, level[i] if i < len(level) else 0.0
     return found
 
 
@@ -83,7 +84,7 @@ def worst_phase(time_s: Column, running: Column, waiting: Column, kv: Column) ->
     if known.sum() < 2 * LASTING:
         return None
     least = max(LASTING, round(LASTING_SHARE * len(running)))
-    lasting = [p for p in phases(time_s, running, waiting, kv) if p.count >= least]
+    lasting = phases(time_s, running, waiting, kv, least)
     hurt = [p for p in lasting if p.waiting > max(1.0, QUEUE_SHARE * p.running)]
     if not hurt or len(lasting) < 2:
         return None
@@ -95,8 +96,8 @@ def calm_phase(time_s: Column, running: Column, waiting: Column, kv: Column, wor
     least = max(LASTING, round(LASTING_SHARE * len(running)))
     calm = [
         p
-        for p in phases(time_s, running, waiting, kv)
-        if p.count >= least and p.running > 0 and p.running + p.waiting < (worst.running + worst.waiting) / BAND
+        for p in phases(time_s, running, waiting, kv, least)
+        if p.running > 0 and p.running + p.waiting < (worst.running + worst.waiting) / BAND
     ]
     return min(calm, key=lambda p: p.running + p.waiting, default=None)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 Cell = float | str | bool | None
 
@@ -43,13 +46,21 @@ Shape = Reading | Rows
 Wanted = Callable[[str, str, bool], bool]  # key, unit and whether no sign stands between the key and its number
 
 
+Points = NDArray[np.float64]  # a row a point
+
+
+def points_of(rows: Sequence[tuple[float, float, float]]) -> Points:
+    """The same in columns."""
+    return np.array(rows, dtype=float).reshape(-1, 3)
+
+
 @dataclass(slots=True)
 class Course:
     """What one key printed again and again: step (or second), number as printed, line."""
 
     key: str
     unit: str = ""
-    points: list[tuple[float, float, int]] = field(default_factory=list)
+    points: Points = field(default_factory=lambda: points_of([]))
     bare: bool = False  # no sign stands between the key and its number
     epoch: bool = False  # the line sums up an epoch
     rank: int | None = None

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+from stallwise.evidence.number_columns import Column, number_columns
+
 LONGEST = 4000  # characters of a line that are looked at: longer ones are dumps of data
 _DIGITS = b"0123456789"
-TOKEN = re.compile(r"\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")  # a number, its sign left to whoever knows what stands before it
-_TOKEN_OR_END = re.compile(rf"{TOKEN.pattern}|\n")
 _ADDRESS = re.compile(rb"0x[\da-fA-F]+")  # digits of another kind
 _ID = re.compile(rb"\b(?=[a-f]{0,40}\d)[\da-f]{6,}\b")
 MANY = 0.1  # skeletons a line, from which addresses or ids are looked for
@@ -53,14 +53,9 @@ class Skeletons:
         """Skeletons whose first line passes a test that does not depend on which digits stand there."""
         return frozenset(s for s, line in enumerate(self.firsts) if holds(self.lines[line][:LONGEST]))
 
-    def numbers(self, skeleton: int, tokens: int) -> list[list[str]] | None:
-        """All numbers of all lines of a skeleton, as written; None where a line has more or fewer than `tokens`."""
-        members = self.members(skeleton)
-        found = _TOKEN_OR_END.findall("\n".join([self.lines[m][:LONGEST] for m in members]) + "\n")
-        width = tokens + 1
-        if len(found) != width * len(members) or found[tokens::width].count("\n") != len(members):
-            return None
-        return [found[at : at + tokens] for at in range(0, len(found), width)]
+    def columns(self, skeleton: int, slots: Sequence[int]) -> Column | None:
+        """Wanted numbers of all lines of a skeleton, a row a line; None where a line has more or fewer than the first."""
+        return number_columns([self.lines[m][:LONGEST] for m in self.members(skeleton)], slots)
 
     def before(self, line: int, wanted: frozenset[int]) -> int | None:
         """The nearest line at or before this one whose skeleton is wanted."""

@@ -41,14 +41,14 @@ def named(log: Printed) -> Iterator[Item]:
         twin = twins[name.quantity.name] > 1
         if not twin and name.score < best[name.quantity.name]:
             continue  # of several losses the plain or total one counts, not its parts
-        if course.points:
+        if len(course.points):
             points[name.quantity, Scope(run=" ".join(words_of(course.key))) if twin else WHOLE].append((name, course))
     for (quantity, scope), own in points.items():
         yield from _items(quantity, scope, own, log)
     for name, course in heard:
         if course.rank is not None and name.quantity.unit is Unit.SECOND:  # what each rank took
-            values = all_in_si(name, np.array([v for _, v, _ in course.points]))
-            source = Source(log.file, f"lines {course.points[0][2]}-{course.points[-1][2]}")
+            values = all_in_si(name, course.points[:, 1])
+            source = Source(log.file, f"lines {course.points[0, 2]:.0f}-{course.points[-1, 2]:.0f}")
             yield Fact(name.quantity, float(np.median(values)), source, Scope(rank=course.rank), samples=len(values))
 
 
@@ -64,7 +64,7 @@ def _name(log: Printed, course: Course) -> Name | None:
 
 
 def _items(quantity: Quantity, scope: Scope, points: Points, log: Printed) -> Iterator[Item]:
-    rows = [np.array(course.points) for _, course in points]
+    rows = [course.points for _, course in points]
     values = np.concatenate([all_in_si(name, r[:, 1]) for (name, _), r in zip(points, rows, strict=True)])
     xs, first = np.unique(np.concatenate([r[:, 0] for r in rows]), return_index=True)
     values, lines = values[first], np.concatenate([r[:, 2] for r in rows])[first].astype(int)

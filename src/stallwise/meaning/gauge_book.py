@@ -44,6 +44,17 @@ class Gauge:
     unless: str = ""
     samples: tuple[str, ...] = ()
 
+    @property
+    def alone(self) -> bool:
+        """Neither hears nor tells other lines, and takes all its lines alike."""
+        bound = self.within or self.until or self.sets or self.clears or self.begins or self.retracts or self.times
+        return (
+            not bound
+            and not self.many
+            and self.keep not in ("first", "group")
+            and "@elapsed" not in self.facts.values()
+        )
+
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Where it stands in a line."""
         if not self.unless or not compiled(self.unless, self.cased).search(text):

@@ -15,10 +15,11 @@ import numpy as np
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Series, Source
+from stallwise.evidence.number_columns import FEW_LINES, TOKEN
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits
 from stallwise.meaning.anchors import Finder, finder
 from stallwise.meaning.gauge_book import Gauge, GaugeBook, Value, gauge_books
-from stallwise.meaning.slots import typed
+from stallwise.meaning.slots import is_plain, plain_numbers, typed
 
 MOST_KEPT = 2000  # facts of one gauge in one file where every line counts
 StepOf = Callable[[str], float | None]
@@ -96,14 +97,16 @@ class _Reading:
 
     def items(self, hits: dict[int, set[int]]) -> Iterator[Item]:
         """Facts and series of the lines whose skeletons hold an anchor."""
-        order = {
-            s: kept for s, gauges in hits.items() if (kept := [g for g in self._sorted(gauges) if self._may(g, s)])
-        }
-        for line in self.text.lines_of(order):
+        order = {s: [g for g in self._sorted(gauges) if self._may(g, s)] for s, gauges in hits.items()}
+        told = {*self.context, *(name for gauges in order.values() for g in gauges for name in g.sets)}
+        order = {s: [g for g in gauges if not g.within or g.within in told] for s, gauges in order.items()}
+        if not any(gauge.retracts for gauges in order.values() for gauge in gauges):
+            order = {s: [g for g in gauges if not self._at_once(g, s)] for s, gauges in order.items()}
+        for line in self.text.lines_of(s for s, gauges in order.items() if gauges):
             words = self.text.lines[line][:LONGEST]
             for gauge in order[self.text.of[line]]:
                 self._line(gauge, words, line)
-        for key, values in self.kept.items():
+        for key, values in sorted(self.kept.items(), key=lambda kept: kept[1][0].line):
             yield from reduced(key, values, self.place.file)
             if over := self.overs.get(key.quantity):
                 yield from self._series(key, values, over)
@@ -118,6 +121,56 @@ class _Reading:
         """An expression that asks for no certain digit fits all lines of a skeleton or none."""
         sample = self.text.lines[self.text.firsts[skeleton]][:LONGEST]
         return asks_for_digits(gauge.pattern) or any(True for _ in gauge.found(sample))
+
+    def _at_once(self, gauge: Gauge, skeleton: int) -> bool:
+        """Takes all lines of a skeleton in which nothing but plain numbers differs and no other line has a say; True where it did."""
+        members = self.text.members(skeleton)
+        words = self.text.lines[members[0]][:LONGEST]
+        if len(members) < FEW_LINES or not gauge.alone or asks_for_digits(gauge.pattern + gauge.unless):
+            return False
+        match = next(gauge.matches(words), None)
+        if match is None:
+            return True
+        places = {(m.start(), m[0].rstrip(",")): slot for slot, m in enumerate(TOKEN.finditer(words))}
+        fixed: dict[str, Value] = {"file": self.place.file}
+        varying: dict[str, tuple[int, str]] = {}
+        for raw, written in match.groupdict().items():
+            name, kind = raw.rstrip("_"), gauge.slots.get(raw.rstrip("_"), "text")
+            if written is None:
+                continue
+            if (match.start(raw), written) in places and is_plain(kind):
+                varying[name] = places[match.start(raw), written], kind
+            elif any(c.isdigit() for c in written) or (value := typed(kind, written.strip())) is None:
+                return False
+            else:
+                fixed[name] = gauge.words.get(str(value).lower(), value)
+        told = set(gauge.facts.values())
+        apart = {*gauge.scope.values(), gauge.by, gauge.note} - {""}
+        if not apart <= fixed.keys() or any(t not in fixed and t not in varying and t[0] != "=" for t in told):
+            return False
+        numbers = self.text.columns(skeleton, [slot for slot, _ in varying.values()])
+        if numbers is None:
+            return False
+        columns = {n: plain_numbers(k, c).tolist() for (n, (_, k)), c in zip(varying.items(), numbers.T, strict=True)}
+        self._take_all(gauge, fixed, columns, members)
+        return True
+
+    def _take_all(
+        self, gauge: Gauge, fixed: dict[str, Value], columns: dict[str, list[float]], members: list[int]
+    ) -> None:
+        self.heard = True
+        scope = Scope(**{k: _scoped(k, fixed[v]) for k, v in gauge.scope.items()})
+        note = str(fixed.get(gauge.note, ""))
+        for name, told in gauge.facts.items():
+            values: list[Value] = list(columns.get(told, ()))
+            if not values:
+                values = [_constant(told[1:]) if told[0] == "=" else fixed[told]] * len(members)
+            key = Key(name, scope, gauge.keep, str(fixed.get(gauge.by, "")))
+            kept = self.kept.get(key, [])
+            new = [Kept(value, line, note, 0) for value, line in zip(values, members, strict=True)]
+            self.kept[key] = sorted([*kept, *new], key=lambda k: k.line) if kept else new
+            if gauge.over:
+                self.overs[name] = gauge.over
 
     def _line(self, gauge: Gauge, words: str, line: int) -> None:
         if (gauge.within and gauge.within not in self.context) or (gauge.until and gauge.until in self.context):

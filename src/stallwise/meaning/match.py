@@ -27,6 +27,7 @@ LONGEST = 4000  # characters of a line that a pattern sees: messages are shorter
 MARK = -1  # stands for the marks of loud lines, among the numbers of signatures
 MOST_KNOWN = 10_000  # events of one file that may be messages of no judged weight
 KEPT = 100  # events of one signature from the start of a file, and as many from its end
+SEVERAL = (0, 1, -1)  # lines of a skeleton that are asked for all of them
 LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank prints
 MOST_PLACES = 1e9  # ranks or cards: a number beyond it is damage
 SHOWN = 500  # characters of a message that are kept
@@ -56,10 +57,11 @@ class Matcher:
     def hear(self, said: Sequence[str] | Skeletons, line_of: LineMaker, *, pasted: bool = False) -> Heard:
         """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
         known_as = said if isinstance(said, Skeletons) else skeletons_of(said)
-        (candidates, passed), lines = self._candidates(known_as), known_as.lines
+        (candidates, passed), lines = self._candidates(known_as, line_of), known_as.lines
         heard = Heard()
         counts: dict[str, int] = {}
         late: dict[str, list[Event]] = {}
+        known_by: dict[int, Known | None] = {}  # of each skeleton
         for number in sorted(candidates):
             text = lines[number][:LONGEST]
             found = candidates[number]
@@ -73,7 +75,10 @@ class Matcher:
             if _is_loud(line):
                 heard.loud += 1
                 if not fitting:
-                    known = known_message(line.text)
+                    own = known_as.of[number]
+                    if own not in known_by:
+                        known_by[own] = known_message(line.text)
+                    known = known_by[own]
                     if known is None:
                         heard.unknown.append(line)
                     elif len(heard.events) < MOST_KNOWN:
@@ -92,7 +97,7 @@ class Matcher:
         heard.events += [e for last in late.values() for e in last]
         return heard
 
-    def _candidates(self, text: Skeletons) -> tuple[dict[int, set[int]], dict[str, int]]:
+    def _candidates(self, text: Skeletons, line_of: LineMaker) -> tuple[dict[int, set[int]], dict[str, int]]:
         """Lines that hold an anchor, and whose anchors they hold; and how many lines of each signature were passed over."""
         data = ("\n" + "\n".join(text.keys)).encode("utf-8", "replace").lower()
         hits = list(self.find(data))
@@ -104,6 +109,12 @@ class Matcher:
         for skeleton, owners in found.items():
             sample, members = text.lines[text.firsts[skeleton]][:LONGEST], text.members(skeleton)
             fitting = {o for o in owners if o == MARK or self._may(self.signatures[o], sample)}
+            if (
+                MARK in fitting
+                and len(members) > len(SEVERAL)
+                and not any(_is_loud(line_of(members[at])) for at in SEVERAL)
+            ):
+                fitting.discard(MARK)  # words of an error in a line that is none
             told = [self.signatures[o] for o in fitting if o != MARK]
             if told and len(members) > 2 * KEPT and not any(s.every or _varies(s) for s in told):
                 for signature in told:  # the same message again and again: its first and last lines are enough

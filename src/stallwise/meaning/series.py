@@ -14,7 +14,7 @@ import numpy as np
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source
-from stallwise.evidence.reading import Cell, Course, Printed, Rows, Wanted
+from stallwise.evidence.reading import Cell, Course, Printed, Rows, Wanted, points_of
 from stallwise.meaning.courses import named
 from stallwise.meaning.loop import column_of
 from stallwise.meaning.rows import named_columns
@@ -112,7 +112,7 @@ def _columns(rows: Rows, axis: Axis, places: list[float | None], wanted: Wanted)
             for x, cell, line in zip(places, rows.cells[at], rows.places, strict=True)
             if x is not None and (value := _number(cell)) is not None
         ]
-        yield Course(title, shared if bare else "", points)
+        yield Course(title, shared if bare else "", points_of(points))
 
 
 def _number(cell: Cell) -> float | None:

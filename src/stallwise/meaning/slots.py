@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 from stallwise.errors import BadRequest
+from stallwise.evidence.number_columns import Column
 from stallwise.meaning.value import number_in
 from stallwise.units import Unit, parse, readings_of
 
 ENDLESS = ("unlimited", "-1", "infinity")
+_PLAIN = ("int", "number", "milli", "seconds")
+_WORDED = ("text", "", "hex", "bytes", "scaled", "time")
 
 
 def typed(kind: str, written: str) -> float | str | None:
@@ -19,6 +22,18 @@ def typed(kind: str, written: str) -> float | str | None:
         return _number(kind, written)
     except (ValueError, OverflowError, BadRequest):
         return None
+
+
+def is_plain(kind: str) -> bool:
+    """A type whose slots hold a number alone."""
+    return kind in _PLAIN or (kind not in _WORDED and not kind.startswith("code:") and bool(readings_of(kind)))
+
+
+def plain_numbers(kind: str, numbers: Column) -> Column:
+    """The same as `typed` for many numbers of a plain type."""
+    if kind == "milli":
+        return numbers / 1000
+    return numbers if kind in _PLAIN else numbers * readings_of(kind)[0][1]
 
 
 def _number(kind: str, written: str) -> float | None:

@@ -13,6 +13,8 @@ SPIKE_SIGMAS = 6.0  # a normal series of 10^6 points has none
 SPIKE_SHARE = 0.05  # and a spike must stand out by this part of the usual value
 WINDOW = 25  # points of the rolling median that spikes are measured against
 MAX_SLOPE_POINTS = 400  # Theil-Sen looks at all pairs; longer series are thinned
+MANY_POINTS = 4000  # above, a split is looked for in two passes
+ROUGHLY = 12  # places that the first of them takes at a time
 MIN_POINTS = 6
 
 
@@ -56,19 +58,23 @@ class Shift:
 
 
 def best_shift(values: Values, margin: int = 3) -> Shift | None:
-    """The split into two levels that leaves the least absolute deviation."""
+    """The split into two levels that leaves the least absolute deviation; of a long series first roughly, then nearby."""
     n = len(values)
     if n < 2 * margin:
         return None
-    best: Shift | None = None
     stride = max(1, n // MAX_SLOPE_POINTS)
-    for index in range(margin, n - margin + 1, stride):
-        left, right = values[:index], values[index:]
-        low, high = float(np.median(left)), float(np.median(right))
-        residual = float(np.abs(left - low).sum() + np.abs(right - high).sum()) / n
-        if best is None or residual < best.residual:
-            best = Shift(index, low, high, residual)
-    return best
+    places = range(margin, n - margin + 1, stride)
+    if n > MANY_POINTS:
+        rough = min((_split(values, i) for i in places[::ROUGHLY]), key=lambda s: s.residual)
+        near = places.index(rough.index)
+        places = places[max(near - ROUGHLY, 0) : near + ROUGHLY + 1]
+    return min((_split(values, i) for i in places), key=lambda s: s.residual)
+
+
+def _split(values: Values, index: int) -> Shift:
+    left, right = values[:index], values[index:]
+    low, high = float(np.median(left)), float(np.median(right))
+    return Shift(index, low, high, float(np.abs(left - low).sum() + np.abs(right - high).sum()) / len(values))
 
 
 def slope(x: Values, values: Values) -> float:

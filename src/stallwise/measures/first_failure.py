@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stallwise.evidence.catalog import hang
 from stallwise.evidence.catalog.fabric import FABRIC_RANKS, NCCL_VERSION
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.evidence.fact import Fact, Scope, Source, Table
 
 ORDER = -4
 FAR_SLOWER = 10.0  # times the median of the other ranks
@@ -121,17 +122,26 @@ def _uneven(evidence: Evidence) -> Iterator[Fact]:
 
 def _slow(evidence: Evidence) -> Iterator[Fact]:
     """One task that took some ranks far longer than the rest."""
-    tasks: dict[str, list[tuple[float, int, int, str]]] = defaultdict(list)
+    tasks: dict[str, list[tuple[Table, NDArray[np.intp]]]] = defaultdict(list)
     for table in evidence.table("rank.tasks"):
-        rows = zip(*(table.columns[k].tolist() for k in ("task", "seconds", "rank", "line")), strict=True)
-        for task, seconds, rank, line in rows:
-            tasks[task].append((seconds, rank, line, table.source.file))
-    for task, found in tasks.items():
-        if len({rank for _, rank, _, _ in found}) < FEW_RANKS:
+        for number, task in enumerate(table.meta["tasks"]):
+            tasks[task].append((table, np.flatnonzero(table.columns["task"] == number)))
+    for task, parts in tasks.items():
+        if len({rank for table, rows in parts for rank in np.unique(table.columns["rank"][rows])}) < FEW_RANKS:
             continue
-        median = float(np.median([s for s, _, _, _ in found]))
-        late = sorted((s, r, line, file) for s, r, line, file in found if s > FAR_SLOWER * median and s > LONG_S)
-        if late and len(late) <= len(found) // 2:
+        seconds = np.concatenate([table.columns["seconds"][rows] for table, rows in parts])
+        median = float(np.median(seconds))
+        late = sorted(
+            (
+                float(table.columns["seconds"][i]),
+                int(table.columns["rank"][i]),
+                int(table.columns["line"][i]),
+                table.source.file,
+            )
+            for table, rows in parts
+            for i in rows[table.columns["seconds"][rows] > max(FAR_SLOWER * median, LONG_S)]
+        )
+        if late and len(late) <= len(seconds) // 2:
             worst = late[-1]
             names = ", ".join(str(r) for _, r, _, _ in late[:8])
             who = f"rank{'s' if len(late) > 1 else ''} {names}"
@@ -141,7 +151,7 @@ def _slow(evidence: Evidence) -> Iterator[Fact]:
                 text,
                 Source(worst[3], f"line {worst[2]}"),
                 Scope(rank=worst[1]),
-                samples=len(found),
+                samples=len(seconds),
                 note=task,
             )
 

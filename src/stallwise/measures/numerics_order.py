@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from bisect import bisect_left, insort
-from collections import Counter, deque
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
-from statistics import median
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,17 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Series, Source
 from stallwise.evidence.quantity import Quantity
 
+Values = NDArray[np.float64]
 ORDER = 5
 WINDOW = 30  # steps before that say what is usual
+LATEST = 8  # of them, which a value is compared with
+STEP_TO_SIGMA = 0.954  # median step between neighbours over the standard deviation, for normal noise
 MIN_BEFORE = 3  # values that must have been usual; fewer say nothing of noise
 LEAVES = {run.LOSS.name: 1.03, run.GRAD_NORM.name: 1.45, run.UPDATE_NORM.name: 1.45}  # times the usual value
 DEVIATIONS = 6.0  # and so many median deviations beyond it
 # The fewer values tell the noise, the further away is far: Student's t of the same chance (1 in 2,000) by values seen.
 FEW_DEVIATIONS = {3: 31.6, 4: 12.9, 5: 8.6, 6: 6.9}
+CALMER = 2.0  # times as noisy as it looks a window of a long log may be, by chance
 LARGEST_DROP = 1e300  # a scale that falls further in one step is damage
 SAME_SPIKE = 6  # steps within which onsets belong together
 WORDS = {run.LOSS.name: "loss", run.GRAD_NORM.name: "gradient", run.UPDATE_NORM.name: "update"}
@@ -53,42 +56,87 @@ def _longest(evidence: Evidence, quantity: Quantity) -> Series | None:
     return max(evidence.series(quantity), key=lambda s: len(s.x), default=None)
 
 
-def _away(series: Series, factor: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Each value over what was usual before it, and whether it left that range; inf and NaN leave it."""
-    values = series.values.tolist()
-    ratio = np.full(len(values), np.nan)
-    away = np.zeros(len(values), dtype=bool)
-    finite = series.values[np.isfinite(series.values)]
-    of_all = float(np.median(np.abs(np.diff(finite)))) / 0.954 if len(finite) > 1 else 0.0
-    before: deque[tuple[int, float]] = (
-        deque()
-    )  # usual values of the window; plain numbers, for a log has a hundred thousand
-    jumps: deque[float] = deque()  # from each of them to the next
-    ordered: list[float] = []  # the same by size
-    for i, value in enumerate(values):
-        while before and before[0][0] < i - WINDOW:
-            before.popleft()
-            if jumps:
-                del ordered[bisect_left(ordered, jumps.popleft())]
-        if not math.isfinite(value):
-            away[i] = True
+def _away(series: Series, factor: float) -> tuple[Values, NDArray[np.bool_]]:
+    """Each value over what was usual before it, and whether it left that range; inf and NaN leave it.
+
+    What left is not usual for those after it. Where nothing left within the window, all values are judged at once.
+    """
+    values, length = series.values.tolist(), len(series.values)
+    steps = np.abs(np.diff(series.values[np.isfinite(series.values)]))
+    of_all = float(np.median(steps)) / STEP_TO_SIGMA if len(steps) else 0.0
+    calm_ratio, calm_away = _judged_at_once(series.values, factor, of_all)
+    leaving = np.flatnonzero(calm_away | ~np.isfinite(series.values)).tolist()
+    ratio: list[float] = []
+    away: list[bool] = []
+    places: list[int] = []  # of usual values, the values, and the jump to each from the one before
+    usual: list[float] = []
+    jumps: list[float] = []
+    calm = 0  # usual values before the next one without a break
+    while (at := len(ratio)) < length:
+        place = bisect_left(leaving, at) if calm > WINDOW else len(leaving)
+        until = leaving[place] if place < len(leaving) else length
+        if calm > WINDOW and until > at:
+            ratio += calm_ratio[at:until].tolist()
+            away += [False] * (until - at)
+            places, usual = list(range(until - WINDOW, until)), values[until - WINDOW : until]
+            jumps = [0.0, *(abs(b - a) for a, b in pairwise(usual))]
             continue
-        if len(before) >= MIN_BEFORE:
-            # A falling curve is judged against its latest part, a noisy one against its middle.
-            usual = median([before[k][1] for k in range(-min(8, len(before)), 0)])
-            # Steps from one value to the next tell the noise of a curve that falls as a whole; 0.954 makes it a deviation.
-            here = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2 / 0.954
-            # Among the windows of a long log some look calmer by chance, by up to half: the whole log knows better.
-            spread = max(here, min(of_all, 2.0 * here)) or abs(usual) * 1e-3
-            if usual > 0:
-                ratio[i] = value / usual
-            away[i] = value > usual * factor and value - usual > FEW_DEVIATIONS.get(len(before), DEVIATIONS) * spread
-        if not away[i]:
-            if before:
-                jumps.append(abs(value - before[-1][1]))
-                insort(ordered, jumps[-1])
-            before.append((i, value))
+        first = bisect_left(places, at - WINDOW, max(0, len(places) - WINDOW))
+        value = values[at]
+        found, left = _judged(value, usual[first:][-LATEST:], jumps[first + 1 :], factor, of_all)
+        ratio.append(found)
+        away.append(left)
+        calm = 0 if left else calm + 1
+        if not left:
+            jumps.append(abs(value - usual[-1]) if usual else 0.0)
+            usual.append(value)
+            places.append(at)
+    return np.array(ratio), np.array(away, dtype=bool)
+
+
+def _judged(value: float, latest: list[float], jumps: list[float], factor: float, of_all: float) -> tuple[float, bool]:
+    """A value against the latest before it and the jumps between all of them."""
+    if not math.isfinite(value):
+        return math.nan, True
+    if len(jumps) + 1 < MIN_BEFORE:
+        return math.nan, False
+    # A falling curve is judged against its latest part, a noisy one against its middle.
+    middle = _middle(latest)
+    ratio = value / middle if middle > 0 else math.nan
+    if value <= middle * factor:
+        return ratio, False
+    # Steps from one value to the next tell the noise of a curve that falls as a whole.
+    here = _middle(jumps) / STEP_TO_SIGMA
+    # Among the windows of a long log some look calmer by chance: the whole log knows better.
+    spread = max(here, min(of_all, CALMER * here)) or abs(middle) * 1e-3
+    return ratio, value - middle > FEW_DEVIATIONS.get(len(jumps) + 1, DEVIATIONS) * spread
+
+
+def _middle(values: list[float]) -> float:
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def _judged_at_once(values: Values, factor: float, of_all: float) -> tuple[Values, NDArray[np.bool_]]:
+    """The same for all values, as if all before them were usual; the first of them are not judged."""
+    ratio, away = np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
+    if len(values) <= WINDOW:
+        return ratio, away
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        usual = _middles(values[WINDOW - LATEST : -1], LATEST)
+        here = _middles(np.abs(np.diff(values))[:-1], WINDOW - 1) / STEP_TO_SIGMA
+        spread = np.maximum(here, np.minimum(of_all, CALMER * here))
+        spread = np.where(spread == 0, np.abs(usual) * 1e-3, spread)
+        now = values[WINDOW:]
+        ratio[WINDOW:] = np.where(usual > 0, now / usual, np.nan)
+        away[WINDOW:] = (now > usual * factor) & (now - usual > DEVIATIONS * spread)
     return ratio, away
+
+
+def _middles(values: Values, width: int) -> Values:
+    """The median of each stretch of this width."""
+    ordered = np.sort(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
+    return (ordered[:, (width - 1) // 2] + ordered[:, width // 2]) / 2
 
 
 def _spikes(onsets: list[tuple[float, str, float]], found: dict[str, Series]) -> Iterator[Item]:
@@ -114,7 +162,7 @@ def _spikes(onsets: list[tuple[float, str, float]], found: dict[str, Series]) ->
     yield Fact(n.SPIKE_STEPS, float(np.median(lengths)), source)
     loss = found.get(run.LOSS.name)
     if loss is not None:
-        back = [_comes_back(loss, g[-1][0]) for g in spikes]
+        back = _comes_back(loss, [g[-1][0] for g in spikes])
         yield Fact(n.RECOVERED, sum(back) / len(back), source)
 
 
@@ -130,13 +178,19 @@ def _spacing(found: dict[str, Series]) -> float:
     return min((g for g in gaps if g > 0), default=1.0)
 
 
-def _comes_back(loss: Series, step: float) -> bool:
-    after = loss.values[loss.x > step][:20]
-    before = loss.values[loss.x < step][-40:]
-    before, finite = before[np.isfinite(before)], after[np.isfinite(after)]
-    if not len(finite) or len(finite) < len(after):
-        return False
-    return bool(np.min(finite) <= np.median(before) * 1.05) if len(before) else False
+def _comes_back(loss: Series, steps: list[float]) -> list[bool]:
+    """Whether the loss is where it was soon after each of these steps."""
+    order = np.argsort(loss.x, kind="stable")
+    x, values = loss.x[order], loss.values[order]
+    known = x == x
+    x, values = x[known], values[known]
+    back, told = [], values.tolist()
+    for first, last in zip(np.searchsorted(x, steps), np.searchsorted(x, steps, "right"), strict=True):
+        before = [v for v in told[max(first - 40, 0) : first] if math.isfinite(v)]
+        after = told[last : last + 20]
+        whole = bool(before) and bool(after) and all(map(math.isfinite, after))
+        back.append(whole and min(after) <= _middle(before) * 1.05)
+    return back
 
 
 def _levels(found: dict[str, Series]) -> Iterator[Item]:
@@ -156,7 +210,7 @@ def _scale(evidence: Evidence) -> Iterator[Item]:
         return
     values = series.values[np.isfinite(series.values)]
     run_length = best = 0
-    for before, after in itertools.pairwise(values[_search_ends(values) :].astype(float)):
+    for before, after in pairwise(values[_search_ends(values) :].astype(float)):
         fell = before > after > 0 and before / after < LARGEST_DROP
         run_length = run_length + round(float(np.log2(before / after))) if fell else 0 if after > before else run_length
         best = max(best, run_length)

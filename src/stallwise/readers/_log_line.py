@@ -7,49 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
+from stallwise.evidence.number_columns import TOKEN, Column
 from stallwise.evidence.reading import Wanted
-from stallwise.evidence.skeletons import TOKEN, Skeletons
+from stallwise.evidence.skeletons import Skeletons
+from stallwise.readers._patterns import patterns
 from stallwise.units import readings_of
 
-_NUMBER = r"[-+]?(?:nan|inf|\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?)"
-# key: value and key = value, quoted or not, with up to five words and a unit in brackets.
-_PAIR = re.compile(
-    rf"(?<![\w/.@-])['\"]?([A-Za-z][\w/.@-]*(?: [A-Za-z][\w/.-]*){{0,4}}(?: ?\([^()]{{1,24}}\))?)['\"]?\s*[:=]\s*\[?['\"]?"
-    rf"({_NUMBER})(?!\d|:\d|\.\d|-\d)\s*(%|[A-Za-zµ]+(?:/[A-Za-z]+)?(?![\w]*\s*[:=\"']|[\w]+))?",
-    re.IGNORECASE,
-)
-# Up to three words before their number, no sign between.
-_BARE = re.compile(
-    rf"(?<![\w/.'\"-])([a-z]+(?:_[a-z0-9]+)*(?: [a-z]+(?:_[a-z0-9]+)*){{0,2}}) +({_NUMBER})(?![\d:/.])"
-    r"(?= ?(%|[A-Za-zµ]{1,8}(?:/[A-Za-z]{1,8})?)?)",
-    re.IGNORECASE,
-)
-_STEP = re.compile(
-    r"(?:global_?step|(?<![\w./])(?:global[ _]step|train[ _]step|step|iteration|iter|batch|update|it))['\"]?\s*[#:=]?\s*\[?\s*(\d+)(?![\d.]*\.\d)(?:\s*/\s*(\d+))?",  # noqa: E501
-    re.IGNORECASE,
-)
-_EPOCH_STEP = re.compile(r"[Ee]poch(?:\(train\))?:?\s*\[(\d+)\]\s*\[\s*(\d+)/(\d+)\]|^e(\d+)-i(\d+)()")
-_BAR = re.compile(r"(?<!\d)(\d+)/(\d+) \[(\d+(?::\d+)+)<")
-_RATE = re.compile(
-    r"(?<![\w.])(\d{1,12}(?:\.\d{0,12})?)\s?(s|ms|us|sec)\s?(?:/|per )\s?(it|iter|iteration|batch|step)\b|"
-    r"(?<![\d.])(\d{1,12}\.?\d{0,12})\s?it/s"
-)
-_TOTAL = re.compile(r"(?<!\d)(\d+) (?:steps|iterations|batches|iters) in (\d+\.?\d*) ?(s|sec|seconds|ms|min)\b")
-_LIST = re.compile(
-    r"(?:step|iteration|iter|batch)\w* (?:durations?|times?)\s*\(?(ms|s|us)?\)?\s*:\s*\[?((?:\d+\.?\d*[, ]+){2,}\d+\.?\d*)",
-    re.I,
-)
-_EPOCH = re.compile(r"\bepoch\s*[:#=\[]?\s*(\d+)", re.IGNORECASE)
-_EPOCH_TIME = re.compile(
-    r"(?:epoch[_ ]time|took|elapsed|time|duration|finished in|done in)\s*[:=]?\s*(\d+\.?\d*)\s*(s|sec|secs|seconds|min)\b"
-    r"|\s(\d+\.?\d*)\s?(s)$",
-    re.IGNORECASE,
-)
-_RANK = re.compile(r"(?:^|[\[(\s|])rank[ _=:]?(\d{1,6})(?=[\]):,|\s])", re.IGNORECASE)
+_P = patterns("log_line")
 HEAD = 120  # characters before which a line names its rank
-_UNIT_AHEAD = re.compile(
-    r"\btimes? ?\((ms|s|us)\)\s*[|:]", re.IGNORECASE
-)  # of every number of the line that names none
 SHORT = ("k", "K", "M", "B", "G")  # thousands and so on
 STEP_TIME, STEP_RATE, EPOCH_TIME = "step time", "it/s", "epoch time"
 MOST_PLANS = 20_000  # skeletons; a log has a few dozen, prose has one a line
@@ -74,45 +41,68 @@ class Line:
     epoch: bool = False  # sums up an epoch
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Plan:
     """How to read lines of one skeleton (a line without its digits): which number of the line is which value."""
 
     values: tuple[tuple[Key, int, float], ...]  # key, number of the line (-1: the constant), sign or constant
-    step: int  # number of the line that is the step; -1 to look for it
-    tokens: int
-    has_step: bool
+    step: tuple[int, ...]  # numbers of the line that are the step, or epoch, step and steps an epoch
     rank: int  # number of the line that is the rank; -1 where it names none
 
 
-def lines_in(text: Skeletons, worth: Callable[[str], bool], wanted: Wanted) -> Iterator[tuple[int, Line]]:
-    """Lines that say something wanted, in order. Keys and units are looked up once for lines that differ in digits alone."""
-    found: list[tuple[int, _Plan | None, list[str]]] = []
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines that print the same keys."""
+
+    lines: list[int]
+    keys: tuple[Key, ...]
+    values: Column  # a row a line, a column a key
+    steps: Column | None = None
+    ranks: Column | None = None
+    epoch: bool = False  # sums up an epoch
+
+
+def blocks_in(text: Skeletons, worth: Callable[[str], bool], wanted: Wanted) -> Iterator[Block]:
+    """Lines that say something wanted. Keys and units are looked up once for lines that differ in digits alone."""
     for skeleton, first in enumerate(text.firsts):
         sample = text.lines[first]
         if not worth(sample):
             continue
         plan = _plan(sample, wanted) if skeleton < MOST_PLANS else None
-        if plan is not None and not plan.values and not plan.has_step:
+        if plan is not None and not plan.values and not plan.step:
             continue
-        members = text.members(skeleton)
-        rows = (
-            text.numbers(skeleton, plan.tokens) if plan is not None and (plan.step >= 0 or not plan.has_step) else None
-        )
-        if rows is None:
-            found += [(at, None, []) for at in members]
-        else:
-            found += [(at, plan, row) for at, row in zip(members, rows, strict=True)]
-    found.sort(key=lambda x: x[0])
-    for at, known, row in found:
-        if known is None:
+        block = _planned(text, skeleton, plan) if plan is not None else None
+        if block is not None:
+            yield block
+            continue
+        for at in text.members(skeleton):
             line = parse_line(text.lines[at], wanted)
             if line.values or line.step is not None:
-                yield at, line
-        else:
-            rank = int(row[known.rank]) if known.rank >= 0 and row[known.rank].isdigit() else None
-            values = [(key, _number(row[n]) * sign if n >= 0 else sign) for key, n, sign in known.values]
-            yield at, Line(_number(row[known.step]) if known.step >= 0 else None, rank, values)
+                keys = tuple(key for key, _ in line.values)
+                yield Block(
+                    [at], keys, np.array([[n for _, n in line.values]]), _one(line.step), _one(line.rank), line.epoch
+                )
+
+
+def _one(number: float | None) -> Column | None:
+    return None if number is None else np.array([float(number)])
+
+
+def _planned(text: Skeletons, skeleton: int, plan: _Plan) -> Block | None:
+    wanted = (
+        [slot for _, slot, _ in plan.values if slot >= 0] + list(plan.step) + ([plan.rank] if plan.rank >= 0 else [])
+    )
+    numbers = text.columns(skeleton, slots := sorted(set(wanted)))
+    if numbers is None:
+        return None
+    column = dict(zip(slots, numbers.T, strict=True))
+    values = np.empty((len(numbers), len(plan.values)))
+    for at, (_, slot, sign) in enumerate(plan.values):
+        values[:, at] = column[slot] * sign if slot >= 0 else sign
+    parts = [column[slot] for slot in plan.step]
+    steps = parts[0] * parts[2] + parts[1] if len(parts) == 3 else parts[0] if parts else None
+    keys = tuple(key for key, _, _ in plan.values)
+    return Block(text.members(skeleton), keys, values, steps, column.get(plan.rank))
 
 
 def _plan(text: str, wanted: Wanted) -> _Plan | None:
@@ -120,33 +110,41 @@ def _plan(text: str, wanted: Wanted) -> _Plan | None:
     line = parse_line(text, wanted)
     if line.epoch or any(place < 0 for place in line.places):
         return None
-    starts = [m.start() for m in TOKEN.finditer(text)]
+    slots = {m.start(): slot for slot, m in enumerate(TOKEN.finditer(text))}
     values: list[tuple[Key, int, float]] = []
     for (key, number), place in zip(line.values, line.places, strict=True):
         sign = text[place : place + 1]
         at = place + (sign in "+-")
-        if at in starts:
-            values.append((key, starts.index(at), -1.0 if sign == "-" else 1.0))
+        if at in slots:
+            values.append((key, slots[at], -1.0 if sign == "-" else 1.0))
         elif number != number or number in (float("inf"), float("-inf")):
             values.append((key, -1, number))
         else:
             return None
-    simple = None if _EPOCH_STEP.search(text) else (_BAR.search(text) or _STEP.search(text))
-    slot = starts.index(simple.start(1)) if simple is not None and simple.start(1) in starts else -1
-    ranked = _RANK.search(text[:HEAD])
-    digits = ranked.start(1) if ranked is not None else -1
+    places = _step_places(text)
+    ranked = _P["rank"].search(text[:HEAD])
+    if not all(place in slots for place in places):
+        return None
     return _Plan(
-        tuple(values), slot, len(starts), line.step is not None, starts.index(digits) if digits in starts else -1
+        tuple(values), tuple(slots[p] for p in places), slots.get(ranked.start(1), -1) if ranked is not None else -1
     )
+
+
+def _step_places(text: str) -> tuple[int, ...]:
+    """Where the numbers stand that are the step."""
+    if match := _P["epoch_step"].search(text):
+        return (match.start(1), match.start(2), match.start(3)) if match[1] is not None else (match.start(5),)
+    simple = _P["bar"].search(text) or _P["step"].search(text)
+    return () if simple is None else (simple.start(1),)
 
 
 def parse_line(text: str, wanted: Wanted) -> Line:
     """Reads what is wanted; an empty Line for prose."""
-    ranked = _RANK.search(text[:HEAD])
+    ranked = _P["rank"].search(text[:HEAD])
     line = Line(step_of(text), int(ranked[1]) if ranked is not None else None)
     spans = _listed(text, line)
-    ahead = _UNIT_AHEAD.search(text)
-    for pattern, bare in ((_PAIR, False), (_BARE, True)):
+    ahead = _P["unit_ahead"].search(text)
+    for pattern, bare in ((_P["pair"], False), (_P["bare"], True)):
         for match in pattern.finditer(text):
             if any(a < match.end(2) and match.start(2) < b for a, b in spans):
                 continue
@@ -154,16 +152,16 @@ def parse_line(text: str, wanted: Wanted) -> Line:
             if wanted(match[1], unit, bare):
                 spans.append(match.span(2) if bare else match.span())
                 _add(line, Key(match[1], unit, bare), _number(match[2]), match.start(2))
-    for match in _RATE.finditer(text):
+    for match in _P["rate"].finditer(text):
         if any(a <= match.start() < b for a, b in spans):
             continue
         if match[4]:
             _add(line, Key(STEP_RATE, ""), float(match[4]), match.start(4))
         else:
             _add(line, Key(STEP_TIME, match[2]), float(match[1]), match.start(1))
-    if line.step is None and (epoch := _EPOCH.search(text)):
+    if line.step is None and (epoch := _P["epoch"].search(text)):
         line.step, line.epoch = float(epoch[1]), True
-        if took := _EPOCH_TIME.search(text.rstrip()):
+        if took := _P["epoch_time"].search(text.rstrip()):
             unit = "min" if (took[2] or "").lower() == "min" else "s"
             _add(line, Key(EPOCH_TIME, unit), float(took[1] or took[3]))
     return line
@@ -182,11 +180,11 @@ def _add(line: Line, key: Key, number: float, place: int = -1) -> None:
 def _listed(text: str, line: Line) -> list[tuple[int, int]]:
     """Step times that come as a list or as a total over many steps; where they stood."""
     spans: list[tuple[int, int]] = []
-    for match in _LIST.finditer(text):
+    for match in _P["list"].finditer(text):
         for number in re.split(r"[, ]+", match[2]):
             _add(line, Key(STEP_TIME, match[1] or "s"), float(number))
         spans.append(match.span())
-    for match in _TOTAL.finditer(text):
+    for match in _P["total"].finditer(text):
         if int(match[1]):
             _add(line, Key(STEP_TIME, match[3]), float(match[2]) / int(match[1]))
             spans.append(match.span())
@@ -202,12 +200,12 @@ def _number(text: str) -> float:
 
 def step_of(text: str) -> float | None:
     """The step that a line names."""
-    if match := _EPOCH_STEP.search(text):
+    if match := _P["epoch_step"].search(text):
         if match[1] is not None:
             return float(int(match[1]) * int(match[3]) + int(match[2]))
         return float(match[5])
-    if match := _BAR.search(text):
+    if match := _P["bar"].search(text):
         return float(match[1])
-    if match := _STEP.search(text):
+    if match := _P["step"].search(text):
         return float(match[1])
     return None

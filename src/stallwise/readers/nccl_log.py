@@ -7,6 +7,7 @@ line that says something about network, interface, versions or failure.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import fabric
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
+from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._collective_waits import Wait, waits_table
 
 FORMAT = "NCCL log"
@@ -36,6 +38,11 @@ COMM = re.compile(
 CHANNEL = re.compile(
     r"(?:Channel|Ring|Tree)\s+(\d+)(?:/\d+)?\s*:\s*(\d+)\s*(?:\[[^\]]*\])?\s*->\s*(\d+)\s*(?:\[[^\]]*\])?\s*"
     r"(?:\[(send|receive)\]\s*)?(?:comm \S+ nRanks \d+ )?via\s+(.+?)\s*$"
+)
+LINK = re.compile(  # both in one line: host, sender, receiver, direction, way
+    r"(?m)(?<![\w.-])([\w.-]{1,200}):\d+:\d+ \[-?\d+\] (?:\S+:\d+ )?R?NCCL (?:INFO|WARN|ERROR|TRACE|ABORT|VERSION) .*?"
+    r"(?:Channel|Ring|Tree)[ \t]+\d+(?:/\d+)?[ \t]*:[ \t]*(\d+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*->[ \t]*(\d+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*"
+    r"(?:\[(send|receive)\][ \t]*)?(?:comm \S+ nRanks \d+ )?via[ \t]+(.+?)[ \t\r]*$"
 )
 NET_CHOSEN = re.compile(r"Using (?:internal )?[Nn]etwork (.+?)\s*$|Assigned NET plugin (\S+) to comm")
 PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([\w;-]+)")
@@ -67,7 +74,7 @@ class _State:
     seen: set[tuple[str, str, str]] = field(default_factory=set)
     comms: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)  # host and pointer: rank and id
     calls: deque[tuple[str, str, Wait]] = field(default_factory=lambda: deque(maxlen=KEPT_CALLS))
-    section: int = 0  # several runs in one file: a new one starts where a command or a process changes
+    sections: list[int] = field(default_factory=list)  # several runs in one file: where a command starts a new one
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -79,16 +86,12 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """Facts line by line, tables at the end."""
     state, said = _State(), artifact.skeletons
     links = said.where(lambda x: "NCCL" in x and CHANNEL.search(x) and not COMM.search(x))
-    for at in said.lines_of(said.where(_tells)):
+    state.sections = said.lines_of(said.where(_commands))
+    for skeleton in links:
+        _links(state, said, skeleton)
+    for at in said.lines_of(said.where(_tells) - links):
         number, line = at + 1, said.lines[at][:LONGEST]
-        if said.of[at] in links:
-            _link(state, line, number)
-            continue
         source = Source(artifact.name, f"line {number}")
-        if line.startswith("$ "):
-            state.section += 1
-        if "NCCL" not in line:
-            continue
         match = LINE.search(line)
         host = match["host"] if match else None
         scope = Scope(node=host)
@@ -113,19 +116,28 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield waits_table(calls, artifact.name)
 
 
+def _commands(line: str) -> bool:
+    return line.startswith("$ ")
+
+
 def _tells(line: str) -> bool:
-    """Lines that are read at all: commands, and what NCCL says of its version, ranks, calls, links and networks."""
-    if line.startswith("$ "):
-        return True
+    """Lines that are read at all: what NCCL says of its version, ranks, calls, links and networks."""
     return "NCCL" in line and (" opCount " in line or any(p.search(line) for p in TELLING))
 
 
-def _link(state: _State, line: str, number: int) -> None:
-    match, channel = LINE.search(line), CHANNEL.search(line)
-    if match is not None and channel is not None:
-        key = (match["host"], int(channel[2]), int(channel[3]), channel[5], channel[4] or "", state.section)
-        state.channels[key] += 1
-        state.first_line.setdefault(key, number)
+def _links(state: _State, said: Skeletons, skeleton: int) -> None:
+    """Who talks to whom over what, from lines that differ in digits alone."""
+    members = said.members(skeleton)
+    lines = [said.lines[at][:LONGEST] for at in members]
+    found = LINK.findall("\n".join(lines))
+    if len(found) != len(lines):
+        found = [one for line in lines for one in LINK.findall(line)[:1] or [()]]
+    for at, one in zip(members, found, strict=True):
+        if one:
+            host, sender, receiver, direction, via = one
+            key = (host, int(sender), int(receiver), via, direction, bisect_right(state.sections, at))
+            state.channels[key] += 1
+            state.first_line.setdefault(key, at + 1)
 
 
 def _known_calls(state: _State) -> Iterator[Wait]:

@@ -12,22 +12,11 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.readers._patterns import patterns
 from stallwise.units import Unit, parse
 
 FORMAT = "scaling series"
-
-SIZE = re.compile(r"^(?:n_?|num_?|total_?)?(?:gpus|n_?gpu|ranks|world_?size|devices|n_?ranks|nproc)$", re.IGNORECASE)
-NODES = re.compile(r"^(?:n_?|num_?)?(?:nodes?|hosts?|machines)$", re.IGNORECASE)
-PER_NODE = re.compile(r"^(?:gpus|ranks|devices|nproc)_?per_?(?:node|host)$", re.IGNORECASE)
-TIME = re.compile(
-    r"(?:time|latency|duration|step|iter|all_?reduce|collective|comm)\w*?(?:_(s|ms|us|sec|seconds))?(?:_p\d+)?$|^(?:ms|us|s)$",
-    re.IGNORECASE,
-)
-RATE_EACH = re.compile(r"per_?(?:gpu|rank|device)|/gpu", re.IGNORECASE)
-RATE = re.compile(
-    r"(?:samples|tokens|images|sequences|img|tok|steps|throughput|tflops?|mfu|busbw|algbw|bandwidth|gb_?s|gbps)",
-    re.IGNORECASE,
-)
+_P = patterns("scaling_csv")
 UNITS = {"ms": 1e-3, "us": 1e-6}
 
 
@@ -44,9 +33,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
         return
     start, cells, comma = layout
     rows = [dict(zip(cells, _split(line, comma), strict=False)) for line in lines[start + 1 :] if line.strip()]
-    size_key = next((c for c in cells if SIZE.match(c)), None)
-    nodes_key = next((c for c in cells if NODES.match(c)), None)
-    per_key = next((c for c in cells if PER_NODE.match(c)), None)
+    size_key = next((c for c in cells if _P["size"].match(c)), None)
+    nodes_key = next((c for c in cells if _P["nodes"].match(c)), None)
+    per_key = next((c for c in cells if _P["per_node"].match(c)), None)
     value_key, kind = _value(cells)
     text_keys = [c for c in cells if c not in (size_key, nodes_key, per_key, value_key)]
     out: list[tuple[float, float, float, float, str]] = []
@@ -70,7 +59,9 @@ def _layout(lines: list[str]) -> tuple[int, list[str], bool] | None:
     for number, line in enumerate(lines[:20]):
         comma = "," in line
         cells = [re.sub(r"[^\w/]+", "_", c.strip().lower()).strip("_") for c in _split(line, comma)]
-        sized = any(SIZE.match(c) for c in cells) or (any(NODES.match(c) for c in cells) and len(cells) >= 2)
+        sized = any(_P["size"].match(c) for c in cells) or (
+            any(_P["nodes"].match(c) for c in cells) and len(cells) >= 2
+        )
         if not sized or not 2 <= len(cells) <= 20 or not _value(cells)[0]:
             continue
         body = [_split(x, comma) for x in lines[number + 1 : number + 4] if x.strip()]
@@ -81,16 +72,16 @@ def _layout(lines: list[str]) -> tuple[int, list[str], bool] | None:
 
 def _value(cells: list[str]) -> tuple[str, str]:
     """The measured column: rates per GPU first, then times, then rates of all."""
-    open_cells = [c for c in cells if not (SIZE.match(c) or NODES.match(c) or PER_NODE.match(c))]
+    open_cells = [c for c in cells if not (_P["size"].match(c) or _P["nodes"].match(c) or _P["per_node"].match(c))]
     for cell in open_cells:
-        if RATE.search(cell) and RATE_EACH.search(cell):
+        if _P["rate"].search(cell) and _P["rate_each"].search(cell):
             return cell, "rate each"
     for cell in open_cells:
-        if TIME.search(cell) and not RATE.search(cell):
+        if _P["time"].search(cell) and not _P["rate"].search(cell):
             return cell, "time"
     for cell in open_cells:
-        if RATE.search(cell):
-            return cell, "rate each" if re.search("busbw|algbw|bandwidth|gb_?s|gbps|mfu", cell) else "rate"
+        if _P["rate"].search(cell):
+            return cell, "rate each" if _P["bandwidth"].search(cell) else "rate"
     return "", ""
 
 

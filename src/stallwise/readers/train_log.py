@@ -6,34 +6,22 @@ names decide what they mean. Where no step time is printed, the clock between st
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.reading import Course, Printed, Wanted
+from stallwise.evidence.reading import Course, Points, Printed, Wanted, points_of
 from stallwise.evidence.skeletons import Skeletons
-from stallwise.readers._log_line import STEP_TIME, Key, Line, lines_in
+from stallwise.readers._log_line import STEP_TIME, Block, Key, blocks_in
+from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.clock import DAY_S, clock_of
 
 FORMAT = "training log"
 CAPTURE = "python train.py 2>&1 | tee train.log"
-_HINT = re.compile(
-    rb"loss|iteration|\bstep\b|it/s|s/it|samples_per_sec|tokens/s|throughput|ms/step|s/batch|/iter\b|steps in |epoch",
-    re.IGNORECASE,
-)
-_OTHER_FORMATS = (b"traceEvents", b"==PROF==", b"# HELP ", b"# TYPE ", b'"Metric Name"', b"timestamp, index")
-# An engine's own progress lines: the rates in them are of requests, not of training steps.
-_SERVING = re.compile(
-    r"#running-req|#queue-req|kv cache usage|generation throughput|gen throughput|token usage:|Prefill batch|Decode batch",
-    re.IGNORECASE,
-)
-# Progress bars of getting ready (shards, graphs, kernels, files): what they count is never a step.
-_PREPARING = re.compile(
-    r"\b(?:load\w*|captur\w+|download\w*|fetch\w*|compil\w+|warm\w*|tun(?:e|ing)|autotun\w+|quanti[sz]\w+|convert\w*|"
-    r"tokeni[sz]\w+|map(?:ping)?|filter\w*|generating \w+ split|resolving)\b[^|%]{0,120}\d{1,3}\s?%",
-    re.IGNORECASE,
-)
+_P = patterns("train_log")
 MAX_LINE = 4000  # longer lines are dumps, not progress
 MIN_CLOCKS = 4
 FINE_S, COARSE_S = 0.05, 8.0  # clocks with and without fractions of a second: 2% and 12% of error at most
@@ -50,7 +38,8 @@ def recognises(name: str, head: bytes) -> bool:
 def _looks_like_log(start: bytes) -> bool:
     first = start.split(b"\n", 1)[0]
     table = first.count(b",") >= 1 and b":" not in first and b"=" not in first and b" " not in first.strip()
-    return not table and bool(_HINT.search(start)) and not any(mark in start for mark in _OTHER_FORMATS)
+    text = start.decode("utf-8", "replace")
+    return not table and bool(_P["hint"].search(text)) and not _P["other_format"].search(text)
 
 
 def read(artifact: Artifact) -> Iterator[Printed]:
@@ -66,34 +55,43 @@ class _Log:
 
     def courses(self, wanted: Wanted) -> Iterator[Course]:
         """One course a key, unit and rank."""
-        counter = _StepCounter()
-        found: dict[tuple[Key, bool], Course] = {}
-        ranks: dict[tuple[Key, int], Course] = {}
-        for at, line in lines_in(self.text, _may_train, wanted):
-            if line.rank is not None:
-                for key, number in line.values:
-                    own = ranks.get((key, line.rank))
-                    if own is None:
-                        own = ranks[key, line.rank] = Course(key.key, key.unit, [], key.bare, rank=line.rank)
-                    own.points.append((line.step or 0.0, number, at + 1))
-            if not counter.hears(line.rank):
-                continue
-            step = counter.advance(line)
-            if line.step is not None:
-                self.clocks.append((step, at))
-            counts: dict[str, int] = {}
-            for key, number in line.values:
-                course = found.get((key, line.epoch))
-                if course is None:
-                    course = found[key, line.epoch] = Course(key.key, key.unit, [], key.bare, line.epoch)
-                place = step
-                if line.step is None:  # a line that lists many steps
-                    place += counts.get(key.key, 0)
-                    counts[key.key] = counts.get(key.key, 0) + 1
-                course.points.append((place, number, at + 1))
-        yield from found.values()
-        if len({rank for _, rank in ranks}) > 1:
-            yield from ranks.values()
+        blocks = list(blocks_in(self.text, _may_train, wanted))
+        speaking = [b for b in blocks if b.ranks is not None]
+        # One rank's account is enough, the first's that prints values; the others repeat it.
+        rank = min(((b.lines[0], b.ranks[0]) for b in speaking if b.ranks is not None), default=(0, 0.0))[1]
+        heard = [np.full(len(b.lines), True) if b.ranks is None else b.ranks == rank for b in blocks]
+        found: dict[tuple[Key, bool], list[Points]] = {}
+        for block, mask, steps in zip(blocks, heard, self._steps(blocks, heard), strict=True):
+            lines = np.array(block.lines)[mask] + 1
+            for at, key in enumerate(block.keys):
+                again = (
+                    sum(k.key == key.key for k in block.keys[:at]) if block.steps is None else 0
+                )  # it lists many steps
+                points = np.column_stack([steps + again, block.values[mask, at], lines])
+                found.setdefault((key, block.epoch), []).append(points)
+        for (key, epoch), parts in found.items():
+            yield Course(key.key, key.unit, _by_line(parts), key.bare, epoch)
+        yield from _of_ranks(speaking)
+
+    def _steps(self, blocks: list[Block], heard: list[NDArray[np.bool_]]) -> list[NDArray[np.float64]]:
+        """The running step of each line that is heard, block by block."""
+        counts = [int(mask.sum()) for mask in heard]
+        own = np.repeat(np.arange(len(blocks)), counts)
+        if not len(own):
+            return [np.empty(0) for _ in blocks]
+        lines = np.concatenate([np.array(b.lines)[mask] for b, mask in zip(blocks, heard, strict=True)])
+        steps = np.concatenate(
+            [
+                b.steps[m] if b.steps is not None else np.full(n, np.nan)
+                for b, m, n in zip(blocks, heard, counts, strict=True)
+            ]
+        )
+        order = np.argsort(lines, kind="stable")
+        placed = np.empty(len(own))
+        placed[order] = running_steps(steps[order].tolist(), own[order].tolist(), [b.keys for b in blocks])
+        told = order[~np.isnan(steps[order])]
+        self.clocks = list(zip(placed[told].tolist(), lines[told].tolist(), strict=True))
+        return np.split(placed, np.cumsum(counts)[:-1])
 
     def by_clock(self) -> Course | None:
         """Step times from the clock, over stretches long enough that its resolution does not matter."""
@@ -104,7 +102,7 @@ class _Log:
         if len(rising) < MIN_CLOCKS:
             return None
         shortest_s = FINE_S if any(clock != int(clock) for _, clock, _ in rising) else COARSE_S
-        course = Course(STEP_TIME, "s")
+        points: list[tuple[float, float, float]] = []
         step_a, clock_a, _ = rising[0]
         for step_b, clock_b, number in rising[1:]:
             passed = clock_b - clock_a
@@ -112,43 +110,54 @@ class _Log:
                 passed += DAY_S  # midnight
             if passed < shortest_s:
                 continue
-            course.points.append((step_b, passed / (step_b - step_a), number))
+            points.append((step_b, passed / (step_b - step_a), number))
             step_a, clock_a = step_b, clock_b
-        return course
+        return Course(STEP_TIME, "s", points_of(points))
 
 
 def _may_train(text: str) -> bool:
     """No dump, no line of a serving engine, no bar of getting ready."""
-    return not (len(text) > MAX_LINE or "out of memory" in text or _SERVING.search(text) or _PREPARING.search(text))
+    other = _P["other_program"].search(text) or _P["preparing"].search(text)
+    return not (len(text) > MAX_LINE or "out of memory" in text or other)
 
 
-class _StepCounter:
-    """Turns printed steps into one rising count: lines without a step belong to the last one or get the next number."""
+def running_steps(steps: list[float], owners: list[int], keys: list[tuple[Key, ...]]) -> list[float]:
+    """Printed steps (NaN: none) as one rising count: lines without a step belong to the last one or get the next number."""
+    named = [frozenset(key.key for key in own) for own in keys]
+    offset, last, found = 0.0, -1.0, []
+    seen: frozenset[str] = frozenset()
+    for step, owner in zip(steps, owners, strict=True):
+        own = named[owner]
+        if step != step:
+            if own & seen:  # a new record of a log that prints no step
+                last, seen = last + 1, frozenset()
+        elif step + offset != last:
+            if step + offset < last:  # a new epoch starts counting again
+                offset = last + 1 - step
+            last, seen = step + offset, frozenset()
+        last = max(last, 0.0)
+        seen = seen | own if seen else own
+        found.append(last)
+    return found
 
-    def __init__(self) -> None:
-        self.rank: int | None = None
-        self._offset = 0.0
-        self._last = -1.0
-        self._seen: set[str] = set()
 
-    def hears(self, rank: int | None) -> bool:
-        """One rank's account is enough, the first's that prints values; the others repeat it."""
-        if self.rank is None:
-            self.rank = rank
-        return rank is None or rank == self.rank
+def _of_ranks(blocks: list[Block]) -> Iterator[Course]:
+    """What each rank printed, where several do."""
+    found: dict[tuple[Key, int], list[Points]] = {}
+    for block in blocks:
+        if block.ranks is None:
+            continue
+        steps = block.steps if block.steps is not None else np.zeros(len(block.lines))
+        for rank in np.unique(block.ranks):
+            own = block.ranks == rank
+            for at, key in enumerate(block.keys):
+                points = np.column_stack([steps[own], block.values[own, at], np.array(block.lines)[own] + 1])
+                found.setdefault((key, int(rank)), []).append(points)
+    if len({rank for _, rank in found}) > 1:
+        for (key, rank), parts in found.items():
+            yield Course(key.key, key.unit, _by_line(parts), key.bare, rank=rank)
 
-    def advance(self, line: Line) -> float:
-        """The running step of this line."""
-        keys = {key.key for key, _ in line.values}
-        if line.step is None:
-            if keys & self._seen:  # a new record of a log that prints no step
-                self._last += 1
-                self._seen = set()
-        elif line.step + self._offset < self._last:  # a new epoch starts counting again
-            self._offset = self._last + 1 - line.step
-            self._last, self._seen = line.step + self._offset, set()
-        elif line.step + self._offset > self._last:
-            self._last, self._seen = line.step + self._offset, set()
-        self._last = max(self._last, 0.0)
-        self._seen |= keys
-        return self._last
+
+def _by_line(parts: list[Points]) -> Points:
+    points = np.concatenate(parts)
+    return points if len(parts) == 1 else points[np.argsort(points[:, 2], kind="stable")]

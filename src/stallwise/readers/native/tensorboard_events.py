@@ -13,7 +13,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
-from stallwise.evidence.reading import Course, Printed
+from stallwise.evidence.reading import Course, Printed, points_of
 
 FORMAT = "TensorBoard events"
 CAPTURE = "SummaryWriter(log_dir)"
@@ -33,7 +33,7 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item | Printed]:
     """The scalars by their tags."""
-    found: dict[str, Course] = {}
+    found: dict[str, list[tuple[float, float, float]]] = {}
     with artifact.open() as stream:
         data = stream.read()
     cut = False
@@ -43,7 +43,7 @@ def read(artifact: Artifact) -> Iterator[Item | Printed]:
             break
         try:
             for step, tag, value in _scalars(record):
-                found.setdefault(tag, Course(tag)).points.append((float(step), value, number))
+                found.setdefault(tag, []).append((float(step), value, number))
         except (struct.error, IndexError, ValueError, UnicodeDecodeError):
             cut = True
             break
@@ -51,7 +51,9 @@ def read(artifact: Artifact) -> Iterator[Item | Printed]:
         yield Note("the event file is cut or damaged; what could be read is used", Source(artifact.name))
     if not found and cut:
         raise UnreadableInput(f"{artifact.name} holds no readable event", hint="copy the file again")
-    yield Printed(artifact.name, lambda wanted: found.values(), table=True)
+    yield Printed(
+        artifact.name, lambda wanted: [Course(tag, points=points_of(rows)) for tag, rows in found.items()], table=True
+    )
 
 
 def _records(data: bytes) -> Iterator[bytes | None]:

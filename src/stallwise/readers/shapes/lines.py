@@ -15,12 +15,17 @@ from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.line import NAN, Line
+from stallwise.evidence.number_columns import TOKEN
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
 LOOKED_AT = 240  # prefixes end before this
 ENDS = 64  # lines at each end of a long run
+NOBODY = -1  # the rank of lines that name none
 REMEMBERED = 4096  # shapes of prefixes: a log has a few dozen
 _DAYS = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _MONTHS = {m: i + 1 for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
@@ -178,6 +183,21 @@ class Speakers:
         found = place.match(self.text.lines[at])
         return int(found[1]) if found is not None and place is not _NOWHERE else self.line(at).rank
 
+    def ranks(self, skeleton: int) -> NDArray[np.int64]:
+        """The ranks of all lines of a skeleton; NOBODY where neither a line nor its file names one."""
+        place, members = self._place(skeleton), self.text.members(skeleton)
+        if place is None:
+            return np.full(len(members), NOBODY if self.own is None else self.own, dtype=np.int64)
+        first = self.text.lines[members[0]]
+        slots = {(m.start(), m[0].rstrip(",")): slot for slot, m in enumerate(TOKEN.finditer(first))}
+        found = place.match(first)
+        slot = slots.get((found.start(1), found[1])) if found is not None and place is not _NOWHERE else None
+        numbers = self.text.columns(skeleton, [slot]) if slot is not None else None
+        if numbers is not None:
+            return numbers[:, 0].astype(np.int64)
+        said = [self.rank(at) for at in members]
+        return np.array([NOBODY if rank is None else rank for rank in said], dtype=np.int64)
+
     def enough(self, skeletons: Iterable[int]) -> list[int]:
         """Lines that tell how far each rank got, in order: all, but of a long run of one speaker the first and the last."""
         found: list[int] = []
@@ -194,8 +214,10 @@ class Speakers:
             members = self.text.members(skeleton)
             members = members[: bisect_left(members, end)]
             if members and self._place(skeleton) is None:
-                members = members[-1:]
-            for rank, at in dict(zip(map(self.rank, members), members, strict=True)).items():
+                last[self.own] = max(members[-1], last.get(self.own, 0))
+                continue
+            for number, at in dict(zip(self.ranks(skeleton).tolist(), members, strict=False)).items():
+                rank = None if number == NOBODY else number
                 last[rank] = max(at, last.get(rank, at))
         return last
 

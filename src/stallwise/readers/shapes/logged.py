@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from stallwise.evidence.skeletons import LONGEST, TOKEN, Skeletons
+from stallwise.evidence.number_columns import TOKEN, Column
+from stallwise.evidence.skeletons import LONGEST, Skeletons
 from stallwise.readers.shapes.keyed import pair_matches
 
 FEWEST = 2  # pairs that make a line a record
@@ -19,8 +20,9 @@ class Records:
     """The lines of one skeleton: what they print and where."""
 
     keys: tuple[tuple[str, str], ...]  # key and unit, as written
-    values: list[list[float]]  # of each key, line for line
+    values: Column  # a row a key, a column a line
     lines: list[int]  # indices
+    skeleton: int
 
 
 def records(text: Skeletons, wanted: Callable[[str, str], bool]) -> Iterator[Records]:
@@ -32,7 +34,6 @@ def records(text: Skeletons, wanted: Callable[[str, str], bool]) -> Iterator[Rec
         starts = [m.start() for m in TOKEN.finditer(sample)]
         pairs = [(m["key"].strip(), m["unit"] or "", m.start("value")) for m in pair_matches(sample)]
         found = [(key, unit, starts.index(at)) for key, unit, at in pairs if at in starts and wanted(key, unit)]
-        rows = text.numbers(skeleton, len(starts)) if len(found) >= FEWEST else None
+        rows = text.columns(skeleton, [slot for _, _, slot in found]) if len(found) >= FEWEST else None
         if rows is not None:
-            columns = [[float(row[slot].replace(",", "")) for row in rows] for _, _, slot in found]
-            yield Records(tuple((key, unit) for key, unit, _ in found), columns, text.members(skeleton))
+            yield Records(tuple((key, unit) for key, unit, _ in found), rows.T, text.members(skeleton), skeleton)

@@ -41,6 +41,7 @@ def shapes_of(tree: Any) -> Iterator[Shape]:
 
 _INLINE = re.compile(r"^[\w .-]{1,40}:\s+\{.*:.*\}\s*$")  # before: {rate: 4/s, ttft: 120 ms}
 _SECTION = re.compile(r"^\[[\w .:/-]{1,60}\]$")
+STRANGE_START = 20  # lines without a single object, from which nobody looks on
 MOST_STRANGE = 3  # lines that are no objects, from which a text is no list of them
 
 
@@ -70,7 +71,7 @@ def _json(text: str) -> Any:
         row = _row(line)
         if isinstance(row, dict):
             rows.append(row)
-        elif number - len(rows) >= max(MOST_STRANGE, (1 - ALIKE) * len(lines)):
+        elif number - len(rows) >= (max(MOST_STRANGE, (1 - ALIKE) * len(lines)) if rows else STRANGE_START):
             return None
     return rows if rows and len(rows) >= ALIKE * len(lines) else None
 
@@ -98,13 +99,10 @@ def _toml(text: str) -> Any:
 
 def _ini(text: str) -> Any:
     """Sections of pairs, as configuration files have them."""
+    if len(text) > MAX_YAML:
+        return None
     lines = [x.strip() for x in text.splitlines() if x.strip() and x.strip()[0] not in "#;"]
-    if (
-        len(text) > MAX_YAML
-        or not lines
-        or not _SECTION.match(lines[0])
-        or sum(_SECTION.match(x) is not None for x in lines) < 2
-    ):
+    if not lines or not _SECTION.match(lines[0]) or sum(_SECTION.match(x) is not None for x in lines) < 2:
         return None
     parser = configparser.RawConfigParser(strict=False, interpolation=None, allow_no_value=False)
     parser.optionxform = str  # type: ignore[assignment,method-assign]

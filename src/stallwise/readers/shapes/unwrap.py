@@ -195,7 +195,7 @@ def _told(message: str, rest: dict[str, object], stamped: bool) -> str:
 
 
 def _hosts(lines: list[str]) -> set[str]:
-    return {m[1] for line in lines if (m := _NCCL_START.match(line))}
+    return set(_NCCL_START.findall("\n".join(lines))) if any(" NCCL " in line for line in lines) else set()
 
 
 def _joint(lines: list[str]) -> re.Pattern[str]:
@@ -219,6 +219,7 @@ def _suspects(lines: list[str]) -> set[int]:
     places = [
         at
         for mark in _MARKS
+        if text.count(mark) > sum(text.count(before + mark) for before in "\n [")  # one stands where no line starts
         for at in _places(text, mark)
         if at and text[at - 1] not in _NO_JOINT and _START.match(text, at) is not None
     ]

@@ -1,0 +1,30 @@
+"""Expressions that readers keep as data: each fits the lines that stand beside it."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from stallwise.readers._patterns import entries, patterns
+from stallwise.readers.engine_iterations import forms
+
+BOOKS = sorted(p.name.removesuffix(".toml") for p in files("stallwise.readers").joinpath("patterns").iterdir())
+ENTRIES = [(book, name) for book in BOOKS for name in entries(book)]
+
+
+@pytest.mark.parametrize(("book", "name"), ENTRIES, ids=lambda x: x)
+def test_an_expression_fits_its_samples_alone(book: str, name: str) -> None:
+    entry, pattern = entries(book)[name], patterns(book)[name]
+    assert entry["sample"], "an expression needs a line that it fits"
+    assert all(pattern.search(line) for line in entry["sample"])
+    assert not any(pattern.search(line) for line in entry.get("not_sample", ()))
+    assert isinstance(pattern, re.Pattern)
+
+
+@pytest.mark.parametrize("form", forms(), ids=lambda f: f["engine"])
+def test_a_form_of_iterations_fits_its_samples(form: dict) -> None:
+    assert form["sample"]
+    assert form["source"]
+    assert all(form["record"].search(line) for line in form["sample"])
