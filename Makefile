@@ -34,8 +34,9 @@ $(VENV)/.extras: $(VENV)/.clients
 demo: $(VENV)/.installed ## install and diagnose a real bundled example
 	@$(BIN)/stallwise diagnose examples/traces/loader_slow
 
+# Many tests wait for processes of their own: three workers keep two cores busy.
 test: $(VENV)/.dev ## all tests that can run here
-	@$(BIN)/python -m pytest -n 2 --dist loadfile tests </dev/null
+	@$(BIN)/python -m pytest -n 3 --dist loadfile tests </dev/null
 
 test-bare: ## the command line with nothing but its own dependencies
 	@$(PYTHON) -m venv .venv-bare && .venv-bare/bin/python -m pip install --quiet --disable-pip-version-check .

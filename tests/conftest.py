@@ -12,6 +12,15 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+# Folders whose tests start processes, browsers or long tables: they go first, so that no worker ends on one while the other waits.
+LONG = ("instrument", "trust", "questions", "search", "published", "docs", "web", "jobs", "incidents")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONG)
+
+
 @pytest.fixture(autouse=True)
 def no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     home: Path = tmp_path_factory.getbasetemp() / "home"

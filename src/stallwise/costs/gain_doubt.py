@@ -45,7 +45,7 @@ def rows() -> tuple[Ratio, ...]:
 def doubt_of(change: str, without: str = "") -> tuple[float, float]:
     """The ends of what this change wins, as parts of what a replay of it says; `without` leaves a workload's rows out."""
     known = [r for r in rows() if r.workload != without and abs(log(r.ratio)) < ANOTHER_FIX]
-    logs = {c: [_kept(r.ratio) for r in known if r.change == c] for c in {r.change for r in known}}
+    logs = {c: [_kept(r.ratio) for r in known if r.change == c] for c in dict.fromkeys(r.change for r in known)}
     everything = [x for c in logs.values() for x in c]
     middle, spread = _moments(everything, 0.0, log(1.3), 1)
     centre, width = _moments(logs.get(change, []), middle, spread, PRIOR_ROWS)

@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any, Optional
 
-from stallwise.instrument import schema
+from stallwise.instrument import schema, threads
 from stallwise.instrument.blame import say
 from stallwise.instrument.recorder import Recorder
 
@@ -48,8 +48,7 @@ class JaxWindow:
         if listen is not None:
             listen(self._heard)
         self._recorder.closers.append(self.close)
-        self._thread = threading.Thread(target=self._run, name="stallwise-jax", daemon=True)
-        self._thread.start()
+        self._thread = threads.begin(self._run, "stallwise-jax")
 
     def close(self) -> None:
         """The job ends: an open window is closed first, on its own thread."""

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
-from stallwise.instrument import schema
+from stallwise.instrument import schema, threads
 
 if TYPE_CHECKING:
     from stallwise.instrument.recorder import Recorder
@@ -70,7 +70,7 @@ class Sampler:
         """Begins to look."""
         self._recorder.writer.before_flush.append(self._hand_over)
         self._recorder.closers.append(self.stop)
-        threading.Thread(target=self._run, name="stallwise-stacks", daemon=True).start()
+        threads.begin(self._run, "stallwise-stacks")
 
     def stop(self) -> None:
         """No more looks."""

@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any, Optional
 
-from stallwise.instrument import schema
+from stallwise.instrument import schema, threads
 from stallwise.instrument.blame import say
 from stallwise.instrument.detach import Detach
 from stallwise.instrument.on_main_thread import OnMainThread
@@ -45,7 +45,7 @@ class TimeWindow:
         self._recorder.closers.append(self.make_way)
         if self._recorder.stages is not None:
             self._recorder.stages.before_capture.append(self.make_way)
-        threading.Thread(target=self._run, name="stallwise-window", daemon=True).start()
+        threads.begin(self._run, "stallwise-window")
 
     def make_way(self) -> None:
         """Ends for good; an open window is closed first, by the main thread."""

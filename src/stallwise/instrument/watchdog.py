@@ -8,6 +8,8 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, List
 
+from stallwise.instrument import threads
+
 if TYPE_CHECKING:
     from stallwise.instrument.recorder import Recorder
 
@@ -33,7 +35,7 @@ class Watchdog:
         """Begins to watch."""
         self._recorder.step_listeners.append(self._on_step)
         self._previous_s = self._recorder.now()
-        threading.Thread(target=self._run, name="stallwise-watchdog", daemon=True).start()
+        threads.begin(self._run, "stallwise-watchdog")
 
     def _on_step(self, number: int) -> None:
         now = self._recorder.now()

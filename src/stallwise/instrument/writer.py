@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional
 
+from stallwise.instrument import threads
 from stallwise.instrument.blame import say
 
 FLUSH_EVERY_S = 0.5
@@ -63,9 +64,7 @@ class Writer:
         if self._thread is not None or self.broken or self._pid != os.getpid():
             return
         try:
-            thread = threading.Thread(target=self._run, name="stallwise-writer", daemon=True)
-            self._thread = thread
-            thread.start()
+            self._thread = threads.begin(self._run, "stallwise-writer")
         except RuntimeError as error:  # no more threads for this user
             self._give_up(error)
 
