@@ -16,6 +16,7 @@ from stallwise.meaning.load_course import load_course
 from stallwise.meaning.mentions import mentions
 from stallwise.meaning.requests import request_facts
 from stallwise.meaning.rows import named_columns
+from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps
 from stallwise.meaning.understand import understand
@@ -165,6 +166,8 @@ def _titles(rows: Rows) -> Iterator[tuple[int, tuple[str, list[float | str | Non
 
     for at, title in enumerate(rows.columns):
         column = by_label.get(" ".join(words_of(title)))
+        if axis_of(title) in ("rank", "gpu") and [c for c in rows.cells[at] if c is not None][:3] == [0.0, 1.0, 2.0]:
+            continue  # which one it is, not how many there are
         if column is not None and column.named.quantity is stated.GPUS:
             yield at, ("gpus", column.values)
         elif column is not None and any(isinstance(c, str) for c in rows.cells[at]):

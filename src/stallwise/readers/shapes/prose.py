@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stallwise.evidence.reading import Reading
 from stallwise.readers.shapes.keyed import NUMBER
-from stallwise.units import readings_of
+from stallwise.units import Unit, readings_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*`-])|\n+")
 _UNITS_AFTER = r"(?P<unit>%|°C|[A-Za-zµμ]+(?:\s?(?:/|(?:per|an?|each|every)\b)\s?[A-Za-z]+){0,2}(?![\w]))?"
@@ -19,6 +19,8 @@ _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
 _IDENTIFIER = re.compile(r"\b[A-Za-z][A-Za-z\d]*(?:_[A-Za-z\d]+)+$")
 _BREAK = re.compile(r"[;,:()|]| and | while | but | where | with ")
 _PER = re.compile(r"\s?(?:/|\b(?:per|an?|each|every)\b)\s?")
+_RATE = re.compile(r" ?[A-Za-z]{1,12}\s?(?:/|\bper\b)\s?[A-Za-z]{1,8}\b")
+THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
 _TO = re.compile(r"\s{0,4}(?:to|->|→|=>)\s{0,4}")
 MOST_BEFORE = 7
 LONGEST_AFTER = 100
@@ -38,14 +40,17 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
     matches = list(_NUMBER.finditer(sentence))
     last_end = 0
     for at, match in enumerate(matches):
-        unit, end = _unit(match)
-        if not unit and at + 1 < len(matches) and _TO.fullmatch(sentence[end : matches[at + 1].start()]):
-            unit = _unit(matches[at + 1])[0]  # "from 180 to 22 tokens/s"
+        value, unit, end = _measured(match, sentence)
+        if at + 1 < len(matches) and _TO.fullmatch(sentence[end : matches[at + 1].start()]):
+            next_unit = _measured(matches[at + 1], sentence)[1]
+            if not unit:
+                unit = next_unit  # "from 180 to 22 tokens/s"
+            elif unit in THOUSANDS and next_unit not in THOUSANDS:
+                value, unit = value * THOUSANDS[unit], next_unit  # "from 3.1k to 1.2k samples/s"
         stop = matches[at + 1].start() if at + 1 < len(matches) else len(sentence)
         text = sentence[last_end : match.start()].rstrip(" :=~≈<>|")
         before = _WORD.findall(text)[-MOST_BEFORE:]
         clause = _WORD.findall(_BREAK.split(text)[-1])[-MOST_BEFORE:]
-        value = float(match["value"].replace(",", ""))
         identifier = _IDENTIFIER.search(text)
         if identifier is not None:  # "port_xmit_wait 1201": one name, not three words of a sentence
             yield Reading((identifier[0],), value, unit, place)
@@ -54,6 +59,17 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
         after = sentence[end:stop].strip()[:LONGEST_AFTER]
         yield Reading((" ".join(before), " ".join(clause)), value, unit, place, said=True, after=after)
         last_end = end
+
+
+def _measured(match: re.Match[str], sentence: str) -> tuple[float, str, int]:
+    """A number, its unit and where both end; "1.2k samples/sec" is 1,200 of them."""
+    value = float(match["value"].replace(",", ""))
+    unit, end = _unit(match)
+    if unit in THOUSANDS and (rate := _RATE.match(sentence, end)) is not None:
+        written = _PER.sub("/", rate[0].strip())
+        if any(u in (Unit.TOKEN_PER_S, Unit.PER_S) for u, _ in readings_of(written)):
+            return value * THOUSANDS[unit], written, rate.end()
+    return value, unit, end
 
 
 def _unit(match: re.Match[str]) -> tuple[str, int]:

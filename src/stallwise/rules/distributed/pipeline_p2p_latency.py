@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
-from stallwise.evidence.catalog import stated
+from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import above
@@ -68,6 +68,8 @@ def _told(evidence: Evidence) -> Finding | None:
     share = evidence.get(stated.P2P_SHARE)
     if share is None or share.number < LONG:
         return None
+    if share.number <= evidence.value(expected.BUBBLE_SCHEDULE, 0.0):
+        return None  # a stage waits in its receive while the pipeline fills and drains: so much is the schedule's own
     return Finding(
         headline=f"Stage hand-offs take {share} of a micro-batch's compute.",
         confidence=0.7,
