@@ -30,6 +30,8 @@ REPEATING = 0.5  # share of lines that repeat another but for its digits: then a
 SOME = 0.3  # the same share where the lines count steps
 _STEPPING = re.compile(r"\b(?:steps?|iter\w*|epoch)\b|it/s|s/it", re.IGNORECASE)
 FEW_LINES = 12
+LEAST_ALIKE, LEAST_PAIRS = 3, 4  # lines with so many numbers under their keys: nobody types the same record three times
+_PAIR = re.compile(r"[A-Za-z)\]][\"']?\s?[:=]\s{0,6}[\"']?[-+]?\d")
 FEW_FACTS = 2  # numbers by which a reader shows that a file is of its format
 LONGEST_PAGE = 1 << 14
 MOST_LINES = 120
@@ -103,6 +105,9 @@ def is_written(artifact: Artifact) -> bool:
     if len(lines) > MOST_LINES or stamped > STAMPED_SHARE * len(lines):
         return False
     alike = 1.0 - len({x.translate(_DIGITS) for x in lines}) / max(len(lines), 1)
+    records = sum(len(_PAIR.findall(x)) >= LEAST_PAIRS for x in lines)
+    if alike >= REPEATING and records >= max(LEAST_ALIKE, REPEATING * len(lines)):
+        return False
     stepping = sum(_STEPPING.search(x) is not None for x in lines)
     return not (alike >= REPEATING and len(lines) >= FEW_LINES) and not (alike >= SOME and stepping > SOME * len(lines))
 

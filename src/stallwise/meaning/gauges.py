@@ -39,7 +39,7 @@ class Key(NamedTuple):
 
     quantity: str
     scope: Scope
-    keep: str  # each, first, last, sum, most, least, middle, count, common, newest, group, series
+    keep: str  # each, first, last, sum, most, least, middle, count, again, common, newest, group, series
     by: str
 
 
@@ -275,6 +275,8 @@ def _number_of(keep: str, values: list[Kept]) -> float | None:
     numbers = [v.value for v in values if isinstance(v.value, float)]
     if keep == "count":
         return float(len(values))
+    if keep == "again":  # beyond the first of each
+        return float(len(values) - len({v.value for v in values}))
     if keep == "series" or not numbers:
         return None
     if keep == "group":

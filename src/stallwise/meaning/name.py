@@ -110,10 +110,12 @@ def without_unit(key: str) -> tuple[tuple[str, ...], str]:
     words = words_of(key)
     for size in (3, 2):
         tail = words[-size:]
-        if len(words) >= size and ("per" in tail or "/" in key):
+        if len(words) >= size and tail[0] != "per" and ("per" in tail or "/" in key):
             joined = "/".join(w for w in tail if w != "per")
             if readings_of(joined):
                 return words, joined
+    if len(words) > 2 and words[-2] == "per" and any(u is Unit.SECOND for u, _ in readings_of(words[-1])):
+        return words, f"/{words[-1]}"  # "restarts_per_day": what follows "per" is never the unit by itself
     if len(words) > 1 and words[-1] in ("s", "sec", "second") and words[-2] in _COUNTED and not _TIMED & classed(words):
         return words, f"{words[-2]}/{words[-1]}"  # "user_tok_s", "requests_sec"
     if words and words[-1] not in _NOT_IN_KEYS and readings_of(words[-1]) and (len(words) > 1 or _is_rate(words[-1])):

@@ -21,6 +21,9 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         return
     if free is not None:
         yield Fact(m.SHORTFALL, max(0.0, request.number - free.number), request.source)
+    unused = _never_used(evidence)
+    if unused is not None:
+        yield Fact(m.UNUSED_RESERVED, unused, evidence.all(m.RESERVED)[0].source)
     elsewhere = _elsewhere(evidence)
     if elsewhere is not None:
         yield Fact(m.ELSEWHERE, elsewhere, request.source)
@@ -46,6 +49,14 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 def _copy_of(request: float, largest: float) -> bool:
     return any(abs(request / largest - factor) < 0.01 for factor in (1.0, 2.0))
+
+
+def _never_used(evidence: Evidence) -> float | None:
+    """Reserved beyond the highest use ever: at least so much held no tensor when it failed, whenever the table was printed."""
+    if evidence.get(m.UNUSED_RESERVED) is not None:
+        return None
+    left = evidence.value(m.RESERVED) - evidence.value(m.PEAK)
+    return left if left > 0 else None
 
 
 def _elsewhere(evidence: Evidence) -> float | None:

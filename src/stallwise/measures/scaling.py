@@ -22,6 +22,7 @@ from stallwise.units import Unit, show
 ORDER = -2
 STEP_JUMP = 0.15  # of a whole step's time: much of a step is compute, so a border shows less than in a bare collective
 TIMES_TREND = 3.0  # the border's increase over the usual increase per doubling
+LEAST_SIZES = 3  # of a group, for a trend
 GOOD = 0.9  # efficiency: nobody needs to look
 SLOWER_RUN = 1.15  # step time with more GPUs at the same batch each
 
@@ -46,8 +47,8 @@ def _series(table: Table, chosen: NDArray[Any]) -> Iterator[Fact]:
     if np.isnan(seconds).any():
         if not np.isnan(rate).any():
             yield from _rates(ranks, nodes, rate, table.source)
-    elif len(ranks) >= 3 and ranks[0] >= 2:
-        yield from _times(ranks, seconds, table.source)
+    elif (ranks >= 2).sum() >= LEAST_SIZES:  # one rank exchanges nothing
+        yield from _times(ranks[ranks >= 2], seconds[ranks >= 2], table.source)
     if not np.isnan(seconds).any() and len(ranks) >= 2:
         yield Fact(fabric.SCALING_EFFICIENCY, float(seconds[0] / seconds[-1]), table.source, samples=len(ranks))
 

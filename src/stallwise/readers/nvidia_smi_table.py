@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hardware import GPU_LOST
@@ -24,8 +25,12 @@ STAMP = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4}")
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """The banner of the table."""
-    return BANNER.search(head.decode("utf-8", errors="replace")) is not None
+    """The banner of the table, or the two lines of a card where somebody pasted only those."""
+    text = head.decode("utf-8", errors="replace")
+    if BANNER.search(text) is not None:
+        return True
+    lines = text.splitlines()
+    return any(FIRST.match(a) and SECOND.match(b) for a, b in pairwise(lines))
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
