@@ -102,3 +102,29 @@ def test_xla_compiling_one_function_again_and_again(tmp_path: Path) -> None:
         f"Finished XLA compilation of jit({f}) in 0.1 sec\n" for f in ("init", "train_step", "mean", "add", "eval")
     )
     assert not str(_of(tmp_path, "once.log", once).state).endswith("SICK")
+
+
+def test_a_unit_above_holds_for_the_parts_below() -> None:
+    for above, scale in (("step_breakdown_ms", 1e-3), ("timings_us", 1e-6)):
+        found = name((above, "optimizer"))
+        assert found is not None and found.quantity.name == "stage.optimizer" and found.scale == pytest.approx(scale)
+
+
+@pytest.mark.parametrize(("optimizer_ms", "sick"), [(30.0, True), (2.0, False)])
+def test_stages_that_are_all_listed_are_the_whole(tmp_path: Path, optimizer_ms: float, sick: bool) -> None:
+    text = f'{{"breakdown_ms": {{"forward": 11.0, "backward": 22.0, "optimizer": {optimizer_ms}}}}}'
+    found = _of(tmp_path, "timing.json", text)
+    assert (str(found.state).endswith("SICK") and found.ranked[0] == "optimizer-unfused") == sick
+
+
+def test_a_tensor_parallel_group_of_a_node_crosses_none(tmp_path: Path) -> None:
+    layout = "We train on 4 nodes x 8 A100 with TP {tp}. MFU is 20 %.\n"
+    assert "tp-crosses-nodes" not in _of(tmp_path, "inside.txt", layout.format(tp=8)).ranked[:1]
+    assert _of(tmp_path, "across.txt", layout.format(tp=16)).ranked[0] == "tp-crosses-nodes"
+
+
+@pytest.mark.parametrize(("microbatches", "sick"), [(4, True), (64, False)])
+def test_the_bubble_of_the_schedule_decides(tmp_path: Path, microbatches: int, sick: bool) -> None:
+    text = f"pipeline stages: 4\nmicro-batches: {microbatches}\nschedule: 1F1B\n"
+    found = _of(tmp_path, "layout.txt", text)
+    assert (str(found.state).endswith("SICK") and found.ranked[0] == "pipeline-bubble") == sick

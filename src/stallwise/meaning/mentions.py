@@ -13,6 +13,9 @@ from stallwise.specs.hardware import all_gpus
 
 _COUNTS = {"two": 2, "four": 4, "eight": 8, "sixteen": 16, "sixty-four": 64}  # as people write cards out
 _FAMILY = re.compile(r"^(?:[a-z]{1,3}\d{2,4}[a-z]{0,2})$")
+_NODES_OF = re.compile(
+    r"(?<![\w.])(\d{1,5}) (?:nodes?|hosts?|servers?|machines?|boxes)(?: of| with|,)? ?[x×]? ?\(?$", re.IGNORECASE
+)
 
 
 @cache
@@ -44,7 +47,11 @@ def mentions(text: str, file: str) -> Iterator[Fact]:
         counted = next((m for m in _cards().finditer(text) if m["count"]), None)
         count = float(_COUNTS.get(counted["count"].lower(), 0) or counted["count"]) if counted else 0.0
         if counted is not None and count > 0:
-            yield Fact(stated.GPUS, count, Source(file, counted[0].strip(), True))
+            nodes = _NODES_OF.search(text[: counted.start()])
+            source = Source(file, counted[0].strip(), True)
+            if nodes is not None:  # "4 nodes x 8 A100"
+                yield Fact(stated.GPUS_PER_NODE, count, source)
+            yield Fact(stated.GPUS, count * (float(nodes[1]) if nodes is not None else 1.0), source)
     model = _models().search(text)
     if model is not None:
         yield Fact(stated.MODEL, model[1], Source(file, model[1], True))

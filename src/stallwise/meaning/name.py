@@ -47,6 +47,7 @@ _BY_THE_SECOND = ("per sec", "per second", "per s")
 _TIMED = frozenset({"time", "first", "inter"})
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _TEXTS = (Unit.TEXT, Unit.FLAG)
+_INHERITED = (Unit.SECOND, Unit.BYTE)  # of what is listed below a key; a rate's parts are rarely rates
 # What a unit says by itself: 45 ms is a time, 650 TFLOP/s a rate.
 _IMPLIED: dict[Unit | None, tuple[str, ...]] = {
     Unit.SECOND: ("time",), Unit.FLOP_PER_S: ("flop", "rate"), Unit.TOKEN_PER_S: ("token", "rate"), Unit.PER_S: ("rate",),
@@ -81,7 +82,7 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
     telling = tuple(w for w in words if w not in scoping)
     around = classed(tuple(w for w in above if w not in scoping))
     own = classed(telling) if telling else around or classed(words)
-    units = readings_of(unit) or readings_of(written) or ()
+    units = readings_of(unit) or readings_of(written) or _unit_above(path)
     around |= {w for u, _ in units for w in _IMPLIED.get(u, ())}
     best = _best(own, around - own, units, text, SAID_ENOUGH if said else SURE_ENOUGH)
     if best is None:
@@ -96,6 +97,12 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
         quantity = entries()[entry.expected].quantity if entry.expected in entries() else quantity
     scale, inverse = _scale(quantity, units)
     return Name(quantity, scale, scope, inverse, score, bool(units))
+
+
+def _unit_above(path: tuple[str, ...]) -> tuple[tuple[Unit | None, float], ...]:
+    """The unit that the key above ends in: `step_breakdown_ms: {forward: 11.2}`."""
+    above = readings_of(without_unit(path[-2])[1]) if len(path) > 1 else ()
+    return above if any(u in _INHERITED for u, _ in above) else ()
 
 
 def without_unit(key: str) -> tuple[tuple[str, ...], str]:

@@ -14,6 +14,7 @@ from stallwise.meaning.entries import entries
 
 ORDER = -4  # after what a trace or a record tells, before what builds on the facts of a step
 SLACK = 1.05  # parts that add up to more than the whole by rounding
+WHOLE_STEP = {stages.FORWARD.name, stages.BACKWARD.name, stages.OPTIMIZER.name}
 ACCOUNTS = {
     run.DATA_TIME.name: Account.INPUT_WAIT, stages.BATCH_WAIT.name: Account.INPUT_WAIT, stages.H2D.name: Account.COPY,
     stages.FORWARD.name: Account.COMPUTE, stages.BACKWARD.name: Account.COMPUTE, stages.OPTIMIZER.name: Account.COMPUTE,
@@ -38,6 +39,9 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     for whole_name, found in parts.items():
         whole = evidence.get(entries()[whole_name].quantity, run=None)
         total = sum(p.number for p in found)
+        if whole is None and whole_name == run.STEP_TIME.name and _listed_whole(found):
+            for part in found:
+                yield Fact(change.PART_SHARE, part.number / total, part.source, Scope(layer=part.quantity.name))
         if whole is None or whole.number <= 0 or total > SLACK * whole.number:
             continue
         for part in found:
@@ -46,6 +50,12 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
             change.UNEXPLAINED_SHARE, max(0.0, 1.0 - total / whole.number), whole.source, Scope(layer=whole_name)
         )
     yield from _ledger(evidence, parts.get(run.STEP_TIME.name, []))
+
+
+def _listed_whole(parts: list[Fact]) -> bool:
+    """Who lists forward, backward and the optimizer in one place lists the step: the parts are its whole."""
+    named = {p.quantity.name for p in parts if p.number > 0}
+    return named >= WHOLE_STEP and len({p.source.file for p in parts}) == 1
 
 
 def _ledger(evidence: Evidence, parts: list[Fact]) -> Iterator[Item]:

@@ -80,5 +80,5 @@ def _per_node(evidence: Evidence) -> float:
     if stated == stated:
         return stated
     nodes = max(evidence.value(FABRIC_NODES, 0.0), evidence.value(NODES, 0.0))
-    ranks = max(evidence.value(FABRIC_RANKS, 0.0), evidence.value(TP_SIZE, 0.0))
+    ranks = evidence.value(FABRIC_RANKS, 0.0)  # never the group's own size: other groups may share the nodes
     return ranks / nodes if nodes > 1 and ranks else float(USUAL_GPUS_PER_NODE)
