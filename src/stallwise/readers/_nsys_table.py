@@ -63,8 +63,8 @@ def _cut(line: str, edges: list[tuple[int, int]]) -> list[str]:
 
 
 def _word_start(line: str, at: int) -> int:
-    """The gap before `at`, or before the word that stands over it."""
-    while 0 < at < len(line) and not line[at - 1].isspace():
+    """This place, or the beginning of the word that it would cut."""
+    while 0 < at < len(line) and not line[at].isspace() and not line[at - 1].isspace():
         at -= 1
     return at
 
