@@ -98,3 +98,22 @@ def test_the_first_token_of_a_load_test_is_not_called_prefill(tmp_path: Path) ->
     assert told.ledger is not None
     assert told.ledger.seconds[Account.FIRST_TOKEN] == pytest.approx(9.0)
     assert Account.PREFILL not in told.ledger.seconds
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_long_request_log_is_read_and_a_queue_that_drains_is_not_saturation(tmp_path: Path, grows: bool) -> None:
+    waits = [20 * i if grows else 20 * (i % 1000) for i in range(9000)]
+    rows = [f"r{i},{i / 10},{100 + i % 7},{w + 70},{w + 4000},{w}" for i, w in enumerate(waits)]
+    text = "id,arrival_s,prompt_tokens,ttft_ms,e2e_ms,queue_ms\n" + "\n".join(rows) + "\n"
+    assert len(text) > 1 << 18
+    told = diagnose(_put(tmp_path, "requests.csv", text))
+    assert told.evidence is not None and "serve.queue_time" in told.evidence.facts
+    assert (told.state is State.SICK and told.ranked[0] == "queue-saturated") is grows
+
+
+def test_a_number_that_is_put_into_the_past_is_what_was(tmp_path: Path) -> None:
+    text = "The server gives 1,020 tok/s today. The same server did 9,800 tok/s last week.\n"
+    told = diagnose(_put(tmp_path, "note.txt", text))
+    assert told.evidence is not None
+    facts = {f.number: f.scope.run for f in told.evidence.facts["run.tokens_per_s"]}
+    assert facts == {1020.0: None, 9800.0: "before"}
