@@ -17,6 +17,7 @@ from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.limits import Limits, within
+from stallwise.evidence.unread import Unread
 from stallwise.progress import shown
 
 __all__ = ["artifacts_of", "gather", "read_artifact"]
@@ -24,6 +25,7 @@ __all__ = ["artifacts_of", "gather", "read_artifact"]
 DEFAULT_LIMITS = Limits()
 ENGINES = ("local", "ray")
 NO_READER = "no reader knows this file"
+CELLS = 4  # numbers under headers: fewer may be a line of text with signs in it
 NAMED = 3  # files named in a message before the rest is counted
 AGAIN = "capture one: stallwise record -- python train.py   (formats: stallwise formats)"
 
@@ -72,7 +74,7 @@ def gather(
             evidence.inputs.append(reading.name)
             evidence.formats += [f for f in reading.formats if f not in evidence.formats]
             evidence.add(reading.items)
-    if not evidence.inputs and not _speak_of_a_run(evidence, readings):
+    if not evidence.inputs and not _speak_of_a_run(evidence, readings) and not _hold_tables(evidence, readings):
         raise _nothing_readable(artifacts, readings, problems)
     return evidence
 
@@ -86,6 +88,14 @@ def _speak_of_a_run(evidence: Evidence, readings: list[Reading]) -> bool:
     evidence.inputs += [r.name for r in texts]
     evidence.formats.append(IN_WORDS)
     return True
+
+
+def _hold_tables(evidence: Evidence, readings: list[Reading]) -> bool:
+    """Tables of numbers that nobody could name: the answer is that one cannot tell, and which columns were not understood."""
+    tables = [r for r in readings if any(isinstance(item, Unread) and item.cells_seen >= CELLS for item in r.items)]
+    evidence.inputs += [r.name for r in tables]
+    evidence.formats += [IN_WORDS] if tables else []
+    return bool(tables)
 
 
 def _engine(name: str, workers: int | None) -> Engine:

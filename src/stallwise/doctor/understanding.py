@@ -21,11 +21,12 @@ from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
-from stallwise.readers.shapes import prose, shapes_in
+from stallwise.readers.shapes import delimited, prose, shapes_in
 from stallwise.readers.shapes._plainly import csv_of
 from stallwise.readers.shapes.tree import tree_of
 
-MAX_BYTES = 1 << 18  # larger files are logs, tables or dumps that have readers of their own
+MAX_BYTES = 1 << 18  # larger files are logs or dumps that have readers of their own
+TABLE_BYTES = 1 << 23  # a table, one record a line: its columns are named once, however long it is
 REPEATING = 0.5  # share of lines that repeat another but for its digits: then a program wrote them
 SOME = 0.3  # the same share where the lines count steps
 _STEPPING = re.compile(r"\b(?:steps?|iter\w*|epoch)\b|it/s|s/it", re.IGNORECASE)
@@ -75,10 +76,13 @@ def understood(artifact: Artifact, known: list[Item], formats: list[str], *, wri
     ):
         return []
     start = artifact.head[:4096]
-    if artifact.size_bytes > MAX_BYTES or b"\x00" in start or b"traceEvents" in start or not start.strip():
+    table = not written and _is_table(artifact)
+    most = TABLE_BYTES if table else MAX_BYTES
+    if artifact.size_bytes > most or b"\x00" in start or b"traceEvents" in start or not start.strip():
         return []
-    text = artifact.text(MAX_BYTES)
-    if not written and any(isinstance(item, (Fact, Series, Table)) for item in known):
+    text = artifact.text(most)
+    beside = table and told <= FEW_FACTS and not any(isinstance(item, (Series, Table)) for item in known)
+    if not written and not beside and any(isinstance(item, (Fact, Series, Table)) for item in known):
         return []  # a program's output that readers of its format have read
     found = understand(shapes_in(artifact.name, text, prose=written), text, artifact.name, written=written)
     items: list[Item] = [f for f in found.facts if not _given(f, known)]
@@ -90,6 +94,14 @@ def understood(artifact: Artifact, known: list[Item], formats: list[str], *, wri
         silent = not any(isinstance(i, (Fact, Series, Table)) for i in (*known, *items))
         items.append(replace(found.unread, without_fact=silent))
     return items
+
+
+def _is_table(artifact: Artifact) -> bool:
+    """By its beginning: a header and rows, or a JSON object a line."""
+    start = artifact.head[:DOCUMENT_SAMPLE].decode("utf-8", "replace").rpartition("\n")[0]
+    return delimited.sign_of(start) is not None or all(
+        line.startswith("{") and line.rstrip().endswith("}") for line in start.splitlines() if line.strip()
+    )
 
 
 def is_written(artifact: Artifact) -> bool:

@@ -27,7 +27,7 @@ LOUD = ("error", "fatal", "critical")  # levels that forbid an all-clear where n
 MOST_LINES = 8  # quoted; the rest is counted
 LONGEST_NAME = 70  # letters of a kernel's name that a person reads
 # Time in these accounts is work; whether it is fast is for the proofs to show.
-WORK = (Account.COMPUTE, Account.PREFILL, Account.DECODE)
+WORK = (Account.COMPUTE, Account.PREFILL, Account.FIRST_TOKEN, Account.DECODE)
 
 
 @dataclass(frozen=True, slots=True)

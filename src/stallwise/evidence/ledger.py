@@ -24,6 +24,7 @@ class Account(Enum):
     OTHER = "other"
     QUEUE = "queue"
     PREFILL = "prefill"
+    FIRST_TOKEN = "first token"
     DECODE = "decode"
     PREEMPTED = "preempted"
     NETWORK = "network"

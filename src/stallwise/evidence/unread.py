@@ -31,6 +31,7 @@ class Unread:
     keys: tuple[str, ...] = ()  # keys without a name, most frequent first
     error_lines: tuple[ErrorLine, ...] = ()
     without_fact: bool = False  # the file was read and gave nothing at all
+    cells_seen: int = 0  # numbers that stand in tables
 
 
 @dataclass(frozen=True, slots=True)

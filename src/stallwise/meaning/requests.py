@@ -15,6 +15,7 @@ from stallwise.meaning.rows import Column, named_columns
 from stallwise.meaning.scopes import axis_of
 
 LEAST_RECORDS = 3
+SHORT_AGAIN = 0.1  # of the longest wait
 LONGEST_LIFE_S = 1e9  # what is longer, or counts more tokens, is damage
 PARTS = {q.name for q in (serving.QUEUE_TIME, serving.PREFILL_TIME, serving.DECODE_TIME, serving.TTFT)}
 TOLD = {*PARTS, *(q.name for q in (serving.TPOT, serving.REQUEST_TIME, serving.PROMPT_TOKENS, serving.OUTPUT_TOKENS))}
@@ -34,12 +35,21 @@ def request_facts(rows: Rows, file: str) -> Iterator[Fact]:
     for column in (*columns, *_wholes(rows, quantities)):
         known = [v for v in column.values if isinstance(v, float) and v < LONGEST_LIFE_S]
         quantity = column.named.quantity
+        if quantity is serving.QUEUE_TIME and _drained(known):
+            yield Fact(serving.QUEUE_DRAINED, 1.0, source, samples=len(known))
         if quantity.name in TOLD and len(known) >= LEAST_RECORDS:
             fact = Fact(quantity, sum(known) / len(known), source, samples=len(known))
             # Of two times that may be the whole ("total", "inference") the longer one is.
             if quantity.name not in means or fact.number > means[quantity.name].number:
                 means[quantity.name] = fact
     yield from means.values()
+
+
+def _drained(waits: list[float]) -> bool:
+    """A queue that more requests join than leave never gets short again; one behind a single long request does."""
+    worst = max(waits, default=0.0)
+    after = waits[waits.index(worst) + 1 :] if worst > 0 else []
+    return len(after) >= LEAST_RECORDS and min(after) < SHORT_AGAIN * worst
 
 
 def _wholes(rows: Rows, named: set[str]) -> list[Column]:

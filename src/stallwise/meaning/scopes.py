@@ -27,6 +27,12 @@ def scope_of(words: tuple[str, ...]) -> str:
     return ""
 
 
+def is_past(words: tuple[str, ...]) -> bool:
+    """Words behind a number that put it into the past: "it did 9,800 last week"."""
+    plain = f" {' '.join(words)} "
+    return any(f" {' '.join(words_of(w))} " in plain for w in book("scopes.toml")["past"])
+
+
 @cache
 def scope_words() -> frozenset[str]:
     """Single words that only say of when a number speaks, or of which variant."""

@@ -11,7 +11,7 @@ from stallwise.evidence.reading import Reading
 from stallwise.meaning.entries import by_word, entries, weights
 from stallwise.meaning.groups import Line, clauses, line_of, plain, says
 from stallwise.meaning.name import Name, _agrees, _scale, name
-from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, scope_of, scope_words
+from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, is_past, scope_of, scope_words
 from stallwise.meaning.words import book, classed, words_of
 from stallwise.units import Unit, readings_of
 
@@ -42,6 +42,7 @@ _INDEXED = {
 _PER = re.compile(r"(?:per\b|/)", re.IGNORECASE)
 _CHANGE = re.compile(r"(?:faster|slower|more|less|higher|lower|better|worse|longer|shorter)\b", re.IGNORECASE)
 _CARD = re.compile(r"(?:gpus?|cards?|devices?)\b", re.IGNORECASE)
+NEAR = 4  # words behind a number that may still say of what it is: "100 % of one core"
 _HOST = {"cpu", "cpus", "core", "cores"}
 _ARROWS = {"to", "->", "→", "=>"}
 
@@ -94,7 +95,10 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     found = best[1] if best else None
     if found is None and alone is not None:
         found = alone._replace(score=UNIT_ALONE)  # "they get 22 tokens/s each"
-    if found is None and not _HOST & set(clause):  # "one CPU core is at 100%" is not about the GPU of the same sentence
+    if found is None and not _HOST & {
+        *clause,
+        *words_of(reading.after)[:NEAR],
+    }:  # "one CPU core is at 100%" is not about the GPU of the same sentence
         found = topic(tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p)), reading.unit)
         if found is not None and (found.quantity.name, scope or NOW) in taken:
             found = None
@@ -128,6 +132,8 @@ def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
     last = at + 1 == len(sentence)  # before another number the words are that one's
     if scope_of(before[-3:]) == EXPECTED or (last and scope_of(after[:3]) == EXPECTED):
         return EXPECTED
+    if last and is_past(after):
+        return BEFORE
     return scope_of(words_of(reading.path[-1]))
 
 

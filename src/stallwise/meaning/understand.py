@@ -377,4 +377,5 @@ def _unread(file: str, singles: list[Reading], named: list[_Named], tables: list
                 known += count
             elif count:
                 lost[title] += count
-    return Unread(file, seen, known, tuple(k for k, _ in lost.most_common(12)))
+    in_tables = sum(isinstance(c, float) for rows in tables for column in rows.cells for c in column)
+    return Unread(file, seen, known, tuple(k for k, _ in lost.most_common(12)), cells_seen=in_tables)

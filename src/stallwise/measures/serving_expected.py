@@ -87,6 +87,8 @@ def _ledger(evidence: Evidence) -> Iterator[Item]:
     queue_s = queue.number if queue else 0.0
     prefill_s = prefill.number if prefill else max(0.0, ttft - queue_s) if ttft > 0 else 0.0
     accounts = {Account.QUEUE: queue_s, Account.PREFILL: prefill_s, Account.DECODE: decode_s}
+    if queue is None and prefill is None:  # a client sees the first token come, not why it took so long
+        accounts = {Account.FIRST_TOKEN: ttft, Account.DECODE: decode_s}
     if (thrown := evidence.value(serving.PREEMPTED_TIME, 0.0)) > 0:
         accounts[Account.PREEMPTED] = thrown
     source = (whole or queue or evidence.get(serving.TPOT) or evidence.get(serving.TTFT)).source  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _UNIT = re.compile(r"\((ns|us|ms|s)\)$")
@@ -56,8 +57,16 @@ def has_summary(head: bytes, counted: tuple[str, ...]) -> bool:
 
 
 def _cut(line: str, edges: list[tuple[int, int]]) -> list[str]:
-    """Cells under the ruler; the last one may run on."""
-    return [line[a:b].strip() for a, b in edges[:-1]] + [line[edges[-1][0] :].strip()]
+    """Cells under the ruler, cut between words: a row that slipped by a letter keeps its numbers whole. The last may run on."""
+    starts = [_word_start(line, a) for a, _ in edges]
+    return [line[a:b].strip() for a, b in pairwise(starts)] + [line[starts[-1] :].strip()]
+
+
+def _word_start(line: str, at: int) -> int:
+    """This place, or the beginning of the word that it would cut."""
+    while 0 < at < len(line) and not line[at].isspace() and not line[at - 1].isspace():
+        at -= 1
+    return at
 
 
 def _cells_of_text(lines: list[str], begin: int, edges: list[tuple[int, int]]) -> Iterator[tuple[int, list[str]]]:

@@ -26,6 +26,7 @@ ACCOUNT_MEANING = {
     Account.OTHER: "idle time without a known reason, the profiler's own work included",
     Account.QUEUE: "a request waits for its first iteration",
     Account.PREFILL: "the prompt is read",
+    Account.FIRST_TOKEN: "a request waits and its prompt is read: nothing here tells the two apart",
     Account.DECODE: "tokens are generated",
     Account.PREEMPTED: "a running request was thrown out and starts again",
     Account.NETWORK: "bytes are on their way between client and server",

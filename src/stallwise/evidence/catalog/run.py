@@ -6,7 +6,7 @@ scoped `run="before"` speaks of the time, version or load when all was well.
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import COMPILE_LOG, GC_LOG, LOSS_LOG, NVIDIA_SMI, PY_SPY, TRAIN_LOG
+from stallwise.evidence.capture import COMPILE_LOG, GC_LOG, LOSS_LOG, NSYS, NVIDIA_SMI, PY_SPY, TRAIN_LOG
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
@@ -70,6 +70,15 @@ HOST_MEMORY = Quantity(
 GRAPH_NODES = Quantity("run.graph_nodes", Unit.COUNT, "nodes or objects kept alive, as logged", TRAIN_LOG)
 ALLOC_RETRIES = Quantity(
     "run.alloc_retries", Unit.COUNT, "allocations retried after the cache was flushed", TRAIN_LOG, ("alloc_retries",)
+)
+ALLOCS_PER_LAUNCH = Quantity(
+    "run.allocs_per_launch",
+    Unit.RATIO,
+    "device memory taken from the driver and given back, times a kernel launch",
+    NSYS,
+)
+ALLOC_CALL_SHARE = Quantity(
+    "run.alloc_call_share", Unit.SHARE, "of the time in CUDA calls: in those that allocate or free device memory", NSYS
 )
 LOADER_WORKERS = Quantity(
     "run.loader_workers", Unit.COUNT, "loader worker processes a rank", TRAIN_LOG, ("workers", "num_workers")

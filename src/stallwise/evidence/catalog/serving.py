@@ -193,6 +193,9 @@ KV_MAX = Quantity(
 KV_MEDIAN = Quantity("serve.kv_median", _S, "KV cache in use, median", SERVE_LOG)
 KV_QUEUED = Quantity("serve.kv_queued", _S, "KV cache in use while requests wait, median", SERVE_LOG)
 KV_FULL_SHARE = Quantity("serve.kv_full_share", _S, "samples in which the KV cache is full", SERVE_LOG)
+QUEUE_DRAINED = Quantity(
+    "serve.queue_drained", Unit.FLAG, "after the longest wait in the queue requests came that hardly waited", SERVE_LOG
+)
 RUNNING_LOST = Quantity("serve.running_lost", _N, "running requests lost to the queue while KV was full", SERVE_LOG)
 PAUSED = Quantity("serve.paused", _N, "requests paused for lack of KV, mean", SERVE_LOG)
 PER_REQUEST_RATE = Quantity(

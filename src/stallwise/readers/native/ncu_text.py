@@ -33,7 +33,9 @@ _RULER = re.compile(r"^\s+-{5,}")
 def recognises(name: str, head: bytes) -> bool:
     """A kernel line and a section of metrics."""
     text = head[:65536].decode("utf-8", "replace")
-    return "Section: " in text and "Metric Name" in text and ", Context " in text
+    if "Section: " not in text or ", Context " not in text:
+        return False
+    return "Metric Name" in text or any(_KERNEL.match(line) for line in text.splitlines())  # headers may be cut away
 
 
 def read(artifact: Artifact) -> Iterator[Item]:

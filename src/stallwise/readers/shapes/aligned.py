@@ -19,7 +19,7 @@ def is_rule(line: str) -> bool:
 
 def barred(lines: list[tuple[int, str]]) -> Rows | None:
     """A table whose cells stand between bars; the first row that is no rule is the header."""
-    rows = [(n, _cells(line)) for n, line in lines if not is_rule(line)]
+    rows = _finer([(n, _cells(line)) for n, line in lines if not is_rule(line)])
     if len(rows) < 1 + LEAST_ROWS:
         return None
     header = rows[0][1]
@@ -29,6 +29,15 @@ def barred(lines: list[tuple[int, str]]) -> Rows | None:
         return None
     records: list[list[Cell]] = [[cell_of(c) for c in row] for _, row in body]
     return rows_of(header, records, [n for n, _ in body])
+
+
+def _finer(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+    """Cells cut again at their gaps, where bars only part groups of columns: the header and half of the rows then agree."""
+    cut = [(n, [[part.strip() for part in _GAP.split(c)] for c in cells]) for n, cells in rows]
+    widths = [[len(parts) for parts in cells] for _, cells in cut]
+    if not widths or max(widths[0], default=0) < 2 or 2 * widths[1:].count(widths[0]) < len(widths) - 1:
+        return rows
+    return [(n, [part for parts in cells for part in parts]) for n, cells in cut]
 
 
 def _cells(line: str) -> list[str]:

@@ -14,6 +14,7 @@ from itertools import accumulate
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.skeletons import skeletons_of
+from stallwise.readers.shapes._mail import is_letter, letter
 from stallwise.readers.shapes.lines import LONGEST, prefixes
 
 SAMPLE_LINES = 400
@@ -22,6 +23,7 @@ FEW = 5  # lines, below which all of them must carry the tag
 MOST_TAGS = 64  # pods, ranks or services in one file
 TABLE_SHARE = 0.3  # of the lines: then the file is laid out, and a stamp before each row would only bend it
 MOST_BYTES = 512 << 20
+LONGEST_LETTER = 4 << 20
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # A tag of a job or host. One with a number of its own kind (rank 3, step 10, 17/64) tells something and stays.
@@ -71,6 +73,9 @@ def plain(artifact: Artifact) -> Artifact:
     head = artifact.head
     if not is_text(head):
         return artifact
+    if artifact.size_bytes <= LONGEST_LETTER and is_letter(head[:LONGEST_LETTER].decode("utf-8", "replace")):
+        told = letter(artifact.text(LONGEST_LETTER))
+        return replace(artifact, path=None, url=None, content=told.encode("utf-8", "replace"))
     sample = _sample(artifact, head)
     carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(_distinct(sample))
     if not carried:

@@ -136,6 +136,8 @@ def _counted(evidence: Evidence) -> Finding | None:
     done = value(serving.REQUESTS_DONE, ENOUGH_REQUESTS)
     if not (queue > 0 and whole > 0) or queue < IN_QUEUE * whole or done < ENOUGH_REQUESTS:
         return None
+    if value(serving.QUEUE_DRAINED, 0.0) > 0:
+        return None  # it comes and goes: something holds requests up, and not their number
     full = value(serving.KV_MAX, value(serving.KV_MEDIAN, 0.0)) >= FULL
     parts = [f"queue {queue:.3g} s"] + [
         f"{name} {x:.3g} s" for name, x in (("prefill", prefill), ("decode", decode)) if x == x

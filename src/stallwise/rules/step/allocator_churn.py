@@ -28,11 +28,13 @@ from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.findings.symptom import Symptom
 
+IN_THE_LOOP = 0.01  # taken and given back, times a launch: a warm caching allocator does so once in many thousands
+LARGE_PART = 1 / 3  # of the host's time in CUDA calls: less may pass while the device works off what was launched
 MIN_CALLS = 1  # a step: a warm allocator makes none
 
 EXPLAINS = {Symptom.SLOW_STEP: 0.03, Symptom.GRADUAL_SLOWDOWN: 0.1, Symptom.SUDDEN_SLOWDOWN: 0.03}
@@ -76,6 +78,19 @@ def allocator_churn(evidence: Evidence) -> Finding | None:
             headline=f"The allocator flushed its cache and retried {retries:.0f} times.",
             confidence=0.85,
             because=(facts.because(f"{retries:.0f} allocation retries logged", logged.ALLOC_RETRIES),),
+            fixes=_fixes(),
+            avoid="Do not add empty_cache(): it causes exactly this.",
+            next=(MEMORY_SUMMARY, MEMORY_SNAPSHOT),
+        )
+    often, share = evidence.get(logged.ALLOCS_PER_LAUNCH), evidence.get(logged.ALLOC_CALL_SHARE)
+    if often is not None and share is not None and often.number >= IN_THE_LOOP and share.number >= LARGE_PART:
+        return Finding(
+            headline=f"Device memory is allocated and freed all the time: {share} of the time in CUDA calls.",
+            confidence=0.8,
+            because=(
+                Reason.of(f"memory is taken and given back once in {1 / often.number:.0f} launches", often),
+                Reason.of(f"{share} of the time in CUDA calls is in them, and a free waits for the device", share),
+            ),
             fixes=_fixes(),
             avoid="Do not add empty_cache(): it causes exactly this.",
             next=(MEMORY_SUMMARY, MEMORY_SNAPSHOT),
