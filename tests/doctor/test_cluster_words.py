@@ -67,3 +67,16 @@ def test_a_limit_far_below_what_the_card_is_made_for_is_seen(tmp_path: Path, lim
     page.write_text("".join(f"DCGM_FI_DEV_{key}{labels} {value}\n" for key, value in state.items()))
     found = diagnose(str(page))
     assert (found.state is State.SICK and found.ranked[0] == "power-throttle") is held
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ("Port 4 of gpu-b09 has symbol errors 65535 and a quarter of the rate.", False),
+        ("GPU 2 has NVLink CRC errors 8120 on link 3.", True),
+    ],
+)
+def test_errors_of_another_link_are_not_nvlinks(tmp_path: Path, text: str, counted: bool) -> None:
+    page = tmp_path / "note.txt"
+    page.write_text(f"We train on 128 GPUs, a step takes 9.8 s. {text}\n")
+    assert bool(diagnose(str(page)).evidence.all(hardware.NVLINK_ERRORS)) is counted
