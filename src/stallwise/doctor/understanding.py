@@ -41,6 +41,9 @@ _STAMPED = re.compile(
     r"\d\d:\d\d:\d\d|^\W*(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL)\b|\bNCCL (?:INFO|WARN)|\[rank\d|^Traceback|"
     r'^\s+File "|^\s*at \w|NVRM:|^\[\s*\d+\.\d+\]|\bpid\b|^[+|][-=+]{8}'
 )
+_HEADER = re.compile(
+    r"^(?:> ?){0,4}\W{0,2}(?:Date|Sent|Received|On|Am|Le)\b:? ?.{0,60}\d\d:\d\d"
+)  # of a mail or a quoted one
 DOCUMENT_SAMPLE = 1 << 16
 STAMP_ENDS = 40  # letters of a line: programs stamp its beginning, people sign its end
 DOCUMENT_STAMPED = 0.02  # a program that prints stamps does so more often than a manual that shows one
@@ -113,7 +116,7 @@ def is_written(artifact: Artifact) -> bool:
     lines = [x for x in text.splitlines() if x.strip()]
     if isinstance(tree_of(artifact.name, text), dict):
         return True  # settings and results, as people keep them
-    stamped = sum(_STAMPED.search(x[:80]) is not None for x in lines)
+    stamped = sum(_STAMPED.search(x[:80]) is not None and _HEADER.match(x) is None for x in lines)
     if len(lines) > MOST_LINES or stamped > STAMPED_SHARE * len(lines):
         return False
     alike = 1.0 - len({x.translate(_DIGITS) for x in lines}) / max(len(lines), 1)

@@ -14,7 +14,13 @@ _NEGATION = re.compile(
     r"\b(?:no|not|without|never|isn't|isnt|don't|doesn't|didn't|zero|nor|avoids?|instead of|rather than)\b(?:\s+\w+){0,2}\s*$"
 )
 _CLAUSE = re.compile(r"[;,.:](?!\d)|\b(?:but|while|although|though|yet|however|whereas)\b")
-_ANSWERED_NO = re.compile(r"^\s*(?:[=:]|is|was)\s*(?:no|none|false|0|off|never|not)\b")
+# "Xid: none", "ECC uncorrectable: 0"; but "ECC error on GPU: 0" tells which one.
+_WHICH = r"(?:at|on|in|of|for|gpus?|ranks?|nodes?|hosts?|cards?|devices?|steps?|ports?|links?|index|id|pid|code)\b"
+_ANSWERED_NO = re.compile(
+    rf"^(?: (?!{_WHICH})[a-z-]+){{0,2}}\s*(?:[=:]|\bis|\bwas|\bare|\bwere)\s*(?:no|none|false|0(?![.,x]?[0-9a-f])|off|never|not)\b"
+)
+_COUNTED_NONE = re.compile(r"(?:^|[;,(.] *)0(?: [a-z-]+){0,2} *$")  # "0 uncorrectable ECC errors", not "GPU 0 hangs"
+_BEHIND = 48  # letters behind a word in which its answer stands
 
 
 class Line(NamedTuple):
@@ -59,5 +65,6 @@ def says(line: Line, text: str) -> bool:
 
 
 def _affirmed(match: re.Match[str], text: str) -> bool:
-    before, behind = text[max(0, match.start() - 32) : match.start()], text[match.end() : match.end() + 16]
-    return not _NEGATION.search(before) and not _ANSWERED_NO.match(behind)
+    before, behind = text[max(0, match.start() - 32) : match.start()], text[match.end() : match.end() + _BEHIND]
+    denied = _NEGATION.search(before) or _COUNTED_NONE.search(before) or _ANSWERED_NO.match(behind)
+    return denied is None

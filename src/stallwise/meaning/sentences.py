@@ -34,6 +34,7 @@ _INDEXED = {
     "epoch",
     "line",
     "device",
+    "card",
     "port",
     "version",
     "cuda",
@@ -95,10 +96,17 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     found = best[1] if best else None
     if found is None and alone is not None:
         found = alone._replace(score=UNIT_ALONE)  # "they get 22 tokens/s each"
-    if found is None and not _HOST & {
-        *clause,
-        *words_of(reading.after)[:NEAR],
-    }:  # "one CPU core is at 100%" is not about the GPU of the same sentence
+    host = bool(
+        _HOST & {*clause, *words_of(reading.after)[:NEAR]}
+    )  # "one CPU core is at 100%" is not about the GPU of the same sentence
+    if (
+        found is None
+        and not host
+        and (only := _only_of(reading.unit)) is not None
+        and _speaks_of_its_family(only, sentence)
+    ):
+        found = only  # "card 7 reaches 87 degrees"
+    if found is None and not host:
         found = topic(tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p)), reading.unit)
         if found is not None and (found.quantity.name, scope or NOW) in taken:
             found = None
@@ -112,6 +120,27 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
 
 def _scale_of(unit: str) -> float:
     return next(scale for dimension, scale in readings_of(unit) if dimension is Unit.BYTE)
+
+
+@cache
+def _only_of(unit: str) -> Name | None:
+    """The one quantity of a unit that people judge by, where all of that unit are of one family: degrees, of a card."""
+    dimensions = {dimension for dimension, _ in readings_of(unit)} if len(unit) > 1 else set()
+    family = [entry for entry in entries().values() if entry.quantity.unit in dimensions]
+    owners = [entry for entry in family if entry.better]
+    if len(owners) != 1 or len({entry.quantity.name.partition(".")[0] for entry in family}) != 1:
+        return None
+    scale, inverse = _scale(owners[0].quantity, readings_of(unit))
+    return Name(owners[0].quantity, scale, "", inverse, UNIT_ALONE, True)
+
+
+def _speaks_of_its_family(found: Name, sentence: tuple[Reading, ...]) -> bool:
+    """Whether a word of a sibling quantity is said: degrees beside a clock or a card are of heat, not of an angle."""
+    family = found.quantity.name.partition(".")[0]
+    said = classed(tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p)))
+    return family in said or any(
+        e.quantity.name.startswith(f"{family}.") for w in said for e, _ in by_word().get(w, ())
+    )
 
 
 def _from_which(reading: Reading, sentence: tuple[Reading, ...]) -> Reading | None:

@@ -16,6 +16,7 @@ from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.quantity import Quantity
+from stallwise.specs.hardware import find_gpu
 
 ORDER = -10  # others ask for clocks and power
 IDLE_BIT = 0x1
@@ -127,6 +128,9 @@ def _state(gpu: _Gpu) -> Iterator[Fact]:
         values = values[~np.isnan(values)]
         if len(values):
             yield _fact(gpu, quantity, _reduce(values, how), len(values))
+    card = find_gpu(gpu.name)
+    if card is not None and gpu.name.lower() in {name.lower() for name in (card.title, *card.aliases)}:
+        yield _fact(gpu, hw.GPU_POWER_PUBLISHED, card.power_w)  # by its whole name: a part of it fits weaker twins too
     clocks = gpu.column("clock_sm_hz")[loaded]
     clocks = clocks[~np.isnan(clocks)]
     if len(clocks) >= FEW:

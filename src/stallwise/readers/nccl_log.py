@@ -22,6 +22,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._collective_waits import Wait, waits_table
+from stallwise.readers.shapes.lines import Peeler
 
 FORMAT = "NCCL log"
 CAPTURE = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,ENV NCCL_DEBUG_FILE=nccl.%h.%p.log python train.py"
@@ -31,6 +32,8 @@ LINE = re.compile(
     r"(?<![\w.-])(?P<host>[\w.-]{1,200}):(?P<pid>\d+):(?P<tid>\d+) \[(?P<dev>-?\d+)\] (?P<place>\S+:\d+ )?(?:R?NCCL) "
     r"(?P<level>INFO|WARN|ERROR|TRACE|ABORT|VERSION) ?(?P<text>.*)"
 )
+# Collectors of logs put their own labels where NCCL's host and process stood.
+RELABELLED = re.compile(r"(?<![\w:/.-])R?NCCL (?P<level>INFO|WARN|ERROR|TRACE|ABORT|VERSION) (?P<text>.*)")
 VERSION = re.compile(r"\bR?NCCL version\s*:?\s*(\d+\.\d+[\w.+-]*)")
 COMM = re.compile(
     r"comm (0x[0-9a-f]+) rank (\d+) n[Rr]anks (\d+)(?:.*?cudaDev (\d+))?(?:.*?busId (\w+))?(?:.*?commId (0x[0-9a-f]+))?"
@@ -44,14 +47,14 @@ LINK = re.compile(  # both in one line: host, sender, receiver, direction, way
     r"(?:Channel|Ring|Tree)[ \t]+\d+(?:/\d+)?[ \t]*:[ \t]*(\d+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*->[ \t]*(\d+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*"
     r"(?:\[(send|receive)\][ \t]*)?(?:comm \S+ nRanks \d+ )?via[ \t]+(.+?)[ \t\r]*$"
 )
-NET_CHOSEN = re.compile(r"Using (?:internal )?[Nn]etwork (.+?)\s*$|Assigned NET plugin (\S+) to comm")
+NET_CHOSEN = re.compile(r"Using (?:internal )?[Nn]etwork (?!plugin\b)(.+?)\s*$|Assigned NET plugin (\S+) to comm")
 PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([\w;-]+)")
 INTERFACE = re.compile(
     r"(?:Bootstrap ?: Using|NET/Socket ?: Using|NET ?: Using interface|NET/IB ?: Using interface|OOB)\s+(?:\[\d+\])?"
     r"(?P<name>[\w.@-]+)(?::(?P<address>[0-9a-fA-F.:%\w]+?)<\d+>)?(?= |$|<)"
 )
 MORE_INTERFACES = re.compile(r"\[\d+\]([\w.@-]+):([0-9a-fA-F.:%\w]+?)<\d+>")
-WORDS = (b" NCCL INFO ", b" NCCL WARN ", b"NCCL version ", b" NCCL TRACE ")
+WORDS = (b"NCCL INFO ", b"NCCL WARN ", b"NCCL version ", b"NCCL TRACE ")
 ENV = re.compile(r"(NCCL_\w+|FI_PROVIDER) set (?:by environment )?to (\S+?)\.?\s*$")
 RDMA_ABSENT = re.compile(
     r"NET/IB ?: No device found|Failed to open libibverbs|No IB devices|libibverbs\.so.*cannot open"
@@ -84,7 +87,7 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """Facts line by line, tables at the end."""
-    state, said = _State(), artifact.skeletons
+    state, said, peeler = _State(), artifact.skeletons, Peeler({})
     links = said.where(lambda x: "NCCL" in x and CHANNEL.search(x) and not COMM.search(x))
     state.sections = said.lines_of(said.where(_commands))
     for skeleton in links:
@@ -98,6 +101,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if (version := VERSION.search(line)) and _new(state, "version", host or "", version[1]):
             yield Fact(fabric.NCCL_VERSION, version[1], source, scope)
         if match is None:
+            if (relabelled := RELABELLED.search(line)) is not None:
+                yield from _info(state, relabelled["text"], source, Scope(node=_labelled(line, peeler)))
             continue
         text = match["text"]
         if comm := COMM.search(text):
@@ -114,6 +119,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
     yield from _tables(state, artifact.name)
     if calls := list(_known_calls(state)):
         yield waits_table(calls, artifact.name)
+
+
+def _labelled(line: str, peeler: Peeler) -> str | None:
+    """The node that a collector's prefix names."""
+    return peeler.peel(line)[1].get("node")
 
 
 def _commands(line: str) -> bool:

@@ -31,6 +31,9 @@ GPU_MEMORY_SLOWDOWN_TEMPERATURE = Quantity(
 GPU_POWER = Quantity("gpu.power", Unit.WATT, "median power under load", NVIDIA_SMI, ("power draw",))
 GPU_POWER_LIMIT = Quantity("gpu.power_limit", Unit.WATT, "the power limit in force", NVIDIA_SMI, ("power cap",))
 GPU_POWER_DEFAULT = Quantity("gpu.power_default_limit", Unit.WATT, "the power limit the card ships with", NVIDIA_SMI_Q)
+GPU_POWER_PUBLISHED = Quantity(
+    "gpu.power_published", Unit.WATT, "the power its maker publishes for the card", NVIDIA_SMI
+)
 GPU_CLOCK = Quantity("gpu.clock", Unit.HERTZ, "median SM clock under load", NVIDIA_SMI, ("sm clock",))
 GPU_CLOCK_IDLE = Quantity("gpu.clock_idle", Unit.HERTZ, "median SM clock without load", NVIDIA_SMI)
 GPU_CLOCK_MAX = Quantity("gpu.clock_max", Unit.HERTZ, "highest SM clock of the card", NVIDIA_SMI)

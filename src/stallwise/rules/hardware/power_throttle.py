@@ -34,6 +34,7 @@ from stallwise.evidence.catalog.hardware import (
     GPU_POWER_CAP_SHARE,
     GPU_POWER_DEFAULT,
     GPU_POWER_LIMIT,
+    GPU_POWER_PUBLISHED,
     GPU_SAMPLES,
     GPU_SW_THERMAL_SHARE,
 )
@@ -45,6 +46,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 LOWERED = 0.93  # of the default; small reductions are a common and cheap choice for efficiency
+FAR_LOWERED = 0.6  # of the published power: no card that shares its name with a weaker twin ships with less
 AT_LIMIT = 0.85  # of the limit; a card that draws this much is held by it
 BEHIND = 0.2  # of the neighbours' clock or power under the same load
 BRAKED = 0.05  # of loaded samples
@@ -94,6 +96,20 @@ def _judge(evidence: Evidence, scope: Scope) -> Finding | None:
         if cap and cap.number > 0:
             because.append(Reason.of("the driver reports the power cap as the reason for the clock", cap))
         return _finding(f"{name} runs at {limit} of its normal {default}", 0.96, because, scope, clock)
+    published = evidence.get(GPU_POWER_PUBLISHED, **labels)
+    if (
+        not default
+        and limit
+        and published
+        and limit.number < FAR_LOWERED * published.number
+        and power
+        and power.number >= AT_LIMIT * limit.number
+    ):
+        because = [
+            Reason.of(f"limit {limit} on a card that is made for {published}", limit, published),
+            Reason.of(f"it draws {power}, so the limit binds", power),
+        ]
+        return _finding(f"{name} runs at {limit}, made for {published}", 0.85, because, scope, clock)
     return _silent(evidence, scope, clock, power)
 
 

@@ -172,7 +172,7 @@ def _loss(evidence: Evidence, labels: dict[str, object]) -> float:
 
 def _name(fact: Fact) -> str:
     node = f" of {fact.scope.node}" if fact.scope.node else ""
-    return f"GPU {fact.scope.gpu}{node}"
+    return f"the GPU{node}" if fact.scope.gpu is None else f"GPU {fact.scope.gpu}{node}"
 
 
 def _regained(clock: Fact | None, lower: float) -> str:
