@@ -51,6 +51,7 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
     tried = tuple(_tried((name,), meaning_of(name), alone[name], step, longest, busy) for name in keep)
     # What device work the changes spare, at most: the rest of it stays, however many changes are made at once.
     spared = sum(t.gain.high_s for t in tried if t.changes[0] in DEVICE_CHANGES)
+    surest = max((t.gain.low_s for t in tried), default=0.0)  # all of them together win no less than the best of them
     return WhatIf(
         source=timeline.source.file,
         steps=len(book.windows),
@@ -60,7 +61,7 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
         clean_low_s=min(cleaned.low_s, step) if cleaned else step,
         clean_high_s=longest if cleaned else step,
         alone=tried,
-        together=_tried(tuple(order), "all of these at once", won, step, longest, busy, spared)
+        together=_tried(tuple(order), "all of these at once", won, step, longest, busy, spared, surest)
         if together and len(order) > 1
         else None,
         order=tuple(order),
@@ -70,11 +71,11 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
 
 def _tried(
     changes: tuple[str, ...], meaning: str, won_s: float, step_s: float, longest_s: float, busy_s: float,
-    spared_s: float = 0.0,
+    spared_s: float = 0.0, least_s: float = 0.0,
 ) -> Tried:  # fmt: skip
     low, high = won_range_s(won_s, changes, longest_s, busy_s)
     if len(changes) > 1:
-        high = max(won_s, min(high, longest_s - busy_s + spared_s))
+        low, high = min(max(low, least_s), won_s), max(won_s, min(high, longest_s - busy_s + spared_s))
     return Tried(changes, meaning, Gain(low, high, "replayed", won_s), step_s - won_s)
 
 

@@ -10,8 +10,8 @@ MOST_SHOWN = 12  # rows not predicted, each with what it lacks
 def to_text(figures: dict[str, Any], *, rows: bool = False) -> str:
     """A line over all, a line per source, and on request a line per row."""
     lines = [
-        f"{figures['kind']}: {figures['predicted']} of {figures['rows']} rows predicted",
-        f"  {'':38} {'rows':>5} {'median':>8} {'mean':>8} {'bias':>8} {'inside 90%':>11}",
+        f"{figures['kind']}: {figures['rows_predicted']} of {figures['rows']} rows predicted, {figures['predicted']} numbers of them",
+        f"  {'':38} {'each':>5} {'median':>8} {'mean':>8} {'bias':>8} {'inside 90%':>11}",
         _line("all", figures),
     ]
     by = figures.get("by_publisher", {})

@@ -81,6 +81,7 @@ def summary(kind: str, rows: int, scored: Sequence[Scored]) -> dict[str, Any]:
     return {
         "kind": kind,
         "rows": rows,
+        "rows_predicted": len({s.row_id for s in scored if s.predicted is not None and s.measured is not None}),
         **_figures(scored),
         "by_publisher": by_publisher(scored),
         "not_predicted": {s.row_id: s.note for s in scored if s.predicted is None},

@@ -99,7 +99,7 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
         ),
         not_here=tuple(Reason.of(f"the timeout after {f}: a consequence", f) for f in echoes[:1]),
         avoid=""
-        if lost and not first and not killed and all(_kind(evidence, f) in OF_A_LINK_TOO for f in lost)
+        if not first and not killed and _may_be_a_link(evidence, lost)
         else "Do not start with NCCL settings or the network: the connection closed because its process ended.",
         next=(DMESG, RANK_LOGS),
         explains=(*CONSEQUENCES, *(OOM if first and first[0].scope.gpu is not None else ())),
@@ -114,9 +114,13 @@ def _confidence(evidence: Evidence, first: list[Fact], lost: list[Fact], killed:
         return 0.93
     if timed_out and lost:
         return 0.6  # the lost peer may just be the first whose timeout ran out
-    if lost and not first and not killed and all(_kind(evidence, f) in OF_A_LINK_TOO for f in lost):
+    if not first and _may_be_a_link(evidence, lost):
         return 0.6
     return 0.85 if lost else 0.75
+
+
+def _may_be_a_link(evidence: Evidence, lost: list[Fact]) -> bool:
+    return bool(lost) and all(_kind(evidence, f) in OF_A_LINK_TOO for f in lost)
 
 
 def _many_ranks(evidence: Evidence) -> bool:
