@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,7 +17,7 @@ from itertools import accumulate
 
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.line import Line
-from stallwise.evidence.skeletons import Skeletons, asks_for_digits, skeletons_of
+from stallwise.evidence.skeletons import Skeletons, asks_for_digits, loosened, skeletons_of
 from stallwise.meaning.anchors import Finder, finder
 from stallwise.meaning.book import Signature, book, compiled
 from stallwise.meaning.codes import code_of
@@ -60,8 +61,9 @@ class Matcher:
         (candidates, passed), lines = self._candidates(known_as, line_of), known_as.lines
         heard = Heard()
         counts: dict[str, int] = {}
-        late: dict[str, list[Event]] = {}
+        late: dict[str, deque[tuple[Signature, re.Match[str], Line]]] = {}
         known_by: dict[int, Known | None] = {}  # of each skeleton
+        louds: dict[int, bool] = {}  # of each skeleton, too
         for number in sorted(candidates):
             text = lines[number][:LONGEST]
             found = candidates[number]
@@ -70,12 +72,14 @@ class Matcher:
                 continue  # most lines with an anchor end here
             line = line_of(number)
             fitting = [(s, m) for s in owners if (m := _fits(s, line.text, text)) is not None]
-            if pasted and not _is_loud(line) and len(line.text) == len(text):
+            own = known_as.of[number]
+            if own not in louds:
+                louds[own] = _is_loud(line)
+            if pasted and not louds[own] and len(line.text) == len(text):
                 fitting = [(s, m) for s, m in fitting if m.start() == 0]
-            if _is_loud(line):
+            if louds[own]:
                 heard.loud += 1
                 if not fitting:
-                    own = known_as.of[number]
                     if own not in known_by:
                         known_by[own] = known_message(line.text)
                     known = known_by[own]
@@ -85,16 +89,12 @@ class Matcher:
                         heard.events.append(_known_event(known, line))
             for signature, match in {s.event: (s, m) for s, m in reversed(fitting)}.values():  # one of each kind
                 count = counts[signature.id] = counts.get(signature.id, 0) + 1
-                event = _event(signature, match, line, ends_log=number >= len(lines) - LAST_LINES)
                 if count <= KEPT or signature.every:
-                    heard.events.append(event)
+                    heard.events.append(_event(signature, match, line, len(lines)))
                 else:
-                    last = late.setdefault(signature.id, [])
-                    last.append(event)
-                    if len(last) > KEPT:
-                        last.pop(0)
+                    late.setdefault(signature.id, deque(maxlen=KEPT)).append((signature, match, line))
         _count(heard.events, {name: n + passed.get(name, 0) for name, n in counts.items()})
-        heard.events += [e for last in late.values() for e in last]
+        heard.events += [_event(*one, len(lines)) for last in late.values() for one in last]
         return heard
 
     def _candidates(self, text: Skeletons, line_of: LineMaker) -> tuple[dict[int, set[int]], dict[str, int]]:
@@ -108,7 +108,8 @@ class Matcher:
         passed: dict[str, int] = {}
         for skeleton, owners in found.items():
             sample, members = text.lines[text.firsts[skeleton]][:LONGEST], text.members(skeleton)
-            fitting = {o for o in owners if o == MARK or self._may(self.signatures[o], sample)}
+            message = line_of(members[0]).text
+            fitting = {o for o in owners if o == MARK or _may(self.signatures[o], message, sample)}
             if (
                 MARK in fitting
                 and len(members) > len(SEVERAL)
@@ -126,9 +127,11 @@ class Matcher:
                 kept |= dict.fromkeys(members, fitting)
         return kept, passed
 
-    def _may(self, signature: Signature, sample: str) -> bool:
-        """An expression that asks for no certain digit fits all lines of a skeleton or none; a prefix may hide its start."""
-        return _varies(signature) or compiled(signature.pattern, signature.cased).search(sample) is not None
+
+def _may(signature: Signature, message: str, whole: str) -> bool:
+    """Lines of a skeleton differ in digits alone: an expression fits none of them if it fits none with other digits."""
+    loose = compiled(loosened(signature.pattern), signature.cased)
+    return loose.search(message) is not None or loose.search(whole) is not None
 
 
 def _holding(text: Skeletons, members: list[int], told: list[Signature]) -> list[int]:
@@ -141,7 +144,7 @@ def _holding(text: Skeletons, members: list[int], told: list[Signature]) -> list
 
 def _varies(signature: Signature) -> bool:
     """Lines of one skeleton may differ in whether it fits."""
-    return signature.starts_line or asks_for_digits(signature.pattern)
+    return asks_for_digits(signature.pattern)
 
 
 def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:
@@ -189,7 +192,7 @@ def _is_loud(line: Line) -> bool:
     return line.level in ("warning", "error") or loudness()[1].search(line.text[:200]) is not None
 
 
-def _event(signature: Signature, match: re.Match[str], line: Line, *, ends_log: bool) -> Event:
+def _event(signature: Signature, match: re.Match[str], line: Line, lines: int) -> Event:
     slots = _slots(signature, match)
     scope = line.scope
     rank, gpu = slots.get("rank"), slots.get("gpu")
@@ -205,7 +208,7 @@ def _event(signature: Signature, match: re.Match[str], line: Line, *, ends_log: 
     return Event(
         signature.event, signature.id, line.text.strip()[:SHOWN], line.source, role, signature.component,
         line.level or signature.level, scope, slots, line.boot_s if line.boot_s == line.boot_s else line.time_s,
-        ends_log=ends_log,
+        ends_log=line.number > lines - LAST_LINES,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,7 +76,7 @@ class _State:
     first_line: dict[tuple[str, int, int, str, str, int], int] = field(default_factory=dict)
     seen: set[tuple[str, str, str]] = field(default_factory=set)
     comms: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)  # host and pointer: rank and id
-    calls: deque[tuple[str, str, Wait]] = field(default_factory=lambda: deque(maxlen=KEPT_CALLS))
+    calls: list[tuple[str, str, Wait]] = field(default_factory=list)
     sections: list[int] = field(default_factory=list)  # several runs in one file: where a command starts a new one
 
 
@@ -92,7 +92,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
     state.sections = said.lines_of(said.where(_commands))
     for skeleton in links:
         _links(state, said, skeleton)
-    for at in said.lines_of(said.where(_tells) - links):
+    calls = said.where(lambda x: " opCount " in x and not COMM.search(x))
+    kept = said.lines_of(calls)[-KEPT_CALLS:]
+    for at in sorted([*said.lines_of(said.where(_tells) - links - calls), *kept]):
         number, line = at + 1, said.lines[at][:LONGEST]
         source = Source(artifact.name, f"line {number}")
         match = LINE.search(line)
@@ -117,8 +119,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
         else:
             yield from _info(state, text, source, scope)
     yield from _tables(state, artifact.name)
-    if calls := list(_known_calls(state)):
-        yield waits_table(calls, artifact.name)
+    if known := list(_known_calls(state)):
+        yield waits_table(known, artifact.name)
 
 
 def _labelled(line: str, peeler: Peeler) -> str | None:

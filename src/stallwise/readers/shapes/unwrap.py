@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.skeletons import skeletons_of
+from stallwise.evidence.skeletons import Skeletons, skeletons_of
 from stallwise.readers.shapes._mail import is_letter, letter
 from stallwise.readers.shapes.lines import LONGEST, prefixes
 
@@ -49,6 +49,7 @@ _STARTS = (
 )
 _START = re.compile(_STARTS)
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+_NUMBER = re.compile(r"\d+")
 # A row of a table that its program prints piece by piece: some numbers now, the rest when they are measured.
 _CELLS = re.compile(r"^[ \t]{1,40}\d{1,20}[ \t]{1,40}\d")
 _SOME_CELLS = re.compile(r"^[ \t]{1,40}\d[\d.]{0,20}[ \t]")
@@ -77,17 +78,14 @@ def plain(artifact: Artifact) -> Artifact:
         told = letter(artifact.text(LONGEST_LETTER))
         return replace(artifact, path=None, url=None, content=told.encode("utf-8", "replace"))
     sample = _sample(artifact, head)
-    carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(_distinct(sample))
+    carried = (
+        b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(skeletons_of(sample))
+    )
     if not carried:
         return replace(artifact)  # what it remembers of its lines goes when it has been read
     return replace(
         artifact, path=None, url=None, content=unwrapped(artifact.text(MOST_BYTES)).encode("utf-8", "replace")
     )
-
-
-def _distinct(lines: list[str]) -> list[str]:
-    """One of all lines that differ in digits alone."""
-    return [lines[first] for first in skeletons_of(lines).firsts]
 
 
 def unwrapped(text: str) -> str:
@@ -200,22 +198,26 @@ def _told(message: str, rest: dict[str, object], stamped: bool) -> str:
 
 
 def _hosts(lines: list[str]) -> set[str]:
-    return set(_NCCL_START.findall("\n".join(lines))) if any(" NCCL " in line for line in lines) else set()
+    """Names of hosts as NCCL prints them, their digits free: node-01 and node-02 are one name."""
+    found = set(_NCCL_START.findall("\n".join(line for line in lines if " NCCL " in line)))
+    return {_NUMBER.sub(r"\\d+", re.escape(host)) for host in found}
 
 
 def _joint(lines: list[str]) -> re.Pattern[str]:
     """Where a second line starts inside a line."""
     hosts = sorted(_hosts(lines), key=len, reverse=True)[:MOST_TAGS]
-    nccl = "|".join(map(re.escape, hosts))
     glued_host = (
-        rf"|(?<=[^\s])(?=(?:{nccl}):\d{{1,9}}:\d{{1,9}} \[-?\d{{1,3}}\] (?:\S{{1,99}}:\d+ )?NCCL )" if hosts else ""
+        rf"|(?<=[^\s])(?=(?:{'|'.join(hosts)}):\d{{1,9}}:\d{{1,9}} \[-?\d{{1,3}}\] (?:\S{{1,99}}:\d+ )?NCCL )"
+        if hosts
+        else ""
     )
     return re.compile(rf"{_AFTER}(?={_STARTS}){glued_host}")
 
 
-def _glued(lines: list[str]) -> bool:
-    joint = _joint(lines)
-    return any(joint.search(lines[number]) for number in _suspects(lines))
+def _glued(text: Skeletons) -> bool:
+    firsts = [text.lines[first] for first in text.firsts]
+    joint = _joint(firsts)
+    return any(joint.search(firsts[number]) for number in _suspects(firsts))
 
 
 def _suspects(lines: list[str]) -> set[int]:
@@ -230,13 +232,11 @@ def _suspects(lines: list[str]) -> set[int]:
     ]
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0)) if places else []
     found = {bisect_right(starts, at) - 1 for at in places}
-    if " NCCL " in text:
-        found |= {
-            number
-            for number, line in enumerate(lines)
-            if " NCCL " in line and (line.count(" NCCL ") > 1 or _SOME_CELLS.match(line))
-        }
-    return found
+    return found | {
+        number
+        for number, line in enumerate(lines)
+        if " NCCL " in line and (line.count(" NCCL ") > 1 or _SOME_CELLS.match(line))
+    }
 
 
 def _places(text: str, mark: str) -> Iterator[int]:
@@ -248,10 +248,13 @@ def _places(text: str, mark: str) -> Iterator[int]:
 
 def _repaired(lines: list[str]) -> list[str]:
     """Lines that several writers glued together, cut apart; the rest of a cut line is put back where it follows."""
-    suspects = _suspects(lines)
-    if not suspects:
+    text = skeletons_of(lines)
+    firsts = [lines[first] for first in text.firsts]
+    glued = _suspects(firsts)  # of lines that differ in digits alone all are or none
+    if not glued:
         return lines
-    joint = _joint(lines)
+    suspects = set(text.lines_of(glued))
+    joint = _joint(firsts)
     starts = re.compile(rf"{_STARTS}|[\w.-]+:\d+:\d+ \[")
     clean: list[str] = []
     owed = -1  # the cut line whose rest may follow
