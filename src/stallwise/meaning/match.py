@@ -43,8 +43,9 @@ class Heard:
     """What a text said."""
 
     events: list[Event] = field(default_factory=list)
-    loud: int = 0  # lines that call themselves an error or a warning
-    unknown: list[Line] = field(default_factory=list)  # of these, the ones without a meaning
+    unknown: list[tuple[Line, int]] = field(
+        default_factory=list
+    )  # loud lines without a meaning, and how often each came
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Matcher:
     def hear(self, said: Sequence[str] | Skeletons, line_of: LineMaker, *, pasted: bool = False) -> Heard:
         """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
         known_as = said if isinstance(said, Skeletons) else skeletons_of(said)
-        (candidates, passed), lines = self._candidates(known_as, line_of), known_as.lines
+        (candidates, passed, more), lines = self._candidates(known_as, line_of), known_as.lines
         heard = Heard()
         counts: dict[str, int] = {}
         late: dict[str, deque[tuple[Signature, re.Match[str], Line]]] = {}
@@ -77,16 +78,14 @@ class Matcher:
                 louds[own] = _is_loud(line)
             if pasted and not louds[own] and len(line.text) == len(text):
                 fitting = [(s, m) for s, m in fitting if m.start() == 0]
-            if louds[own]:
-                heard.loud += 1
-                if not fitting:
-                    if own not in known_by:
-                        known_by[own] = known_message(line.text)
-                    known = known_by[own]
-                    if known is None:
-                        heard.unknown.append(line)
-                    elif len(heard.events) < MOST_KNOWN:
-                        heard.events.append(_known_event(known, line))
+            if louds[own] and not fitting:
+                if own not in known_by:
+                    known_by[own] = known_message(line.text)
+                known = known_by[own]
+                if known is None:
+                    heard.unknown.append((line, 1 + more.pop(own, 0)))
+                elif len(heard.events) < MOST_KNOWN:
+                    heard.events.append(_known_event(known, line))
             for signature, match in {s.event: (s, m) for s, m in reversed(fitting)}.values():  # one of each kind
                 count = counts[signature.id] = counts.get(signature.id, 0) + 1
                 if count <= KEPT or signature.every:
@@ -97,8 +96,13 @@ class Matcher:
         heard.events += [_event(*one, len(lines)) for last in late.values() for one in last]
         return heard
 
-    def _candidates(self, text: Skeletons, line_of: LineMaker) -> tuple[dict[int, set[int]], dict[str, int]]:
-        """Lines that hold an anchor, and whose anchors they hold; and how many lines of each signature were passed over."""
+    def _candidates(
+        self, text: Skeletons, line_of: LineMaker
+    ) -> tuple[dict[int, set[int]], dict[str, int], dict[int, int]]:
+        """Lines that hold an anchor, and whose; and how many lines of each signature and of each loud skeleton were passed over.
+
+        Of a message that comes again and again the first and the last lines are enough.
+        """
         data = ("\n" + "\n".join(text.keys)).encode("utf-8", "replace").lower()
         hits = list(self.find(data))
         found: dict[int, set[int]] = {}
@@ -106,26 +110,30 @@ class Matcher:
             found.setdefault(number, set()).update(self.owners[anchor])
         kept: dict[int, set[int]] = {}
         passed: dict[str, int] = {}
+        more: dict[int, int] = {}
         for skeleton, owners in found.items():
             sample, members = text.lines[text.firsts[skeleton]][:LONGEST], text.members(skeleton)
-            message = line_of(members[0]).text
-            fitting = {o for o in owners if o == MARK or _may(self.signatures[o], message, sample)}
-            if (
-                MARK in fitting
-                and len(members) > len(SEVERAL)
-                and not any(_is_loud(line_of(members[at])) for at in SEVERAL)
+            ends = members if len(members) <= 2 * KEPT else [*members[:KEPT], *members[-KEPT:]]
+            message, certain = line_of(members[0]).text, False
+            for owner in owners - {MARK}:
+                signature = self.signatures[owner]
+                if not _may(signature, message, sample):
+                    continue
+                chosen = members
+                if not signature.every and not asks_for_digits(signature.pattern + signature.unless):
+                    chosen, certain = ends, True
+                    passed[signature.id] = passed.get(signature.id, 0) + len(members) - len(ends)
+                elif len(members) > len(ends) and not signature.every and not signature.starts_line:
+                    chosen = _holding(text, members, signature)
+                for line in chosen:
+                    kept.setdefault(line, set()).add(owner)
+            if MARK in owners and (
+                len(members) <= len(SEVERAL) or any(_is_loud(line_of(members[at])) for at in SEVERAL)
             ):
-                fitting.discard(MARK)  # words of an error in a line that is none
-            told = [self.signatures[o] for o in fitting if o != MARK]
-            if told and len(members) > 2 * KEPT and not any(s.every or _varies(s) for s in told):
-                for signature in told:  # the same message again and again: its first and last lines are enough
-                    passed[signature.id] = passed.get(signature.id, 0) + len(members) - 2 * KEPT
-                members = [*members[:KEPT], *members[-KEPT:]]
-            elif told and MARK not in fitting and len(members) > 2 * KEPT and not any(s.starts_line for s in told):
-                members = _holding(text, members, told)
-            if fitting:
-                kept |= dict.fromkeys(members, fitting)
-        return kept, passed
+                for line in ends:
+                    kept.setdefault(line, set()).add(MARK)
+                more[skeleton] = 0 if certain else len(members) - len(ends)
+        return kept, passed, more
 
 
 def _may(signature: Signature, message: str, whole: str) -> bool:
@@ -134,17 +142,12 @@ def _may(signature: Signature, message: str, whole: str) -> bool:
     return loose.search(message) is not None or loose.search(whole) is not None
 
 
-def _holding(text: Skeletons, members: list[int], told: list[Signature]) -> list[int]:
-    """The lines of a skeleton that one of these expressions fits, found in one pass over all of them."""
+def _holding(text: Skeletons, members: list[int], told: Signature) -> list[int]:
+    """The lines of a skeleton that an expression fits, found in one pass over all of them."""
     lines = [text.lines[m][:LONGEST] for m in members]
     joined, ends = "\n".join(lines), list(accumulate(len(x) + 1 for x in lines))
-    found = {bisect_right(ends, hit.start()) for s in told for hit in compiled(s.pattern, s.cased).finditer(joined)}
+    found = {bisect_right(ends, hit.start()) for hit in compiled(told.pattern, told.cased).finditer(joined)}
     return [members[at] for at in sorted(found)]
-
-
-def _varies(signature: Signature) -> bool:
-    """Lines of one skeleton may differ in whether it fits."""
-    return asks_for_digits(signature.pattern)
 
 
 def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:
