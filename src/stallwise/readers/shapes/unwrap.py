@@ -13,11 +13,12 @@ from dataclasses import replace
 from itertools import accumulate
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.skeletons import Skeletons, skeletons_of
+from stallwise.evidence.skeletons import skeletons_of
 from stallwise.readers.shapes._mail import is_letter, letter
 from stallwise.readers.shapes.lines import LONGEST, prefixes
 
 SAMPLE_LINES = 400
+SAMPLE_BYTES = 1 << 17
 NEARLY_ALL = 0.9  # of the lines: a tag that fewer carry is part of what the program says
 FEW = 5  # lines, below which all of them must carry the tag
 MOST_TAGS = 64  # pods, ranks or services in one file
@@ -77,12 +78,10 @@ def plain(artifact: Artifact) -> Artifact:
     if artifact.size_bytes <= LONGEST_LETTER and is_letter(head[:LONGEST_LETTER].decode("utf-8", "replace")):
         told = letter(artifact.text(LONGEST_LETTER))
         return replace(artifact, path=None, url=None, content=told.encode("utf-8", "replace"))
-    sample = _sample(artifact, head)
-    carried = (
-        b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(skeletons_of(sample))
-    )
-    if not carried:
-        return replace(artifact)  # what it remembers of its lines goes when it has been read
+    sample = _lines_in(head[:SAMPLE_BYTES])
+    carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample)
+    if not carried and not _glued(_lines_in(artifact.distinct_head)):
+        return artifact.afresh()
     return replace(
         artifact, path=None, url=None, content=unwrapped(artifact.text(MOST_BYTES)).encode("utf-8", "replace")
     )
@@ -111,11 +110,8 @@ def is_text(head: bytes) -> bool:
     return b"\x00" not in start and not start.lstrip().startswith((b"<?xml", b"SQLite")) and b"traceEvents" not in start
 
 
-def _sample(artifact: Artifact, head: bytes) -> list[str]:
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        text = head.decode("utf-16", "replace")
-    else:
-        text = head.decode("utf-8-sig", "replace")
+def _lines_in(head: bytes) -> list[str]:
+    text = head.decode("utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
     return [line[:LONGEST] for line in text.splitlines()]
 
 
@@ -214,10 +210,9 @@ def _joint(lines: list[str]) -> re.Pattern[str]:
     return re.compile(rf"{_AFTER}(?={_STARTS}){glued_host}")
 
 
-def _glued(text: Skeletons) -> bool:
-    firsts = [text.lines[first] for first in text.firsts]
-    joint = _joint(firsts)
-    return any(joint.search(firsts[number]) for number in _suspects(firsts))
+def _glued(lines: list[str]) -> bool:
+    joint = _joint(lines)
+    return any(joint.search(lines[number]) for number in _suspects(lines))
 
 
 def _suspects(lines: list[str]) -> set[int]:
