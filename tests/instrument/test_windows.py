@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 import sys
@@ -19,6 +20,7 @@ from stallwise.instrument.on_main_thread import OnMainThread
 from stallwise.instrument.profile_window import ProfileWindow
 from stallwise.instrument.recorder import Recorder
 from stallwise.instrument.stages import Stages
+from stallwise.instrument.thread_end import ThreadEnd
 from stallwise.instrument.time_window import TimeWindow
 from stallwise.instrument.writer import Writer
 
@@ -205,6 +207,53 @@ def test_the_main_thread_is_called_between_two_lines_of_a_loop() -> None:
         pass
     asked.join()
     assert called == ["MainThread"] and all(sys.monitoring.get_tool(i) != "stallwise" for i in (3, 4))
+
+
+def test_a_thread_that_ends_is_told_on_itself_unless_it_has_forgotten() -> None:
+    told: list[int] = []
+    end = ThreadEnd(lambda: told.append(threading.get_ident()))
+
+    def work(forget: bool) -> None:
+        end.ask()
+        if forget:
+            end.forget()
+
+    idents = []
+    for forget in (False, True):
+        thread = threading.Thread(target=work, args=(forget,))
+        thread.start()
+        idents.append(thread.ident)
+        thread.join()
+    assert told == idents[:1]
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs CPU PyTorch: pip install torch")
+@pytest.mark.parametrize(("steps", "daemon"), [(10, False), (60, False), (60, True)])
+def test_a_loop_in_a_thread_of_its_own_is_traced_there(steps: int, daemon: bool, tmp_path: Path) -> None:
+    """Also where the thread ends inside the window; a daemon, which may be cut off there, is left alone."""
+    import torch
+
+    recorder = recorder_in(tmp_path)
+    window = ProfileWindow(recorder, (1, 50))
+
+    def work() -> None:
+        for _ in range(steps + 1):
+            torch.ones(2).add(1)
+            recorder.step()
+
+    thread = threading.Thread(target=work, daemon=daemon)
+    thread.start()
+    tid = thread.native_id
+    thread.join()
+    assert window._profiler is None
+    recorder.close()
+    traced = [line for line in lines_of(tmp_path) if line["k"] == "window"]
+    if daemon:
+        assert not traced and any("daemon" in line.get("note", "") for line in lines_of(tmp_path))
+    else:
+        assert [line["tid"] for line in traced] == [tid]
+        assert (tmp_path / "rank-00000" / "trace_full.json.gz").stat().st_size > 100
 
 
 class Graph:
