@@ -15,6 +15,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source
 from stallwise.readers._stack_lines import lines_table
 from stallwise.readers.native._record_file import PARTS, STAGES, RankRecord, parse
+from stallwise.readers.native._sampled_stacks import sampled_stacks
 
 FORMAT = "stallwise record"
 CAPTURE = "stallwise record --light -- python train.py"
@@ -49,6 +50,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield Fact(job.PROFILER_START, window.start_s, source, scope, note=window.kind)
         yield Fact(job.PROFILER_STOP, window.stop_s, source, scope, note=window.kind)
     yield from _stacks(record, source, scope)
+    yield from sampled_stacks(record, source, scope)
     if len(record.step) == 0:
         attached = next((note for _, name, note in record.marks if name == "attached"), None)
         why = f"looked at {attached}: steps are not to be seen so" if attached else NOTHING_REPEATS
