@@ -25,6 +25,12 @@ os.makedirs("sampled", exist_ok=True)
 torch.save({"model": GPT(GPTConfig(**shape)).state_dict(), "model_args": shape,
             "config": {"dataset": "shakespeare_char"}}, "sampled/ckpt.pt")
 """
+SPOKEN = """
+import torch
+from data import Corpus
+from model import RNNModel
+torch.save(RNNModel("LSTM", len(Corpus("./data/wikitext-2").dictionary), 200, 200, 2, 0.2), "model.pt")
+"""
 PYPLOT = "import types\ncm = types.SimpleNamespace(gray=None)\ndef imsave(*_, **__): pass\n"
 
 
@@ -44,7 +50,11 @@ def prepare(published: Path, work: Path, own: Path) -> None:
         (work / "jax" / "matplotlib").mkdir()
         (work / "jax" / "matplotlib" / "__init__.py").write_text("")
         (work / "jax" / "matplotlib" / "pyplot.py").write_text(PYPLOT)
-    subprocess.run([sys.executable, "-c", SAMPLED, str(CHARACTERS)], cwd=work / "nanoGPT", check=True)
+    made = [
+        subprocess.Popen([sys.executable, "-c", text, str(CHARACTERS)], cwd=work / folder)
+        for text, folder in ((SAMPLED, "nanoGPT"), (SPOKEN, "examples/word_language_model"))
+    ]
+    assert [each.wait() for each in made] == [0, 0]
 
 
 def tokens(nano: Path) -> None:

@@ -1,9 +1,10 @@
 """Programs of many kinds, plain and under `stallwise run`: what they cost, what was recorded, what the verdict says.
 
-    python bench/gpu/recorder_programs.py OUT --published FOLDER [--seconds 380] [--only NAME...]
+    python bench/gpu/recorder_programs.py OUT --published FOLDER [--seconds 380] [--only NAME...] [--together NAME...]
 
 Runs the programs of programs/programs.toml one after the other, each plain and then recorded, until the time is up; those that are
-left are named. Published programs are taken from FOLDER as published (SOURCES there names their commits) with made-up data. The
+left are named. Those of `--together` come first, recorded only and all at once: whether they live and what is said of them, no
+times. Published programs are taken from FOLDER as published (SOURCES there names their commits) with made-up data. The
 `stallwise` of this interpreter's environment records. Writes OUT/programs.json and OUT/told.txt as it goes, and OUT/bundles-N.tgz
 (records, logs, traces) at the end.
 """
@@ -24,6 +25,7 @@ import tarfile
 import threading
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,6 @@ from program_data import prepare
 OWN = Path(__file__).parent / "programs"
 MOST_BYTES, MOST_FILES = 15 << 20, 4
 PLAIN_LIMIT_S, RUN_LIMIT_S = 45.0, 75.0
-OVERTIME_S = 50.0  # for the program that began last
 Line = tuple[float, str]
 
 
@@ -100,12 +101,12 @@ def shortened(work: Path, program: dict[str, Any]) -> None:
         path.write_text(text.replace(old, new))
 
 
-def measure(name: str, program: dict[str, Any], work: Path, told: Path, left_s: float) -> dict[str, Any]:
+def measure(name: str, program: dict[str, Any], work: Path, told: Path, left_s: float, plainly: bool) -> dict[str, Any]:
     where, path = work / program["folder"], str(work / program["path"]) if "path" in program else ""
     command = [sys.executable, *shlex.split(program["command"])]
     bundle = work / "bundles" / name
     wrapped = [sys.executable, "-m", "stallwise", "run", "-o", str(bundle), "--", *command]
-    plain_code, plain, plain_s = run(command, where, path, min(PLAIN_LIMIT_S, left_s))
+    plain_code, plain, plain_s = run(command, where, path, min(PLAIN_LIMIT_S, left_s)) if plainly else (0, [], 0.0)
     code, lines, seconds = run(wrapped, where, path, min(RUN_LIMIT_S, left_s - plain_s))
     clock = (program["clock"], program.get("steps", 1))
     with told.open("a") as out:
@@ -147,7 +148,9 @@ def main() -> None:
     options.add_argument("out", type=Path)
     options.add_argument("--published", type=Path, required=True)
     options.add_argument("--seconds", type=float, default=380.0, help="no program begins later than this")
+    options.add_argument("--overtime", type=float, default=50.0, help="seconds for the program that began last")
     options.add_argument("--only", nargs="*", default=[])
+    options.add_argument("--together", nargs="*", default=[])
     options.add_argument("--work", type=Path, default=Path("/tmp/recorder_programs"))
     chosen = options.parse_args()
     began = time.monotonic()
@@ -156,15 +159,25 @@ def main() -> None:
     prepare(chosen.published, chosen.work, OWN)
     programs = tomllib.loads((OWN / "programs.toml").read_text())
     rows: list[dict[str, Any]] = []
+    for name in {*chosen.together, *(chosen.only or programs)}:
+        shortened(chosen.work, programs[name])
+
+    def one(name: str, label: str, left_s: float, alone: bool) -> None:
+        rows.append(
+            measure(label, programs[name], chosen.work, chosen.out / "told.txt", left_s + chosen.overtime, alone)
+        )
+        (chosen.out / "programs.json").write_text(json.dumps(rows, indent=1))
+        print(f"{time.monotonic() - began:.0f} s", json.dumps(rows[-1]), flush=True)
+
+    with ThreadPoolExecutor() as lanes:
+        for number, name in enumerate(chosen.together):
+            lanes.submit(one, name, f"{name}-{number}", chosen.seconds, False)
     for name in chosen.only or programs:
         left_s = chosen.seconds - (time.monotonic() - began)
         if left_s < 0:
             print("no time left for", name, flush=True)
-            continue
-        shortened(chosen.work, programs[name])
-        rows.append(measure(name, programs[name], chosen.work, chosen.out / "told.txt", left_s + OVERTIME_S))
-        (chosen.out / "programs.json").write_text(json.dumps(rows, indent=1))
-        print(f"{time.monotonic() - began:.0f} s", json.dumps(rows[-1]), flush=True)
+        else:
+            one(name, name, left_s, True)
     pack(chosen.work / "bundles", chosen.out)
 
 

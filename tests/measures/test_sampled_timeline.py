@@ -70,3 +70,17 @@ def test_a_record_without_steps_has_no_stretch(tmp_path: Path) -> None:
     kept = [line for line in path.read_text().splitlines() if '"k":"step"' not in line]
     path.write_text("\n".join(kept) + "\n")
     assert not diagnose(str(path)).evidence.table("timeline")
+
+
+def test_a_stretch_has_all_that_a_traced_step_has(tmp_path: Path) -> None:
+    trace = Path(__file__).parents[2] / "examples" / "traces" / "loader_slow" / "trace.json.gz"
+    (traced,) = diagnose(str(trace)).evidence.table("timeline")
+    (sampled,) = diagnose(str(write(tmp_path))).evidence.table("timeline")
+    assert set(traced.meta) == set(sampled.meta) and sampled.meta["works"] == traced.meta["works"]
+    assert {c for c in traced.columns if ":" not in c} == set(sampled.columns)
+
+
+def test_a_trace_of_the_same_job_shows_its_steps_alone(tmp_path: Path) -> None:
+    trace = Path(__file__).parents[2] / "examples" / "traces" / "loader_slow" / "trace.json.gz"
+    found = diagnose([str(write(tmp_path)), str(trace)]).evidence.table("timeline")
+    assert found and all(table.meta["which"] != "sampled" for table in found)

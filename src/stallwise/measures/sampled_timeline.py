@@ -15,7 +15,7 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.ledger import Account
 from stallwise.evidence.timeline import NO_ID
-from stallwise.measures.step_timeline import EVERY, KIND, LONGEST_NAME
+from stallwise.measures.step_timeline import EVERY, KIND, LONGEST_NAME, WORKS
 
 ORDER = 5  # after the steps of traces
 STACKS = "sampled stacks"
@@ -29,10 +29,9 @@ Box = tuple[int, int, float, float, str]  # track, depth, begin, end, name
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
-    """One stretch for each rank that no trace shows."""
-    traced = {table.scope.rank for table in evidence.table(KIND)}
-    for table in evidence.table(STACKS):
-        if table.scope.rank not in traced:
+    """One stretch for each rank, where no trace shows any."""
+    if not evidence.table(KIND):
+        for table in evidence.table(STACKS):
             yield from _stretch(table)
 
 
@@ -108,7 +107,7 @@ def _as_timeline(table: Table, boxes: list[Box], label: str, length_s: float) ->
     }  # fmt: skip
     meta = {
         "which": "sampled", "step": label, "unit": "stretch", "length_s": length_s, "begin_s": 0.0, "names": names,
-        "facts": [], "accounts": [a.value for a in Account], "works": [],
+        "facts": [], "accounts": [a.value for a in Account], "works": WORKS,
         "tracks": [["accounts", "where the time goes"], ["thread", "steps"], ["python", "training thread, sampled"]],
         "versions": [{"word": "as recorded", "meaning": "stacks sampled without a profiler", "length_s": length_s}],
         "path": {}, "events": len(boxes), "alone": len(boxes), "merged": 0, "blocks": 0, "left_out": [],
