@@ -92,7 +92,7 @@ class Pumped:
     def possible(self) -> bool:
         return True
 
-    def call(self, then: Any) -> bool:
+    def call(self, then: Any, may: Any = None) -> bool:
         self.then = then
         return True
 
@@ -289,6 +289,56 @@ def test_graphs_inside_a_training_step_end_none() -> None:
 
 def test_every_window_has_a_file_of_its_own() -> None:
     assert len(set(schema.TRACE_FILES.values())) == 3
+
+
+def fake_jax(calls: list[str]) -> Any:
+    def start_trace(folder: str) -> None:
+        calls.append(f"start on {threading.current_thread().name}")
+        (Path(folder) / "host.trace.json.gz").write_bytes(b"trace")
+
+    def stop_trace() -> None:
+        calls.append(f"stop on {threading.current_thread().name}")
+
+    def broken() -> None:
+        calls.append("at rest")
+        raise RuntimeError("what the job asked for went wrong")
+
+    return types.SimpleNamespace(
+        profiler=types.SimpleNamespace(start_trace=start_trace, stop_trace=stop_trace),
+        live_arrays=lambda: [types.SimpleNamespace(block_until_ready=broken)],
+    )
+
+
+@pytest.mark.parametrize("ends_inside", [False, True])
+def test_jax_is_traced_by_the_main_thread_with_the_device_at_rest(
+    ends_inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopping its profiler beside running work has broken jobs; the job hears of its own errors, not we."""
+    monkeypatch.setattr(jax_window, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(jax_window, "EARLIEST_S", 0.0)
+    monkeypatch.setattr(jax_window, "QUIET_S", 0.02)
+    monkeypatch.setattr(jax_window, "FOR_S", 30.0 if ends_inside else 0.05)
+    calls: list[str] = []
+    recorder = recorder_in(tmp_path)
+    window = jax_window.JaxWindow(recorder, fake_jax(calls))
+    window._main = pumped = Pumped()  # type: ignore[assignment]
+    window.start()
+    window._heard("/jax/core/compile/backend_compile_duration", 1.0)
+    last, until_s = "start" if ends_inside else "stop", time.monotonic() + 10
+    while not any(last in call for call in calls) and time.monotonic() < until_s:
+        pumped.between_two_lines()
+        time.sleep(0.005)
+    recorder.close()
+    assert calls == ["at rest", "start on MainThread", "at rest", "stop on MainThread"]
+    assert [line["window"] for line in lines_of(tmp_path) if line["k"] == "window"] == ["full"]
+    assert (tmp_path / "rank-00000" / "trace_full.json.gz").read_bytes() == b"trace"
+
+
+def test_a_line_inside_jax_is_no_place_for_its_profiler() -> None:
+    names: dict[str, Any] = {"ask": jax_window.outside_of_jax}
+    exec(compile("def inside(): return ask()", "/site-packages/jax/_src/pjit.py", "exec"), names)
+    exec(compile("def beside(): return ask()", "/home/me/jax/train.py", "exec"), names)
+    assert names["beside"]() and not names["inside"]()
 
 
 def test_a_long_compilation_of_jax_is_seen_while_it_lasts() -> None:
