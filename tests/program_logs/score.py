@@ -54,7 +54,9 @@ def score(half: str, verbose: bool = False) -> Counter[str]:
     for name, book in books(half):
         cause, state, lost = asked(book)
         well = state == "healthy" and "none" in book["accept"]
-        right = well or (cause in book["accept"] and state == "sick") or (state == "unclear" and state in book["accept"])
+        right = (
+            well or (cause in book["accept"] and state == "sick") or (state == "unclear" and state in book["accept"])
+        )
         found.update(
             cases=1, right=right, numbers=len(book["numbers"]), lost=len(lost), healthy=state == "healthy" and not well,
             wrong=state == "sick" and not right,
