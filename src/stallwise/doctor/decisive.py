@@ -99,6 +99,8 @@ def _spoken(evidence: Evidence) -> Iterator[tuple[str, float, Reason]]:
         ratio = top.number / bottom.number
         if ratio > row["above"]:
             text = f"{_plain(row['of'])} is {top}, {show(ratio, Unit.RATIO)} the {bottom} that it should take"
+            if (floor := _now(evidence, row["floor"])) is not None:
+                text += f"; the floor is {floor} ({floor.quantity.meaning})"
             yield row["cause"], ratio / row["above"], Reason.of(text, top, bottom)
 
 
