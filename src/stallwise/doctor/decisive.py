@@ -54,12 +54,14 @@ def decisive(evidence: Evidence, rules: tuple[Rule, ...], *, carried: bool = Fal
 
 def _blamed(evidence: Evidence, by_cause: Mapping[str, Rule]) -> Iterator[tuple[str, Reason]]:
     """The cause of the thing that a person blames, unless it explains another sort of trouble or a clue refutes it."""
-    kinds = {c.symptom.kind for c in complaints(evidence) if c.by_person}
+    heard = {c.symptom for c in complaints(evidence) if c.by_person}
+    kinds = {s.kind for s in heard}
     for fact in evidence.all(stated.BLAMED):
-        cause = next((row["cause"] for row in book()["blamed"] if row["thing"] == fact.value), None)
-        if cause is None or refuted(by_cause[cause], evidence):
-            continue
-        if not kinds or kinds & {s.kind for s in by_cause[cause].explains}:
+        named = [row["cause"] for row in book()["blamed"] if row["thing"] == fact.value]
+        named = [c for c in named if not refuted(by_cause[c], evidence)]
+        named = [c for c in named if not kinds or kinds & {s.kind for s in by_cause[c].explains}]
+        if named:  # one thing may do several sorts of harm: what is complained of tells which
+            cause = max(named, key=lambda c: sum(by_cause[c].explains.get(s, 0.0) for s in heard))
             yield cause, Reason.of(f"you hold {fact.value} to be the reason", fact)
             return
 
