@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from stallwise.costs.formulas import dead_rail
 from stallwise.evidence.capture import NCCL_TESTS, TOPOLOGY
-from stallwise.evidence.catalog import stated
+from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import yes
 from stallwise.findings.finding import Finding, Fix, Reason
@@ -22,13 +21,14 @@ CLUES = (
     ),
 )
 
+EVEN, TWICE = 8 / 7, 2.0  # one of eight rails gone, where nobody has worked it out
+
 
 def advise(evidence: Evidence) -> Finding:
     """A rail that is gone is constant and has an address; congestion comes and goes with what others send."""
     down = evidence.get(stated.LINK_DOWN)
     dead = down is not None and down.number > 0
-    lost = dead_rail.evaluate()
-    spread, pinned = lost["spread_ratio"], lost["pinned_ratio"]
+    spread, pinned = evidence.value(expected.RAIL_SPREAD, EVEN), evidence.value(expected.RAIL_PINNED, TWICE)
     constant = Reason(
         f"of eight rails one gone costs every exchange {spread:.2f}x spread evenly, {pinned:.0f}x where rings are pinned to rails; constant from "
         "one step on. Congestion moves with the hour and the neighbours"
@@ -40,9 +40,9 @@ def advise(evidence: Evidence) -> Finding:
             because=(),
             summary="Shared switches, several flows on one uplink, storage on the same links: the factor moves with what others send.",
             fixes=(
-                Fix("Measure the same collective on these nodes at two times of the day", worth="tells congestion from a broken link", cost="minutes"),
-                Fix("Adaptive routing, and placement under as few leaf switches as possible", worth="most of the wait where flows collide", cost="the fabric's owner"),
-                Fix("Overlap the exchange with backward, and exchange less often", worth="what overlaps is not felt", cost="buckets, a larger batch"),
+                Fix("Measure the same collective on these nodes at two times of the day", worth="tells congestion from a broken link", cost="minutes", risk="none"),
+                Fix("Adaptive routing, and placement under as few leaf switches as possible", worth="most of the wait where flows collide", cost="the fabric's owner", risk="fragments the cluster"),
+                Fix("Overlap the exchange with backward, and exchange less often", worth="what overlaps is not felt", cost="buckets, a larger batch", risk="convergence"),
             ),
             avoid="Changing NCCL's algorithm first: no algorithm makes a shared link wider.",
             next=(NCCL_TESTS, TOPOLOGY),
