@@ -143,3 +143,10 @@ def test_shown_to_be_nothing_and_lost_in_the_noise_are_told_apart(tmp_path: Path
     assert "Nothing is won by" not in said("c", lost)
     better = said("d", won, lost)  # the noisy one looks better, and is none
     assert "to keep compile" in better and "Not told" not in better
+
+
+def test_a_measured_gain_is_told_of_the_step_it_was_measured_with(tmp_path: Path) -> None:
+    # The traced steps were slow; those of the trial took a quarter of them.
+    fast = trial("last-batch-again", 3.0, "faster", "input-starved", before_s=STEP_S / 4, after_s=STEP_S / 12)
+    said = to_text(diagnose(bundle(tmp_path, fast)))
+    assert "(2.94-3.06x), measured" in said
