@@ -75,6 +75,11 @@ class Replays:
         return self.unchanged_s - self.step_s(change, share)
 
     @cached_property
+    def launching(self) -> Spans:
+        """When the host runs operators and calls that launch, and does nothing else."""
+        return _launching_spans(self.book)
+
+    @cached_property
     def gains(self) -> dict[str, tuple[Change, float]]:
         """Each change that applies here, and what it wins."""
         made = {name: make(self) for name, make in CHANGES.items()}
@@ -142,13 +147,11 @@ def graphs(r: Replays) -> Change | None:
     """Launches are replayed as CUDA graphs: the host's time for them goes."""
     if not r.book.view.launched.any():
         return None
-    launching = launching_spans(r)
-    return Change(launching.start, launching.end, longest_lag_s=GRAPH_LAG_S)
+    return Change(r.launching.start, r.launching.end, longest_lag_s=GRAPH_LAG_S)
 
 
-def launching_spans(r: Replays) -> Spans:
-    """When the host runs operators and calls that launch, and does nothing else."""
-    book, view = r.book, r.book.view
+def _launching_spans(book: StepBook) -> Spans:
+    view = book.view
     kept = NOTHING
     for meaning in (Host.LOADER, Host.CHECKPOINT, Host.GC, Host.COMPILE):
         kept = kept | view.ranges(meaning)
