@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 MOST_WORK = 20_000  # pieces of work replayed for a change: whole steps of a long trace, as many as fit
+GRAPH_DRIVERS = ("cuda", "cu", "hip")  # those that can replay launches as a graph
 GRAPH_LAG_S = 1.0e-6  # between kernels of a replayed CUDA graph: 0.6 to 1.1 us on the H200
 MANY_UPDATES = 50  # launches of the optimizer a step: a fused one needs a handful
 STAGED = 0.05  # of a copy's time stays when it runs ahead of its use: 0.87 to 1.03 of exposed copies went on the H200
@@ -144,8 +145,10 @@ READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
 
 
 def graphs(r: Replays) -> Change | None:
-    """Launches are replayed as CUDA graphs: the host's time for them goes."""
-    if not r.book.view.launched.any():
+    """Launches are replayed as graphs: the host's time for them goes."""
+    view, t = r.book.view, r.book.timeline
+    drivers = {t.names[code] for code in np.unique(t.name[view.launch_row[view.launched]]).tolist()}
+    if not any(name.startswith(GRAPH_DRIVERS) for name in drivers):
         return None
     return Change(r.launching.start, r.launching.end, longest_lag_s=GRAPH_LAG_S)
 

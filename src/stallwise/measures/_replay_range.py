@@ -32,10 +32,14 @@ SPARES_THE_HOST = ("no-input-wait", "no-sync", "graphs", "no-allocation", "no-sa
 
 
 def won_range_s(won_s: float, changes: Sequence[str], longest_s: float, busy_s: float) -> tuple[float, float]:
-    """The ends of a replayed gain. Whatever the host is spared of the longest step that this may be, the device's work stays."""
+    """The ends of a replayed gain, in a step of at most `longest_s`.
+
+    Whatever the host is spared, the device's work stays. Of less work on the device half of what the replay leaves stays: what is
+    left is doubted twofold at most, as what is won.
+    """
     each = [range_s(won_s, change) for change in changes]
-    idle_s = longest_s - busy_s if all(c in SPARES_THE_HOST for c in changes) else longest_s
-    most = max(won_s, idle_s)
+    spared = all(c in SPARES_THE_HOST for c in changes)
+    most = max(won_s, longest_s - busy_s if spared else (longest_s + won_s) / 2)
     return min(min(low for low, _ in each), most), min(max(high for _, high in each), most)
 
 
