@@ -157,3 +157,14 @@ DEVICE_CHANGES: dict[str, Callable[[Replays], Change | None]] = {
     "aligned": aligned,
     "channels-last": channels_last,
 }
+
+
+_last: list[tuple[Replays, dict[str, tuple[Change, float]]]] = []
+
+
+def device_gains(r: Replays) -> dict[str, tuple[Change, float]]:
+    """Each of these changes that applies, and what it wins; worked out once for the replays of a trace."""
+    if not _last or _last[0][0] is not r:
+        made = {name: make(r) for name, make in DEVICE_CHANGES.items()}
+        _last[:] = [(r, {name: (change, r.gain_s(change)) for name, change in made.items() if change is not None})]
+    return _last[0][1]
