@@ -51,7 +51,7 @@ def test_any_call_stands_before_a_full_queue_and_what_it_waits_is_not_the_hosts(
     events.append({"ph": "X", "args": {"correlation": 900}, **waits})
     file = tmp_path / "trace.json"
     file.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    view = TraceView(_timeline(str(file)))
+    view = TraceView(_timeline(str(file))[0])
     assert [view.timeline.names[view.timeline.name[row]] for row in blocked_calls(view)] == [call]
     graph, _ = graph_of_view(view)
     assert graph.waited_s == pytest.approx([(1000 + 60 * kernel_us - 1100) * 1e-6], rel=1e-3)

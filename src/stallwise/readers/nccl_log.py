@@ -98,7 +98,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     for at in sorted([*said.lines_of(said.where(_tells) - links - calls), *kept]):
         line = said.lines[at][:LONGEST]
         before, _, message = line.partition("NCCL ")
-        if (who := (before.rpartition("[")[0].rsplit(":", 2)[0], message)) in heard:
+        speaker, marked, _ = before.rpartition("[")  # "host:pid:thread [device]", or labels of a collector
+        if (who := (speaker.rsplit(":", 2)[0] if marked else before, message)) in heard:
             continue  # the same words of another thread
         heard.add(who)
         match = LINE.search(line)
