@@ -66,7 +66,7 @@ TABLE_READERS = {
 ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
-    "out-of-memory error", "messages", "tracebacks of collectives", "table of steps",
+    "out-of-memory error", "messages", "tracebacks of collectives", "table of steps", "autotune log",
     "scaling series", "table of variants", "table of a load",
 }  # fmt: skip
 

@@ -73,7 +73,7 @@ def _tried(
     changes: tuple[str, ...], meaning: str, won_s: float, step_s: float, longest_s: float, busy_s: float,
     spared_s: float = 0.0, least_s: float = 0.0,
 ) -> Tried:  # fmt: skip
-    low, high = won_range_s(won_s, changes, longest_s, busy_s)
+    low, high = won_range_s(won_s, changes, step_s, longest_s, busy_s)
     if len(changes) > 1:
         low, high = min(max(low, least_s), won_s), max(won_s, min(high, longest_s - busy_s + spared_s))
     return Tried(changes, meaning, Gain(low, high, "replayed", won_s), step_s - won_s)

@@ -174,7 +174,10 @@ def _best(
             score += CONTEXT * fsum(weight[w] for w in phrase & around) / (around_weight or 1.0)
             if score > found.get(entry.quantity.name, (0.0, entry))[0]:
                 found[entry.quantity.name] = (score, entry)
-    ranked = sorted(found.values(), key=lambda x: (-x[0], _plainness(x[1].quantity)))
+    # Of equals a number is a measured time or share rather than a yes or no.
+    ranked = sorted(
+        found.values(), key=lambda x: (-x[0], x[1].quantity.unit is Unit.FLAG and not text, _plainness(x[1].quantity))
+    )
     if not ranked or ranked[0][0] < enough:
         return None
     return ranked[0][1], ranked[0][0]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stallwise.costs.host_ways import autocast_ratio, checkpoint_beside_ratio
 from stallwise.costs.precision import half_width_ratio, matrix_unit_ratio
 from stallwise.measures._changes import Replays, launching_spans
-from stallwise.measures._dependencies import blocked_launches
+from stallwise.measures._dependencies import blocked_calls
 from stallwise.measures._layout_change import channels_last
 from stallwise.measures._operators import NOBODY
 from stallwise.measures._score_traffic import score_products, score_spans, score_traffic
@@ -101,7 +101,7 @@ def sixteen_bits(r: Replays) -> Change | None:
     if ratio is not None:
         left[wide_attention] = 2.0 / (ratio[0] + ratio[1])
     casting = launching_spans(r) - book.view.ranges(Host.OPTIMIZER)
-    if len(blocked_launches(book.view)):  # a host so far ahead pays for its casts out of its lead
+    if len(blocked_calls(book.view)):  # a host so far ahead pays for its casts out of its lead
         casting = NOTHING
     return Change(
         work=left[r.order],
