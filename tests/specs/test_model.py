@@ -146,7 +146,7 @@ def test_a_damaged_config_gives_a_model_or_a_sentence(name: str, damage: dict[st
 @pytest.mark.parametrize(
     ("spelling", "name"),
     [
-        ("LLaMA 70B", "llama-2-70b"),  # the first of its size; all of them have one shape
+        ("LLaMA 70B", "llama-3.1-70b"),  # the latest of its size; all of them have one shape
         ("LLaMA 7B", "llama-2-7b"),
         ("GPT-J 6B", "gpt-j-6b"),
         ("Llama-3.3-70b-instruct v1.8.0", "llama-3.1-70b"),  # the release of the container is no part of the name

@@ -55,14 +55,14 @@ def _plain(name: str) -> str:
 def _spelled(text: str) -> str | None:
     """The catalogue's name for a spelling: itself, without the release of who serves it, or the family's by its size."""
     for spelling in (text, _RELEASE.sub("", text.strip())):
-        found = _names().get(_plain(spelling)) or _first_of_size(_plain(spelling))
+        found = _names().get(_plain(spelling)) or _latest_of_size(_plain(spelling))
         if found:
             return found
     return None
 
 
-def _first_of_size(plain: str) -> str | None:
-    """`llama 70b` names no generation: the earliest of that family and size, where all known ones have the same shape."""
+def _latest_of_size(plain: str) -> str | None:
+    """`llama 70b` names no generation: the latest of that family and size, where all known ones have the same shape."""
     asked = _FAMILY_AND_SIZE.fullmatch(plain)
     if not asked or asked["generation"]:
         return None
@@ -73,7 +73,7 @@ def _first_of_size(plain: str) -> str | None:
         and (one["family"], one["size"]) == (asked["family"], asked["size"])
     }  # fmt: skip
     shapes = {tuple(catalog()[name].get(key) for key in _SHAPE) for name in ages.values()}
-    return ages[min(ages)] if len(shapes) == 1 else None
+    return ages[max(ages)] if len(shapes) == 1 else None
 
 
 def model_names() -> list[str]:
