@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 import sys
@@ -19,6 +20,7 @@ from stallwise.instrument.on_main_thread import OnMainThread
 from stallwise.instrument.profile_window import ProfileWindow
 from stallwise.instrument.recorder import Recorder
 from stallwise.instrument.stages import Stages
+from stallwise.instrument.thread_end import ThreadEnd
 from stallwise.instrument.time_window import TimeWindow
 from stallwise.instrument.writer import Writer
 
@@ -90,7 +92,7 @@ class Pumped:
     def possible(self) -> bool:
         return True
 
-    def call(self, then: Any) -> bool:
+    def call(self, then: Any, may: Any = None) -> bool:
         self.then = then
         return True
 
@@ -207,6 +209,53 @@ def test_the_main_thread_is_called_between_two_lines_of_a_loop() -> None:
     assert called == ["MainThread"] and all(sys.monitoring.get_tool(i) != "stallwise" for i in (3, 4))
 
 
+def test_a_thread_that_ends_is_told_on_itself_unless_it_has_forgotten() -> None:
+    told: list[int] = []
+    end = ThreadEnd(lambda: told.append(threading.get_ident()))
+
+    def work(forget: bool) -> None:
+        end.ask()
+        if forget:
+            end.forget()
+
+    idents = []
+    for forget in (False, True):
+        thread = threading.Thread(target=work, args=(forget,))
+        thread.start()
+        idents.append(thread.ident)
+        thread.join()
+    assert told == idents[:1]
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs CPU PyTorch: pip install torch")
+@pytest.mark.parametrize(("steps", "daemon"), [(10, False), (60, False), (60, True)])
+def test_a_loop_in_a_thread_of_its_own_is_traced_there(steps: int, daemon: bool, tmp_path: Path) -> None:
+    """Also where the thread ends inside the window; a daemon, which may be cut off there, is left alone."""
+    import torch
+
+    recorder = recorder_in(tmp_path)
+    window = ProfileWindow(recorder, (1, 50))
+
+    def work() -> None:
+        for _ in range(steps + 1):
+            torch.ones(2).add(1)
+            recorder.step()
+
+    thread = threading.Thread(target=work, daemon=daemon)
+    thread.start()
+    tid = thread.native_id
+    thread.join()
+    assert window._profiler is None
+    recorder.close()
+    traced = [line for line in lines_of(tmp_path) if line["k"] == "window"]
+    if daemon:
+        assert not traced and any("daemon" in line.get("note", "") for line in lines_of(tmp_path))
+    else:
+        assert [line["tid"] for line in traced] == [tid]
+        assert (tmp_path / "rank-00000" / "trace_full.json.gz").stat().st_size > 100
+
+
 class Graph:
     pass
 
@@ -240,6 +289,56 @@ def test_graphs_inside_a_training_step_end_none() -> None:
 
 def test_every_window_has_a_file_of_its_own() -> None:
     assert len(set(schema.TRACE_FILES.values())) == 3
+
+
+def fake_jax(calls: list[str]) -> Any:
+    def start_trace(folder: str) -> None:
+        calls.append(f"start on {threading.current_thread().name}")
+        (Path(folder) / "host.trace.json.gz").write_bytes(b"trace")
+
+    def stop_trace() -> None:
+        calls.append(f"stop on {threading.current_thread().name}")
+
+    def broken() -> None:
+        calls.append("at rest")
+        raise RuntimeError("what the job asked for went wrong")
+
+    return types.SimpleNamespace(
+        profiler=types.SimpleNamespace(start_trace=start_trace, stop_trace=stop_trace),
+        live_arrays=lambda: [types.SimpleNamespace(block_until_ready=broken)],
+    )
+
+
+@pytest.mark.parametrize("ends_inside", [False, True])
+def test_jax_is_traced_by_the_main_thread_with_the_device_at_rest(
+    ends_inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopping its profiler beside running work has broken jobs; the job hears of its own errors, not we."""
+    monkeypatch.setattr(jax_window, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(jax_window, "EARLIEST_S", 0.0)
+    monkeypatch.setattr(jax_window, "QUIET_S", 0.02)
+    monkeypatch.setattr(jax_window, "FOR_S", 30.0 if ends_inside else 0.05)
+    calls: list[str] = []
+    recorder = recorder_in(tmp_path)
+    window = jax_window.JaxWindow(recorder, fake_jax(calls))
+    window._main = pumped = Pumped()  # type: ignore[assignment]
+    window.start()
+    window._heard("/jax/core/compile/backend_compile_duration", 1.0)
+    last, until_s = "start" if ends_inside else "stop", time.monotonic() + 10
+    while not any(last in call for call in calls) and time.monotonic() < until_s:
+        pumped.between_two_lines()
+        time.sleep(0.005)
+    recorder.close()
+    assert calls == ["at rest", "start on MainThread", "at rest", "stop on MainThread"]
+    assert [line["window"] for line in lines_of(tmp_path) if line["k"] == "window"] == ["full"]
+    assert (tmp_path / "rank-00000" / "trace_full.json.gz").read_bytes() == b"trace"
+
+
+def test_a_line_inside_jax_is_no_place_for_its_profiler() -> None:
+    names: dict[str, Any] = {"ask": jax_window.outside_of_jax}
+    exec(compile("def inside(): return ask()", "/site-packages/jax/_src/pjit.py", "exec"), names)
+    exec(compile("def beside(): return ask()", "/home/me/jax/train.py", "exec"), names)
+    assert names["beside"]() and not names["inside"]()
 
 
 def test_a_long_compilation_of_jax_is_seen_while_it_lasts() -> None:

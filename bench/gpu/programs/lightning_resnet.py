@@ -2,10 +2,14 @@
 
 import time
 
-import lightning
 import torch
 import torchvision
 from torchvision.transforms import v2
+
+try:
+    import lightning
+except ImportError:  # the same under its older name
+    import pytorch_lightning as lightning
 
 torch.set_float32_matmul_precision("high")
 look = v2.Compose(

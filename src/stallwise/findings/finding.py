@@ -17,6 +17,7 @@ class Gain:
     high_s: float
     basis: str
     likely_s: float | None = None  # of a replay: what it won, between the ends
+    step_s: float | None = None  # that it was measured against; else the step of the ledger
     beside_s: float = 0.0  # of the high end: what lies outside of the account that the finding claims from
 
     @property
@@ -79,6 +80,7 @@ class Finding:
     fixes: tuple[Fix, ...] = ()
     not_here: tuple[Reason, ...] = ()  # what looks bad here and is not
     avoid: str = ""  # the tempting first move that does not help: "do not start here"
+    overturn: tuple[str, ...] = ()  # what, if it were so, would speak against it: what would change one's mind
     next: tuple[Capture, ...] = ()
     explains: tuple[str, ...] = ()  # causes that are only consequences of this one
     blocking: bool = False  # the run is dead, stuck or wrong, not merely slow

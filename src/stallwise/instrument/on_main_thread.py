@@ -25,8 +25,8 @@ class OnMainThread:
         """This Python can."""
         return self._monitoring is not None
 
-    def call(self, then: Callable[[], None]) -> bool:
-        """`then()` will run on the main thread, soon; False where somebody else holds what it takes."""
+    def call(self, then: Callable[[], None], may: Callable[[], bool] = lambda: True) -> bool:
+        """`then()` will run on the main thread, soon, where it `may`; False where somebody else holds what it takes."""
         monitoring = self._monitoring
         tool = next((i for i in IDS if monitoring.get_tool(i) is None), None)
         if tool is None:
@@ -35,7 +35,7 @@ class OnMainThread:
         self._tool = tool
 
         def on_line(code: Any, line: int) -> None:
-            if threading.current_thread() is threading.main_thread() and self._tool is not None:
+            if threading.current_thread() is threading.main_thread() and self._tool is not None and may():
                 self.forget()
                 then()
 

@@ -4,8 +4,9 @@ The full window has operators, shapes and launches: it gives names, and slows th
 work alone: its kernel times are undisturbed. Untraced steps of the same run come before them, so the clean step is measured.
 What starting and stopping cost is measured, written and charged to no step. Steps that run with CUPTI still attached say so.
 
-A window opens on the main thread only, where no other thread runs models and no other profiler is on: PyTorch's profiler
-does not survive either.
+A window opens, goes on and ends on the one thread that trains, where no other thread runs models and no other profiler is on:
+PyTorch's profiler does not survive either. A thread that ends inside a window ends the window first; a daemon thread may be cut
+off anywhere, so it gets none.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from stallwise.instrument.detach import Detach
 from stallwise.instrument.own_profiler import OwnProfiler
 from stallwise.instrument.recorder import Recorder
 from stallwise.instrument.settling import Settling
+from stallwise.instrument.thread_end import ThreadEnd
 
 COUNT = 4  # steps: four show what varies
 APART, APART_S = 6, 1.0  # untraced steps between the two windows, and seconds: CUPTI leaves in its own time
@@ -42,6 +44,8 @@ class ProfileWindow:
         self._steps = steps
         self._left: List[str] = [schema.FULL_WINDOW, schema.DEVICE_WINDOW]
         self._profiler: Any = None
+        self._thread = 0  # the one that opened the window
+        self._thread_end = ThreadEnd(self._close_at_the_end)
         self._kind = ""
         self._first = 0
         self._opened_s = 0.0
@@ -74,7 +78,7 @@ class ProfileWindow:
         if before in (None, schema.AFTER):
             self._settling.hear(recorder.last_step_s)
         if self._profiler is not None:
-            if threading.current_thread() is not threading.main_thread():
+            if threading.get_ident() != self._thread:
                 return  # its thread will come back to it; nobody else may touch it
             self.safely(self._advance, number)
         elif before in (schema.FULL_WINDOW, schema.DEVICE_WINDOW):
@@ -120,8 +124,8 @@ class ProfileWindow:
 
     def _may_open(self, torch: Any) -> Optional[str]:
         stages = self._recorder.stages
-        if threading.current_thread() is not threading.main_thread():
-            return "the training runs in a thread that is not the main one"
+        if threading.current_thread().daemon:
+            return "the training runs in a daemon thread, which may be cut off inside a window"
         if stages is not None and stages.other_threads:
             return "several threads run models at once"
         return self.guard(torch).on()
@@ -172,6 +176,9 @@ class ProfileWindow:
         self._profiler.current_action = action.WARMUP
         self._first = number + 1
         self._opened_s = self._recorder.now()
+        self._thread = threading.get_ident()
+        if threading.current_thread() is not threading.main_thread():
+            self._thread_end.ask()
         self.guarded(self._profiler.start)
         self._from_s = self._recorder.wall()
         self._start_s = time.perf_counter() - began
@@ -180,6 +187,7 @@ class ProfileWindow:
 
     def _close(self, number: int) -> None:
         profiler, self._profiler = self._profiler, None
+        self._thread_end.forget()
         began, to_s = time.perf_counter(), self._recorder.wall()
         leaves = self._detach is not None and self._detach.will()
         self.guarded(profiler.stop)
@@ -201,6 +209,7 @@ class ProfileWindow:
             {
                 "k": "window", "window": kind, "first": first, "last": last, "file": schema.TRACE_FILES[kind],
                 "from": self._from_s, "to": to_s, "start_s": round(self._start_s, 6), "stop_s": round(stop_s, 6),
+                "tid": threading.get_native_id(),
             }
         )  # fmt: skip
 
@@ -217,22 +226,27 @@ class ProfileWindow:
     def make_way(self) -> None:
         """The job starts a profiler of its own: ours ends at once and its trace is thrown away."""
         profiler = self._profiler
-        if profiler is None or threading.current_thread() is not threading.main_thread():
+        if profiler is None or threading.get_ident() != self._thread:
             return
         self._profiler = None
+        self._thread_end.forget()
         profiler.on_trace_ready = None
         self._recorder.mark("no trace", "the job started its own profiler inside our window")
         self.safely(self.guarded, profiler.stop)
 
     def close(self) -> None:
         """The job ends, perhaps inside a window."""
-        if self._profiler is not None and threading.current_thread() is threading.main_thread():
-            if self._detach is not None:
-                self._detach.not_now()
-            self.safely(self._close, self._recorder.number)
+        self._close_at_the_end()
         self._left = []
         if self._guard is not None:
             self._guard.remove()
+
+    def _close_at_the_end(self) -> None:
+        """Of the job, or of the thread that trains."""
+        if self._profiler is not None and threading.get_ident() == self._thread:
+            if self._detach is not None:
+                self._detach.not_now()
+            self.safely(self._close, self._recorder.number)
 
     def guarded(self, call: Any) -> None:
         """Calls the profiler as ours: it warns nobody, and imports no compiler that the job has not imported itself."""

@@ -42,7 +42,7 @@ def _put(record: str) -> None:
             continue
         inside = [(t, frames[i]) for t, i in samples if window["from"] <= t <= window["to"] and i in frames]
         if inside:
-            _rewrite(trace, inside, pid)
+            _rewrite(trace, inside, pid, int(window.get("tid", pid)))
 
 
 def _read(record: str) -> "Tuple[int, List[Any], Dict[int, List[str]], List[Tuple[float, int]]]":
@@ -78,7 +78,7 @@ def _own(stack: List[str]) -> List[str]:
     return lines[: own[-1] + 1] if own else lines
 
 
-def _rewrite(trace: str, samples: List[Tuple[float, List[str]]], pid: int) -> None:
+def _rewrite(trace: str, samples: List[Tuple[float, List[str]]], pid: int, tid: int) -> None:
     with gzip.open(trace, "rb") as old:
         head = old.read(HEAD_BYTES)
         base, events = BASE.search(head), EVENTS.search(head)
@@ -86,7 +86,7 @@ def _rewrite(trace: str, samples: List[Tuple[float, List[str]]], pid: int) -> No
             return
         zero_s = int(base[1]) / 1e9
         moments = [((t - zero_s) * 1e6, stack) for t, stack in samples]
-        ours = ",\n".join(json.dumps(event) for event in _events(moments, pid))
+        ours = ",\n".join(json.dumps(event) for event in _events(moments, pid, tid))
         empty = head[events.end() :].lstrip()[:1] == b"]"
         with gzip.open(trace + ".part", "wb", compresslevel=5) as new:
             new.write(head[: events.end()] + b"\n" + ours.encode() + (b"" if empty else b","))
@@ -95,28 +95,30 @@ def _rewrite(trace: str, samples: List[Tuple[float, List[str]]], pid: int) -> No
     os.replace(trace + ".part", trace)
 
 
-def _events(moments: List[Sample], pid: int) -> Iterator[Dict[str, Any]]:
+def _events(moments: List[Sample], pid: int, tid: int) -> Iterator[Dict[str, Any]]:
     """A frame lasts as long as it stays at its depth under the same callers."""
     open_frames: List[Tuple[str, float]] = []
     last_us = 0.0
     for at, (t_us, stack) in enumerate(moments):
         end_us = moments[at + 1][0] if at + 1 < len(moments) else t_us
         if at and t_us > last_us:  # a hole in the samples: nothing is known of it
-            yield from _closed(open_frames, 0, last_us, pid)
+            yield from _closed(open_frames, 0, last_us, pid, tid)
         same = 0
         while same < min(len(stack), len(open_frames)) and open_frames[same][0] == stack[same]:
             same += 1
-        yield from _closed(open_frames, same, t_us, pid)
+        yield from _closed(open_frames, same, t_us, pid, tid)
         open_frames += [(line, t_us) for line in stack[same:]]
         last_us = min(end_us, t_us + LONGEST_US)
-    yield from _closed(open_frames, 0, last_us, pid)
+    yield from _closed(open_frames, 0, last_us, pid, tid)
 
 
-def _closed(open_frames: List[Tuple[str, float]], keep: int, t_us: float, pid: int) -> Iterator[Dict[str, Any]]:
+def _closed(
+    open_frames: List[Tuple[str, float]], keep: int, t_us: float, pid: int, tid: int
+) -> Iterator[Dict[str, Any]]:
     while len(open_frames) > keep:
         line, from_us = open_frames.pop()
         yield {
-            "ph": "X", "cat": "python_function", "name": _as_frame(line), "pid": pid, "tid": pid,
+            "ph": "X", "cat": "python_function", "name": _as_frame(line), "pid": pid, "tid": tid,
             "ts": round(from_us, 3), "dur": round(max(t_us - from_us, 0.0), 3), "args": {},
         }  # fmt: skip
 

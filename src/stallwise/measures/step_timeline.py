@@ -37,6 +37,7 @@ LONGEST_NAME = 300  # letters: templates may have thousands
 STANDS_OUT = 1.5  # times the usual step: something happened in it that the usual one does not show
 AS_USUAL = 0.05  # of the median: a step that can also be replayed stands for the usual one
 ACCOUNTS = tuple(Account)
+WORKS = [work.name.lower().replace("_", " ") for work in Work]
 ACCOUNT_TRACK = 0
 EVERY = -1  # a box that is there in every telling
 EXPLAINS = 0.002  # of the step: a host event in which the device idles as long may be what a finding points at
@@ -117,7 +118,7 @@ def _scene(book: StepBook, at: int, which: str) -> Iterator[Item]:
         "names": names.words,
         "facts": texts,
         "accounts": [a.value for a in ACCOUNTS],
-        "works": [work.name.lower().replace("_", " ") for work in Work],
+        "works": WORKS,
         "tracks": [["accounts", "where the time goes"], *([track.kind, track.label] for track in tracks)],
         "versions": _told_versions(book, hi - lo, versions),
         "path": _path(book, at, lo, hi, tracks),

@@ -28,6 +28,7 @@ TIMELINE = Part(
 PLAIN = ("version", "track", "depth", "name", "operator", "account", "work", "count", "correlation", "facts")
 SEEN_PART = 0.01  # of the step: shorter parts are left out of the table
 MOST_ROWS = 40
+WHICH = {"usual": "median"}  # how a step is called that was chosen so
 VARINT_BITS = 7
 MOST_BYTES = 2_400_000  # of all scenes: the whole report stays below three million
 
@@ -108,7 +109,7 @@ def _scene(scene: Scene) -> dict[str, Any]:
 def _label(table: Table) -> str:
     meta = table.meta
     rank = f"rank {table.scope.rank}, " if table.scope.rank is not None else ""
-    which = "slowest" if meta["which"] == "slowest" else "median"
+    which = WHICH.get(meta["which"], meta["which"])
     return f"{rank}{meta['step']} ({which}), {show(meta['length_s'], Unit.SECOND)}"
 
 

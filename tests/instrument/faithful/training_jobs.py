@@ -284,6 +284,27 @@ def in_one_thread() -> None:
     print(found)
 
 
+def in_one_thread_beyond_the_window() -> None:
+    model, found = small(), []
+    thread = threading.Thread(target=lambda: found.append(fit(model, sgd(model), 150)))
+    thread.start()
+    thread.join()
+    print(found)
+
+
+def in_a_daemon_thread() -> None:
+    model, found, done = small(), [], threading.Event()
+
+    def work() -> None:
+        found.append(fit(model, sgd(model), 30))
+        done.set()
+        threading.Event().wait()  # it is there when the job ends
+
+    threading.Thread(target=work, daemon=True).start()
+    done.wait()
+    print(found)
+
+
 def in_threads_one_after_another() -> None:
     model = small()
     optimizer = sgd(model)

@@ -22,7 +22,9 @@ SUITES = ("training_jobs", "object_jobs", "profiler_jobs", "process_jobs")
 HELPERS = {"small", "batch", "fit", "sgd", "over", "trained", "steps"}
 # Frames of ours in a traceback are announced; lines that the recorder says are, too.
 OURS = re.compile(r'^  File ".*(/stallwise/instrument/|/frozen runpy).*\n(    .*\n)+', re.MULTILINE)
-SAID = re.compile(r"(stallwise: .*|^  try: .*|^USDT:.*profiler_(start|stop))\n", re.MULTILINE)
+SAID = re.compile(
+    r"(stallwise: .*|^  try: .*|^USDT:.*profiler_(start|stop)|^ERROR: External init callback.*)\n", re.MULTILINE
+)
 ADDRESS = re.compile(
     r"0x[0-9a-f]{6,}|pid\(?s?\)? ?\d+|\(pid\(s\) [\d, ]+\)|pid \d+|\(-?\d+ != -?\d+\)|[WEI]\d{4} [\d:.]+ \d+ "
 )

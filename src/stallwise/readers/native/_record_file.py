@@ -106,6 +106,12 @@ class RankRecord:
             border=[border[i] for i in keep],
         )
 
+    def device_step_s(self) -> float:
+        """What the stages of a usual untraced step take on the device, one after the other; 0 where it was not asked."""
+        kept = self.device_s.keys() & set(self.step)
+        took = [sum(s for name, s in self.device_s[n].items() if name in STAGES) for n in kept]
+        return float(np.median(took)) if took else 0.0
+
     def untraced_s(self) -> list[float]:
         """Durations of steps as they are without any tracer; of those with one attached only where there are no others."""
         clean = [d for d, w in zip(self.duration_s, self.window, strict=True) if w is None]

@@ -15,6 +15,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source
 from stallwise.readers._stack_lines import lines_table
 from stallwise.readers.native._record_file import PARTS, STAGES, RankRecord, parse
+from stallwise.readers.native._sampled_stacks import sampled_stacks
 
 FORMAT = "stallwise record"
 CAPTURE = "stallwise record --light -- python train.py"
@@ -49,6 +50,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield Fact(job.PROFILER_START, window.start_s, source, scope, note=window.kind)
         yield Fact(job.PROFILER_STOP, window.stop_s, source, scope, note=window.kind)
     yield from _stacks(record, source, scope)
+    yield from sampled_stacks(record, source, scope)
     if len(record.step) == 0:
         attached = next((note for _, name, note in record.marks if name == "attached"), None)
         why = f"looked at {attached}: steps are not to be seen so" if attached else NOTHING_REPEATS
@@ -61,9 +63,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
     untraced = record.untraced_s()
     if whole.windows and len(untraced) >= FEWEST_UNTRACED:
         middle, low, high = (float(np.percentile(untraced, q)) for q in (50, 25, 75))
-        if record.border[-1] == REPLAY:  # it returns before it has run: the device knows how long it takes
-            ran = [stage[REPLAY] for stage in record.device_s.values() if REPLAY in stage]
-            middle = low = high = max(float(np.mean(untraced)), float(np.median(ran)) if ran else 0.0)
+        if record.border[-1] == REPLAY:  # it returns before it has run
+            middle = low = high = float(np.mean(untraced))
+        # A host that runs ahead ends most steps early and waits in a few: no usual step is shorter than its work on the device.
+        middle, low, high = (max(value, record.device_step_s()) for value in (middle, low, high))
         yield Fact(job.UNTRACED_STEP, middle, source, scope, len(untraced), low, high)
     yield Fact(job.STEP_BORDER, record.border[-1], source, scope)
     yield Fact(stages.ON_DEVICE, float(record.on_device), source, scope)
