@@ -36,6 +36,7 @@ from tests.fuzz.tally import Tally, Told
 SILENT_S = 4 * LIMIT_S + 2 * PAGES_S  # a case has ended by then, or nothing will end it
 MOST_KEPT = 40  # new seeds that a process hands back: the smallest of them
 REPORT_S = 2.0
+WRITTEN_S = 15.0  # a run that is cut still tells what it saw
 
 
 def seeds_by_reader(files: list[Path]) -> list[list[Path]]:
@@ -152,8 +153,12 @@ class Run:
         began = time.monotonic()
         gc.freeze()  # what every process inherits is looked through by none
         workers = [self.start() for _ in range(processes)]
+        written = began
         while time.monotonic() - began < seconds:
             time.sleep(0.5)
+            if time.monotonic() - written > WRITTEN_S:
+                written = time.monotonic()
+                self.so_far(workers, written - began)
             for place, worker in enumerate(workers):
                 self.hear(worker)
                 if not worker.process.is_alive():
@@ -166,6 +171,14 @@ class Run:
             worker.home.send("enough")
         self.gather(workers)
         self.tally.seconds = time.monotonic() - began
+
+    def so_far(self, workers: list[Worker], seconds: float) -> None:
+        """What all have seen until now, beside the failures."""
+        sum_ = Tally()
+        for tally in (self.tally, *(w.tally for w in workers)):
+            sum_.add(tally)
+        sum_.seconds = seconds
+        (self.keep.parent / "so_far.json").write_text(json.dumps(sum_.as_dict(), indent=1) + "\n")
 
     def gather(self, workers: list[Worker]) -> None:
         """The last words of each."""
@@ -260,6 +273,7 @@ def main() -> None:
         indent=1,
     )  # fmt: skip
     (chosen.out / "report.json").write_text(text + "\n")
+    (chosen.out / "so_far.json").unlink(missing_ok=True)
     with tarfile.open(chosen.out / "failures.tar.gz", "w:gz") as packed:
         packed.add(keep, "failures")
     shutil.rmtree(keep)
