@@ -75,7 +75,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 def _header(text: str) -> list[str]:
     line = next((x for x in text.lstrip("\ufeff").splitlines() if x.strip() and not x.startswith("#")), "")
-    return [c.strip().strip('"') for c in next(csv.reader([line]), [])]
+    try:
+        return [c.strip().strip('"') for c in next(csv.reader([line]), [])]
+    except csv.Error:  # a cell longer than any name
+        return []
 
 
 def _quantity(column: str) -> tuple[str, float] | None:

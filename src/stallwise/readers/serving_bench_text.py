@@ -14,7 +14,7 @@ from stallwise.readers._cells import NUMBER
 
 FORMAT = "serving benchmark printout"
 CAPTURE = "vllm bench serve ... | tee bench.txt"
-_TITLE = re.compile(r"={4,}\s*Serving Benchmark Result\s*={4,}")
+_TITLE = re.compile(r"={4}\s*Serving Benchmark Result\s*={4}")
 _RULER = re.compile(r"^(?=.*={20})\W*$")  # closes a table
 ANNOUNCED = 8  # lines above a title
 _ROW = re.compile(rf"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+({NUMBER}|inf)\s*$")
