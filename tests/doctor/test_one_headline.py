@@ -32,3 +32,14 @@ def test_what_is_only_offered_leads_everywhere_or_nowhere(tmp_path: Path, line: 
     if diagnosis.state is State.UNCLEAR and leading is not None:
         assert leading.cause == causes[0].cause == diagnosis.ranked[0]
         assert f"{causes[0].cause} ({causes[0].probability:.0%})" in verdict(diagnosis).what
+
+
+def test_where_words_and_numbers_disagree_the_headline_says_both(tmp_path: Path) -> None:
+    (tmp_path / "kernel.json").write_text(
+        '{"kernel": "fused_rope_bwd", "registers_per_thread": 255, "local_memory_spill_bytes": 412876800, '
+        '"local_load_sectors_pct_of_l1": 61.2, "achieved_occupancy_pct": 11.8}'
+    )
+    diagnosis = examine(gather([str(tmp_path)], cache=False, workers=1))
+    likeliest = next(h for h in diagnosis.hypotheses if h.cause != "something-else")
+    assert diagnosis.state is State.UNCLEAR
+    assert f"{likeliest.cause} ({likeliest.probability:.0%})" in verdict(diagnosis).what

@@ -152,3 +152,22 @@ def test_keys_that_are_no_loop_s(key: str, unit: str) -> None:
 
 def test_every_column_of_the_loop_is_a_quantity() -> None:
     assert len(columns()) == len(book("loop.toml")["column"])
+
+
+@pytest.mark.parametrize(
+    ("key", "quantity"),
+    [
+        ("perf/mfu", "run.mfu"),
+        ("trainer.step_time_ms", "run.step_time"),
+        ("run-1 - system/gpu.0.powerWatts", "gpu.power"),
+        ("blue-river-7 - train/loss", "run.loss"),
+    ],
+)
+def test_a_key_that_a_tracker_flattened_is_read_as_a_path(key: str, quantity: str) -> None:
+    named = name((key,))
+    assert named is not None and named.quantity.name == quantity
+
+
+@pytest.mark.parametrize("key", ["train.py", "libfoo.so.1", "10.0.0.1", "a/b/c.json", "v1.2"])
+def test_a_name_of_a_file_is_no_path_of_keys(key: str) -> None:
+    assert name((key,)) is None

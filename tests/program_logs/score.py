@@ -3,7 +3,9 @@
 python -m tests.program_logs.score [-v]
 
 Each file holds what a run of that program would have printed, composed in the program's own format, with the cause and the
-numbers that a person reads off it. `improve` was looked at while the reading layer was built, `kept` is only scored.
+numbers that a person reads off it. `improve` was looked at while the reading layer was built, `kept` is only scored. `strange` are
+formats and words that nobody had shown (other engines' pages, YAML reports, drawn boxes, chats, exports of dashboards), in two
+halves of the same kind; at first sight 9 of 20 were right and 9 of 24 numbers were kept.
 """
 
 from __future__ import annotations
@@ -51,9 +53,12 @@ def score(half: str, verbose: bool = False) -> Counter[str]:
     found: Counter[str] = Counter()
     for name, book in books(half):
         cause, state, lost = asked(book)
-        right = (cause in book["accept"] and state == "sick") or ("unclear" in book["accept"] and state == "unclear")
+        well = state == "healthy" and "none" in book["accept"]
+        right = (
+            well or (cause in book["accept"] and state == "sick") or (state == "unclear" and state in book["accept"])
+        )
         found.update(
-            cases=1, right=right, numbers=len(book["numbers"]), lost=len(lost), healthy=state == "healthy",
+            cases=1, right=right, numbers=len(book["numbers"]), lost=len(lost), healthy=state == "healthy" and not well,
             wrong=state == "sick" and not right,
         )  # fmt: skip
         if verbose:

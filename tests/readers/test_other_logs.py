@@ -8,7 +8,7 @@ import pytest
 
 from stallwise.doctor.gauged import gauged
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog import run
+from stallwise.evidence.catalog import memory, run
 from stallwise.evidence.fact import Fact, Note, Series
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Printed, Reading, Rows
@@ -185,3 +185,16 @@ def test_tensorboard_scalars(tensor: bool) -> None:
     assert series.values[3] == pytest.approx(1.7)
     cut = Artifact("events", content=(version + events)[:-9])
     assert any(isinstance(i, Note) for r in readers_for(cut) for i in r.read(cut))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+        "java.lang.OutOfMemoryError: Java heap space",
+    ],
+)
+def test_an_error_of_the_hosts_memory_is_not_one_of_the_device(line: str) -> None:
+    found = facts(f"epoch 1 done\n{line}\n")
+    assert memory.FAILED.name not in found
+    assert memory.HOST_KILLED.name in found

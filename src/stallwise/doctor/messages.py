@@ -24,8 +24,11 @@ def messages_in(artifact: Artifact, *, written: bool = False) -> Iterator[Item]:
         return
     lines = artifact.lines()
     peeler, rank, node = Peeler({}), rank_of_file(artifact.name), node_of_file(artifact.name)
+    words = artifact.skeletons
     heard = matcher().hear(
-        artifact.skeletons, lambda i: line_of(i + 1, lines[i][:4000], artifact.name, peeler, rank, node), pasted=written
+        words,
+        lambda i: line_of(i + 1, lines[i][:4000], artifact.name, peeler, rank, node, shape=words.of[i]),
+        pasted=written,
     )
     yield from heard.events
     for quantity, value, event in facts_fed(heard.events):
@@ -36,10 +39,11 @@ def messages_in(artifact: Artifact, *, written: bool = False) -> Iterator[Item]:
         yield Unread(artifact.name, error_lines=tuple(_without_repeats(heard.unknown)))
 
 
-def _without_repeats(lines: list[Line]) -> Iterator[ErrorLine]:
+def _without_repeats(lines: list[tuple[Line, int]]) -> Iterator[ErrorLine]:
     """One of each shape, with how often it came."""
-    shapes: dict[str, list[Line]] = {}
-    for line in lines:
-        shapes.setdefault(line.text[:80].translate(_NO_DIGITS), []).append(line)
+    shapes: dict[str, list[tuple[Line, int]]] = {}
+    for line, times in lines:
+        shapes.setdefault(line.text[:80].translate(_NO_DIGITS), []).append((line, times))
     for same in list(shapes.values())[:MOST_LINES]:
-        yield ErrorLine(same[0].text.strip()[:240], same[0].source, same[0].level or "error", len(same))
+        first = same[0][0]
+        yield ErrorLine(first.text.strip()[:240], first.source, first.level or "error", sum(times for _, times in same))

@@ -15,11 +15,13 @@ from isal import igzip  # twice the speed of the standard library's
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.blocks import BLOCK_BYTES, DAMAGE, GZIP_MAGIC, Blocks
 from stallwise.evidence.limits import current, too_much
-from stallwise.evidence.skeletons import Skeletons, skeletons_of
+from stallwise.evidence.skeletons import Skeletons, bare_lines, skeletons_of
 
 TEXT_BYTES = 512 << 20  # of a text that are held; a longer one is read at its beginning and at its end
 MOST_LINES = 16_000_000  # of a text that are held, for the same reason
 UNOPENED: tuple[type[Exception], ...] = (*DAMAGE, RuntimeError, NotImplementedError, IndexError)  # and zips besides
+LONG_SAMPLE = 1 << 15  # bytes, and lines, below which all lines of a sample are looked at
+FEW_LINES = 64
 SAMPLE_BYTES = 1 << 20  # what recognisers look at, from the start and, for longer inputs, from the end
 
 
@@ -122,6 +124,25 @@ class Artifact:
                 stream.seek(-SAMPLE_BYTES, io.SEEK_END)
                 head += stream.read(SAMPLE_BYTES)
         return head
+
+    @cached_property
+    def distinct_head(self) -> bytes:
+        """The lines of the head that differ in more than digits, in order: all that a recogniser can look for, far shorter."""
+        if len(self.head) < LONG_SAMPLE or b"\x00" in self.head[:4096]:
+            return self.head
+        lines = self.head.split(b"\n")
+        if len(lines) < FEW_LINES:
+            return self.head
+        seen: dict[bytes, bytes] = {}
+        for skeleton, line in zip(bare_lines(self.head), lines, strict=True):
+            seen.setdefault(skeleton, line)
+        return b"\n".join(seen.values())
+
+    def afresh(self) -> Artifact:
+        """A copy that remembers what recognisers look at, and none of the lines: they go when it has been read."""
+        copy = replace(self)
+        copy.__dict__.update({name: self.__dict__[name] for name in ("head", "distinct_head") if name in self.__dict__})
+        return copy
 
     def text(self, limit_bytes: int = TEXT_BYTES) -> str:
         """All of it as text; undecodable bytes are kept visible, never fatal. Of a longer one the beginning and the end."""

@@ -17,15 +17,32 @@ MANY = 0.1  # skeletons a line, from which addresses or ids are looked for
 FEW = 1000  # lines, below which it does not matter
 
 
-_NOT_LITERAL = re.compile(r"\\[dDwWsSbB]|\{[\d,]+\}|\[[^\]]*\]|\(\?P<\w+>|\\x[\da-fA-F]{2}")
+# Escapes, counts, names of groups and classes: in none of them stands a digit that a line must hold.
+_PIECES = re.compile(
+    r"\\x[\da-fA-F]{2}|\\.|\{[\d,]+\}|\(\?P[<=]\w+[>)]|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<digits>\d+)", re.S
+)
+_CERTAIN = re.compile(r"(?<!\\)\d")
 
 
 @cache
+def loosened(pattern: str) -> str:
+    """The expression with any digits where it wants certain ones: if this does not fit a line, nothing of its skeleton fits."""
+    loose = _PIECES.sub(_any_digit, pattern)
+    refuses = loose != pattern and ("(?!" in pattern or "(?<!" in pattern)
+    return "" if refuses else loose  # what forbids one digit must not forbid them all
+
+
+def _any_digit(piece: re.Match[str]) -> str:
+    if piece["digits"]:
+        return r"\d+"
+    if piece["set"] and _CERTAIN.search(piece["set"].replace("0-9", "")):
+        return r"[\s\S]" if piece["set"][1] == "^" else r"[\d" + piece["set"][1:]
+    return piece[0]
+
+
 def asks_for_digits(pattern: str) -> bool:
     """True where an expression wants certain digits: then lines of one skeleton may differ in whether it fits."""
-    return any(c.isdigit() for c in _NOT_LITERAL.sub("", pattern)) or bool(
-        re.search(r"\[[^\]]*\d[^\]]*\]", pattern.replace("0-9", ""))
-    )
+    return loosened(pattern) != pattern
 
 
 @dataclass(frozen=True)

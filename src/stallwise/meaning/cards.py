@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -25,6 +26,7 @@ COLUMNS = {
 }  # fmt: skip
 TELLING = {"power_w", "clock_sm_hz", "temperature_c"}  # without one of these it is no card's state
 FEWEST = 3  # columns
+_CARD = re.compile(r"\bgpu ?(\d{1,3})\b")
 
 
 @lru_cache(maxsize=4096)
@@ -43,26 +45,36 @@ def is_card(columns: set[str]) -> bool:
 
 
 def samples(rows: Rows, file: str) -> Iterator[Table]:
-    """One table for each card that the rows tell of."""
-    found: dict[str, list[float | str | None]] = {}
+    """One table for each card that the rows tell of, whether a card is a row or has columns of its own."""
+    by_card: dict[int | None, dict[str, list[float | str | None]]] = {}
     for column in named_columns(rows):
         title = COLUMNS.get(column.named.quantity.name)
-        if title is not None and title not in found:
-            found[title] = column.values
-    if not is_card(set(found)):
-        return
-    gpus = _axis(rows, "gpu")
+        if title is not None:
+            by_card.setdefault(_card_in(column.label), {}).setdefault(title, column.values)
+    for card, found in by_card.items():
+        if is_card(set(found)):
+            yield from _tables(rows, found, card, file)
+
+
+def _card_in(title: str) -> int | None:
+    """The card that a column speaks of: "gpu.3.powerWatts", "GPU 3 temp"."""
+    numbered = _CARD.search(title)
+    return int(numbered[1]) if numbered else None
+
+
+def _tables(rows: Rows, found: dict[str, list[float | str | None]], card: int | None, file: str) -> Iterator[Table]:
+    gpus = _axis(rows, "gpu") if card is None else None
     nodes = _axis(rows, "node")
     members: dict[tuple[object, object], list[int]] = {}
     for at in range(len(rows)):
-        members.setdefault((nodes[at] if nodes else None, gpus[at] if gpus else 0.0), []).append(at)
+        members.setdefault((nodes[at] if nodes else None, gpus[at] if gpus else float(card or 0)), []).append(at)
     for (node, gpu), own in members.items():
         columns = {
             title: np.array([v if isinstance(v := values[at], float) else np.nan for at in own])
             for title, values in found.items()
         }
-        card = int(gpu) if isinstance(gpu, float) and abs(gpu) < MOST_CARDS else 0
-        scope = Scope(gpu=card, node=str(node) if node is not None else None)
+        number = int(gpu) if isinstance(gpu, float) and abs(gpu) < MOST_CARDS else 0
+        scope = Scope(gpu=number, node=str(node) if node is not None else None)
         source = Source(file, f"{rows.noun}s {rows.places[own[0]]}-{rows.places[own[-1]]}")
         yield Table(
             KIND, {"time_s": np.arange(len(own), dtype=float), **columns}, source, scope, {"name": "", "bus_id": ""}

@@ -14,6 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from stallwise.meaning.book import compiled
+
 Value = float | str
 _PLAIN = ("by", "times", "note", "within", "until", "begins", "many", "over", "unless")
 
@@ -80,12 +82,6 @@ class GaugeBook:
     says: dict[str, str] = field(default_factory=dict)  # quantity: word, wherever a gauge of the book stood
     in_logs: bool = False  # of lines that a program printed; on a page that a person wrote the lexicon reads better
     capture: str = ""  # the command that makes such a file, where there is one
-
-
-@cache
-def compiled(pattern: str, cased: bool) -> re.Pattern[str]:
-    """Made when a line first needs it."""
-    return re.compile(pattern, 0 if cased else re.IGNORECASE)
 
 
 @cache

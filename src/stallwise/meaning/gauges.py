@@ -16,8 +16,9 @@ from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Series, Source
 from stallwise.evidence.number_columns import FEW_LINES, TOKEN
-from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits
+from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, loosened
 from stallwise.meaning.anchors import Finder, finder
+from stallwise.meaning.book import compiled
 from stallwise.meaning.gauge_book import Gauge, GaugeBook, Value, gauge_books
 from stallwise.meaning.slots import is_plain, plain_numbers, typed
 
@@ -118,9 +119,9 @@ class _Reading:
         return [self.book.gauges[n] for n in sorted(numbers)]
 
     def _may(self, gauge: Gauge, skeleton: int) -> bool:
-        """An expression that asks for no certain digit fits all lines of a skeleton or none."""
+        """Lines of a skeleton differ in digits alone: an expression fits none of them if it fits none with other digits."""
         sample = self.text.lines[self.text.firsts[skeleton]][:LONGEST]
-        return asks_for_digits(gauge.pattern) or any(True for _ in gauge.found(sample))
+        return compiled(loosened(gauge.pattern), gauge.cased).search(sample) is not None
 
     def _at_once(self, gauge: Gauge, skeleton: int) -> bool:
         """Takes all lines of a skeleton in which nothing but plain numbers differs and no other line has a say; True where it did."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,7 +17,7 @@ from itertools import accumulate
 
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.line import Line
-from stallwise.evidence.skeletons import Skeletons, asks_for_digits, skeletons_of
+from stallwise.evidence.skeletons import Skeletons, asks_for_digits, loosened, skeletons_of
 from stallwise.meaning.anchors import Finder, finder
 from stallwise.meaning.book import Signature, book, compiled
 from stallwise.meaning.codes import code_of
@@ -42,8 +43,9 @@ class Heard:
     """What a text said."""
 
     events: list[Event] = field(default_factory=list)
-    loud: int = 0  # lines that call themselves an error or a warning
-    unknown: list[Line] = field(default_factory=list)  # of these, the ones without a meaning
+    unknown: list[tuple[Line, int]] = field(
+        default_factory=list
+    )  # loud lines without a meaning, and how often each came
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,12 @@ class Matcher:
     def hear(self, said: Sequence[str] | Skeletons, line_of: LineMaker, *, pasted: bool = False) -> Heard:
         """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
         known_as = said if isinstance(said, Skeletons) else skeletons_of(said)
-        (candidates, passed), lines = self._candidates(known_as, line_of), known_as.lines
+        (candidates, passed, more), lines = self._candidates(known_as, line_of), known_as.lines
         heard = Heard()
         counts: dict[str, int] = {}
-        late: dict[str, list[Event]] = {}
+        late: dict[str, deque[tuple[Signature, re.Match[str], Line]]] = {}
         known_by: dict[int, Known | None] = {}  # of each skeleton
+        louds: dict[int, bool] = {}  # of each skeleton, too
         for number in sorted(candidates):
             text = lines[number][:LONGEST]
             found = candidates[number]
@@ -70,35 +73,36 @@ class Matcher:
                 continue  # most lines with an anchor end here
             line = line_of(number)
             fitting = [(s, m) for s in owners if (m := _fits(s, line.text, text)) is not None]
-            if pasted and not _is_loud(line) and len(line.text) == len(text):
+            own = known_as.of[number]
+            if own not in louds:
+                louds[own] = _is_loud(line)
+            if pasted and not louds[own] and len(line.text) == len(text):
                 fitting = [(s, m) for s, m in fitting if m.start() == 0]
-            if _is_loud(line):
-                heard.loud += 1
-                if not fitting:
-                    own = known_as.of[number]
-                    if own not in known_by:
-                        known_by[own] = known_message(line.text)
-                    known = known_by[own]
-                    if known is None:
-                        heard.unknown.append(line)
-                    elif len(heard.events) < MOST_KNOWN:
-                        heard.events.append(_known_event(known, line))
+            if louds[own] and not fitting:
+                if own not in known_by:
+                    known_by[own] = known_message(line.text)
+                known = known_by[own]
+                if known is None:
+                    heard.unknown.append((line, 1 + more.pop(own, 0)))
+                elif len(heard.events) < MOST_KNOWN:
+                    heard.events.append(_known_event(known, line))
             for signature, match in {s.event: (s, m) for s, m in reversed(fitting)}.values():  # one of each kind
                 count = counts[signature.id] = counts.get(signature.id, 0) + 1
-                event = _event(signature, match, line, ends_log=number >= len(lines) - LAST_LINES)
                 if count <= KEPT or signature.every:
-                    heard.events.append(event)
+                    heard.events.append(_event(signature, match, line, len(lines)))
                 else:
-                    last = late.setdefault(signature.id, [])
-                    last.append(event)
-                    if len(last) > KEPT:
-                        last.pop(0)
+                    late.setdefault(signature.id, deque(maxlen=KEPT)).append((signature, match, line))
         _count(heard.events, {name: n + passed.get(name, 0) for name, n in counts.items()})
-        heard.events += [e for last in late.values() for e in last]
+        heard.events += [_event(*one, len(lines)) for last in late.values() for one in last]
         return heard
 
-    def _candidates(self, text: Skeletons, line_of: LineMaker) -> tuple[dict[int, set[int]], dict[str, int]]:
-        """Lines that hold an anchor, and whose anchors they hold; and how many lines of each signature were passed over."""
+    def _candidates(
+        self, text: Skeletons, line_of: LineMaker
+    ) -> tuple[dict[int, set[int]], dict[str, int], dict[int, int]]:
+        """Lines that hold an anchor, and whose; and how many lines of each signature and of each loud skeleton were passed over.
+
+        Of a message that comes again and again the first and the last lines are enough.
+        """
         data = ("\n" + "\n".join(text.keys)).encode("utf-8", "replace").lower()
         hits = list(self.find(data))
         found: dict[int, set[int]] = {}
@@ -106,42 +110,44 @@ class Matcher:
             found.setdefault(number, set()).update(self.owners[anchor])
         kept: dict[int, set[int]] = {}
         passed: dict[str, int] = {}
+        more: dict[int, int] = {}
         for skeleton, owners in found.items():
             sample, members = text.lines[text.firsts[skeleton]][:LONGEST], text.members(skeleton)
-            fitting = {o for o in owners if o == MARK or self._may(self.signatures[o], sample)}
-            if (
-                MARK in fitting
-                and len(members) > len(SEVERAL)
-                and not any(_is_loud(line_of(members[at])) for at in SEVERAL)
+            ends = members if len(members) <= 2 * KEPT else [*members[:KEPT], *members[-KEPT:]]
+            message, certain = line_of(members[0]).text, False
+            for owner in owners - {MARK}:
+                signature = self.signatures[owner]
+                if not _may(signature, message, sample):
+                    continue
+                chosen = members
+                if not signature.every and not asks_for_digits(signature.pattern + signature.unless):
+                    chosen, certain = ends, True
+                    passed[signature.id] = passed.get(signature.id, 0) + len(members) - len(ends)
+                elif len(members) > len(ends) and not signature.every and not signature.starts_line:
+                    chosen = _holding(text, members, signature)
+                for line in chosen:
+                    kept.setdefault(line, set()).add(owner)
+            if MARK in owners and (
+                len(members) <= len(SEVERAL) or any(_is_loud(line_of(members[at])) for at in SEVERAL)
             ):
-                fitting.discard(MARK)  # words of an error in a line that is none
-            told = [self.signatures[o] for o in fitting if o != MARK]
-            if told and len(members) > 2 * KEPT and not any(s.every or _varies(s) for s in told):
-                for signature in told:  # the same message again and again: its first and last lines are enough
-                    passed[signature.id] = passed.get(signature.id, 0) + len(members) - 2 * KEPT
-                members = [*members[:KEPT], *members[-KEPT:]]
-            elif told and MARK not in fitting and len(members) > 2 * KEPT and not any(s.starts_line for s in told):
-                members = _holding(text, members, told)
-            if fitting:
-                kept |= dict.fromkeys(members, fitting)
-        return kept, passed
-
-    def _may(self, signature: Signature, sample: str) -> bool:
-        """An expression that asks for no certain digit fits all lines of a skeleton or none; a prefix may hide its start."""
-        return _varies(signature) or compiled(signature.pattern, signature.cased).search(sample) is not None
+                for line in ends:
+                    kept.setdefault(line, set()).add(MARK)
+                more[skeleton] = 0 if certain else len(members) - len(ends)
+        return kept, passed, more
 
 
-def _holding(text: Skeletons, members: list[int], told: list[Signature]) -> list[int]:
-    """The lines of a skeleton that one of these expressions fits, found in one pass over all of them."""
+def _may(signature: Signature, message: str, whole: str) -> bool:
+    """Lines of a skeleton differ in digits alone: an expression fits none of them if it fits none with other digits."""
+    loose = compiled(loosened(signature.pattern), signature.cased)
+    return loose.search(message) is not None or loose.search(whole) is not None
+
+
+def _holding(text: Skeletons, members: list[int], told: Signature) -> list[int]:
+    """The lines of a skeleton that an expression fits, found in one pass over all of them."""
     lines = [text.lines[m][:LONGEST] for m in members]
     joined, ends = "\n".join(lines), list(accumulate(len(x) + 1 for x in lines))
-    found = {bisect_right(ends, hit.start()) for s in told for hit in compiled(s.pattern, s.cased).finditer(joined)}
+    found = {bisect_right(ends, hit.start()) for hit in compiled(told.pattern, told.cased).finditer(joined)}
     return [members[at] for at in sorted(found)]
-
-
-def _varies(signature: Signature) -> bool:
-    """Lines of one skeleton may differ in whether it fits."""
-    return signature.starts_line or asks_for_digits(signature.pattern)
 
 
 def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:
@@ -189,7 +195,7 @@ def _is_loud(line: Line) -> bool:
     return line.level in ("warning", "error") or loudness()[1].search(line.text[:200]) is not None
 
 
-def _event(signature: Signature, match: re.Match[str], line: Line, *, ends_log: bool) -> Event:
+def _event(signature: Signature, match: re.Match[str], line: Line, lines: int) -> Event:
     slots = _slots(signature, match)
     scope = line.scope
     rank, gpu = slots.get("rank"), slots.get("gpu")
@@ -205,7 +211,7 @@ def _event(signature: Signature, match: re.Match[str], line: Line, *, ends_log: 
     return Event(
         signature.event, signature.id, line.text.strip()[:SHOWN], line.source, role, signature.component,
         line.level or signature.level, scope, slots, line.boot_s if line.boot_s == line.boot_s else line.time_s,
-        ends_log=ends_log,
+        ends_log=line.number > lines - LAST_LINES,
     )  # fmt: skip
 
 

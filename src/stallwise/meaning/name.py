@@ -45,6 +45,9 @@ _COUNTED = {
 }
 _BY_THE_SECOND = ("per sec", "per second", "per s")
 _TIMED = frozenset({"time", "first", "inter"})
+# Keys that trackers flatten: "perf/mfu", "trainer.step_time_ms", "run-1 - system/gpu.0.powerWatts".
+_STEP_DOWN = re.compile(r"[/.](?=[A-Za-z0-9_])")
+_RUN_LABEL = " - "  # between a run's own name and the key
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _TEXTS = (Unit.TEXT, Unit.FLAG)
 _INHERITED = (Unit.SECOND, Unit.BYTE)  # of what is listed below a key; a rate's parts are rarely rates
@@ -72,6 +75,15 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
     """The quantity under this path; `text` where the value is a word. None when no quantity fits well enough."""
     if not path:
         return None
+    found = _named(path, unit, text, said)
+    if found is None and not said:
+        parts = _STEP_DOWN.split(path[-1].rpartition(_RUN_LABEL)[2])
+        if all(parts) and (len(parts) > 1 or _RUN_LABEL in path[-1]):
+            found = _named((*path[:-1], *parts), unit, text, said)
+    return found
+
+
+def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | None:
     words, written = without_unit(path[-1])
     above = tuple(w for part in path[:-1] for w in words_of(part))
     scope = scope_of(words) or scope_of(above)

@@ -99,7 +99,7 @@ def _loaded(columns: dict[str, Column]) -> NDArray[np.bool_]:
 def _state(gpu: _Gpu) -> Iterator[Fact]:
     loaded, idle = gpu.loaded, ~gpu.loaded
     yield _fact(gpu, hw.GPU_SAMPLES, float(len(loaded)))
-    if "utilisation_share" in gpu.columns:
+    if "utilisation_share" in gpu.columns or {"power_w", "power_limit_w"} <= gpu.columns.keys():
         yield _fact(gpu, hw.GPU_LOADED_SHARE, float(loaded.mean()), len(loaded))
     plan: tuple[tuple[Quantity, str, NDArray[np.bool_] | None, str], ...] = (
         (hw.GPU_UTILISATION, "utilisation_share", None, "mean"),

@@ -17,15 +17,10 @@ from typing import Protocol, cast
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.reading import Printed, Shape
-from stallwise.evidence.skeletons import bare_lines
 from stallwise.readers import native
 
 # Asked before the others are even imported: the largest inputs, and a thousand of them at once. Must be exclusive.
 FIRST = ("native.torch_trace",)
-
-
-LONG_SAMPLE = 1 << 15
-FEW_LINES = 64
 
 
 class Reader(Protocol):
@@ -45,19 +40,6 @@ def all_readers() -> tuple[Reader, ...]:
     return tuple(cast(Reader, import_module(name)) for name in sorted(names, key=lambda n: n.rpartition(".")[2]))
 
 
-def distinct_lines(head: bytes) -> bytes:
-    """The lines of a sample that differ in more than digits, in order: all that a recogniser can look for, far shorter."""
-    if len(head) < LONG_SAMPLE or b"\x00" in head[:4096]:
-        return head
-    lines = head.split(b"\n")
-    if len(lines) < FEW_LINES:
-        return head
-    seen: dict[bytes, bytes] = {}
-    for skeleton, line in zip(bare_lines(head), lines, strict=True):
-        seen.setdefault(skeleton, line)
-    return b"\n".join(seen.values())
-
-
 def readers_for(artifact: Artifact) -> list[Reader]:
     """The readers that know this artifact; an exclusive one takes it alone, and is asked before the others."""
     head = artifact.head
@@ -65,7 +47,7 @@ def readers_for(artifact: Artifact) -> list[Reader]:
         reader = cast(Reader, import_module(f"{__name__}.{name}"))
         if reader.recognises(artifact.name, head):
             return [reader]
-    head = distinct_lines(head)
+    head = artifact.distinct_head
     # Readers of logs search the whole sample for many words: a trace must not pay for that.
     for alone in (r for r in all_readers() if getattr(r, "EXCLUSIVE", False)):
         if alone.recognises(artifact.name, head):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,7 +76,7 @@ class _State:
     first_line: dict[tuple[str, int, int, str, str, int], int] = field(default_factory=dict)
     seen: set[tuple[str, str, str]] = field(default_factory=set)
     comms: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)  # host and pointer: rank and id
-    calls: deque[tuple[str, str, Wait]] = field(default_factory=lambda: deque(maxlen=KEPT_CALLS))
+    calls: list[tuple[str, str, Wait]] = field(default_factory=list)
     sections: list[int] = field(default_factory=list)  # several runs in one file: where a command starts a new one
 
 
@@ -92,33 +92,44 @@ def read(artifact: Artifact) -> Iterator[Item]:
     state.sections = said.lines_of(said.where(_commands))
     for skeleton in links:
         _links(state, said, skeleton)
-    for at in said.lines_of(said.where(_tells) - links):
-        number, line = at + 1, said.lines[at][:LONGEST]
-        source = Source(artifact.name, f"line {number}")
+    calls = said.where(lambda x: " opCount " in x and not COMM.search(x))
+    kept = said.lines_of(calls)[-KEPT_CALLS:]
+    heard: set[tuple[str, str]] = set()
+    for at in sorted([*said.lines_of(said.where(_tells) - links - calls), *kept]):
+        line = said.lines[at][:LONGEST]
+        before, _, message = line.partition("NCCL ")
+        if (who := (before.rpartition("[")[0].rsplit(":", 2)[0], message)) in heard:
+            continue  # the same words of another thread
+        heard.add(who)
         match = LINE.search(line)
-        host = match["host"] if match else None
-        scope = Scope(node=host)
-        if (version := VERSION.search(line)) and _new(state, "version", host or "", version[1]):
-            yield Fact(fabric.NCCL_VERSION, version[1], source, scope)
-        if match is None:
-            if (relabelled := RELABELLED.search(line)) is not None:
-                yield from _info(state, relabelled["text"], source, Scope(node=_labelled(line, peeler)))
-            continue
-        text = match["text"]
-        if comm := COMM.search(text):
-            _comm(state, comm, host or "", match["pid"], number)
-            state.comms[f"{host}:{match['pid']}", comm[1]] = int(comm[2]), comm[6] or ""
-        elif call := CALL.match(text):
+        process = f"{match['host']}:{match['pid']}" if match else ""
+        if match is not None and (comm := COMM.search(match["text"])):
+            _comm(state, comm, match["host"], match["pid"], at + 1)
+            state.comms[process, comm[1]] = int(comm[2]), comm[6] or ""
+            heard.discard(who)  # of another process it is another communicator
+        elif match is not None and (call := CALL.match(match["text"])):
             wait = Wait(
                 -1, sequence=int(call[2], 16), op=call[1], state="called", elements_in=int(call[3]), dtype=call[4],
-                via="NCCL log", line=number,
+                via="NCCL log", line=at + 1,
             )  # fmt: skip
-            state.calls.append((f"{host}:{match['pid']}", call[7], wait))
+            state.calls.append((process, call[7], wait))
+            heard.discard(who)
         else:
-            yield from _info(state, text, source, scope)
+            yield from _said(state, line, match, Source(artifact.name, f"line {at + 1}"), peeler)
     yield from _tables(state, artifact.name)
-    if calls := list(_known_calls(state)):
-        yield waits_table(calls, artifact.name)
+    if known := list(_known_calls(state)):
+        yield waits_table(known, artifact.name)
+
+
+def _said(state: _State, line: str, match: re.Match[str] | None, source: Source, peeler: Peeler) -> Iterator[Fact]:
+    """Versions, settings and networks."""
+    scope = Scope(node=match["host"] if match else None)
+    if (version := VERSION.search(line)) and _new(state, "version", scope.node or "", version[1]):
+        yield Fact(fabric.NCCL_VERSION, version[1], source, scope)
+    if match is not None:
+        yield from _info(state, match["text"], source, scope)
+    elif (relabelled := RELABELLED.search(line)) is not None:
+        yield from _info(state, relabelled["text"], source, Scope(node=_labelled(line, peeler)))
 
 
 def _labelled(line: str, peeler: Peeler) -> str | None:

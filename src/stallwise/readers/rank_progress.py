@@ -36,10 +36,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
     batches: dict[tuple[int, str], tuple[int, int, int]] = {}
     tasks: list[Task] = []
     quiet = text.where(lambda x: not _P["library"].search(x))
-    counting = text.where(lambda x: _P["batch"].search(x) or _P["bar"].search(x) or _P["total"].search(x)) & quiet
+    named = text.where(_P["batch"].search) & quiet
+    barred = text.where(lambda x: _P["bar"].search(x) or _P["total"].search(x)) & quiet
     timed = text.where(_P["took"].search) & quiet
-    for at in speakers.enough(counting):
-        _count(batches, text.lines[at][:LONGEST], speakers.rank(at), at + 1)
+    for at in speakers.enough(named | barred):
+        _count(batches, text.lines[at][:LONGEST], speakers.rank(at), at + 1, named=text.of[at] in named)
     for skeleton in timed:
         ranks, seconds = speakers.ranks(skeleton), _times(text, skeleton)
         known = ranks != NOBODY
@@ -64,9 +65,11 @@ def _times(text: Skeletons, skeleton: int) -> Column | None:
     return None if numbers is None else numbers[:, 0] * {"ms": 1e-3, "min": 60.0}.get(took[2].lower(), 1.0)
 
 
-def _count(batches: dict[tuple[int, str], tuple[int, int, int]], words: str, rank: int | None, number: int) -> None:
-    who = -1 if rank is None else rank
-    if batch := _P["batch"].search(words):
+def _count(
+    batches: dict[tuple[int, str], tuple[int, int, int]], words: str, rank: int | None, number: int, *, named: bool
+) -> None:
+    who = NOBODY if rank is None else rank
+    if named and (batch := _P["batch"].search(words)):
         phase, done, of = (batch[1] or "").lower()[:3], int(batch[3]), int(batch[4])
         earlier = batches.get((who, phase), (0, 0, 0))
         batches[who, phase] = max(done, earlier[0] if earlier[1] == of else 0), of, number

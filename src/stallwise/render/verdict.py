@@ -100,7 +100,14 @@ def _unclear(diagnosis: Diagnosis) -> Verdict:
     do = f"Capture next: {ask.artifact}: {ask.command}" if ask else ""
     leading = leading_suspect(diagnosis)
     if leading is not None:
-        what = f"Not decided; most likely {leading.cause} ({_chance(diagnosis, leading):.0%}): {leading.headline}"
+        chance = _chance(diagnosis, leading)
+        nearer = next((h for h in diagnosis.hypotheses if h.by_words_alone and h.probability > chance), None)
+        by = (
+            f"nearest by its words is {nearer.cause} ({nearer.probability:.0%}), by what is measured"
+            if nearer
+            else "most likely"
+        )
+        what = f"Not decided; {by} {leading.cause} ({chance:.0%}): {leading.headline}"
         return Verdict(what, f"Cannot tell yet: {diagnosis.why_unclear}", do, "unclear")
     nearest = [h.cause for h in diagnosis.hypotheses if h.by_words_alone][:3]
     why = f"By its words it could be {', '.join(nearest)}; nothing measured says so." if nearest else ""

@@ -83,32 +83,38 @@ def _kind(character: str) -> str:
 class Peeler:
     """Takes prefixes off lines and remembers which fitted lines of the same shape."""
 
-    known: dict[str, tuple[Prefix, ...]]
+    known: dict[str | int, tuple[Prefix, ...]]
 
-    def peel(self, text: str) -> tuple[str, dict[str, str]]:
-        """The message, and the fields of its prefixes."""
+    def peel(self, text: str, skeleton: int | None = None) -> tuple[str, dict[str, str]]:
+        """The message, and the fields of its prefixes; of a skeleton that was seen no others are looked for."""
         row: dict[str, str] = {}
         head = text[:LOOKED_AT]
-        shape = head[:80].translate(_ANY_DIGIT)
-        at = 0
-        for prefix in self.known.get(shape, ()):
-            match = prefix.pattern.match(head, at)
+        shape = head[:80].translate(_ANY_DIGIT) if skeleton is None else skeleton
+        at, known, found = 0, self.known.get(shape), list[Prefix]()
+        for prefix in known or ():
+            match = prefix.pattern.match(head, _past_spaces(head, at))
             if match is None:
                 break
             at = _take(match, row)
-        found = list(self.known.get(shape, ())) if at else []
+            found.append(prefix)
+        if known is not None and skeleton is not None and len(found) == len(known):
+            return text[at:], row
         while at < len(head):
-            at_space = at
-            while at_space < len(head) and head[at_space] == " " and at:
-                at_space += 1
-            match, prefix_ = _next(head, at_space)
+            match, another = _next(head, _past_spaces(head, at))
             if match is None or match.end() == match.start():
                 break
             at = _take(match, row)
-            found.append(prefix_)
+            found.append(another)
         if len(self.known) < REMEMBERED:
             self.known[shape] = tuple(found)
         return text[at:], row
+
+
+def _past_spaces(head: str, at: int) -> int:
+    """Where the next prefix may start; a line's own indent is none of it."""
+    while at and at < len(head) and head[at] == " ":
+        at += 1
+    return at
 
 
 def _next(head: str, at: int) -> tuple[re.Match[str], Prefix] | tuple[None, Prefix]:
@@ -130,10 +136,11 @@ def _take(match: re.Match[str], row: dict[str, str]) -> int:
 
 
 def line_of(
-    number: int, text: str, file: str, peeler: Peeler, rank: int | None = None, node: str | None = None
-) -> Line:
+    number: int, text: str, file: str, peeler: Peeler, rank: int | None = None, node: str | None = None,
+    shape: int | None = None,
+) -> Line:  # fmt: skip
     """One line with its row; rank and node stand in where the line names none."""
-    message, row = peeler.peel(text)
+    message, row = peeler.peel(text, shape)
     if "rank" not in row and "ank" in message[:200] and (speaker := _SPEAKER.search(message[:200])) is not None:
         rank = int(speaker[1] or speaker[2])
     if not row:
@@ -173,7 +180,8 @@ class Speakers:
 
     def line(self, at: int) -> Line:
         """One line with its whole row."""
-        return line_of(at + 1, self.text.lines[at][:LONGEST], self.file, self.peeler, self.own, self.node)
+        words = self.text.lines[at][:LONGEST]
+        return line_of(at + 1, words, self.file, self.peeler, self.own, self.node, self.text.of[at])
 
     def rank(self, at: int) -> int | None:
         """The rank that a line names, or its file."""

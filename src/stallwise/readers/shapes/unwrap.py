@@ -18,6 +18,7 @@ from stallwise.readers.shapes._mail import is_letter, letter
 from stallwise.readers.shapes.lines import LONGEST, prefixes
 
 SAMPLE_LINES = 400
+SAMPLE_BYTES = 1 << 17
 NEARLY_ALL = 0.9  # of the lines: a tag that fewer carry is part of what the program says
 FEW = 5  # lines, below which all of them must carry the tag
 MOST_TAGS = 64  # pods, ranks or services in one file
@@ -49,6 +50,7 @@ _STARTS = (
 )
 _START = re.compile(_STARTS)
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+_NUMBER = re.compile(r"\d+")
 # A row of a table that its program prints piece by piece: some numbers now, the rest when they are measured.
 _CELLS = re.compile(r"^[ \t]{1,40}\d{1,20}[ \t]{1,40}\d")
 _SOME_CELLS = re.compile(r"^[ \t]{1,40}\d[\d.]{0,20}[ \t]")
@@ -76,18 +78,13 @@ def plain(artifact: Artifact) -> Artifact:
     if artifact.size_bytes <= LONGEST_LETTER and is_letter(head[:LONGEST_LETTER].decode("utf-8", "replace")):
         told = letter(artifact.text(LONGEST_LETTER))
         return replace(artifact, path=None, url=None, content=told.encode("utf-8", "replace"))
-    sample = _sample(artifact, head)
-    carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample) or _glued(_distinct(sample))
-    if not carried:
-        return replace(artifact)  # what it remembers of its lines goes when it has been read
+    sample = _lines_in(head[:SAMPLE_BYTES])
+    carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample)
+    if not carried and not _glued(_lines_in(artifact.distinct_head)):
+        return artifact.afresh()
     return replace(
         artifact, path=None, url=None, content=unwrapped(artifact.text(MOST_BYTES)).encode("utf-8", "replace")
     )
-
-
-def _distinct(lines: list[str]) -> list[str]:
-    """One of all lines that differ in digits alone."""
-    return [lines[first] for first in skeletons_of(lines).firsts]
 
 
 def unwrapped(text: str) -> str:
@@ -113,11 +110,8 @@ def is_text(head: bytes) -> bool:
     return b"\x00" not in start and not start.lstrip().startswith((b"<?xml", b"SQLite")) and b"traceEvents" not in start
 
 
-def _sample(artifact: Artifact, head: bytes) -> list[str]:
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        text = head.decode("utf-16", "replace")
-    else:
-        text = head.decode("utf-8-sig", "replace")
+def _lines_in(head: bytes) -> list[str]:
+    text = head.decode("utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
     return [line[:LONGEST] for line in text.splitlines()]
 
 
@@ -200,15 +194,18 @@ def _told(message: str, rest: dict[str, object], stamped: bool) -> str:
 
 
 def _hosts(lines: list[str]) -> set[str]:
-    return set(_NCCL_START.findall("\n".join(lines))) if any(" NCCL " in line for line in lines) else set()
+    """Names of hosts as NCCL prints them, their digits free: node-01 and node-02 are one name."""
+    found = set(_NCCL_START.findall("\n".join(line for line in lines if " NCCL " in line)))
+    return {_NUMBER.sub(r"\\d+", re.escape(host)) for host in found}
 
 
 def _joint(lines: list[str]) -> re.Pattern[str]:
     """Where a second line starts inside a line."""
     hosts = sorted(_hosts(lines), key=len, reverse=True)[:MOST_TAGS]
-    nccl = "|".join(map(re.escape, hosts))
     glued_host = (
-        rf"|(?<=[^\s])(?=(?:{nccl}):\d{{1,9}}:\d{{1,9}} \[-?\d{{1,3}}\] (?:\S{{1,99}}:\d+ )?NCCL )" if hosts else ""
+        rf"|(?<=[^\s])(?=(?:{'|'.join(hosts)}):\d{{1,9}}:\d{{1,9}} \[-?\d{{1,3}}\] (?:\S{{1,99}}:\d+ )?NCCL )"
+        if hosts
+        else ""
     )
     return re.compile(rf"{_AFTER}(?={_STARTS}){glued_host}")
 
@@ -230,13 +227,11 @@ def _suspects(lines: list[str]) -> set[int]:
     ]
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0)) if places else []
     found = {bisect_right(starts, at) - 1 for at in places}
-    if " NCCL " in text:
-        found |= {
-            number
-            for number, line in enumerate(lines)
-            if " NCCL " in line and (line.count(" NCCL ") > 1 or _SOME_CELLS.match(line))
-        }
-    return found
+    return found | {
+        number
+        for number, line in enumerate(lines)
+        if " NCCL " in line and (line.count(" NCCL ") > 1 or _SOME_CELLS.match(line))
+    }
 
 
 def _places(text: str, mark: str) -> Iterator[int]:
@@ -248,10 +243,13 @@ def _places(text: str, mark: str) -> Iterator[int]:
 
 def _repaired(lines: list[str]) -> list[str]:
     """Lines that several writers glued together, cut apart; the rest of a cut line is put back where it follows."""
-    suspects = _suspects(lines)
-    if not suspects:
+    text = skeletons_of(lines)
+    firsts = [lines[first] for first in text.firsts]
+    glued = _suspects(firsts)  # of lines that differ in digits alone all are or none
+    if not glued:
         return lines
-    joint = _joint(lines)
+    suspects = set(text.lines_of(glued))
+    joint = _joint(firsts)
     starts = re.compile(rf"{_STARTS}|[\w.-]+:\d+:\d+ \[")
     clean: list[str] = []
     owed = -1  # the cut line whose rest may follow

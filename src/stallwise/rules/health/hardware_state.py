@@ -31,7 +31,8 @@ def hardware_state(evidence: Evidence) -> Proof | None:
     if not evidence.all(hw.GPU_SAMPLES) and not evidence.all(hw.GPU_UTILISATION):
         return None
     samples = sum(f.number for f in evidence.all(hw.GPU_SAMPLES))
-    loaded = max((f.number for f in evidence.all(hw.GPU_LOADED_SHARE)), default=0.0)
+    loads = [f.number for f in evidence.all(hw.GPU_LOADED_SHARE)]
+    loaded = max(loads, default=0.0)
     source = tuple(f.source for f in (*evidence.all(hw.GPU_SAMPLES), *evidence.all(hw.GPU_UTILISATION))[:1])
     throttled = [q for q in THROTTLES if any(f.number > BRIEF for f in evidence.all(q))]
     errors = [q for q in ERRORS if any(f.number > 0 for f in evidence.all(q))]
@@ -41,13 +42,15 @@ def hardware_state(evidence: Evidence) -> Proof | None:
         lacks = f"{(throttled or errors)[0].meaning}."
     elif loaded * samples < FEWEST_SAMPLES:
         lacks = (
-            "the cards were hardly loaded while they were sampled, which tells nothing about a run."
+            "nothing shows whether the cards were at work while they were sampled."
+            if not loads
+            else "the cards were hardly loaded while they were sampled, which tells nothing about a run."
             if loaded < HARDLY
             else f"{'one sample' if samples == 1 else f'{samples:.0f} samples'} may miss any throttle, and cards tell nothing of the run."
         )
     elif _slow(evidence):
         lacks = "the clocks stay below the card's own."
-    said = f"{samples:.0f} samples, loaded in {percent(loaded)} of them"
+    said = f"{samples:.0f} samples" + (f", loaded in {percent(loaded)} of them" if loads else "")
     tail = f"; not sampled: {', '.join(missing)}" if missing else ""
     return Proof(
         of="hardware",
