@@ -12,6 +12,7 @@ from stallwise.evidence.fact import Source
 
 MOST_DIGITS = 18  # of a count that a machine can hold
 UNKNOWN = -10  # sequence numbers and counters start at -1
+_WHOLE = re.compile(r"-?[0-9]+")
 _FIELD = re.compile(r"(SeqNum|OpType|NumelIn|NumelOut|TensorShape)=([^,\[\]]+|\[[^\]]*\])")
 
 
@@ -68,8 +69,8 @@ def _timed_out(mine: Waiting, fields: dict[str, str]) -> None:
     mine.elements_in = _number(fields.get("NumelIn"), mine.elements_in)
     mine.elements_out = _number(fields.get("NumelOut"), mine.elements_out)
     if mine.elements_in < 0 and "TensorShape" in fields:  # releases before 2.0 print the shape only
-        mine.elements_in = prod(_number(n, 0) for n in re.findall(r"\d+", fields["TensorShape"]))
+        mine.elements_in = prod(_number(n, 0) for n in re.findall(r"[0-9]+", fields["TensorShape"]))
 
 
 def _number(text: str | None, default: int) -> int:
-    return int(text) if text and len(text) <= MOST_DIGITS and text.lstrip("-").isdecimal() else default
+    return int(text) if text and len(text) <= MOST_DIGITS and _WHOLE.fullmatch(text) else default

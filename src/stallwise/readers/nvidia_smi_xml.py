@@ -9,6 +9,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
+from stallwise.readers._cells import whole_of
 from stallwise.readers._gpu_samples import GpuSamples, seconds
 from stallwise.readers._gpu_state import take
 from stallwise.readers.shapes.xml import parsed
@@ -43,9 +44,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if isinstance(gpu, dict):
             values = {"time_s": seconds(str(log.get("timestamp", "")))}
             _take(gpu, "", values)
-            minor = str(gpu.get("minor_number", ""))
+            minor = whole_of(gpu.get("minor_number"))
             name, bus_id = str(gpu.get("product_name", "")), str(gpu.get("id", ""))
-            samples.add(int(minor) if minor.isdigit() else index, values, 1, name=name, bus_id=bus_id)
+            samples.add(index if minor is None else minor, values, 1, name=name, bus_id=bus_id)
     yield from samples.items()
     if b"</nvidia_smi_log>" not in data:
         if not samples.rows:

@@ -15,6 +15,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
+from stallwise.readers._cells import LARGEST_WHOLE
 from stallwise.readers._collective_waits import UNKNOWN, Wait, waits_table
 from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
 
@@ -119,7 +120,7 @@ def _wait(entry: dict[str, Any], rank: int, status: Any) -> Wait | None:
 
 
 def _int(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else UNKNOWN
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_WHOLE else UNKNOWN
 
 
 def _elements(sizes: Any) -> int:
