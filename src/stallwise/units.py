@@ -209,7 +209,7 @@ _COUNTS = {
     "count of millions": Unit.COUNT,
     "count of billions": Unit.COUNT,
 }
-_PER = re.compile(r"\s*(?:/|\bper\b|\ba\b)\s*", re.IGNORECASE)
+_PER = re.compile(r"\s{0,9}(?:/|\bper\b|\ba\b)\s{0,9}", re.IGNORECASE)
 
 
 @cache

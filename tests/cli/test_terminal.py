@@ -59,6 +59,7 @@ ANSWERS: dict[str, list[tuple[str, ...]]] = {
     "plan memory": [MODEL],
     "plan models": [()],
     "plan pipeline": [("--stages", "4")],
+    "plan share": [("--model", "llama-3.1-8b", "--by", "mig")],
     "plan serve": [(*SERVED, "--rate", "2")],
     "plan train": [MODEL, (*MODEL, "--explain", "--smaller")],
     "plan validate": [("bubbles.csv", "--kind", "bubbles", "--rows")],

@@ -14,3 +14,10 @@ def test_logs_of_programs_keep_their_causes_and_numbers() -> None:
 def test_the_half_that_nobody_looks_at_has_no_false_all_clear() -> None:
     found = score("kept")
     assert found["healthy"] == 0 and found["right"] >= 15, dict(found)
+
+
+def test_formats_that_nobody_had_shown_keep_what_was_gained() -> None:
+    found = score("strange/improve")
+    assert found["right"] >= 6 and found["lost"] <= 5 and found["wrong"] == 0 and found["healthy"] == 0, dict(found)
+    kept = score("strange/kept")
+    assert kept["healthy"] == 0 and kept["right"] >= 6, dict(kept)

@@ -1,7 +1,8 @@
 """What strangers wrote in public threads, told again in other words.
 
 At first sight 88 of 100 were answered with a right cause (44 of the 50 that may be looked at, 44 of the 50 kept aside), none of
-them with an all-clear. Sixty more: 49 at first sight (23 of 30 and, kept aside, 26 of 30).
+them with an all-clear. Sixty more: 49 at first sight (23 of 30 and, kept aside, 26 of 30). Another sixty: 38 at first sight (20 and 18
+of 30 each), 26 and 21 once complaints that name their reason were understood.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from stallwise.doctor.examine import diagnose
 from stallwise.findings.diagnosis import State
 
 FORUMS = Path(__file__).parent / "forums"
-LEAST = {"improve": 44, "kept": 43, "second_improve": 25, "second_kept": 26}
+LEAST = {
+    "improve": 46, "kept": 43, "second_improve": 26, "second_kept": 26, "third_improve": 25, "third_kept": 20,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("half", LEAST)

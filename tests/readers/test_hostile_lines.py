@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import time
+from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
 
 import stallwise.doctor
+import stallwise.evidence
 import stallwise.meaning
 import stallwise.readers
+import stallwise.units
+from stallwise.evidence.skeletons import loosened
 from stallwise.meaning.book import book
 from stallwise.meaning.gauge_book import gauge_books
 from stallwise.meaning.match import loudness
+from stallwise.readers import _gpu_state, _kernel_summary, _oom_text, _traceback
 from stallwise.readers.engine_iterations import forms
 from stallwise.readers.shapes.lines import prefixes
 
+PACKAGES = (stallwise.readers, stallwise.meaning, stallwise.doctor, stallwise.evidence)
 LENGTH = 20_000  # characters
 MOST_S = 0.5  # linear patterns take well under 10 ms; a quadratic one takes seconds
 HOSTILE = (
@@ -30,8 +38,8 @@ HOSTILE = (
 
 
 def _patterns() -> list[tuple[str, re.Pattern]]:
-    found = []
-    for package in (stallwise.readers, stallwise.meaning, stallwise.doctor):
+    found = [("units", p) for value in vars(stallwise.units).values() for p in _inside(value)]
+    for package in PACKAGES:
         for module in walk_packages(package.__path__, package.__name__ + "."):
             if module.name.endswith(("ncu_rep", "engine_ray", "nsys_sqlite")):
                 continue  # need an extra
@@ -49,7 +57,40 @@ def _patterns() -> list[tuple[str, re.Pattern]]:
         for b in gauge_books()
         for g in b.gauges
     ]
-    return found
+    found += [
+        (f"signature {s.id}, any digits", re.compile(loosened(s.pattern), re.IGNORECASE))
+        for s in book()
+        if loosened(s.pattern) != s.pattern
+    ]
+    return [*found, *_made_when_needed(), *_in_functions({p.pattern for _, p in found})]
+
+
+def _made_when_needed() -> Iterator[tuple[str, re.Pattern]]:
+    """Expressions of books that are compiled when a text first asks for them."""
+    book = _oom_text._book()
+    yield from ((f"oom {name}", re.compile(text)) for name, text in book.items() if isinstance(text, str))
+    yield from (("oom size", pattern) for _, pattern, _ in _oom_text._sizes())
+    yield from ((f"phase {name}", pattern) for name, pattern in _traceback._phases())
+    yield from ((f"card {t}", pattern) for t in ("summed", "report") for pattern, _ in _gpu_state._patterns(t))
+    yield from (
+        (f"kernel {x}", re.compile(rf"(?:{x}){_kernel_summary._VALUE}", re.I)) for x, _ in _kernel_summary.LABELS
+    )
+
+
+def _in_functions(known: set[str | bytes]) -> Iterator[tuple[str, re.Pattern]]:
+    """Expressions written where they are used; one that is only matched from the start is asked for no more."""
+    for package in PACKAGES:
+        root = Path(package.__file__ or "").parent
+        for file in sorted(root.rglob("*.py")):
+            for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args):
+                    continue
+                written = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
+                ours = isinstance(call.func.value, ast.Name) and call.func.value.id == "re"
+                if ours and isinstance(written, (str, bytes)) and call.func.attr != "escape" and written not in known:
+                    start = "^" if call.func.attr in ("match", "fullmatch") else ""
+                    pattern = written if isinstance(written, bytes) else f"{start}(?:{written})"
+                    yield f"{root.name}/{file.name}:{call.lineno}", re.compile(pattern)
 
 
 def _inside(value: object, depth: int = 0) -> list[re.Pattern]:

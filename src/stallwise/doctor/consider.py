@@ -11,7 +11,7 @@ from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.measured import join
 from stallwise.doctor.named_by_user import with_names_of_the_user
 from stallwise.doctor.owners import owners
-from stallwise.doctor.rank import rank
+from stallwise.doctor.rank import SURE_ENOUGH, rank
 from stallwise.doctor.suspects import rests_on_words
 from stallwise.doctor.symptoms import Complaint, complaints
 from stallwise.evidence.evidence import Evidence
@@ -56,7 +56,9 @@ def consider(evidence: Evidence, rules: tuple[Rule, ...], verdicts: Sequence[Fin
     silent = frozenset(r.cause for r in rules if r.needs and r.per is None and r.cause not in spoke)
     table, heard = differential(evidence, rules, seen, silent, priced=ledger is not None)
     if not spoken and not _clear(table) and not any(f.scope.kernel is None and f.account for f in seen):
-        told = tuple(f for f in decisive(evidence, rules) if not any(f.cause == s.cause for s in seen if s.blocking))
+        carried = any(h.probability >= SURE_ENOUGH and not h.by_rate_alone and h.cause != SOMETHING_ELSE for h in table)
+        speaking = decisive(evidence, rules, carried=carried)
+        told = tuple(f for f in speaking if not any(f.cause == s.cause for s in seen if s.blocking))
         if told:
             seen = (*told, *seen)
             table, heard = differential(evidence, rules, seen, silent, priced=ledger is not None)

@@ -1,7 +1,8 @@
 """Facts that decide alone: what the generic measures found, given a cause to speak for (knowledge/decisive.toml).
 
 Rules know their cause from many sides; a mail with two numbers shows one. Where no rule is clear, a part that takes a large
-share of its whole, a member far behind the others or a time far above its floor names its cause by itself.
+share of its whole, a member far behind the others or a time far above its floor names its cause by itself. Where no number
+does, what the complaint itself calls the reason is taken at its word, as far as it answers what is complained of.
 """
 
 from __future__ import annotations
@@ -13,21 +14,26 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from stallwise.doctor.differential import refuted
 from stallwise.doctor.suspects import suspect
-from stallwise.evidence.catalog import change, quantities
+from stallwise.doctor.symptoms import complaints
+from stallwise.evidence.catalog import change, quantities, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Reason
 from stallwise.findings.rule import Rule
+from stallwise.findings.symptom import Kind
 from stallwise.units import Unit, show
 
 SURE = 0.82  # just clear: one number may be mistaken, and its reason may lie deeper
+BLAMED = 0.6  # people who name a reason are right more often than not; they have not measured it
+ODD = 0.55  # a size that tensor cores cannot load whole is slow for sure; whether that is what is felt, not
 BEFORE = "before"
 
 
-def decisive(evidence: Evidence, rules: tuple[Rule, ...]) -> tuple[Finding, ...]:
-    """One finding for each cause that a single fact names, the largest first."""
+def decisive(evidence: Evidence, rules: tuple[Rule, ...], *, carried: bool = False) -> tuple[Finding, ...]:
+    """One finding for each cause that a single fact names, the largest first; words alone only where clues carry none."""
     by_cause = {r.cause: r for r in rules}
     best: dict[str, tuple[float, Reason]] = {}
     for cause, excess, reason in _spoken(evidence):
@@ -35,11 +41,41 @@ def decisive(evidence: Evidence, rules: tuple[Rule, ...]) -> tuple[Finding, ...]
             best[cause] = (excess, reason)
     found = sorted(best.items(), key=lambda item: -item[1][0])
     # Several parts of one whole may be large: the largest decides, the others are suspected.
+    told = [(cause, SURE if place == 0 else SURE / 2, reason) for place, (cause, (_, reason)) in enumerate(found)]
+    if not told and not carried:
+        told = [(cause, BLAMED, reason) for cause, reason in _blamed(evidence, by_cause)]
+    if not told and not carried:
+        told = [(cause, ODD, reason) for cause, reason in _odd(evidence)]
     return tuple(
         replace(suspect(by_cause[cause], Hypothesis(cause, sure, (reason,)), evidence), confidence=sure)
-        for place, (cause, (_, reason)) in enumerate(found)
-        for sure in [SURE if place == 0 else SURE / 2]
+        for cause, sure, reason in told
     )
+
+
+def _blamed(evidence: Evidence, by_cause: Mapping[str, Rule]) -> Iterator[tuple[str, Reason]]:
+    """The cause of the thing that a person blames, unless it explains another sort of trouble or a clue refutes it."""
+    heard = {c.symptom for c in complaints(evidence) if c.by_person}
+    kinds = {s.kind for s in heard}
+    for fact in evidence.all(stated.BLAMED):
+        named = [row["cause"] for row in book()["blamed"] if row["thing"] == fact.value]
+        named = [c for c in named if not refuted(by_cause[c], evidence)]
+        named = [c for c in named if not kinds or kinds & {s.kind for s in by_cause[c].explains}]
+        if named:  # one thing may do several sorts of harm: what is complained of tells which
+            cause = max(named, key=lambda c: sum(by_cause[c].explains.get(s, 0.0) for s in heard))
+            yield cause, Reason.of(f"you hold {fact.value} to be the reason", fact)
+            return
+
+
+def _odd(evidence: Evidence) -> Iterator[tuple[str, Reason]]:
+    """Sizes that are no multiple of what the hardware loads at once, where somebody finds a run slow."""
+    if Kind.SPEED not in {c.symptom.kind for c in complaints(evidence) if c.by_person}:
+        return
+    for row in book()["odd"]:
+        for name in row["of"]:
+            fact = _now(evidence, name)
+            if fact is not None and fact.number % row["multiple"]:
+                yield row["cause"], Reason.of(f"{_plain(name)} {fact} is no multiple of {row['multiple']}", fact)
+                return
 
 
 def _spoken(evidence: Evidence) -> Iterator[tuple[str, float, Reason]]:
@@ -65,6 +101,8 @@ def _spoken(evidence: Evidence) -> Iterator[tuple[str, float, Reason]]:
         ratio = top.number / bottom.number
         if ratio > row["above"]:
             text = f"{_plain(row['of'])} is {top}, {show(ratio, Unit.RATIO)} the {bottom} that it should take"
+            if (floor := _now(evidence, row["floor"])) is not None:
+                text += f"; the floor is {floor} ({floor.quantity.meaning})"
             yield row["cause"], ratio / row["above"], Reason.of(text, top, bottom)
 
 

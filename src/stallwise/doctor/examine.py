@@ -84,8 +84,11 @@ def examine(evidence: Evidence) -> Diagnosis:
         )
         symptoms = [c.symptom for c in heard]
         beside = any(name != STATED_INPUT for name in evidence.inputs)
-        asked = frozenset(c.symptom for c in heard if c.by_person and beside)
-        hypotheses = suspicion(evidence, symptoms, known.table, known.seen, said_aloud=said_aloud, asked=asked)
+        of_people = frozenset(c.symptom for c in heard if c.by_person)
+        asked = of_people if beside else frozenset()
+        hypotheses = suspicion(
+            evidence, symptoms, known.table, known.seen, said_aloud=said_aloud, asked=asked, complained=of_people
+        )
         hypotheses = _with_offers(hypotheses, known.seen)
     seen = _as_sure_as_the_table(known.seen, hypotheses)
     suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from stallwise.evidence.bag import stem
+from stallwise.evidence.catalog import change, numerics, run
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.symptom import Symptom
+
+# What the measures find in any log that has steps or a loss, well or not.
+ROUTINE = {
+    q.name
+    for q in (change.STEPS_LOGGED, change.STEADY_STEP, run.NAN_STEPS, numerics.LOSS_PROGRESS, numerics.LOSS_RATIO)
+}
+
+# How one asks, and by which tool one looked: in every complaint, of any cause.
+ASKING = frozenset(stem(w) for w in "what why how which happened happens nvidia smi shows".split())
 
 
 def said(evidence: Evidence, heard: Iterable[Symptom] = ()) -> frozenset[str]:
     """Every mark once."""
     # Every log prints its loss: that it is there says nothing.
-    routine = {s.quantity.name for s in evidence.all_series}
+    routine = ROUTINE | {s.quantity.name for s in evidence.all_series}
     told = [name for name, facts in evidence.facts.items() if facts and name not in routine]
-    marks = evidence.stems | {f"q:{name}" for name in told}
+    marks = {m for m in evidence.stems if not set(m.split()) <= ASKING} | {f"q:{name}" for name in told}
     marks |= {f"e:{e.kind}" for e in evidence.events}
     return frozenset(marks | {f"s:{s.name}" for s in heard})

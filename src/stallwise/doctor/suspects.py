@@ -8,11 +8,14 @@ from dataclasses import replace
 from stallwise.evidence.contained import failure_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
+from stallwise.findings.clue import Clue
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import Rule
 
 MOST_FIXES = 4
+AGAINST = 0.5  # of the odds are left: less would not change anybody's mind
+MOST_OVERTURNING = 2
 
 
 def suspect(rule: Rule, hypothesis: Hypothesis, evidence: Evidence) -> Finding:
@@ -30,7 +33,24 @@ def suspect(rule: Rule, hypothesis: Hypothesis, evidence: Evidence) -> Finding:
         because=reasons,
         against=tuple(dict.fromkeys((*finding.against, *hypothesis.against))),
         next=captures,
+        overturn=overturning(rule, evidence),
     )
+
+
+def overturning(rule: Rule, evidence: Evidence) -> tuple[str, ...]:
+    """The clues that nobody has answered yet and that would speak most against the cause, with what answers them."""
+    told = {
+        clue.says_not: clue
+        for clue in rule.clues
+        if clue.says_not and clue.otherwise <= AGAINST and clue.weigh(evidence) is None
+    }
+    strongest = sorted(told.values(), key=lambda clue: clue.otherwise)[:MOST_OVERTURNING]
+    return tuple(f"{clue.says_not}{_answered_by(clue)}" for clue in strongest)
+
+
+def _answered_by(clue: Clue) -> str:
+    capture = next((q.from_ for q in clue.reads if q.from_ is not None), None)
+    return f" (see {capture.artifact})" if capture else ""
 
 
 def _advice(rule: Rule, evidence: Evidence) -> Finding:

@@ -19,7 +19,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Reason
 from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Symptom
+from stallwise.findings.symptom import Kind, Symptom
 from stallwise.knowledge.fitted import Fitted, fitted
 from stallwise.knowledge.vote import votes
 from stallwise.rules import all_rules
@@ -36,6 +36,9 @@ SUREST_RULE = 0.97
 HEARD_OF = 2.0  # in log odds: a rule that speaks at all, however unsure, has seen something
 # Of the raw probability: all 95 texts of other trades tried (licences, headers, changelogs) lie below, 95 of 100 incidents above.
 LEAST_ALIKE = 0.1
+QUIET = frozenset(
+    (Kind.SPEED, Kind.NUMBERS)
+)  # a job that is slow or wrong goes on; one that stopped may have done so for anything
 WITNESSES = ("page", "cases", "family", "explains", "clues", "rule")
 NO_CAUSE = "none"
 
@@ -48,6 +51,7 @@ def suspicion(
     *,
     said_aloud: bool,
     asked: frozenset[Symptom] = frozenset(),
+    complained: frozenset[Symptom] = frozenset(),
 ) -> tuple[Hypothesis, ...]:
     """The table, most likely first: every cause that the witnesses leave more than a trace of.
 
@@ -60,7 +64,9 @@ def suspicion(
     witnesses = statements(marks, by_clues(evidence), by_rules(findings))
     known = fitted()
     for cause, testimony in witnesses.items():
-        if asked and testimony["rule"] == 0.0 and not asked & set(by_cause[cause].explains):
+        explains = set(by_cause[cause].explains)
+        beside = bool(asked) and not asked & explains
+        if testimony["rule"] == 0.0 and (beside or _of_another_kind(complained, explains)):
             testimony["explains"] += BESIDE_THE_QUESTION / known.weights["explains"]
     chances = probabilities(witnesses, len(marks), known)
     nearest = votes(marks)[1]
@@ -90,6 +96,12 @@ def suspicion(
         )
     rest = max(0.0, 1.0 - sum(h.probability for h in found))
     return tuple(sorted([*found, Hypothesis(SOMETHING_ELSE, rest)], key=lambda h: (-h.probability, h.cause)))
+
+
+def _of_another_kind(complained: frozenset[Symptom], explains: set[Symptom]) -> bool:
+    """A complaint of speed or of wrong numbers is not answered by what stops a job or fills its memory: that would be said."""
+    kinds = {s.kind for s in complained}
+    return bool(kinds) and kinds <= QUIET and not kinds & {s.kind for s in explains}
 
 
 def of_our_trade(evidence: Evidence) -> bool:

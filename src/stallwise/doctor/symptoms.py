@@ -20,6 +20,7 @@ from stallwise.units import Unit, show
 LOW_MFU = 0.3  # 215 of 220 published BF16 training runs with an MFU lie above
 WORSE = 1.1  # a before/after ratio below this is what runs do by themselves
 COLLAPSED = 2.5  # latency that grew by more than this under load has left the linear regime
+NEVER_RESTS = 0.9  # utilisation above this leaves nothing to win by filling gaps
 IDLE_GPU = 0.6  # utilisation below this leaves a third of the card unused even by nvidia-smi's generous count
 HELD_FOR_S = 3600.0  # start-up, compilation and an evaluation on the host take less
 HELD_SHARE = 0.1  # of the card's memory: a context and its libraries alone hold a percent
@@ -147,8 +148,14 @@ def _idle(evidence: Evidence) -> Reason | None:
     facts = evidence.all(smi) if smi else []
     mean = sum(f.number for f in facts) / len(facts) if facts else 1.0
     timed = any(evidence.all(q) for q in (run.STEP_TIME, run.SAMPLES_PER_S, run.TOKENS_PER_S, run.LOSS))
-    if facts and mean < IDLE_GPU and timed:  # an idle card without a job on it is no complaint
-        return Reason.of(f"the GPU is busy {show(mean, Unit.SHARE)} of the time while the job runs", facts[0])
+    held = any(
+        f.number >= HELD_SHARE * evidence.within(f.scope).value(hardware.GPU_MEMORY_TOTAL)
+        for f in evidence.all(hardware.GPU_MEMORY_USED)
+    )
+    asked = held and bool(evidence.all(stated.SYMPTOM))  # somebody shows a card that is held and asks about it
+    if facts and mean < IDLE_GPU and (timed or asked):  # an idle card without a job on it is no complaint
+        who = evidence.all(stated.SYMPTOM) if asked else []
+        return Reason.of(f"the GPU is busy {show(mean, Unit.SHARE)} of the time while the job runs", facts[0], *who)
     return _held_and_idle(evidence)
 
 
@@ -314,7 +321,16 @@ def _mfu_is_low(evidence: Evidence) -> Reason | None:
     return Reason.of(f"MFU of {fact}: published dense runs reach 35% to 50%", fact)
 
 
+def _busy_but_slow(evidence: Evidence) -> Reason | None:
+    """Somebody states a card that never rests and a small MFU."""
+    busy, mfu = now(evidence, run.GPU_BUSY), now(evidence, run.MFU)
+    if busy is None or mfu is None or not mfu.stated or busy.number < NEVER_RESTS or mfu.number >= LOW_MFU:
+        return None
+    return Reason.of(f"the GPU is busy {busy} of the time and gives an MFU of {mfu}", busy, mfu)
+
+
 _DETECTORS: tuple[tuple[Symptom, Callable[[Evidence], Reason | None]], ...] = (
+    (Symptom.BUSY_BUT_SLOW, _busy_but_slow),
     (Symptom.SLOW_STEP, _mfu_is_low),
     (Symptom.OUT_OF_MEMORY, _out_of_memory),
     (Symptom.BAD_LOSS, _bad_loss),

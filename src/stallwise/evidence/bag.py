@@ -20,7 +20,7 @@ _JOINING = frozenset(
     "both does did done been being would could should may might must of to in on at by as is it be or if so an no we he she my "
     "me us am do up".split()
 )
-_NUMBER = re.compile(r"\s*[-+]?\d[\d.,:eE%+-]*\s*\w{0,4}\s*$")
+_NUMBER = re.compile(r"^\s*[-+]?\d[\d.,:eE%+-]*\s*\w{0,4}\s*$")
 FEWEST_COLUMNS = 4  # cells that make a line a row
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stallwise.units import readings_of
+
 Cell = float | str | bool | None
+_WITH_UNIT = re.compile(r"^\s*([-+]?\d[\d,]{0,30}(?:\.\d{1,30})?)\s?°?([A-Za-zµ%][\w%µ]{0,9}(?:/[A-Za-z]{1,9})?)\s*$")
+_LETTERS = ("x", "X", "k", "K", "m", "M", "b", "B", "G", "T", "d", "h")  # behind a number they are as often no unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +84,26 @@ class Printed:
 
 
 def rows_of(columns: list[str], records: list[list[Cell]], places: list[int], **more: object) -> Rows:
-    """Rows from records; short ones are filled with nothing."""
+    """Rows from records; short ones are filled with nothing, and a unit that every cell of a column bears goes to its title."""
     width = len(columns)
     filled = [(*r[:width], *([None] * (width - len(r)))) for r in records]
-    cells = tuple(list(c) for c in zip(*filled, strict=True)) if filled else tuple([] for _ in columns)
-    return Rows(tuple(columns), cells, places, **more)  # type: ignore[arg-type]
+    cells = [list(c) for c in zip(*filled, strict=True)] if filled else [[] for _ in columns]
+    titles = list(columns)
+    for at, column in enumerate(cells):
+        titles[at], cells[at] = _unit_to_title(titles[at], column)
+    return Rows(tuple(titles), tuple(cells), places, **more)  # type: ignore[arg-type]
+
+
+def _unit_to_title(title: str, cells: list[Cell]) -> tuple[str, list[Cell]]:
+    """`power: 699.2 W, 700.1 W` as `power (W): 699.2, 700.1`."""
+    found = [_WITH_UNIT.match(c) if isinstance(c, str) else None for c in cells]
+    units = {m[2] for m in found if m is not None}
+    if len(units) != 1 or any(m is None for m, c in zip(found, cells, strict=True) if c is not None):
+        return title, cells
+    unit = units.pop()
+    if not readings_of(unit) or unit in _LETTERS:
+        return title, cells
+    return f"{title} ({unit})", [None if m is None else float(m[1].replace(",", "")) for m in found]
 
 
 def cell_of(text: str) -> Cell:

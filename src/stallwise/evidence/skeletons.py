@@ -19,7 +19,7 @@ FEW = 1000  # lines, below which it does not matter
 
 # Escapes, counts, names of groups and classes: in none of them stands a digit that a line must hold.
 _PIECES = re.compile(
-    r"\\x[\da-fA-F]{2}|\\.|\{[\d,]+\}|\(\?P[<=]\w+[>)]|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<digits>\d+)", re.S
+    r"\\x[\da-fA-F]{2}|\\.|\{[\d,]+\}|\(\?P[<=]\w+[>)]|(?P<set>\[\^?\]?(?:\\.|[^\]\\]){0,400}\])|(?P<digits>\d+)", re.S
 )
 _CERTAIN = re.compile(r"(?<!\\)\d")
 
@@ -34,7 +34,7 @@ def loosened(pattern: str) -> str:
 
 def _any_digit(piece: re.Match[str]) -> str:
     if piece["digits"]:
-        return r"\d+"
+        return r"\d{1,20}"
     if piece["set"] and _CERTAIN.search(piece["set"].replace("0-9", "")):
         return r"[\s\S]" if piece["set"][1] == "^" else r"[\d" + piece["set"][1:]
     return piece[0]

@@ -79,6 +79,7 @@ class Finding:
     fixes: tuple[Fix, ...] = ()
     not_here: tuple[Reason, ...] = ()  # what looks bad here and is not
     avoid: str = ""  # the tempting first move that does not help: "do not start here"
+    overturn: tuple[str, ...] = ()  # what, if it were so, would speak against it: what would change one's mind
     next: tuple[Capture, ...] = ()
     explains: tuple[str, ...] = ()  # causes that are only consequences of this one
     blocking: bool = False  # the run is dead, stuck or wrong, not merely slow

@@ -31,3 +31,29 @@ class Symptom(Enum):
     SERVER_WONT_START = "the server does not start"
     SLOW_START = "the first iterations or requests are slow"
     GPU_ERROR = "the driver reports an error"
+
+    @property
+    def kind(self) -> Kind:
+        """What sort of trouble it is."""
+        return _KINDS.get(self, Kind.SPEED)
+
+
+class Kind(Enum):
+    """Sorts of trouble. Who lost a job, a tensor's place or a loss says so; a complaint of speed alone tells that none was lost."""
+
+    SPEED = "too slow"
+    STOPPED = "stopped"
+    MEMORY = "no memory left"
+    NUMBERS = "wrong numbers"
+
+
+_KINDS = {
+    Symptom.HANG: Kind.STOPPED,
+    Symptom.CRASH: Kind.STOPPED,
+    Symptom.GPU_ERROR: Kind.STOPPED,
+    Symptom.SERVER_WONT_START: Kind.STOPPED,
+    Symptom.OUT_OF_MEMORY: Kind.MEMORY,
+    Symptom.MEMORY_GROWTH: Kind.MEMORY,
+    Symptom.BAD_LOSS: Kind.NUMBERS,
+    Symptom.ACCURACY_DROP: Kind.NUMBERS,
+}

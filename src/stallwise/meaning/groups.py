@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _NEGATION = re.compile(
-    r"\b(?:no|not|without|never|isn't|isnt|don't|doesn't|didn't|zero|nor|avoids?|instead of|rather than)\b(?:\s+\w+){0,2}\s*$"
+    r"\b(?:no|not|without|never|isn't|isnt|don't|doesn't|didn't|zero|nor|avoids?|instead of|rather than"
+    r"|refutes?|rules? out|ruled out|against|whether)\b(?:\s+\w+){0,2}\s*$"
 )
-_CLAUSE = re.compile(r"[;,.:](?!\d)|\b(?:but|while|although|though|yet|however|whereas)\b")
+# A point inside "loss.item()" or "torch.save" joins; one before a space ends.
+_CLAUSE = re.compile(r"[;,:](?!\d)|\.(?=\s|$)|\b(?:but|while|although|though|yet|however|whereas)\b")
 # "Xid: none", "ECC uncorrectable: 0"; but "ECC error on GPU: 0" tells which one.
 _WHICH = r"(?:at|on|in|of|for|gpus?|ranks?|nodes?|hosts?|cards?|devices?|steps?|ports?|links?|index|id|pid|code)\b"
 _ANSWERED_NO = re.compile(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.entries import Entry, by_word, entries, weights
 from stallwise.meaning.scopes import EXPECTED, scope_of, scope_words
-from stallwise.meaning.words import classed, statistic_of, words_of
+from stallwise.meaning.words import classed, is_statistic, statistic_of, words_of
 from stallwise.units import Unit, readings_of
 
 SURE_ENOUGH = 0.62  # of the key's weight must be explained: one strange rare word in two spoils a name
@@ -47,7 +47,7 @@ _BY_THE_SECOND = ("per sec", "per second", "per s")
 _TIMED = frozenset({"time", "first", "inter"})
 # Keys that trackers flatten: "perf/mfu", "trainer.step_time_ms", "run-1 - system/gpu.0.powerWatts".
 _STEP_DOWN = re.compile(r"[/.](?=[A-Za-z0-9_])")
-_RUN_LABEL = " - "  # between a run's own name and the key
+_RUN_LABEL = re.compile(r"^.{0,200} [-/|·] ")  # a run's or a card's own name before the key
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _TEXTS = (Unit.TEXT, Unit.FLAG)
 _INHERITED = (Unit.SECOND, Unit.BYTE)  # of what is listed below a key; a rate's parts are rarely rates
@@ -77,13 +77,16 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
         return None
     found = _named(path, unit, text, said)
     if found is None and not said:
-        parts = _STEP_DOWN.split(path[-1].rpartition(_RUN_LABEL)[2])
-        if all(parts) and (len(parts) > 1 or _RUN_LABEL in path[-1]):
+        own = _RUN_LABEL.sub("", path[-1])
+        parts = _STEP_DOWN.split(own)
+        if all(parts) and (len(parts) > 1 or own != path[-1]):
             found = _named((*path[:-1], *parts), unit, text, said)
     return found
 
 
 def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | None:
+    if len(path) > 1 and is_statistic(path[-1]):  # `iteration: {mean: 940}`
+        path = (*path[:-2], f"{path[-1]} {path[-2]}")
     words, written = without_unit(path[-1])
     above = tuple(w for part in path[:-1] for w in words_of(part))
     scope = scope_of(words) or scope_of(above)
@@ -112,9 +115,12 @@ def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | N
 
 
 def _unit_above(path: tuple[str, ...]) -> tuple[tuple[Unit | None, float], ...]:
-    """The unit that the key above ends in: `step_breakdown_ms: {forward: 11.2}`."""
-    above = readings_of(without_unit(path[-2])[1]) if len(path) > 1 else ()
-    return above if any(u in _INHERITED for u, _ in above) else ()
+    """The unit that a key above ends in, the nearest first: `step_breakdown_ms: {forward: 11.2}`."""
+    for key in reversed(path[:-1]):
+        above = readings_of(without_unit(key)[1])
+        if any(u in _INHERITED for u, _ in above):
+            return above
+    return ()
 
 
 def without_unit(key: str) -> tuple[tuple[str, ...], str]:
@@ -168,7 +174,10 @@ def _best(
             score += CONTEXT * fsum(weight[w] for w in phrase & around) / (around_weight or 1.0)
             if score > found.get(entry.quantity.name, (0.0, entry))[0]:
                 found[entry.quantity.name] = (score, entry)
-    ranked = sorted(found.values(), key=lambda x: (-x[0], _plainness(x[1].quantity)))
+    # Of equals a number is a measured time or share rather than a yes or no.
+    ranked = sorted(
+        found.values(), key=lambda x: (-x[0], x[1].quantity.unit is Unit.FLAG and not text, _plainness(x[1].quantity))
+    )
     if not ranked or ranked[0][0] < enough:
         return None
     return ranked[0][1], ranked[0][0]

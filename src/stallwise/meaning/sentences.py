@@ -8,6 +8,8 @@ from functools import cache
 from typing import NamedTuple
 
 from stallwise.evidence.reading import Reading
+from stallwise.meaning.blamed import QUANTITY as blamed_quantity
+from stallwise.meaning.blamed import blamed_in
 from stallwise.meaning.entries import by_word, entries, weights
 from stallwise.meaning.groups import Line, clauses, line_of, plain, says
 from stallwise.meaning.name import Name, _agrees, _scale, name
@@ -222,3 +224,5 @@ def said_in(text: str) -> Iterator[Said]:
         before, behind = lowered[max(0, match.start() - 32) : match.start()], lowered[match.end() : match.end() + 16]
         negated = saying.negatable and bool(_NEGATION.search(before) or _ANSWERED_NO.match(behind))
         yield Said(saying.quantity, "no" if negated else saying.value, match[0])
+    if (blamed := blamed_in(text)) is not None:
+        yield Said(blamed_quantity, *blamed)

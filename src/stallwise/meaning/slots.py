@@ -61,7 +61,7 @@ def _number(kind: str, written: str) -> float | None:
 
 
 def _bytes(written: str) -> float:
-    cleaned = re.sub(r"\s*bytes$", "B", written.replace(",", ""))
+    cleaned = re.sub(r"\s{0,9}bytes$", "B", written.replace(",", ""))
     if re.fullmatch(r"[\d.]+\s*[KMGT]i?", cleaned):
         cleaned = cleaned.rstrip("i") + "iB"  # XLA prints 12.34G and means GiB
     return float(cleaned) if re.fullmatch(r"[\d.]+", cleaned) else parse(cleaned.replace(" ", ""), Unit.BYTE)

@@ -65,3 +65,9 @@ def statistic_of(words: tuple[str, ...]) -> str:
     """middle, tail, spread or nothing."""
     known = classes().statistic
     return next((known[w] for w in words if w in known), "")
+
+
+def is_statistic(key: str) -> bool:
+    """A key that says which number of many it is, and not of what."""
+    words = words_of(key)
+    return bool(words) and all(w in classes().statistic for w in words)

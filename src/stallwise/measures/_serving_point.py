@@ -19,6 +19,7 @@ from stallwise.specs.model import Model
 from stallwise.specs.models import known_model
 
 USUAL_CAP = {"vllm": 256, "sglang": 512, "trtllm": 2048}  # requests that engines run at most unless told
+WAITED_S = 1.0  # a first token later than this stood in a queue: no prompt of usual length takes so long
 USUAL_BUDGET = 8192  # tokens of an iteration on cards with 80 GB and more
 NODE = 8  # GPUs that tensor parallelism spans where nobody says
 
@@ -135,6 +136,12 @@ def seen_of(evidence: Evidence) -> Seen | None:
         rate = by_little
         assumed.append(f"{rate:.3g} requests a second arrive (Little's law: those inside over the time of one)")
     cap = number(evidence, serving.MAX_SEQS, stated.MAX_SEQS)
+    told = next((f for f in evidence.all(stated.RUNNING) if f.stated and f.scope.run is None), None)
+    if not cap > 0 and told is not None and told.number < USUAL_CAP[deployment.engine] and ttft > WAITED_S:
+        cap = told.number
+        assumed.append(
+            f"at most {cap:.0f} run together: so many are stated to run while first tokens wait {ttft:.3g} s"
+        )
     if not cap > 0:
         cap = USUAL_CAP[deployment.engine]
         assumed.append(f"at most {cap:.0f} run together ({deployment.engine}'s default)")

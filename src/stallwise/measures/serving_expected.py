@@ -8,6 +8,7 @@ import numpy as np
 
 from stallwise.costs.inference import Engine
 from stallwise.costs.kv_room import compute_bound_batch
+from stallwise.costs.rank_work import weight_bytes_per_rank
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
@@ -34,6 +35,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     engine, context = Engine(deployment), _context(evidence, running)
     parts = engine.parts(running, context)
     yield Fact(serving.DECODE_EXPECTED, float(parts.total_s), source)
+    floor = weight_bytes_per_rank(deployment) / deployment.gpu.bandwidth_byte_per_s
+    yield Fact(serving.DECODE_FLOOR, float(floor), source)
     for part in ("weights", "kv", "arithmetic", "communication", "launch", "host"):
         yield Fact(serving.TOKEN_PART, float(getattr(parts, f"{part}_s")), source, Scope(layer=part))
     yield from _prefill_load(evidence, engine, source)

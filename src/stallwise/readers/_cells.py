@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 NUMBER = r"\d{1,30}(?:\.\d{0,30})?(?!\.?\d)"  # the pattern of one: 1.2.3 is a version or an address
@@ -30,3 +31,13 @@ def whole_of(value: Any) -> int | None:
 def count_of(value: float) -> int:
     """How many samples a number stands for: none where it is no number, and never more than anybody takes."""
     return int(min(max(value, 0.0), MOST_SAMPLES)) if value == value else 0
+
+
+_SECONDS = {
+    "ns": 1e-9, "us": 1e-6, "usec": 1e-6, "µs": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0,
+}  # fmt: skip
+
+
+def seconds_in(words: Sequence[str]) -> float | None:
+    """What turns the numbers of a column into seconds, as the words of its title say."""
+    return next((_SECONDS[word] for word in reversed(words) if word in _SECONDS), None)

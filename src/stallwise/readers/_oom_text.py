@@ -99,7 +99,7 @@ def _size(text: str, quantity: Quantity) -> float | None:
     cleaned = text.replace(",", "").strip()
     if quantity.unit is Unit.TOKEN:
         return float(cleaned)
-    cleaned = re.sub(r"\s*bytes$", "B", cleaned)
+    cleaned = re.sub(r"\s{0,9}bytes$", "B", cleaned)
     if re.fullmatch(r"[\d.]+\s*[KMGT]", cleaned):
         cleaned += "iB"  # XLA prints 12.34G and means GiB
     if re.fullmatch(r"[\d.]+", cleaned):

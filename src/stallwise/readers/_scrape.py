@@ -97,7 +97,20 @@ def known_metric(title: str) -> bool:
 
 
 def _canonical(name: str) -> str:
-    return _EXPORTER.sub(lambda m: f"{m[1]}:" if m[1] else "", name)
+    """A name as the table has it: without an exporter's prefix, and of an engine that took over another's names under that one's."""
+    found = _EXPORTER.sub(lambda m: f"{m[1]}:" if m[1] else "", name)
+    return found if found in _names() else taken_over().get(found.partition(":")[2], found)
+
+
+@cache
+def taken_over() -> dict[str, str]:
+    """Names without their engine, and the first engine that has them; of several words, so that no other program says them."""
+    found: dict[str, str] = {}
+    for name in _names():
+        own = name.partition(":")[2]
+        if own.count("_") >= 2:
+            found.setdefault(own, name)
+    return found
 
 
 def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:

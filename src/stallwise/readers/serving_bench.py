@@ -1,8 +1,9 @@
-"""Results of load generators: vllm and sglang bench serve, aiperf and genai-perf, guidellm. Texts are never copied."""
+"""Results of load generators: vllm and sglang bench serve (saved or printed), aiperf and genai-perf, guidellm."""
 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -14,12 +15,18 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.readers._cells import number_of
+from stallwise.readers._cells import NUMBER, number_of
+from stallwise.readers.shapes._plainly import plain_words
 
 FORMAT = "serving benchmark"
 CAPTURE = "vllm bench serve --save-result ..."
 _BENCH = (b'"output_throughput"', b'"request_throughput"', b'"mean_ttft_ms"', b'"median_ttft_ms"')
 _AIPERF = (b'"time_to_first_token"', b'"inter_token_latency"')
+_TITLE = "Serving Benchmark Result"
+_RULER = re.compile(r"^\W*={20,}\W*$")  # closes a table
+_ROW = re.compile(rf"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+({NUMBER}|inf)\s*$")
+_UNIT = re.compile(r" \((?:req|tok)/s\)$")
+ANNOUNCED = 8  # lines above a title
 _TO_S = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -30,9 +37,9 @@ def _keys() -> dict[str, Any]:
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """JSON (or JSON lines) with the keys of one of them."""
+    """JSON (or JSON lines) with the keys of one of them, or the title of a printed table."""
     if head.lstrip()[:1] not in (b"{", b"["):
-        return False
+        return _TITLE.encode() in head
     return (
         any(k in head for k in _BENCH)
         or all(k in head for k in _AIPERF)
@@ -42,14 +49,27 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """Latencies, rates, lengths and the load, each run of a sweep scoped by its place."""
-    results = list(_objects(artifact))
+    printed = artifact.head.lstrip()[:1] not in (b"{", b"[")
+    results = list(_printed(artifact.lines()) if printed else ((r, "") for r in _objects(artifact)))
     if not results:
         raise UnreadableInput(f"{artifact.name} is cut or not JSON", hint="save the result again")
     many = len(results) > 1
-    for place, result in enumerate(results):
+    for place, (result, where) in enumerate(results):
         scope = Scope(run=f"{artifact.name}#{place}") if many else Scope(run=artifact.name)
-        source = Source(artifact.name, f"result {place + 1}" if many else "")
+        source = Source(artifact.name, where or (f"result {place + 1}" if many else ""))
         yield from _result(result, source, scope)
+
+
+def _printed(lines: list[str]) -> Iterator[tuple[dict[str, Any], str]]:
+    """The tables between two rulers, under the keys of the saved result; the load is announced above the title."""
+    starts = [i for i, text in enumerate(lines) if _TITLE in text and "====" in text]
+    closed = 0
+    for start, following in zip(starts, [*starts[1:], len(lines)], strict=True):
+        end = next((i for i in range(start + 1, following) if _RULER.match(lines[i])), following)
+        rows = [m for line in lines[max(closed, start - ANNOUNCED) : end] if (m := _ROW.match(line))]
+        words = {"_".join(plain_words(_UNIT.sub("", m[1]))): float(m[2]) for m in rows}
+        yield {_keys()["printed"].get(key, key): value for key, value in words.items()}, f"line {start + 1}"
+        closed = end
 
 
 def _objects(artifact: Artifact) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.readers._cells import NUMBER
 from stallwise.readers._clock import clock_of
-from stallwise.readers._scrape import Scrape, metric_names, parse_scrape
+from stallwise.readers._scrape import Scrape, metric_names, parse_scrape, taken_over
 from stallwise.readers._scraped_facts import facts_from
 
 FORMAT = "engine metrics"
@@ -28,7 +28,10 @@ def recognises(name: str, head: bytes) -> bool:
         return False
     prefixes = {re.escape(n.split(":")[0]) + "[:_]" if ":" in n else re.escape(n) for n in metric_names()}
     text = head.decode("utf-8", "replace")
-    return any(re.search(rf"^(?:[a-z]+_)?{p}\w*[{{ ]", text, re.MULTILINE) for p in prefixes)
+    other = "|".join(map(re.escape, taken_over()))
+    return any(re.search(rf"^(?:[a-z]+_)?{p}\w*[{{ ]", text, re.MULTILINE) for p in prefixes) or bool(
+        re.search(rf"^[a-z]\w{{1,40}}:(?:{other})[{{ ]", text, re.MULTILINE)
+    )
 
 
 def read(artifact: Artifact) -> Iterator[Item]:

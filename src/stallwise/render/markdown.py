@@ -100,6 +100,8 @@ def _proof(finding: Finding) -> list[str]:
     lines += _listed("Looks bad, is not", [_cited(r) for r in finding.not_here])
     if finding.avoid:
         lines += [f"> **Do not start here.** {plain(finding.avoid)}", ""]
+    if finding.overturn:
+        lines += [f"> **Would change this.** {plain('; '.join(finding.overturn))}", ""]
     return lines
 
 

@@ -37,16 +37,16 @@ _PROMPT = re.compile(
     r"""(\b(?:prompt|messages|content|input_text|completion)["']?\s*[:=]\s*)("[^"]*"|'[^']*'|\S.*?(?=, \w+[:=]|$))""",
     re.I,
 )
-_CODE = re.compile(r"[\w./\\+-]+\.(?:py|cu|cuh|cpp|cc|h|rs|ipynb|sh)\b(?:[:(]\d+\)?)?(?::? ?\w+)?")
+_CODE = re.compile(r"(?<![\w./\\+-])[\w./\\+-]+\.(?:py|cu|cuh|cpp|cc|h|rs|ipynb|sh)\b(?:[:(]\d+\)?)?(?::? ?\w+)?")
 _PATH = re.compile(r"(?<![\w.<])(?:~|[A-Za-z]:)?(?:[/\\][\w.@+=~-]+){2,}[/\\]?")
 _URL = re.compile(r"\b(?:https?|s3|gs|gcs|hdfs|ssh|file)://[^\s'\"<>]+")
 _HOST = re.compile(
-    r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\b(?=[\w-]*[a-z])[\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|ai|edu|gov|local|internal|cluster|lan|corp|svc)\b"
+    r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\b(?=[\w-]{0,255}[a-z])[\w-]{1,255}(?:\.[\w-]{1,255}){0,20}\.(?:com|net|org|io|ai|edu|gov|local|internal|cluster|lan|corp|svc)\b"
     r"|\b(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}\b",
     re.I,
 )
 _HOST_WORD = re.compile(r"\b((?:host(?:name)?|node|server|pod|instance)[ =:]+)(?!\d+\b)([\w.-]*[\w])", re.I)
-_MAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
+_MAIL = re.compile(r"\b[\w.+-]{1,255}@[\w-]{1,255}(?:\.[\w-]{1,255}){1,20}\b")
 _QUOTED = re.compile(
     r"([\"'“])(?=[^\"'”]*\s[^\"'”]*\s)([^\"'”]{16,})([\"'”])"
 )  # three words or more in quotes: somebody's text

@@ -108,6 +108,8 @@ def _proof(finding: Finding, page: _Page) -> list[str]:
     lines += page.rows("fix, in this order", [_fix(i + 1, f) for i, f in enumerate(finding.fixes)])
     lines += page.rows("looks bad, is not", _cited(finding.not_here, page))
     lines += page.rows("do not start here", [finding.avoid] if finding.avoid else [])
+    if finding.confidence < PLAIN_ANSWER:
+        lines += page.rows("would change this", list(finding.overturn))
     return lines
 
 

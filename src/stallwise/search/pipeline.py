@@ -33,6 +33,7 @@ class Question:
     embedding_layers: float = 0.0
     head_layers: float = 0.0
     recompute: bool = False
+    recompute_stages: tuple[int, ...] = ()  # virtual stages that recompute; none: all of them
     p2p_s: float = 0.0
     split: tuple[int, ...] = ()
     measured_share: float | None = None
@@ -56,6 +57,10 @@ def answer_pipeline(question: Question) -> dict[str, Any]:
     chunks = module.CHUNKS or max(question.chunks, 2)
     place = Placement(module, question.devices, question.microbatches, chunks)
     layers = question.layers or place.stages
+    if any(stage >= place.stages for stage in question.recompute_stages):
+        raise BadRequest(
+            f"there is no virtual stage {max(question.recompute_stages)}", hint=f"from 0 to {place.stages - 1}"
+        )
     layer = _layer(question)
     measured = question.measured_share
     if measured is not None and question.measured_of == "useful":
@@ -111,7 +116,8 @@ def _layer(question: Question) -> LayerTimes:
         question.forward_s * question.weight_grad_ratio,
         embedding_layers=question.embedding_layers,
         head_layers=question.head_layers,
-        recompute=question.recompute,
+        recompute=question.recompute or bool(question.recompute_stages),
+        recompute_stages=question.recompute_stages,
         p2p_s=question.p2p_s,
     )
 
@@ -136,7 +142,8 @@ def _alternatives(question: Question, layers: int, layer: LayerTimes, found: Bub
         for chunks in _chunk_choices(module.CHUNKS, layers, question):
             place = Placement(module, question.devices, question.microbatches, chunks)
             try:
-                step_s, work_s, held = _step(layers, layer, place)
+                # Which of other virtual stages would recompute nobody said: all, as far as any does.
+                step_s, work_s, held = _step(layers, replace(layer, recompute_stages=()), place)
             except StallwiseError:
                 continue
             rows.append(

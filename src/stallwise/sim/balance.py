@@ -25,6 +25,11 @@ class LayerTimes:
     head_layers: float = 0.0
     recompute: bool = False  # the forward runs again before the input gradient (not for the head)
     p2p_s: float = 0.0
+    recompute_stages: tuple[int, ...] = ()  # virtual stages that recompute, where not all do
+
+    def recomputes(self, stage: int) -> bool:
+        """Whether this virtual stage runs its forward again."""
+        return self.recompute and (not self.recompute_stages or stage in self.recompute_stages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ def split_times(split: Sequence[int], layer: LayerTimes, place: Placement) -> Pa
     forward, grad, weight = [], [], []
     for stage, count in enumerate(split):
         ends = (layer.embedding_layers if stage == 0 else 0.0) + (layer.head_layers if stage == last else 0.0)
-        again = count * layer.forward_s if layer.recompute else 0.0
+        again = count * layer.forward_s if layer.recomputes(stage) else 0.0
         forward.append((count + ends) * layer.forward_s)
         grad.append((count + ends) * layer.input_grad_s + again)
         weight.append((count + ends) * layer.weight_grad_s)

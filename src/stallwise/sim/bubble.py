@@ -89,7 +89,8 @@ def account(
     if layer.embedding_layers or layer.head_layers:
         shares.append(("embedding and head", run_split(chosen, uneven, place).bubble_step_share))
     if layer.recompute:
-        shares.append(("recompute (not of the head)", run_split(chosen, again, place).bubble_step_share))
+        some = f"recompute on {len(layer.recompute_stages)} of {place.stages} stages" if layer.recompute_stages else ""
+        shares.append((some or "recompute (not of the head)", run_split(chosen, again, place).bubble_step_share))
     run = run_split(chosen, layer, place)
     if layer.p2p_s:
         shares.append(("transfers between stages", run.bubble_step_share))

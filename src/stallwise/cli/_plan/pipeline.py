@@ -28,6 +28,7 @@ from stallwise.render import strict_json as json
 @click.option("--input-grad", default=1.0, show_default=True, help="Input gradient, as a multiple of the forward.")
 @click.option("--weight-grad", default=0.9, show_default=True, help="Weight gradient, as a multiple of the forward.")
 @click.option("--recompute", is_flag=True, help="The forward runs again in the backward.")
+@click.option("--recompute-stages", help="Only these virtual stages recompute, such as 0,1.")
 @click.option("--p2p", default="0s", show_default=True, help="One message between stages.")
 @click.option("--split", help="Layers per virtual stage, such as 10,10,10,10.")
 @click.option("--measured", help="The bubble you see, such as 41%.")
@@ -48,6 +49,7 @@ def command(
     input_grad: float,
     weight_grad: float,
     recompute: bool,
+    recompute_stages: str | None,
     p2p: str,
     split: str | None,
     measured: str | None,
@@ -58,7 +60,6 @@ def command(
     """Simulate a pipeline step and explain its bubble."""
     from dataclasses import replace
 
-    from stallwise.errors import BadRequest
     from stallwise.search.pipeline import Question, answer_pipeline, with_model
     from stallwise.units import Unit, parse
 
@@ -85,10 +86,9 @@ def command(
     if embedding_layers is not None:
         question = replace(question, embedding_layers=embedding_layers)
     if split:
-        counts = split.replace(" ", ",").split(",")
-        if not all(c.strip().isdigit() for c in counts if c):
-            raise BadRequest(f"'{split}' is not a list of layer counts", hint="10,10,10,10")
-        question = replace(question, split=tuple(int(c) for c in counts if c))
+        question = replace(question, split=_counts(split, "layer counts", "10,10,10,10"))
+    if recompute_stages:
+        question = replace(question, recompute_stages=_counts(recompute_stages, "stages", "0,1"))
     answer = answer_pipeline(question)
     if svg:
         from stallwise.render.pipeline_svg import to_svg
@@ -100,3 +100,12 @@ def command(
     from stallwise.render.pipeline import to_text
 
     click.echo(to_text(answer))
+
+
+def _counts(text: str, what: str, example: str) -> tuple[int, ...]:
+    from stallwise.errors import BadRequest
+
+    counts = [c.strip() for c in text.replace(" ", ",").split(",") if c.strip()]
+    if not counts or not all(c.isdigit() for c in counts):
+        raise BadRequest(f"'{text}' is not a list of {what}", hint=example)
+    return tuple(int(c) for c in counts)

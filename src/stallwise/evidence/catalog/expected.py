@@ -45,6 +45,10 @@ RING_TIME = Quantity("expected.ring_time", Unit.SECOND, "all-reduce at the large
 RING_FACTOR = Quantity("expected.ring_factor", Unit.RATIO, "growth that 2(N-1)/N allows over the last doubling", _C)
 CLIFF_RATIO = Quantity("expected.cliff_ratio", Unit.RATIO, "measured over expected at the largest scale", _C)
 NARROWER = Quantity("expected.narrower", Unit.RATIO, "how much less bandwidth behind the jump would explain it", _C)
+RAIL_SPREAD = Quantity(
+    "expected.rail_spread", Unit.RATIO, "an exchange with a rail gone, its traffic spread evenly", _C
+)
+RAIL_PINNED = Quantity("expected.rail_pinned", Unit.RATIO, "an exchange with a rail gone, rings pinned to rails", _C)
 CLIFF_GPUS = Quantity("expected.cliff_gpus", Unit.COUNT, "scale at which the time leaves its trend", _C)
 BUBBLE_1F1B = Quantity("expected.bubble_1f1b", Unit.SHARE, "idle share of plain 1F1B with equal stages", _C)
 BUBBLE_SCHEDULE = Quantity(

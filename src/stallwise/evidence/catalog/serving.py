@@ -234,6 +234,9 @@ IDLE_ARTIFACTS = Quantity("serve.idle_artifacts", _N, "rates averaged over idle 
 DECODE_EXPECTED = Quantity(
     "serve.decode_expected", Unit.SECOND, "what one decode iteration should take here", SERVE_LOG
 )
+DECODE_FLOOR = Quantity(
+    "serve.decode_floor", Unit.SECOND, "reading the weights once, at the bandwidth of the data sheet", SERVE_LOG
+)
 DECODE_SEEN = Quantity(
     "serve.decode_seen", Unit.SECOND, "what one decode iteration takes, from the rate of one request", SERVE_LOG
 )

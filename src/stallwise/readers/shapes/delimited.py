@@ -41,6 +41,13 @@ def _fits(lines: list[str], sign: str) -> bool:
     return named and len(header) >= 2 and sum(w == len(header) for w in widths[1:]) >= SAME_WIDTH * (len(widths) - 1)
 
 
+def first_row(head: bytes) -> list[str]:
+    """The titles of a table that begins a text."""
+    lines = head[:8192].decode("utf-8-sig", "replace").splitlines()
+    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    return [c.strip().strip('"') for c in next(csv.reader([first], skipinitialspace=True), [])]
+
+
 def read(text: str) -> Iterator[Shape]:
     """One table."""
     rows = table_in(text)

@@ -16,6 +16,7 @@ here, and have their own page.
 ## Fix
 Look at the two code lines that wait. Make the decision before them the same on all ranks: no collective under
 `if rank == 0`, none inside data-dependent branches, the same number of batches, parameters in the same order.
+`TORCH_DISTRIBUTED_DEBUG=DETAIL` compares shapes and order before every collective and names the rank that differs.
 
 ## How the gain is found
 Not in seconds: the job runs on.

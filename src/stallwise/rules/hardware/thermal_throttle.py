@@ -29,6 +29,7 @@ from stallwise.evidence.catalog.hardware import (
     GPU_CLOCK,
     GPU_CLOCK_BEHIND,
     GPU_CLOCK_FALL,
+    GPU_CLOCK_MAX,
     GPU_HW_SLOWDOWN_SHARE,
     GPU_HW_THERMAL_SHARE,
     GPU_POWER_BRAKE_SHARE,
@@ -92,7 +93,9 @@ def thermal_throttle(evidence: Evidence) -> Finding | None:
         hidden = ": cool, so memory or board is the hot part" if cool_core else ""
         because.append(Reason.of(f"core at {temperature}{hidden}", temperature))
     if clock:
-        because.append(Reason.of(f"clock under load {clock}, {lower:.0%} below what it could hold", clock))
+        because.append(
+            Reason.of(f"clock under load {clock}{_below(clock, lower, evidence.get(GPU_CLOCK_MAX, **labels))}", clock)
+        )
     return Finding(
         headline=f"{_name(worst)} is too hot and clocks {lower:.0%} lower"
         if lower > LOWER
@@ -168,6 +171,15 @@ def _candidates(evidence: Evidence) -> list[Fact]:
 
 def _loss(evidence: Evidence, labels: dict[str, object]) -> float:
     return max(evidence.value(GPU_CLOCK_BEHIND, 0.0, **labels), evidence.value(GPU_CLOCK_FALL, 0.0, **labels))
+
+
+def _below(clock: Fact, lower: float, most: Fact | None) -> str:
+    """Against its neighbours or its own past; where there is neither, against the highest clock that the card knows."""
+    if lower > 0:
+        return f", {lower:.0%} below what it could hold"
+    if most is None or most.number <= clock.number:
+        return ""
+    return f", {1 - clock.number / most.number:.0%} below its highest of {most}"
 
 
 def _name(fact: Fact) -> str:

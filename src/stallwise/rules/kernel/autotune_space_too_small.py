@@ -27,6 +27,7 @@ from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
+from stallwise.rules.kernel._autotune_space_too_small import advise
 
 FEW = 8  # configurations
 NARROW = 3  # axes varied: tiles, stages and warps at least
@@ -61,14 +62,18 @@ def autotune_space_too_small(evidence: Evidence) -> Finding | None:
     gain = Gain(0.0, best - library, "down to the library path at best") if best > library else None
     if gain is None and best == best:
         gain = Gain(0.0, best * 0.5, "configurations of one kernel often differ by 2x and more")
+    told = (
+        advise(evidence) if evidence.get(stated.CUSTOM_SPEEDUP) else None
+    )  # a list beside somebody's account of the kernel
     return Finding(
         headline=f"the autotuner chose among {configs:.0f} configurations" + (f"; {fixed} never varied" if fixed and few else ""),
         confidence=0.85 if few and configs < FEW else 0.7 if few else 0.45,
-        because=tuple(because),
+        because=(*because, *(told.because if told else ())),
         gain=gain,
         fixes=(
             Fix("sweep tiles, stages and warps at three values each, pruned by shared memory and registers", cost="minutes"),
             *((Fix(f"extend the axes at their edge: {edges}", cost="a few more runs"),) if edges else ()),
+            *(told.fixes[1:] if told else ()),
         ),
         avoid="Do not tune by rules of thumb for one axis: measure which axis matters.",
         next=(a.SWEEP,),

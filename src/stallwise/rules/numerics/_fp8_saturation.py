@@ -20,12 +20,16 @@ BY_LENGTH = Capture(
 )
 
 
-def _eight_bit(evidence: Evidence) -> bool | None:
-    return any(w in evidence.text(stated.FORMAT).lower() for w in ("fp8", "e4m3", "e5m2", "int8", "8-bit"))
+FOUR_BITS = ("int4", "4-bit", "4 bit", "fp4", "gptq", "awq", "nf4", "q4")
+EIGHT_BITS = ("fp8", "e4m3", "e5m2", "int8", "8-bit", "8 bit")
+
+
+def _few_bits(evidence: Evidence) -> bool | None:
+    return any(w in evidence.text(stated.FORMAT).lower() for w in (*EIGHT_BITS, *FOUR_BITS))
 
 
 CLUES = (
-    Clue((stated.FORMAT,), _eight_bit, 2.0, 0.05, "the model was cut to eight bits", "no eight-bit format is involved"),
+    Clue((stated.FORMAT,), _few_bits, 2.0, 0.05, "the model was cut to eight bits or fewer", "no format of few bits is involved"),
     over(stated.TASK_CONTEXT, stated.CALIBRATION_CONTEXT, 1.9, 5.0, 0.4,
          "the task is longer than anything the scales were calibrated on", "calibration covered this length"),
     below(stated.ACCURACY_SHORT_DROP, 0.015, 2.5, 0.4, "short inputs are fine: range grows with length", "short inputs suffer too"),
@@ -37,6 +41,8 @@ CLUES = (
 
 def advise(evidence: Evidence) -> Finding:
     """Localise by layer and length, recalibrate, refine scales, keep attention wider."""
+    if any(w in evidence.text(stated.FORMAT).lower() for w in FOUR_BITS):
+        return _four_bits(evidence)
     limit = evidence.value(expected.FP8_MAX, 448.0)
     ratio, worst = evidence.get(expected.CLIP_RATIO), evidence.text(stated.WORST_LAYER)
     task, short = evidence.get(stated.TASK_CONTEXT), evidence.get(stated.CALIBRATION_CONTEXT)
@@ -69,5 +75,27 @@ def advise(evidence: Evidence) -> Finding:
                 cost="one evaluation a group", risk="interactions between layers"),
         ),
         avoid="Blaming the size of the calibration set before knowing which layer drifts: more data of the same length changes nothing.",
+        next=(LAYER_STATS, BY_LENGTH),
+    )  # fmt: skip
+
+
+def _four_bits(evidence: Evidence) -> Finding:
+    """Weights of four bits: what one scale must serve, and which weights cannot be served."""
+    now = next((f for f in evidence.all(stated.ACCURACY) if f.scope.run is None), None)
+    then = evidence.get(stated.ACCURACY, run="before")
+    back = f"most of the {then} -> {now} loss" if now and then else "most of the loss"
+    return Finding(
+        headline="Four bits hold 16 values: one scale serves too many weights, or outliers that need their own.",
+        confidence=0.0,
+        because=(Reason("a group's largest weight sets the scale of all; the others round to a fifteenth of its range"),),
+        summary="Quantisation error sits in few channels and layers: those that large activations meet.",
+        fixes=(
+            Fix("Smaller groups: a scale for every 128, then 64 or 32 weights", worth=back, cost="0.125 to 0.5 bits a weight more", risk="kernel support"),
+            Fix("A method that looks at activations (AWQ, GPTQ with act-order), calibrated on the task's own data and length", worth=back, cost="an hour", risk="none"),
+            Fix("Keep the worst layers and outlier channels wide (first, last, down projections): rank them by switching back one group at a time",
+                worth="names the few that matter", cost="an evaluation a group", risk="interactions"),
+            Fix("Eight bits where the task still suffers", worth="nearly all of it", cost="twice the weight bytes: decode about half as fast", risk="none"),
+        ),
+        avoid="More calibration data of the same kind: it moves scales, not the number of values.",
         next=(LAYER_STATS, BY_LENGTH),
     )  # fmt: skip

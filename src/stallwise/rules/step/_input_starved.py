@@ -69,6 +69,8 @@ def advise(evidence: Evidence) -> Finding:
             Fix(first, gain, worth="the whole wait, if cores are free", cost="CPU cores and host memory", risk="oversubscription beyond the cores"),
             Fix("Make a sample cheaper: decode, tokenise and resize once, offline", gain, worth="the whole wait", cost="disk, one pass over the data",
                 risk="less random augmentation"),
+            Fix("Decode and augment on the GPU: DALI, nvJPEG, or transforms of whole batches after the copy", worth="the decoding part of the wait",
+                cost="GPU memory, and a little of the GPU's time", risk="not bit-identical to the CPU's decoder"),
             Fix("Read ahead: prefetch_factor, pinned memory, persistent workers, local disk in place of a network mount", worth="what is left of the wait",
                 cost="host memory", risk="memory grows with workers x prefetch"),
         ),
