@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared extras knowledge accuracy bench soak fuzz lock pages docs clean
+.PHONY: help demo test test-bare lint types check shared extras knowledge accuracy others bench soak fuzz lock pages docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -70,6 +70,11 @@ knowledge: $(VENV)/.dev ## count the cases anew, fit what is fitted to them, and
 accuracy: $(VENV)/.dev ## first answers with each project left out, written to docs/accuracy.md
 	@$(BIN)/python bench/accuracy.py --write
 
+# TraceLens has no package under its name: it comes from its own repository.
+others: ## HTA and TraceLens in a folder of their own, for `make bench`
+	@$(PYTHON) -m venv .venv-others && .venv-others/bin/python -m pip install --quiet --disable-pip-version-check HolisticTraceAnalysis || true
+	@.venv-others/bin/python -m pip install --quiet --disable-pip-version-check git+https://github.com/AMD-AGI/TraceLens || true
+
 bench: $(VENV)/.dev ## speed as ratios taken in one run, and growth, written to docs/benchmarks.md
 	@$(BIN)/python bench/speed.py --write
 
@@ -90,4 +95,4 @@ docs: $(VENV)/.extras ## the documentation site in site/, with the pages that ar
 	@$(BIN)/python -m mkdocs build --strict --quiet
 
 clean: ## remove what was made
-	rm -rf $(VENV) .venv-bare .mypy_cache .ruff_cache .pytest_cache site
+	rm -rf $(VENV) .venv-bare .venv-others .mypy_cache .ruff_cache .pytest_cache site

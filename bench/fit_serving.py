@@ -5,8 +5,10 @@
 Each constant starts from a physical guess with a stated width (in log units); the runs may move it only as far as they
 insist. Groups (a model on a card under an engine) are dealt into folds by their names; every fold is left out once, so
 that `plan validate --kind inference` predicts each group with constants that never saw it, and the intervals are those
-of unseen groups, each group counting the same. Layouts whose runs contradict the rest of their own group by more than a
-quarter (a draft model nobody mentions, a broken run) take no part in the fit; they are predicted and scored all the same.
+of unseen groups, each group counting the same. Runs of separate pools take no part in the fit; half of their groups say
+how much wider their intervals are, the other half is kept for the check. Layouts whose runs contradict the rest of their
+own group by more than a quarter (a draft model nobody mentions, a broken run) take no part in the fit; they are predicted
+and scored all the same.
 `--only-seen` fits on two thirds of the groups and prints how the third that was kept back fared.
 """
 
@@ -26,11 +28,12 @@ from stallwise.costs.closed_loop import GROWTH_SHARE, steady_times
 from stallwise.costs.inference import Engine, iteration_parts
 from stallwise.costs.kv_room import kv_room
 from stallwise.costs.rank_work import RankWork
-from stallwise.costs.serving_constants import Constants, earlier, early_by
+from stallwise.costs.serving_constants import Constants, earlier, early_by, spread
 from stallwise.errors import StallwiseError
 from stallwise.search.served_runs import cell, served_run
 from stallwise.search.validation.inference import MAX_SEQUENCES
 
+CATALOG = Path(__file__).parents[1] / "src" / "stallwise" / "specs" / "catalog"
 ENGINES = ("vllm", "sglang", "trtllm")
 FOLDS = 12
 # Where an engine's constants stand: about the end of 2025, when these runs divide; and how many releases each place of a
@@ -63,8 +66,8 @@ SHARED = {
     "mla_layer_s": (20e-6, 0.5),
     "indexer_layer_s": (30e-6, 0.5),
     "fp8_layer_s": (10e-6, 0.7),
-    "prompt_layer_s": (0.3e-3, 0.3),
-    "prompt_moe_layer_s": (0.3e-3, 0.3),
+    "prompt_layer_s": (0.3e-3, 0.8),  # from graphs of a prefill's pieces to none at all
+    "prompt_moe_layer_s": (0.3e-3, 0.8),
     "early_layer_ratio": (1.1, 0.15),
 }
 PER_ENGINE: dict[str, tuple[tuple[float, float, float], float]] = {
@@ -75,7 +78,7 @@ PER_ENGINE: dict[str, tuple[tuple[float, float, float], float]] = {
     "sequence_s": ((10e-6,) * 3, 0.5),
     "contention": ((0.9,) * 3, 0.2),
     "mixed_share": ((0.85, 0.3, 0.85), 0.08),
-    "first_token_s": ((0.04, 0.06, 0.06), 0.7),
+    "first_token_s": ((0.04, 0.06, 0.04), 1.0),
     "burst": ((0.06, 0.12, 0.06), 0.5),  # sweeps send about ten waves: one request in ten waits for half of the first
     "prefill_factor": ((1.0,) * 3, 0.25),
 }
@@ -332,6 +335,38 @@ def main() -> None:
     torch, layer_errors = fit_layers(sys.argv[2], best)
     print(f"layers, shape unseen: {np.median(np.abs(layer_errors)):.1%}")
     write(runs, unseen, best, parts, torch, layer_errors)
+    widen_pools(sys.argv[1])
+
+
+def widen_pools(path: str) -> None:
+    """Intervals of separate pools: those of one pool to the power that holds the share on half of their groups."""
+    from stallwise.search.served_pools import answers, pooled_run
+    from stallwise.search.validation.inference import engine_for
+
+    found = []
+    with Path(path).open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            if row["mode"] == "disagg" and hashed("|".join(row[n] for n in ("model", "gpu", "engine")), 2):
+                run = pooled_run(row)
+                if run.told:
+                    found.append((run.decode.cuts[0], answers(run, engine_for), row))
+    groups = np.array([f"{d.model.name}|{d.gpu.name}|{d.engine}" for d, _, _ in found])
+    weight = 1.0 / np.sqrt(np.array([np.sum(groups == g) for g in groups], float))
+    toml_path = CATALOG / "serving.toml"
+    lines = toml_path.read_text(encoding="utf-8").splitlines()
+    for share in (0.8, 0.9):
+        start = lines.index(f'[spread."{share:.0%}".pools]'.replace("%", ""))
+        for name, column in (("tpot", "tpot_ms"), ("ttft", "ttft_ms")):
+            for power in np.arange(1.0, 4.0, 0.05):
+                low, high = (x**power for x in spread(name, share))
+                ends = [a[f"{name}_s"].interval(share, (low, high)) for _, a, _ in found]
+                hits = [lo <= float(r[column]) / 1e3 <= hi for (lo, hi), (_, _, r) in zip(ends, found, strict=True)]
+                if float((weight * hits).sum() / weight.sum()) >= share:
+                    break
+            place = next(i for i in range(start, len(lines)) if lines[i].startswith(f"{name} ="))
+            lines[place] = f"{name} = [{low:.3f}, {high:.3f}]"
+            print(f"pools, {share:.0%}, {name}: the interval of one pool to the power {power:.2f}")
+    toml_path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def write(
@@ -347,8 +382,7 @@ def write(
             lower, higher = quantiles(m[known] / p[known], runs.group[known], ends)
             told.append(f"{name} = [{low:.3f}, {high:.3f}]")
             untold.append(f"{name} = [{min(low, lower):.3f}, {max(high, higher):.3f}]")  # knowing less never narrows
-        spreads += told + untold
-    here = Path(__file__).parents[1] / "src" / "stallwise" / "specs" / "catalog"
+        spreads += [*told, *untold, f'[spread."{share}".pools]', *told[1:]]
     lines = [
         "# Constants of the serving model. Written by bench/fit_serving.py; the fields are explained in",
         f"# costs/serving_constants.py. Fitted on {len(runs.tpot):,} aggregated runs that NVIDIA publishes as",
@@ -372,7 +406,7 @@ def write(
         "",
         *parts,
     ]
-    (here / "serving.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (CATALOG / "serving.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -30,18 +29,13 @@ os.environ["STALLWISE_CACHE"] = "off"
 from grow_trace import grow  # noqa: E402
 from log_speed import KINDS  # noqa: E402
 from many_ranks import write_ranks  # noqa: E402
-from trace_speed import PROGRAMS, measured  # noqa: E402
+from trace_speed import measured, python_with  # noqa: E402
 
 from stallwise.doctor.examine import diagnose  # noqa: E402
 
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 DEMO = HERE.parent / "src/stallwise/cli/_demo/loader_slow/trace.json.gz"
-TRACELENS = (
-    "from TraceLens import TreePerfAnalyzer\n"
-    "t = TreePerfAnalyzer.from_file(PATH)\n"
-    "t.get_df_gpu_timeline(); t.get_kernel_launchers()"
-)
-OTHERS = {"hta": "HTA", "TraceLens": "TraceLens"}  # module: name; measured where somebody has installed them
+OTHERS = {"hta": "HTA", "TraceLens": "TraceLens"}  # module: name; measured where `make others` has installed them
 LINEAR = "1 is in proportion; 2 would be four times the time for twice the size"
 
 
@@ -93,16 +87,15 @@ def traces(source: Path, largest: int, folder: Path, repeat: int) -> Iterator[st
     for events in doubled(largest):
         growth.sizes.append(grow(source, path, events))
         growth.seconds.append(spent_s(lambda: diagnose(str(path), cache=False, workers=1), 2))
-    names = ["json.load", "columns", "verdict"]
-    PROGRAMS["TraceLens"] = TRACELENS
-    names += [name for module, name in OTHERS.items() if find_spec(module)]
-    rows = {name: measured(name, str(path), repeat) for name in names}
+    rows = {name: measured(name, str(path), repeat) for name in ("json.load", "columns", "verdict")}
+    pythons = {name: python_with(module) for module, name in OTHERS.items()}
+    rows |= {name: measured(name, str(path), 1, python) for name, python in pythons.items() if python}
     base = rows["json.load"]
     yield f"| {growth.sizes[-1]:,.0f} events | CPU s | beside json.load | peak MB |\n|---|---:|---:|---:|"
     for name, (_, cpu, peak) in rows.items():
         shown = {"columns": "stallwise, columns in memory", "verdict": "stallwise, the whole verdict"}.get(name, name)
         yield f"| {shown} | {cpu:.2f} | {cpu / base[1]:.2f} | {peak:,.0f} |"
-    yield from (f"| {name} | not installed here | | |" for module, name in OTHERS.items() if not find_spec(module))
+    yield from (f"| {name} | not installed here | | |" for name, python in pythons.items() if python is None)
     start = {name: measured(name, "", max(repeat, 3))[1] for name in ("bare click", "--help")}
     yield f"| `stallwise --help` | {start['--help']:.2f} | {start['--help'] / start['bare click']:.1f} x a bare click program | |"
     yield growth

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -47,16 +46,34 @@ PROGRAMS = {
         "t.get_temporal_breakdown(visualize=False); t.get_gpu_kernel_breakdown(visualize=False)\n"
         "t.get_comm_comp_overlap(visualize=False)"
     ),
+    "TraceLens": (
+        "from TraceLens import TreePerfAnalyzer\n"
+        "t = TreePerfAnalyzer.from_file(PATH)\n"
+        "t.get_df_gpu_timeline(); t.get_kernel_launchers()"
+    ),
     "bare click": "import click; click.command()(lambda: None).main(['--help'], standalone_mode=False)",
     "--help": "from stallwise.cli import main; main.main(['--help'], standalone_mode=False)",
 }
+OTHERS = Path(
+    os.environ.get("OTHERS") or HERE.parent / ".venv-others/bin/python"
+)  # a Python that has HTA and TraceLens
 MEASURE = (
     "import resource, sys, time\nPATH = sys.argv[1]\nbegan = time.perf_counter()\n{program}\n"
     "print('\\n@', time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
 )
 
 
-def measured(name: str, path: str, repeat: int) -> tuple[float, float, float]:
+def python_with(module: str) -> str | None:
+    """The Python that has this module: the one of the other tools, or our own."""
+    for python in (str(OTHERS), sys.executable):
+        if Path(python).is_file():
+            asked = subprocess.run([python, "-c", f"import {module}"], capture_output=True, cwd=HERE, check=False)
+            if asked.returncode == 0:
+                return python
+    return None
+
+
+def measured(name: str, path: str, repeat: int, python: str = sys.executable) -> tuple[float, float, float]:
     """Median wall seconds of a fresh process (start included), its median CPU seconds and its peak memory in MB."""
     walls, spent, peaks = [], [], []
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "src"), "STALLWISE_CACHE": "off"}
@@ -64,7 +81,7 @@ def measured(name: str, path: str, repeat: int) -> tuple[float, float, float]:
         before = _children_s()
         began = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-c", MEASURE.format(program=PROGRAMS[name]), path],
+            [python, "-c", MEASURE.format(program=PROGRAMS[name]), path],
             env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         walls.append(time.perf_counter() - began)
@@ -91,8 +108,8 @@ def main() -> None:
         path = Path(folder) / "rank-0.json.gz"
         count = grow(args.source, path, args.events)
         rows = {name: measured(name, str(path), args.repeat) for name in ("json.load", "columns", "verdict")}
-        if find_spec("hta") and not args.no_hta:
-            rows["HTA"] = measured("HTA", str(path), 1)
+        if not args.no_hta and (python := python_with("hta")):
+            rows["HTA"] = measured("HTA", str(path), 1, python)
         rows |= {name: measured(name, "", max(args.repeat, 5)) for name in ("bare click", "--help")}
     result: dict[str, object] = {
         "events": count,

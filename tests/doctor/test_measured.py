@@ -125,3 +125,28 @@ def test_a_damaged_file_of_trials_does_not_end_a_diagnosis(text: str, tmp_path: 
     shutil.copytree(TRACE, tmp_path / "bundle")
     (tmp_path / "bundle" / "trials.json").write_text(text)
     assert diagnose(str(tmp_path / "bundle")).ranked[0] == "input-starved"
+
+
+def test_shown_to_be_nothing_and_lost_in_the_noise_are_told_apart(tmp_path: Path) -> None:
+    sure = trial("no-collector", 1.0, "no difference")
+    lost = trial("last-batch-again", 1.04, "inconclusive")
+    won = trial("compile", 1.02, "faster")
+
+    def said(name: str, *rows: dict[str, object]) -> str:
+        diagnosis = diagnose(bundle(tmp_path / name, *rows))
+        return table(diagnosis.trials[0], diagnosis)
+
+    alone = said("a", sure)
+    assert "Nothing is won by no-collector" in alone and "Not told from the noise" not in alone
+    both = said("b", sure, lost)
+    assert "Nothing is won by no-collector: " in both and "Not told from the noise of these blocks: last-batch" in both
+    assert "Nothing is won by" not in said("c", lost)
+    better = said("d", won, lost)  # the noisy one looks better, and is none
+    assert "to keep compile" in better and "Not told" not in better
+
+
+def test_a_measured_gain_is_told_of_the_step_it_was_measured_with(tmp_path: Path) -> None:
+    # The traced steps were slow; those of the trial took a quarter of them.
+    fast = trial("last-batch-again", 3.0, "faster", "input-starved", before_s=STEP_S / 4, after_s=STEP_S / 12)
+    said = to_text(diagnose(bundle(tmp_path, fast)))
+    assert "(2.94-3.06x), measured" in said

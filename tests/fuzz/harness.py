@@ -82,6 +82,7 @@ class Fuzz:
         self.seed, self.files, self.keep, self.guide = seed, files, keep, guide
         self.by_reader: list[list[Path]] = []  # seeds of each reader, so that rare formats get their share
         self.tally = Tally()
+        self.shares = SHARES
         self._base: dict[str, bool | None] = {}
         self._messages = sample_messages()
         self._failed: list[BaseException] = []
@@ -107,7 +108,7 @@ class Fuzz:
 
     def case(self, number: int, folder: Path) -> None:
         r = random.Random(f"{self.seed}:{number}")
-        (target,) = r.choices(list(SHARES), list(SHARES.values()))
+        (target,) = r.choices(list(self.shares), list(self.shares.values()))
         name, data, seed = self._picked(r, target)
         how, data = mutated(r, data, r.choice(self.files).read_bytes())
         self.throw(r, folder, Told(number, name, how, target, data, self.tally, self.keep), seed)

@@ -1,14 +1,21 @@
-"""No pattern may take longer than a line is worth: every compiled regex against long lines made to trip it."""
+"""No pattern may take longer than a line is worth: every compiled regex against long lines made to trip it.
+
+Lines that trip many, and for each pattern those made of what it repeats itself: a row of the very sign that two neighbouring
+repeats both take.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from re import _constants as sre_constants
+from re._parser import SubPattern
+from typing import Any
 
 import pytest
 
@@ -28,6 +35,11 @@ from stallwise.readers.shapes.lines import prefixes
 PACKAGES = (stallwise.readers, stallwise.meaning, stallwise.doctor, stallwise.evidence)
 LENGTH = 20_000  # characters
 MOST_S = 0.5  # linear patterns take well under 10 ms; a quadratic one takes seconds
+REPEATS = (sre_constants.MAX_REPEAT, sre_constants.MIN_REPEAT)
+CATEGORIES = {
+    sre_constants.CATEGORY_DIGIT: r"\d", sre_constants.CATEGORY_NOT_DIGIT: r"\D", sre_constants.CATEGORY_SPACE: r"\s",
+    sre_constants.CATEGORY_NOT_SPACE: r"\S", sre_constants.CATEGORY_WORD: r"\w", sre_constants.CATEGORY_NOT_WORD: r"\W",
+}  # fmt: skip
 HOSTILE = (
     "a" * LENGTH, " " * LENGTH, "1" * LENGTH, "a " * (LENGTH // 2), "1," * (LENGTH // 2), "a_" * (LENGTH // 2),
     "key: " * (LENGTH // 5), "a=1 " * (LENGTH // 4), "(" * LENGTH, "[" * LENGTH, "1:" * (LENGTH // 2), "-" * LENGTH, "|" * LENGTH,
@@ -101,12 +113,66 @@ def _inside(value: object, depth: int = 0) -> list[re.Pattern]:
     return [p for v in value.values() for p in _inside(v, depth + 1)] if isinstance(value, dict) and depth < 3 else []
 
 
+SIGNS = "= -_.,:;/\\|*+#~<>()[]{}'\"!?%&@$^`aZ0\t"
+MOST_SIGNS = 6  # of a pattern: the first of each repeat
+
+
+def repeated(pattern: re.Pattern) -> list[str]:
+    """One sign of each repeat in it that HOSTILE has no row of."""
+    source = pattern.pattern.decode("latin-1") if isinstance(pattern.pattern, bytes) else pattern.pattern
+    flags = pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags
+    tried = {line[0] for line in HOSTILE if line == line[0] * LENGTH}
+    found: list[str] = []
+    for inside in _repeats(re._parser.parse(source, flags & ~re.DEBUG)):  # type: ignore[attr-defined]
+        own = [chr(value) for what, value in inside if what is sre_constants.LITERAL]
+        sign = next((c for c in (*own, *SIGNS) if c not in tried and _takes(inside, c, flags)), None)
+        if sign is not None:
+            tried.add(sign)
+            found.append(sign)
+    return found[:MOST_SIGNS]
+
+
+def _repeats(parsed: Iterable[Any]) -> Iterator[list[Any]]:
+    """What each unbounded repeat repeats, if it is a single sign."""
+    for what, value in parsed:
+        if what in REPEATS and value[1] > LENGTH // 10 and len(value[2]) == 1:
+            yield list(value[2])
+        for part in value if isinstance(value, (tuple, list)) else [value]:
+            yield from _repeats(part) if isinstance(part, SubPattern) else ()
+            if isinstance(part, list) and part and all(isinstance(x, SubPattern) for x in part):
+                yield from (found for branch in part for found in _repeats(branch))
+
+
+def _takes(inside: list[Any], sign: str, flags: int) -> bool:
+    (what, value) = inside[0]
+    if what in (sre_constants.LITERAL, sre_constants.NOT_LITERAL):
+        return (chr(value) == sign) is (what is sre_constants.LITERAL)
+    if what is sre_constants.ANY:
+        return True
+    return what is sre_constants.IN and re.fullmatch(_class(value), sign, flags & re.IGNORECASE) is not None
+
+
+def _class(parts: list[Any]) -> str:
+    """The same class, written anew."""
+    said = ""
+    for what, value in parts:
+        if what is sre_constants.NEGATE:
+            said += "^"
+        elif what is sre_constants.LITERAL:
+            said += re.escape(chr(value))
+        elif what is sre_constants.RANGE:
+            said += f"{re.escape(chr(value[0]))}-{re.escape(chr(value[1]))}"
+        else:
+            said += CATEGORIES[value]
+    return f"[{said}]"
+
+
 PATTERNS = _patterns()
 
 
 @pytest.mark.parametrize(("name", "pattern"), PATTERNS, ids=[n for n, _ in PATTERNS])
 def test_a_pattern_is_quick_on_hostile_lines(name: str, pattern: re.Pattern) -> None:
-    for line in HOSTILE:
+    for line in (*HOSTILE, *(sign * LENGTH for sign in repeated(pattern))):
         text = line.encode() if isinstance(pattern.pattern, bytes) else line
         began = time.process_time()
         pattern.search(text)

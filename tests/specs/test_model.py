@@ -141,3 +141,22 @@ def test_a_damaged_config_gives_a_model_or_a_sentence(name: str, damage: dict[st
         assert error.problem
         return
     assert model.parameters().total > 0
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("LLaMA 70B", "llama-3.1-70b"),  # the latest of its size; all of them have one shape
+        ("LLaMA 7B", "llama-2-7b"),
+        ("GPT-J 6B", "gpt-j-6b"),
+        ("Llama-3.3-70b-instruct v1.8.0", "llama-3.1-70b"),  # the release of the container is no part of the name
+        ("nim/llama-3.1-8b-instruct:1.3.0", "llama-3.1-8b"),
+    ],
+)
+def test_a_name_without_generation_or_with_a_container_s_release_is_known(spelling: str, name: str) -> None:
+    assert find_model(spelling).name == name
+
+
+def test_a_size_whose_generations_differ_is_not_guessed() -> None:
+    with pytest.raises(BadRequest):
+        find_model("Qwen 14B")  # Qwen2.5 and Qwen3 are built differently

@@ -10,12 +10,12 @@ from stallwise.render import strict_json as json
 
 @click.command(
     epilog="Examples: stallwise whatif trace.json.gz; stallwise whatif trace.json.gz --no-input-wait --graphs; "
-    "stallwise whatif trace.json.gz --dtype bf16 --fuse --json"
+    "stallwise whatif trace.json.gz --dtype bf16 --fuse --json; stallwise whatif RUN_DIR/ --no-late-rank"
 )
 @click.argument("trace", type=click.Path(exists=True))
 @click.option("--no-input-wait", is_flag=True, help="Every batch is ready when it is asked for.")
 @click.option("--no-sync", is_flag=True, help="No synchronisation, no read of single values.")
-@click.option("--graphs", is_flag=True, help="Launches are replayed as CUDA graphs.")
+@click.option("--graphs", is_flag=True, help="Launches are replayed as CUDA or HIP graphs.")
 @click.option("--no-allocation", is_flag=True, help="No calls that allocate or free device memory.")
 @click.option("--fused-optimizer", is_flag=True, help="The optimizer updates all parameters in a few launches.")
 @click.option("--copies-ahead", is_flag=True, help="Batches cross from pinned memory, ahead of their use.")
@@ -27,6 +27,9 @@ from stallwise.render import strict_json as json
 @click.option("--aligned", is_flag=True, help="Dimensions that whole vectors divide.")
 @click.option("--channels-last", is_flag=True, help="Pictures with their channels together in memory.")
 @click.option("--dtype", type=click.Choice(["bf16", "fp16"]), help="fp32 and TF32 work in 16 bits.")
+@click.option(
+    "--no-late-rank", is_flag=True, help="The late ranks come with the others; TRACE is a folder of all ranks."
+)
 @output_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(trace: str, dtype: str | None, outputs: tuple[str, ...], as_json: bool, **flags: bool) -> None:

@@ -23,6 +23,8 @@ BUDGET_TOKENS = 8192.0  # an iteration's tokens: the default of vLLM and TensorR
 FULLEST = 0.9  # load of prefill beyond which the formula of a random queue has no bound
 LOOP, WAVES, OPEN = "loop", "waves", "poisson"
 PATTERNS = (LOOP, WAVES, OPEN)
+# Of the others' prompts, how many stand before the mean request; None: as in the fitted closed loops.
+CROWD_SHARES: dict[str, float | None] = {LOOP: None, "": None, WAVES: 0.5, OPEN: 0.0}
 
 
 @dataclass(frozen=True)
@@ -122,11 +124,12 @@ def operating(engine: Engine, load: Load) -> Operating:
     if not load.chunked or (load.budget or BUDGET_TOKENS) <= running:
         k = replace(k, mixed_share=0.0)  # prompts have iterations of their own
     new = max(isl * (1 - load.hit_share), 1.0)
-    crowd, passing = {LOOP: (None, 1.0), "": (None, 1.0), WAVES: (0.5, 0.5), OPEN: (0.0, 1.0)}[load.pattern]
+    passing = 0.5 if load.pattern == WAVES else 1.0
     tpot, ttft, decode, prefill = steady_times(
         engine.work, k, isl=new, cached=isl - new, osl=osl, running=running,
         concurrency=max(load.concurrency, running), kv_read_bytes=engine.kv_read_bytes(isl + osl / 2),
-        crowd_share=crowd, passing_share=passing, at_random=load.pattern == OPEN, decode_s=_drafted(engine, load, running),
+        crowd_share=CROWD_SHARES[load.pattern], passing_share=passing, at_random=load.pattern == OPEN,
+        decode_s=_drafted(engine, load, running),
     )  # fmt: skip
     told = bool(engine.deployment.engine_version and load.pattern)
     (t_low, t_high), (f_low, f_high) = spread("tpot", told=told), spread("ttft", told=told)
@@ -137,7 +140,7 @@ def operating(engine: Engine, load: Load) -> Operating:
     )  # fmt: skip
 
 
-def implied_token_per_s(concurrency: float, osl: float, ttft_s: float, tpot_s: float) -> float:
+def implied_token_per_s(concurrency: float, osl: float, ttft_s: Any, tpot_s: Any) -> Any:
     """Little's law: users in the service over the time each stays, times the tokens of an answer."""
     return concurrency * osl / (ttft_s + max(osl - 1, 0.0) * tpot_s)
 

@@ -22,7 +22,8 @@ FARTHEST = log(
 # also takes other convolutions.
 ANOTHER_FIX = log(2.5)
 DEVIATIONS = 1.44  # either side: 85% of a normal whose centre and spread are known
-WIDEST = log(1.99)  # a promise wider than twofold helps nobody
+WIDEST_RATIO = 1.99  # of the ends of a promise: one wider than twofold helps nobody
+WIDEST = log(WIDEST_RATIO)
 
 
 class Ratio(NamedTuple):

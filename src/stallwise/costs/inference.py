@@ -82,7 +82,7 @@ def iteration_parts(
         arithmetic_s=matmul + head + experts - read_s + attention - kv + stream,
         communication_s=reduce + exchange,
         launch_s=launch,
-        host_s=k.host_s + k.sequence_s * sampled,
+        host_s=k.host_s + k.sequence_s * sampled / w.dp,  # attention replicas schedule their own sequences
     )
 
 

@@ -130,13 +130,18 @@ def _on(vendor: str, k: Constants) -> Constants:
 
 
 @cache
-def spread(what: str, share: float = 0.8, *, told: bool = True) -> tuple[float, float]:
+def spread(what: str, share: float = 0.8, *, told: bool = True, pools: bool = False) -> tuple[float, float]:
     """The interval of measured over predicted (`tpot`, `ttft`, `rate`) for a group nobody saw.
 
-    `told`: release, load and speculation were stated, so that the interval need not hold their alternatives.
+    `told`: release, load and speculation were stated, so that the interval need not hold their alternatives. `pools`:
+    of prefill and decode apart, where the alternatives are a mixture of their own.
     """
     table = _table()["spread"][f"{share:.0%}".rstrip("%")]
-    low, high = table["told" if told else "untold"][what] if what != "layers" else _table()["spread"]["layers"]
+    low, high = (
+        table["pools" if pools else "told" if told else "untold"][what]
+        if what != "layers"
+        else _table()["spread"]["layers"]
+    )
     return float(low), float(high)
 
 

@@ -108,4 +108,5 @@ def sentence(trial: Trial) -> str:
 
 def _gain(trial: Trial) -> Gain:
     low_s, high_s = (max(0.0, trial.saved_s(r)) for r in (trial.low, trial.high))
-    return Gain(low_s, high_s, f"measured: {trial.name}, {trial.pairs} pairs of blocks")
+    basis = f"measured: {trial.name}, {trial.pairs} pairs of blocks"
+    return Gain(low_s, high_s, basis, step_s=trial.before_s)

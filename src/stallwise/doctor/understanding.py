@@ -139,9 +139,9 @@ def is_document(artifact: Artifact) -> bool:
     lines = [x for x in start.decode("utf-8", "replace").splitlines() if x.strip()]
     if len(lines) < FEW_LINES:
         return False
-    stamped = sum(_STAMPED.search(x[:STAMP_ENDS]) is not None for x in lines)
-    alike = 1.0 - len({x.translate(_DIGITS) for x in lines}) / len(lines)
-    return stamped <= DOCUMENT_STAMPED * len(lines) and alike < REPEATING
+    if sum(_STAMPED.search(x[:STAMP_ENDS]) is not None for x in lines) > DOCUMENT_STAMPED * len(lines):
+        return False
+    return 1.0 - len({x.translate(_DIGITS) for x in lines}) / len(lines) < REPEATING
 
 
 def _given(fact: Fact, known: list[Item]) -> bool:

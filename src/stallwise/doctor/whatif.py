@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from stallwise.doctor.gather import artifacts_of
 from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.evidence.catalog import distributed
 from stallwise.evidence.timeline import Timeline
 from stallwise.findings.finding import Gain
 from stallwise.findings.whatif import Tried, WhatIf
@@ -13,12 +14,32 @@ from stallwise.measures._changes import CHANGES, Replays
 from stallwise.measures._device_changes import DEVICE_CHANGES
 from stallwise.measures._replay_range import won_range_s
 from stallwise.measures._step_book import book_of
-from stallwise.measures._without_profiler import without_profiler
+from stallwise.measures._trace_view import TraceView
+from stallwise.measures._without_profiler import has_peers, without_profiler
 from stallwise.readers import readers_for
 from stallwise.sim.replay.change import Change, both
 
 ALL = {**CHANGES, **DEVICE_CHANGES}
+LATE_RANK = "no-late-rank"
 WORTH_SAYING = 0.005  # of the step
+MEASURED_VENDOR = "nvidia"  # whose cards the fixes behind the ranges ran on
+ABSENT = {
+    "no-input-wait": "no loader is seen in this trace",
+    "no-sync": "no synchronising call is seen in this trace",
+    "graphs": "graphs of launches are known of CUDA and HIP only",
+    "no-allocation": "no call that allocates or frees device memory is seen in this trace",
+    "fused-optimizer": "no optimizer with many launches is seen in this trace",
+    "copies-ahead": "nothing is copied to the device in this trace",
+    "no-save": "no checkpoint is written in this trace",
+    "no-host-work": "the host does nothing for long between its operators in this trace",
+    "fuse": "no chain of pointwise kernels is seen in this trace",
+    "no-recompute": "nothing is computed twice in this trace",
+    "fused-attention": "no attention that writes its scores is seen in this trace",
+    "aligned": "no matrix work with odd dimensions is seen in this trace",
+    "channels-last": "no convolution whose layout is converted is seen in this trace",
+    "dtype": "no fp32 or TF32 matrix work is told by name or shape in this trace",
+    LATE_RANK: "no rank is late, or there is one trace only: give the folder with the traces of all ranks",
+}
 
 
 def meaning_of(change: str) -> str:
@@ -29,10 +50,10 @@ def meaning_of(change: str) -> str:
 def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
     """The replays; without changes, of all that can be tried."""
     asked = tuple(changes)
-    unknown = [c for c in asked if c not in ALL]
+    unknown = [c for c in asked if c not in (*ALL, LATE_RANK)]
     if unknown:
-        raise BadRequest(f"there is no change '{unknown[0]}'", hint=f"one of: {', '.join(ALL)}")
-    timeline = _timeline(path)
+        raise BadRequest(f"there is no change '{unknown[0]}'", hint=f"one of: {', '.join((*ALL, LATE_RANK))}")
+    timeline, ranks = _timeline(path)
     cleaned = without_profiler(timeline)
     book = book_of(cleaned.timeline if cleaned is not None else timeline)
     if not len(book.view) or not book.view.launched.any():
@@ -42,16 +63,20 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
         )
     replays = Replays(book)
     step, busy, longest = replays.unchanged_s, book.mean_s(book.busy), max(replays.unchanged_s, book.longest_s)
-    made = {name: ALL[name](replays) for name in asked or ALL}
+    made = {name: ALL[name](replays) for name in asked or ALL if name in ALL}
     found = {name: change for name, change in made.items() if change is not None}
     alone = {name: replays.gain_s(change) for name, change in found.items()}
     keep = [name for name in found if asked or alone[name] > WORTH_SAYING * step]
     keep.sort(key=lambda name: -alone[name])
-    order, together, won = _in_order(replays, {name: found[name] for name in keep})
-    tried = tuple(_tried((name,), meaning_of(name), alone[name], step, longest, busy) for name in keep)
+    winning = [name for name in keep if alone[name] > WORTH_SAYING * step]
+    order, together, won = _in_order(replays, {name: found[name] for name in winning})
+    tried = [_tried((name,), meaning_of(name), alone[name], step, longest, busy) for name in keep]
     # What device work the changes spare, at most: the rest of it stays, however many changes are made at once.
-    spared = sum(t.gain.high_s for t in tried if t.changes[0] in DEVICE_CHANGES)
+    spared = sum(t.gain.high_s for t in tried if t.changes[0] in DEVICE_CHANGES and t.changes[0] in winning)
     surest = max((t.gain.low_s for t in tried), default=0.0)  # all of them together win no less than the best of them
+    late = without_late_rank(path, step) if ranks > 1 and (not asked or LATE_RANK in asked) else None
+    absent = [name for name in asked if name in ALL and made[name] is None]
+    absent += [LATE_RANK] if LATE_RANK in asked and late is None else []
     return WhatIf(
         source=timeline.source.file,
         steps=len(book.windows),
@@ -60,20 +85,53 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
         clean_step_s=step,
         clean_low_s=min(cleaned.low_s, step) if cleaned else step,
         clean_high_s=longest if cleaned else step,
-        alone=tried,
-        together=_tried(tuple(order), "all of these at once", won, step, longest, busy, spared, surest)
+        alone=tuple(sorted((*tried, *([late] if late else [])), key=lambda t: -(t.gain.likely_s or 0.0))),
+        together=_tried(tuple(order), "all that win, at once", won, step, longest, busy, spared, surest)
         if together and len(order) > 1
         else None,
         order=tuple(order),
-        nothing=tuple(name for name in asked if made[name] is None),
+        nothing={name: ABSENT.get(name, "there is none of it in this trace") for name in absent},
+        as_traced="" if cleaned else _why_as_traced(timeline),
+        ranks=ranks,
+        remarks=tuple(_remarks(book.view, late)),
     )
+
+
+def without_late_rank(path: str, step_s: float) -> Tried | None:
+    """What the job wins when the late ranks come with the others: of all traces on one clock."""
+    from stallwise.doctor.examine import diagnose
+
+    evidence = diagnose(path).evidence
+    cost, who = evidence.get(distributed.STRAGGLER_COST), evidence.text(distributed.STRAGGLER)
+    if cost is None or not 0 < cost.number < step_s:
+        return None
+    gain = Gain(cost.low or 0.0, min(cost.high or cost.number, step_s), "replayed", cost.number)
+    return Tried(
+        (LATE_RANK,), f"{who or 'the late rank'} comes to collectives with the others", gain, step_s - cost.number
+    )
+
+
+def _why_as_traced(timeline: Timeline) -> str:
+    view = TraceView(timeline)
+    if has_peers(view):
+        return "other ranks set the pace too, so that what recording cost is not taken off"
+    return "what its recorder costs nobody has measured, so that nothing is taken off"
+
+
+def _remarks(view: TraceView, late: Tried | None) -> Iterator[str]:
+    if late is not None:
+        yield f"{LATE_RANK} is of the whole job, the other changes are of one rank"
+    if view.gpu is not None and view.gpu.vendor != MEASURED_VENDOR:
+        yield f"the ranges are those of fixes measured on {MEASURED_VENDOR.upper()} cards; on {view.gpu_name} they may lie further off"
+    elif view.gpu is None and view.gpu_name:
+        yield f"{view.gpu_name} is no card that is known here: the ranges may lie further off"
 
 
 def _tried(
     changes: tuple[str, ...], meaning: str, won_s: float, step_s: float, longest_s: float, busy_s: float,
     spared_s: float = 0.0, least_s: float = 0.0,
 ) -> Tried:  # fmt: skip
-    low, high = won_range_s(won_s, changes, longest_s, busy_s)
+    low, high = won_range_s(won_s, changes, step_s, longest_s, busy_s)
     if len(changes) > 1:
         low, high = min(max(low, least_s), won_s), max(won_s, min(high, longest_s - busy_s + spared_s))
     return Tried(changes, meaning, Gain(low, high, "replayed", won_s), step_s - won_s)
@@ -92,10 +150,20 @@ def _in_order(replays: Replays, changes: dict[str, Change]) -> tuple[list[str], 
     return order, done, won
 
 
-def _timeline(path: str) -> Timeline:
+def _timeline(path: str) -> tuple[Timeline, int]:
+    """The first trace, and how many files there are of its kind."""
+    found, ranks = None, 0
     for artifact in artifacts_of([path]):
         for reader in readers_for(artifact):
+            if found is not None:
+                ranks += reader is found[1]
+                continue
             for item in reader.read(artifact):
                 if isinstance(item, Timeline):
-                    return item
-    raise UnreadableInput(f"{path} holds no trace that can be replayed", hint="give a profiler trace: trace.json.gz")
+                    found, ranks = (item, reader), 1
+                    break
+    if found is None:
+        raise UnreadableInput(
+            f"{path} holds no trace that can be replayed", hint="give a profiler trace: trace.json.gz"
+        )
+    return found[0], ranks

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from stallwise.evidence.bag import Bag
+from stallwise.evidence.by_scope import ByLabel, by_scope, facts_by_scope
 from stallwise.evidence.event import Event, Role
-from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
+from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Series, Source, Table
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Timeline
@@ -16,6 +17,17 @@ from stallwise.evidence.unread import Unread
 
 _ENDLESS = (float("inf"), float("-inf"))
 Item = Fact | Series | Table | Ledger | Timeline | Note | Unread | Event | Bag
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Everything by the part of the world that it speaks of, as long as nothing is added."""
+
+    count: int
+    facts: dict[Scope, dict[str, list[Fact]]]
+    series: dict[Scope, list[Series]]
+    tables: dict[Scope, list[Table]]
+    ledgers: dict[Scope, list[Ledger]]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -33,6 +45,8 @@ class Evidence:
     events: list[Event] = field(default_factory=list)  # messages with a meaning, in the order of their files
     stems: set[str] = field(default_factory=set)  # words of all texts, each once
     unread: list[Unread] = field(default_factory=list)  # what was read and not understood, file by file
+    _parts: _Parts | None = field(default=None, init=False)
+    _labels: dict[tuple[str, str], ByLabel] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
         count = sum(map(len, self.facts.values()))
@@ -69,10 +83,13 @@ class Evidence:
 
     def get(self, quantity: Quantity, **labels: object) -> Fact | None:
         """The fact of this quantity in this scope: measured before stated, whole run before parts, newest last."""
-        found = [f for f in self.all(quantity) if all(getattr(f.scope, k) == v for k, v in labels.items())]
-        if not found:
-            return None
-        return min(reversed(found), key=lambda f: (f.stated, len(f.scope.to_dict())))
+        found: Sequence[Fact] = self.all(quantity)
+        for label, value in labels.items():
+            known = (
+                self._labels.setdefault((quantity.name, label), ByLabel(label)) if len(labels) == 1 else ByLabel(label)
+            )
+            found = known.of(found, value)
+        return min(reversed(found), key=_rank, default=None)
 
     def value(self, quantity: Quantity, default: float = float("nan"), **labels: object) -> float:
         """The number of that fact, or the default."""
@@ -114,15 +131,24 @@ class Evidence:
                     yield fact.scope
 
     def within(self, scope: Scope) -> Evidence:
-        """A view with the facts of exactly this scope first in line, the run-wide ones kept."""
-        view = Evidence(inputs=self.inputs, formats=self.formats, notes=self.notes)
-        for name, facts in self.facts.items():
-            mine = [f for f in facts if f.scope == scope]
-            wide = [f for f in facts if not f.scope.to_dict()]
-            if mine or wide:
-                view.facts[name] = mine or wide
-        view.all_series = [s for s in self.all_series if s.scope == scope]
-        view.tables = [t for t in self.tables if t.scope == scope]
-        view.events = self.events
-        view.ledgers = [x for x in self.ledgers if x.scope == scope]
+        """A view with the facts of exactly this scope first in line, the run-wide ones kept; to look at, not to add to."""
+        parts = self._parts
+        if parts is None or parts.count != self._count():
+            parts = self._parts = _Parts(
+                self._count(), facts_by_scope(self.facts), by_scope(self.all_series), by_scope(self.tables), by_scope(self.ledgers)
+            )  # fmt: skip
+        view = Evidence(inputs=self.inputs, formats=self.formats, notes=self.notes, events=self.events)
+        view.facts.update(parts.facts.get(WHOLE, {}))
+        view.facts.update(parts.facts.get(scope, {}))
+        view.all_series = parts.series.get(scope, [])
+        view.tables = parts.tables.get(scope, [])
+        view.ledgers = parts.ledgers.get(scope, [])
         return view
+
+    def _count(self) -> int:
+        return sum(map(len, self.facts.values())) + len(self.all_series) + len(self.tables) + len(self.ledgers)
+
+
+def _rank(fact: Fact) -> tuple[bool, int]:
+    """Measured before stated, the whole run before its parts."""
+    return fact.stated, 0 if fact.scope is WHOLE else len(fact.scope.to_dict())

@@ -50,7 +50,10 @@ def _one_by_one(lines: Sequence[str], slots: Sequence[int], count: int) -> Colum
         written = TOKEN.findall(line)
         if len(written) != count:
             return None
-        rows[at] = [float(written[slot].replace(",", "")) for slot in slots]
+        try:
+            rows[at] = [float(written[slot].replace(",", "")) for slot in slots]
+        except ValueError:  # "1.2.3" looks like one
+            return None
     return rows
 
 
@@ -65,7 +68,8 @@ def _block(sample: str, lines: Sequence[str], slots: Sequence[int]) -> Column | 
         wanted = [numbers[slot] for slot in slots]
         used = sorted({run for n in wanted for run in _runs_of(n)})
         like = own.counts == len(runs)
-        like[like] = (own.bare_places(like, used) == more.bare_places(more.counts > 0, used)).all(axis=1)
+        if used:
+            like[like] = (own.bare_places(like, used) == more.bare_places(more.counts > 0, used)).all(axis=1)
         for column, number in enumerate(wanted):
             values, exact = own.values(like, number)
             rows[like, column] = values

@@ -106,6 +106,7 @@ class Timeline:
     recorded: Recorded | None = None  # None where the times above are those of the file
     _decoded: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
     _ends: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
+    _rows: dict[tuple[Kind, ...], NDArray[np.intp]] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.start_s)
@@ -124,10 +125,14 @@ class Timeline:
         return float(self.end_s.max() - self.start_s[0]) if len(self) else 0.0
 
     def rows(self, *kinds: Kind) -> NDArray[np.intp]:
-        """Row numbers of the events of these kinds, in order of start."""
-        wanted = np.zeros(256, dtype=bool)
-        wanted[[int(k) for k in kinds]] = True
-        return np.flatnonzero(wanted[self.kind])
+        """Row numbers of the events of these kinds, in order of start; not to be written to."""
+        found = self._rows.get(kinds)
+        if found is None:
+            wanted = np.zeros(256, dtype=bool)
+            wanted[[int(k) for k in kinds]] = True
+            found = self._rows[kinds] = np.flatnonzero(wanted[self.kind])
+            found.setflags(write=False)
+        return found
 
     def text(self, row: int) -> str:
         """The name of one event."""

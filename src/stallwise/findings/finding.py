@@ -17,6 +17,7 @@ class Gain:
     high_s: float
     basis: str
     likely_s: float | None = None  # of a replay: what it won, between the ends
+    step_s: float | None = None  # that it was measured against; else the step of the ledger
     beside_s: float = 0.0  # of the high end: what lies outside of the account that the finding claims from
 
     @property

@@ -118,8 +118,10 @@ class StepFacts:
         if high <= 0 or decided or not self.knows(change):
             return self.host_gain(low_s, high_s, basis)
         pace = self.idle_ratio
-        gain = self.host_gain(pace * low, pace * high, _replayed(change))
-        return replace(gain, likely_s=max(pace * self.seconds(change) - self.slack_s, 0.0))
+        likely = pace * self.seconds(change)
+        most = max(self.step_s - pace * max(self.seconds(traced.REPLAYED_STEP) - high, 0.0), likely)
+        gain = self.host_gain(pace * low, min(pace * high, most), _replayed(change))  # what stays, stays at this pace
+        return replace(gain, likely_s=max(likely - self.slack_s, 0.0))
 
     @cached_property
     def idle_ratio(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stallwise.findings.finding import Gain
 
@@ -30,5 +30,8 @@ class WhatIf:
     clean_high_s: float
     alone: tuple[Tried, ...]  # best first
     together: Tried | None
-    order: tuple[str, ...]  # which pays first, each given those before it
-    nothing: tuple[str, ...]  # asked for, and not there to be taken out
+    order: tuple[str, ...]  # which pays first, each given those before it; without those that win nothing
+    nothing: dict[str, str] = field(default_factory=dict)  # asked for and not there to be taken out: why not
+    as_traced: str = ""  # why the profiler's cost could not be taken off; empty where it was
+    ranks: int = 1  # traces of the run; one of them is replayed
+    remarks: tuple[str, ...] = ()

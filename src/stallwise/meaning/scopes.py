@@ -30,7 +30,12 @@ def scope_of(words: tuple[str, ...]) -> str:
 def is_past(words: tuple[str, ...]) -> bool:
     """Words behind a number that put it into the past: "it did 9,800 last week"."""
     plain = f" {' '.join(words)} "
-    return any(f" {' '.join(words_of(w))} " in plain for w in book("scopes.toml")["past"])
+    return any(said in plain for said in _past())
+
+
+@cache
+def _past() -> tuple[str, ...]:
+    return tuple(f" {' '.join(words_of(w))} " for w in book("scopes.toml")["past"])
 
 
 @cache

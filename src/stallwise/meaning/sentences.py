@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from stallwise.evidence.reading import Reading
@@ -109,7 +109,7 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     ):
         found = only  # "card 7 reaches 87 degrees"
     if found is None and not host:
-        found = topic(tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p)), reading.unit)
+        found = _topic_of(sentence, reading.unit)
         if found is not None and (found.quantity.name, scope or NOW) in taken:
             found = None
     if found is None:
@@ -139,7 +139,7 @@ def _only_of(unit: str) -> Name | None:
 def _speaks_of_its_family(found: Name, sentence: tuple[Reading, ...]) -> bool:
     """Whether a word of a sibling quantity is said: degrees beside a clock or a card are of heat, not of an angle."""
     family = found.quantity.name.partition(".")[0]
-    said = classed(tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p)))
+    said = classed(_words_in(sentence))
     return family in said or any(
         e.quantity.name.startswith(f"{family}.") for w in said for e, _ in by_word().get(w, ())
     )
@@ -166,6 +166,17 @@ def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
     if last and is_past(after):
         return BEFORE
     return scope_of(words_of(reading.path[-1]))
+
+
+@lru_cache(maxsize=64)
+def _words_in(sentence: tuple[Reading, ...]) -> tuple[str, ...]:
+    return tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p))
+
+
+@lru_cache(maxsize=64)
+def _topic_of(sentence: tuple[Reading, ...], unit: str) -> Name | None:
+    """Asked for each number of a sentence, and the same for all of one unit."""
+    return topic(_words_in(sentence), unit)
 
 
 def topic(words: tuple[str, ...], unit: str) -> Name | None:

@@ -112,13 +112,21 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
             unnamed.append(reading)
         else:
             found.append(one)
+    beside: dict[str, list[_Named]] = defaultdict(list)
+    for one in found:
+        if one.reading.said:
+            beside[one.reading.place].append(one)
+    likened: set[int] = set()
     for reading in [r for r in unnamed if id(r) not in endless]:
-        one = _like_neighbour(reading, found, by_place[reading.place])
+        one = _like_neighbour(reading, found, beside[reading.place])
         if one is not None:
-            unnamed.remove(reading)
+            likened.add(id(reading))
             found.append(one)
+            if reading.said:
+                beside[reading.place].append(one)
     order = {id(r): at for at, r in enumerate(singles)}
-    return sorted(_renamed(found), key=lambda one: order[id(one.reading)]), unnamed
+    left = [r for r in unnamed if id(r) not in likened]
+    return sorted(_renamed(found), key=lambda one: order[id(one.reading)]), left
 
 
 def _renamed(found: list[_Named]) -> list[_Named]:
@@ -139,16 +147,14 @@ def _renamed(found: list[_Named]) -> list[_Named]:
     return renamed
 
 
-def _like_neighbour(reading: Reading, found: list[_Named], sentence: list[Reading]) -> _Named | None:
+def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named]) -> _Named | None:
     """Numbers without words of their own: "340 ms on 512 GPUs, 61 ms on 256", and "Hoped for: 1.5x" beside a named ratio."""
     value = number_in(reading.value) if isinstance(reading.value, str) else (reading.value, reading.unit)
     if value is None or isinstance(value[0], bool):
         return None
     words = words_of(reading.path[-1])
     if reading.said and not reading.unit:
-        twins = [
-            o for o in found if o.reading in sentence and words and words_of(o.reading.path[-1])[-1:] == words[-1:]
-        ]
+        twins = [o for o in beside if words and words_of(o.reading.path[-1])[-1:] == words[-1:]]
         counted = [o for o in twins if o.name.quantity.unit in (Unit.COUNT, Unit.TOKEN)]
         return _Named(reading, counted[-1].name, float(value[0])) if counted else None
     if not scope_of(words) or readings_of(value[1]) == ():
@@ -254,7 +260,9 @@ def _repeated(
     if not settings:
         return named, []
     by_reading = {id(one.reading): one for one in named}
-    titles = {id(r): _title(r, by_reading.get(id(r)), text) for r in singles if isinstance(r.value, float)}
+    units = {r.unit for r in singles if r.unit and isinstance(r.value, float) and id(r) not in by_reading}
+    topics = {unit: topic(words_of(text), unit) for unit in sorted(units)}
+    titles = {id(r): _title(by_reading.get(id(r)), topics.get(r.unit)) for r in singles if isinstance(r.value, float)}
     often = Counter(t for t in titles.values() if t)
     lead = next((t for r in singles if (t := titles.get(id(r), "")) and often[t] >= 2), "")
     if not lead:
@@ -317,10 +325,9 @@ def _key(one: _Named) -> str:
     return one.name.quantity.name
 
 
-def _title(reading: Reading, one: _Named | None, text: str) -> str:
+def _title(one: _Named | None, found: Name | None) -> str:
     if one is not None:
         return _key(one)
-    found = topic(words_of(text), reading.unit) if reading.unit else None
     return found.quantity.name if found is not None and found.quantity.unit is Unit.SECOND else ""
 
 

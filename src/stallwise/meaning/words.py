@@ -12,6 +12,7 @@ from typing import Any
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TOKEN = re.compile(r"[A-Za-z0-9]+")
 _CUT = re.compile(r"[^a-z0-9µ%]+")
+REMEMBERED_LETTERS = 256  # names and clauses come again and again; a long text does not
 
 
 def book(name: str) -> dict[str, Any]:
@@ -21,6 +22,15 @@ def book(name: str) -> dict[str, Any]:
 
 def words_of(key: str) -> tuple[str, ...]:
     """`MemAllocated (GB)` -> mem allocated gb."""
+    return _known_words(key) if len(key) <= REMEMBERED_LETTERS else _cut(key)
+
+
+@lru_cache(maxsize=8192)
+def _known_words(key: str) -> tuple[str, ...]:
+    return _cut(key)
+
+
+def _cut(key: str) -> tuple[str, ...]:
     spaced = _TOKEN.sub(_spaced, key).lower()
     if (joined := classes().joined) is not None:
         spaced = joined.sub(lambda m: _CUT.sub("", m[0]), spaced)

@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 MOST_WORK = 20_000  # pieces of work replayed for a change: whole steps of a long trace, as many as fit
+GRAPH_DRIVERS = ("cuda", "cu", "hip")  # those that can replay launches as a graph
 GRAPH_LAG_S = 1.0e-6  # between kernels of a replayed CUDA graph: 0.6 to 1.1 us on the H200
 MANY_UPDATES = 50  # launches of the optimizer a step: a fused one needs a handful
 STAGED = 0.05  # of a copy's time stays when it runs ahead of its use: 0.87 to 1.03 of exposed copies went on the H200
@@ -73,6 +74,11 @@ class Replays:
     def gain_s(self, change: Change, share: float = 1.0) -> float:
         """What the change wins in a mean step."""
         return self.unchanged_s - self.step_s(change, share)
+
+    @cached_property
+    def launching(self) -> Spans:
+        """When the host runs operators and calls that launch, and does nothing else."""
+        return _launching_spans(self.book)
 
     @cached_property
     def gains(self) -> dict[str, tuple[Change, float]]:
@@ -139,16 +145,16 @@ READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
 
 
 def graphs(r: Replays) -> Change | None:
-    """Launches are replayed as CUDA graphs: the host's time for them goes."""
-    if not r.book.view.launched.any():
+    """Launches are replayed as graphs: the host's time for them goes."""
+    view, t = r.book.view, r.book.timeline
+    drivers = {t.names[code] for code in np.unique(t.name[view.launch_row[view.launched]]).tolist()}
+    if not any(name.startswith(GRAPH_DRIVERS) for name in drivers):
         return None
-    launching = launching_spans(r)
-    return Change(launching.start, launching.end, longest_lag_s=GRAPH_LAG_S)
+    return Change(r.launching.start, r.launching.end, longest_lag_s=GRAPH_LAG_S)
 
 
-def launching_spans(r: Replays) -> Spans:
-    """When the host runs operators and calls that launch, and does nothing else."""
-    book, view = r.book, r.book.view
+def _launching_spans(book: StepBook) -> Spans:
+    view = book.view
     kept = NOTHING
     for meaning in (Host.LOADER, Host.CHECKPOINT, Host.GC, Host.COMPILE):
         kept = kept | view.ranges(meaning)

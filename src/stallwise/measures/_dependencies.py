@@ -1,7 +1,7 @@
 """From a trace to a graph that can be replayed: who handed over what, who waits for whom.
 
-Calls are told apart by what they do, not by their length: a call that waits for the device ends when some work has ended. A
-launch also waits when the queue is full.
+Calls are told apart by what they do, not by their length: a call that waits for the device ends when some work has ended. Any
+call that hands work over also waits when the queue is full: a launch, a memset, an event.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 RETURN_S = 100e-6  # a call that waited returns this soon after the work; later, it waited for something else as well
-# A launch that lasts this long while this much work is queued stood before a full queue: 1024 launches fit, fewer of those
+# A call that lasts this long while this much work is queued stood before a full queue: 1024 launches fit, fewer of those
 # with many arguments or on several streams. Loading code takes as long, but nothing is queued far ahead then.
 QUEUE_DEPTH = 100
 BLOCKED_S = 50e-6
+WAITS = Host.SYNC | Host.COPY_CALL | Host.ALLOC  # what they do may be to wait for the device
 OUTSIDE_S = 300e-6  # handing a ready batch over takes less,
 OUTSIDE_SHARE = 0.05  # or less than this part of the time from batch to batch
 
@@ -51,8 +52,7 @@ def _waits(
     view: TraceView, order: NDArray[np.intp], end: Floats, anchor: Floats
 ) -> tuple[Floats, Floats, Ints, Floats]:
     t = view.timeline
-    calls = np.concatenate([view.calls(kind) for kind in (Host.SYNC, Host.COPY_CALL, Host.ALLOC)])
-    calls = np.sort(np.concatenate((calls, blocked_launches(view))))
+    calls = np.sort(np.concatenate((view.calls(WAITS), blocked_calls(view))))
     begin, finish = t.start_s[calls], t.end_s[calls]
     target = _ended_inside(end, begin, finish)
     target = np.where(target >= 0, target, _stood_before_own(view, order, end, calls))
@@ -110,10 +110,10 @@ def _stood_before_own(view: TraceView, order: NDArray[np.intp], end: Floats, cal
     return found
 
 
-def blocked_launches(view: TraceView) -> NDArray[np.intp]:
-    """Launches that stood before a full queue."""
+def blocked_calls(view: TraceView) -> NDArray[np.intp]:
+    """Calls that stood before a full queue, beside those that wait for the device anyway."""
     t = view.timeline
-    calls = view.calls(Host.LAUNCH)
+    calls: NDArray[np.intp] = view.runtime_rows[(view.runtime_flags & int(WAITS)) == 0]
     long = calls[t.duration_s[calls] > BLOCKED_S]
     if not len(long) or not view.launched.any():
         return long[:0]

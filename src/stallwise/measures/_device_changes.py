@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from stallwise.costs.host_ways import autocast_ratio, checkpoint_beside_ratio
 from stallwise.costs.precision import half_width_ratio, matrix_unit_ratio
-from stallwise.measures._changes import Replays, launching_spans
-from stallwise.measures._dependencies import blocked_launches
+from stallwise.measures._changes import Replays
+from stallwise.measures._dependencies import blocked_calls
 from stallwise.measures._layout_change import channels_last
 from stallwise.measures._operators import NOBODY
 from stallwise.measures._score_traffic import score_products, score_spans, score_traffic
@@ -85,8 +85,9 @@ def sixteen_bits(r: Replays) -> Change | None:
     matrix = np.isin(work, (Work.GEMM, Work.CONV)) & book.view.is_kernel
     codes = t.name[book.view.work]
     arithmetic = {int(c): matrix_precision(t.names[c]) for c in np.unique(codes[matrix])}
-    precision = np.array([arithmetic.get(int(c), "") for c in codes.tolist()], dtype=object)
-    plain, wide = matrix & (precision == "fp32"), matrix & (precision == "tf32")
+    plain, wide = (
+        matrix & np.isin(codes, [c for c, told in arithmetic.items() if told == kind]) for kind in ("fp32", "tf32")
+    )
     ratio = matrix_unit_ratio(book.view.gpu)
     if not (plain.any() and ratio) and not wide.any():
         return None
@@ -100,8 +101,8 @@ def sixteen_bits(r: Replays) -> Change | None:
     wide_attention = _named_fp32(r) & (work == Work.ATTENTION)
     if ratio is not None:
         left[wide_attention] = 2.0 / (ratio[0] + ratio[1])
-    casting = launching_spans(r) - book.view.ranges(Host.OPTIMIZER)
-    if len(blocked_launches(book.view)):  # a host so far ahead pays for its casts out of its lead
+    casting = r.launching - book.view.ranges(Host.OPTIMIZER)
+    if len(blocked_calls(book.view)):  # a host so far ahead pays for its casts out of its lead
         casting = NOTHING
     return Change(
         work=left[r.order],
@@ -115,8 +116,7 @@ def _named_fp32(r: Replays) -> Bools:
     """By device work: kernels whose name says that they read fp32."""
     t = r.book.timeline
     codes = t.name[r.book.view.work]
-    hit = {int(c): _FP32.search(t.names[c]) is not None for c in np.unique(codes)}
-    return np.array([hit[c] for c in codes.tolist()], bool)
+    return np.isin(codes, [c for c in np.unique(codes).tolist() if _FP32.search(t.names[c])])
 
 
 def aligned(r: Replays) -> Change | None:
@@ -157,3 +157,14 @@ DEVICE_CHANGES: dict[str, Callable[[Replays], Change | None]] = {
     "aligned": aligned,
     "channels-last": channels_last,
 }
+
+
+_last: list[tuple[Replays, dict[str, tuple[Change, float]]]] = []
+
+
+def device_gains(r: Replays) -> dict[str, tuple[Change, float]]:
+    """Each of these changes that applies, and what it wins; worked out once for the replays of a trace."""
+    if not _last or _last[0][0] is not r:
+        made = {name: make(r) for name, make in DEVICE_CHANGES.items()}
+        _last[:] = [(r, {name: (change, r.gain_s(change)) for name, change in made.items() if change is not None})]
+    return _last[0][1]

@@ -29,6 +29,7 @@ class TraceView:
         self.duration: Floats = timeline.duration_s[self.work]
         self.end: Floats = self.start + self.duration
         self.is_kernel: Bools = timeline.kind[self.work] == Kind.KERNEL
+        self._ranges: dict[tuple[Host, tuple[Kind, ...]], Spans] = {}
 
     def __len__(self) -> int:
         return len(self.work)
@@ -135,6 +136,12 @@ class TraceView:
 
     def ranges(self, meaning: Host, *kinds: Kind) -> Spans:
         """When the working threads were inside ranges, operators or frames of this meaning."""
+        found = self._ranges.get((meaning, kinds))
+        if found is None:
+            found = self._ranges[meaning, kinds] = self._found_ranges(meaning, kinds)
+        return found
+
+    def _found_ranges(self, meaning: Host, kinds: tuple[Kind, ...]) -> Spans:
         t = self.timeline
         rows = t.rows(*(kinds or (Kind.ANNOTATION, Kind.CPU_OP, Kind.PYTHON)))
         hit = (self.range_flags[t.name[rows]] & int(meaning)) != 0

@@ -115,7 +115,7 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     """
     view = TraceView(timeline)
     cost = recording_cost(view) if len(view) else None
-    if cost is None or _has_peers(view):
+    if cost is None or has_peers(view):
         return None
     graph, order = graph_of_view(view)
     points = points_of(view, cost)
@@ -126,14 +126,21 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     traced = float(np.diff(windows.device).mean())
     low, high = _doubt(graph, points, cost, windows)
     del points
-    # What is less than runs differ by is not told from nothing: then the step is as long as it was traced.
-    told = traced if (1 - NOTICED) * traced < step < traced else step
+    # What is less than runs, or the traced steps themselves, differ by is not told from nothing: then the step is as long as
+    # it was traced.
+    unnoticed = max(NOTICED * traced, _standard_error(np.diff(windows.device)))
+    told = traced if traced - unnoticed < step < traced else step
     pace = HOST_PACE if high - low > HOST_LED else DEVICE_PACE
     low_s, high_s = (1 - pace) * low * step, (1 + pace) * max(high * step, told)
     clean = _moved(
         view, graph, order, played, Recorded(timeline.start_s, timeline.end_s, windows.device, (low_s, high_s))
     )
     return Cleaned(clean, windows.where, len(windows), traced, told, low_s, high_s)
+
+
+def _standard_error(steps_s: Floats) -> float:
+    """How far the mean of these steps lies from that of many more; nothing is known of it from one."""
+    return float(np.std(steps_s, ddof=1) / np.sqrt(len(steps_s))) if len(steps_s) > 1 else 0.0
 
 
 def _doubt(graph: Graph, points: HostPoints, cost: RecordingCost, windows: Windows) -> tuple[float, float]:
@@ -153,7 +160,8 @@ def _doubt(graph: Graph, points: HostPoints, cost: RecordingCost, windows: Windo
     return min(found) / found[0], max(found) / found[0]
 
 
-def _has_peers(view: TraceView) -> bool:
+def has_peers(view: TraceView) -> bool:
+    """Whether other ranks set the pace too."""
     world = view.timeline.distributed.get("world_size")
     if isinstance(world, (int, float)) and world > 1:
         return True

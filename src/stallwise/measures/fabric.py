@@ -17,6 +17,8 @@ BRIDGE = re.compile(
     re.IGNORECASE,
 )
 
+NO_COUNT = 2**63  # numbers beyond any counter, or none at all, count no ranks
+
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Facts about the fabric as a whole."""
@@ -28,9 +30,10 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     }
     for table in evidence.table("nccl.ranks"):
         hosts |= {str(h) for h in table.columns["host"]}
-    ranks = max((int(n) for t in evidence.table("nccl.ranks") for n in t.columns["ranks"]), default=0)
+    told = (n for t in evidence.table("nccl.ranks") for n in t.columns["ranks"])
+    ranks = max((int(n) for n in told if n < NO_COUNT), default=0)
     linked = [max(t.columns["sender"].max(), t.columns["receiver"].max()) for t in evidence.table("nccl.channels")]
-    ranks = max(ranks, *(int(n) + 1 for n in linked)) if linked else ranks
+    ranks = max([ranks, *(int(n) + 1 for n in linked if n < NO_COUNT)])
     if ranks:
         source = [*evidence.table("nccl.ranks"), *evidence.table("nccl.channels")][0].source
         yield Fact(fabric.FABRIC_RANKS, float(ranks), source)

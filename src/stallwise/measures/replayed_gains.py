@@ -11,7 +11,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Series
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures._changes import replays_of
-from stallwise.measures._device_changes import DEVICE_CHANGES
+from stallwise.measures._device_changes import DEVICE_CHANGES, device_gains
 from stallwise.measures._replay_range import won_range_s
 from stallwise.measures._report import said
 from stallwise.measures._step_book import book_of
@@ -31,15 +31,11 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     unchanged = replays.unchanged_s
     if not unchanged > 0:
         return
-    won_by = {name: won for name, (_, won) in replays.gains.items()}
-    for name, make in DEVICE_CHANGES.items():
-        change = make(replays)
-        if change is not None:
-            won_by[name] = replays.gain_s(change)
+    won_by = {name: won for name, (_, won) in (replays.gains | device_gains(replays)).items()}
     busy = book.mean_s(book.busy)
     for name, won in won_by.items():
         if won > WORTH_SAYING * unchanged:
-            low, high = won_range_s(won, (name,), max(unchanged, book.longest_s), busy)
+            low, high = won_range_s(won, (name,), unchanged, max(unchanged, book.longest_s), busy)
             yield said(book, gains.OF_CHANGE[name], won, low=low, high=high, note="replayed")
         elif name in DEVICE_CHANGES:
             # The device would be done sooner and only wait longer: that nothing is won is an answer too.

@@ -22,48 +22,16 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._collective_waits import Wait, waits_table
+from stallwise.readers._patterns import entries, patterns
 from stallwise.readers.shapes.lines import Peeler
 
 FORMAT = "NCCL log"
 CAPTURE = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,ENV NCCL_DEBUG_FILE=nccl.%h.%p.log python train.py"
 LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
 
-LINE = re.compile(
-    r"(?<![\w.-])(?P<host>[\w.-]{1,200}):(?P<pid>\d+):(?P<tid>\d+) \[(?P<dev>-?\d+)\] (?P<place>\S+:\d+ )?(?:R?NCCL) "
-    r"(?P<level>INFO|WARN|ERROR|TRACE|ABORT|VERSION) ?(?P<text>.*)"
-)
-# Collectors of logs put their own labels where NCCL's host and process stood.
-RELABELLED = re.compile(r"(?<![\w:/.-])R?NCCL (?P<level>INFO|WARN|ERROR|TRACE|ABORT|VERSION) (?P<text>.*)")
-VERSION = re.compile(r"\bR?NCCL version\s*:?\s*(\d+\.\d+[\w.+-]*)")
-COMM = re.compile(
-    r"comm (0x[0-9a-f]+) rank (\d+) n[Rr]anks (\d+)(?:.*?cudaDev (\d+))?(?:.*?busId (\w+))?(?:.*?commId (0x[0-9a-f]+))?"
-)
-CHANNEL = re.compile(
-    r"(?:Channel|Ring|Tree)\s+(\d+)(?:/\d+)?\s*:\s*(\d+)\s*(?:\[[^\]]*\])?\s*->\s*(\d+)\s*(?:\[[^\]]*\])?\s*"
-    r"(?:\[(send|receive)\]\s*)?(?:comm \S+ nRanks \d+ )?via\s+(.+?)\s*$"
-)
-LINK = re.compile(  # both in one line: host, sender, receiver, direction, way
-    r"(?m)(?<![\w.-])([\w.-]{1,200}):\d+:\d+ \[-?\d+\] (?:\S+:\d+ )?R?NCCL (?:INFO|WARN|ERROR|TRACE|ABORT|VERSION) .*?"
-    r"(?:Channel|Ring|Tree)[ \t]+\d+(?:/\d+)?[ \t]*:[ \t]*(\d+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*->[ \t]*(\d+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*"
-    r"(?:\[(send|receive)\][ \t]*)?(?:comm \S+ nRanks \d+ )?via[ \t]+(.+?)[ \t\r]*$"
-)
-NET_CHOSEN = re.compile(r"Using (?:internal )?[Nn]etwork (?!plugin\b)(.+?)\s*$|Assigned NET plugin (\S+) to comm")
-PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([\w;-]+)")
-INTERFACE = re.compile(
-    r"(?:Bootstrap ?: Using|NET/Socket ?: Using|NET ?: Using interface|NET/IB ?: Using interface|OOB)\s+(?:\[\d+\])?"
-    r"(?P<name>[\w.@-]+)(?::(?P<address>[0-9a-fA-F.:%\w]+?)<\d+>)?(?= |$|<)"
-)
-MORE_INTERFACES = re.compile(r"\[\d+\]([\w.@-]+):([0-9a-fA-F.:%\w]+?)<\d+>")
 WORDS = (b"NCCL INFO ", b"NCCL WARN ", b"NCCL version ", b"NCCL TRACE ")
-ENV = re.compile(r"(NCCL_\w+|FI_PROVIDER) set (?:by environment )?to (\S+?)\.?\s*$")
-RDMA_ABSENT = re.compile(
-    r"NET/IB ?: No device found|Failed to open libibverbs|No IB devices|libibverbs\.so.*cannot open"
-)
-GDR_OFF = re.compile(r"NET/(?!Socket)\S* ?: GPU Direct RDMA Disabled for (.+)")
-CALL = re.compile(
-    r"^(\w+): opCount ([0-9a-f]+) sendbuff \S+ recvbuff \S+ count (\d+) datatype (\d+) op (\d+) root (\d+) comm (0x[0-9a-f]+)"
-)
-TELLING = (VERSION, COMM, CHANNEL, ENV, PROVIDER, NET_CHOSEN, RDMA_ABSENT, GDR_OFF, INTERFACE)
+_P = patterns("nccl_log")
+TELLING = [_P[name] for name, entry in entries("nccl_log").items() if entry.get("tells")]
 KEPT_CALLS = 5000  # of one file: the last ones, which is where it hangs
 
 
@@ -88,26 +56,27 @@ def recognises(name: str, head: bytes) -> bool:
 def read(artifact: Artifact) -> Iterator[Item]:
     """Facts line by line, tables at the end."""
     state, said, peeler = _State(), artifact.skeletons, Peeler({})
-    links = said.where(lambda x: "NCCL" in x and CHANNEL.search(x) and not COMM.search(x))
+    links = said.where(lambda x: "NCCL" in x and _P["channel"].search(x) and not _P["comm"].search(x))
     state.sections = said.lines_of(said.where(_commands))
     for skeleton in links:
         _links(state, said, skeleton)
-    calls = said.where(lambda x: " opCount " in x and not COMM.search(x))
+    calls = said.where(lambda x: " opCount " in x and not _P["comm"].search(x))
     kept = said.lines_of(calls)[-KEPT_CALLS:]
     heard: set[tuple[str, str]] = set()
     for at in sorted([*said.lines_of(said.where(_tells) - links - calls), *kept]):
         line = said.lines[at][:LONGEST]
         before, _, message = line.partition("NCCL ")
-        if (who := (before.rpartition("[")[0].rsplit(":", 2)[0], message)) in heard:
+        speaker, marked, _ = before.rpartition("[")  # "host:pid:thread [device]", or labels of a collector
+        if (who := (speaker.rsplit(":", 2)[0] if marked else before, message)) in heard:
             continue  # the same words of another thread
         heard.add(who)
-        match = LINE.search(line)
+        match = _P["line"].search(line)
         process = f"{match['host']}:{match['pid']}" if match else ""
-        if match is not None and (comm := COMM.search(match["text"])):
+        if match is not None and (comm := _P["comm"].search(match["text"])):
             _comm(state, comm, match["host"], match["pid"], at + 1)
             state.comms[process, comm[1]] = int(comm[2]), comm[6] or ""
             heard.discard(who)  # of another process it is another communicator
-        elif match is not None and (call := CALL.match(match["text"])):
+        elif match is not None and (call := _P["call"].match(match["text"])):
             wait = Wait(
                 -1, sequence=int(call[2], 16), op=call[1], state="called", elements_in=int(call[3]), dtype=call[4],
                 via="NCCL log", line=at + 1,
@@ -124,11 +93,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
 def _said(state: _State, line: str, match: re.Match[str] | None, source: Source, peeler: Peeler) -> Iterator[Fact]:
     """Versions, settings and networks."""
     scope = Scope(node=match["host"] if match else None)
-    if (version := VERSION.search(line)) and _new(state, "version", scope.node or "", version[1]):
+    if (version := _P["version"].search(line)) and _new(state, "version", scope.node or "", version[1]):
         yield Fact(fabric.NCCL_VERSION, version[1], source, scope)
     if match is not None:
         yield from _info(state, match["text"], source, scope)
-    elif (relabelled := RELABELLED.search(line)) is not None:
+    elif (relabelled := _P["relabelled"].search(line)) is not None:
         yield from _info(state, relabelled["text"], source, Scope(node=_labelled(line, peeler)))
 
 
@@ -150,9 +119,9 @@ def _links(state: _State, said: Skeletons, skeleton: int) -> None:
     """Who talks to whom over what, from lines that differ in digits alone."""
     members = said.members(skeleton)
     lines = [said.lines[at][:LONGEST] for at in members]
-    found = LINK.findall("\n".join(lines))
+    found = _P["link"].findall("\n".join(lines))
     if len(found) != len(lines):
-        found = [one for line in lines for one in LINK.findall(line)[:1] or [()]]
+        found = [one for line in lines for one in _P["link"].findall(line)[:1] or [()]]
     for at, one in zip(members, found, strict=True):
         if one:
             host, sender, receiver, direction, via = one
@@ -184,24 +153,24 @@ def _comm(state: _State, comm: re.Match[str], host: str, pid: str, number: int) 
 
 def _info(state: _State, text: str, source: Source, scope: Scope) -> Iterator[Fact]:
     node = scope.node or ""
-    if env := ENV.search(text):
+    if env := _P["env"].search(text):
         if _new(state, "env", node, f"{env[1]}={env[2]}"):
             yield Fact(fabric.NCCL_ENV, f"{env[1]}={env[2]}", source, scope)
-    elif provider := PROVIDER.search(text):
+    elif provider := _P["provider"].search(text):
         if _new(state, "provider", node, provider[1]):
             yield Fact(fabric.NCCL_PROVIDER, provider[1], source, scope)
-    elif net := NET_CHOSEN.search(text):
+    elif net := _P["net_chosen"].search(text):
         chosen = (net[1] or net[2]).strip()
         if _new(state, "net", node, chosen):
             yield Fact(fabric.NCCL_NET, chosen, source, scope)
-    elif RDMA_ABSENT.search(text):
+    elif _P["rdma_absent"].search(text):
         if _new(state, "rdma", node, ""):
             yield Fact(fabric.NCCL_RDMA_ABSENT, text.strip()[:160], source, scope)
-    elif gdr := GDR_OFF.search(text):
+    elif gdr := _P["gdr_off"].search(text):
         if _new(state, "gdr", node, gdr[1]):
             yield Fact(fabric.NCCL_GDR_OFF, gdr[1].strip()[:120], source, scope)
-    elif interface := INTERFACE.search(text):
-        names = MORE_INTERFACES.findall(text) or [(interface["name"], interface["address"] or "")]
+    elif interface := _P["interface"].search(text):
+        names = _P["more_interfaces"].findall(text) or [(interface["name"], interface["address"] or "")]
         for name, address in names:
             if _new(state, "interface", node, f"{name}:{address}"):
                 yield Fact(fabric.NCCL_INTERFACE, f"{name}:{address}", source, scope)

@@ -23,7 +23,7 @@ CAPTURE = "vllm bench serve --save-result ..."
 _BENCH = (b'"output_throughput"', b'"request_throughput"', b'"mean_ttft_ms"', b'"median_ttft_ms"')
 _AIPERF = (b'"time_to_first_token"', b'"inter_token_latency"')
 _TITLE = "Serving Benchmark Result"
-_RULER = re.compile(r"^\W*={20,}\W*$")  # closes a table
+_RULER = re.compile(r"^(?=.*={20})\W*$")  # closes a table
 _ROW = re.compile(rf"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+({NUMBER}|inf)\s*$")
 _UNIT = re.compile(r" \((?:req|tok)/s\)$")
 ANNOUNCED = 8  # lines above a title

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
@@ -26,12 +27,15 @@ def recognises(name: str, head: bytes) -> bool:
     """A metric line of a known engine."""
     if head.lstrip()[:1] in (b"{", b"["):  # JSON; a large trace is not worth the search
         return False
+    return _known().search(head.decode("utf-8", "replace")) is not None
+
+
+@cache
+def _known() -> re.Pattern[str]:
     prefixes = {re.escape(n.split(":")[0]) + "[:_]" if ":" in n else re.escape(n) for n in metric_names()}
-    text = head.decode("utf-8", "replace")
-    other = "|".join(map(re.escape, taken_over()))
-    return any(re.search(rf"^(?:[a-z]+_)?{p}\w*[{{ ]", text, re.MULTILINE) for p in prefixes) or bool(
-        re.search(rf"^[a-z]\w{{1,40}}:(?:{other})[{{ ]", text, re.MULTILINE)
-    )
+    own = rf"(?:[a-z]+_)?(?:{'|'.join(sorted(prefixes))})\w*[{{ ]"
+    taken = rf"[a-z]\w{{1,40}}:(?:{'|'.join(map(re.escape, taken_over()))})[{{ ]"
+    return re.compile(rf"^(?:{own}|{taken})", re.MULTILINE)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:

@@ -14,6 +14,7 @@ from stallwise.render.document import document
 from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place
 from stallwise.render.pictures import figures
 from stallwise.render.pictures._accounts import CLASS, guilty
+from stallwise.render.sliders import SLIDERS, sliders_parts
 from stallwise.render.svg import box, line
 from stallwise.render.tables import TABLES, tables_parts
 from stallwise.render.timeline import TIMELINE, timeline_parts
@@ -43,7 +44,7 @@ def to_html(diagnosis: Diagnosis) -> str:
     timeline = timeline_parts(diagnosis)
     return document(
         "report.html",
-        {TIMELINE: timeline, TABLES: tables_parts(diagnosis)},
+        {TIMELINE: timeline, SLIDERS: sliders_parts(diagnosis), TABLES: tables_parts(diagnosis)},
         **context(diagnosis, timeline["jumps"] if timeline else {}),
     )
 

@@ -29,9 +29,10 @@ def gain_range(gain: Gain) -> str:
 
 def speed_up(gain: Gain, ledger: Ledger | None) -> str:
     """ "1.92-2.09x": the step before over the step after; empty where the step is unknown."""
-    if ledger is None or ledger.whole_s <= gain.high_s:
+    step_s = gain.step_s or (ledger.whole_s if ledger else 0.0)
+    if ledger is None or step_s <= gain.high_s:
         return ""
-    low, high = (ledger.whole_s / (ledger.whole_s - s) for s in (gain.low_s, gain.high_s))
+    low, high = (step_s / (step_s - s) for s in (gain.low_s, gain.high_s))
     if high >= 10:
         return f"{low:.1f}-{high:.0f}x"
     return f"{low:.2f}-{high:.2f}x" if high - low >= 0.005 else f"{high:.2f}x"

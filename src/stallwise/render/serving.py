@@ -95,7 +95,7 @@ def _cheaper(sizing: Sizing) -> list[str]:
     """Why nothing below the first will do."""
     return [
         f"{('why not cheaper' if sizing.options else 'nearest') if i == 0 else '':20} "
-        f"{layout(f)} ({f.gpus} GPUs, {price(f.dollar_per_hour)} $/h): {f.detail}"
+        f"{layout(f)} ({f.gpus} GPU{'s' * (f.gpus > 1)}, {price(f.dollar_per_hour)} $/h): {f.detail}"
         for i, f in enumerate(sizing.cheaper)
     ]
 

@@ -101,12 +101,31 @@ def predicted(trial: Trial, diagnosis: Diagnosis | None) -> str:
     return f"{low:.2f}-{high:.2f}x"
 
 
+def without_gain(rows: list[Trial]) -> list[str]:
+    """What it says that no trial won anything: shown to be worth nothing is one thing, lost in the noise another."""
+    unsure = [t for t in rows if t.state == UNSURE]
+    sure = [t for t in rows if t.state != UNSURE]
+    lines = []
+    if sure:
+        most = max(0.0, max(t.high for t in sure) - 1)
+        said = f"no gain above {100 * most:.1f}%" if most >= 0.001 else "no gain"
+        lines.append(f"Nothing is won by {_listed(sure)}: {said}.")
+    if unsure:
+        lines.append(
+            f"Not told from the noise of these blocks: {_listed(unsure)}. More time (--seconds) or a quieter machine tells."
+        )
+    return lines
+
+
+def _listed(trials: list[Trial]) -> str:
+    return ", ".join(t.name for t in trials)
+
+
 def _tail(trials: Trials, rows: list[Trial]) -> list[str]:
     lines = []
-    best = rows[0] if rows and rows[0].state == FASTER else None
-    if rows and best is None:
-        lines.append("Nothing that was tried is faster than the job as it is, within its noise.")
     kept = [t for t in rows if t.state == FASTER]
+    if not kept:
+        lines += without_gain(rows)
     wide = max((len(t.name) for t in kept), default=0)
     lines += [f"to keep {t.name:{wide}}  {t.needs}" + (f"   risk: {t.risk}" if t.risk else "") for t in kept]
     lines += [f"note    {t.name}: {remark}" for t in rows for remark in t.remarks]

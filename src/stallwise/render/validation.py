@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+USUAL_SHARE = 0.9  # that an interval shall hold, where a kind of table does not say another
 MOST_SHOWN = 12  # rows not predicted, each with what it lacks
 
 
 def to_text(figures: dict[str, Any], *, rows: bool = False) -> str:
     """A line over all, a line per source, and on request a line per row."""
+    inside = f"inside {figures.get('interval_share', USUAL_SHARE):.0%}"
     lines = [
         f"{figures['kind']}: {figures['rows_predicted']} of {figures['rows']} rows predicted, {figures['predicted']} numbers of them",
-        f"  {'':38} {'each':>5} {'median':>8} {'mean':>8} {'bias':>8} {'inside 90%':>11}",
+        f"  {'':38} {'each':>5} {'median':>8} {'mean':>8} {'bias':>8} {inside:>11}",
         _line("all", figures),
     ]
     by = figures.get("by_publisher", {})
     if by.get("publishers", 0) > 1:
-        inside = by["inside_interval_share"]
+        held = by["inside_interval_share"]
         lines.append(
             f"  every publisher once: {by['publishers']} publishers, mean {_pct(by['mean_abs_pct'])}"
-            + (f", inside {inside:.0%}" if inside is not None else "")
+            + (f", inside {held:.0%}" if held is not None else "")
         )
         lines += [_line(name, part) for name, part in by["each"].items()]
         lines.append("")
@@ -31,6 +33,9 @@ def to_text(figures: dict[str, Any], *, rows: bool = False) -> str:
             "",
             f"  of {pairs['pairs']:,} pairs of one job's layouts, {pairs['right_order_share']:.0%} in the right order",
         ]
+    if assumed := figures.get("assumed"):
+        lines += ["", "  predicted over everything that may be meant, where rows do not say:"]
+        lines += [f"    {count:>5} rows: {what}" for what, count in assumed.items()]
     if left := figures.get("not_predicted"):
         lines += [
             "",

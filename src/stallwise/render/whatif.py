@@ -5,32 +5,55 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from stallwise.findings.finding import Gain
 from stallwise.findings.whatif import Tried, WhatIf
 from stallwise.render.phrases import gain_range
 from stallwise.units import Unit, show
 
+NOTICED = 0.005  # of the step; less is said as nothing
+
 
 def as_text(answer: WhatIf) -> str:
     """A table, best first."""
-    count = f"{answer.steps} {answer.unit}{'' if answer.steps == 1 else 's'}"
-    lines = [
-        f"{count} of {answer.source}: {_s(answer.traced_step_s)} while traced, "
-        f"{_s(answer.clean_step_s)} without the profiler ({_s(answer.clean_low_s)} to {_s(answer.clean_high_s)})",
-        "",
-    ]
-    lines += [_line(tried) for tried in answer.alone]
+    lines = [f"{counted(answer)} {answer.source}: {step_told(answer)}", ""]
+    lines += [_line(tried, answer) for tried in answer.alone]
     if answer.together is not None:
-        lines += ["", _line(answer.together), f"{'in this order':16s}  {', then '.join(answer.order)}"]
+        lines += ["", _line(answer.together, answer), f"{'in this order':16s}  {', then '.join(answer.order)}"]
     if not answer.alone:
         lines.append("nothing that can be replayed wins anything here")
-    lines += [f"{name:16s}  there is none of it in this trace" for name in answer.nothing]
+    lines += [f"{name:16s}  {why}" for name, why in answer.nothing.items()]
+    lines += ["", *answer.remarks] if answer.remarks else []
     return "\n".join(lines)
 
 
-def _line(tried: Tried) -> str:
+def counted(answer: WhatIf) -> str:
+    """ "4 steps of", and of which trace where there are several."""
+    steps = f"{answer.steps} {answer.unit}{'' if answer.steps == 1 else 's'}"
+    return f"{steps} of the first of {answer.ranks} traces:" if answer.ranks > 1 else f"{steps} of"
+
+
+def step_told(answer: WhatIf) -> str:
+    """The step with and without its profiler, or why there is but one."""
+    if answer.as_traced:
+        return f"{_s(answer.traced_step_s)} as traced ({answer.as_traced})"
+    return (
+        f"{_s(answer.traced_step_s)} while traced, {_s(answer.clean_step_s)} without the profiler "
+        f"({_s(answer.clean_low_s)} to {_s(answer.clean_high_s)})"
+    )
+
+
+def won(tried: Tried, answer: WhatIf) -> str:
+    """What a change wins, or costs."""
+    if abs(answer.clean_step_s - tried.step_s) < NOTICED * answer.clean_step_s:
+        return "nothing to notice"
+    if tried.step_s > answer.clean_step_s:
+        return f"{gain_range(Gain(-tried.gain.low_s, -tried.gain.high_s, tried.gain.basis))} more"
+    return f"{gain_range(tried.gain)} less"
+
+
+def _line(tried: Tried, answer: WhatIf) -> str:
     name = tried.changes[0] if len(tried.changes) == 1 else "together"
-    gain = f"{gain_range(tried.gain)} less"
-    return f"{name:16s}  {gain:24s}  leaves {_s(tried.step_s):9s}  {tried.meaning}"
+    return f"{name:16s}  {won(tried, answer):24s}  leaves {_s(tried.step_s):9s}  {tried.meaning}"
 
 
 def as_json(answer: WhatIf) -> dict[str, Any]:

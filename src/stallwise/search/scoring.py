@@ -28,6 +28,7 @@ class Scored:
     high: float | None = None
     note: str = ""  # why it was not predicted, or what was assumed
     answer: str = ""  # from how much knowledge of the cluster, where that differs
+    wide: tuple[float, float] | None = None  # the 90% interval, where `low` and `high` are those of another share
 
     @property
     def error_pct(self) -> float | None:

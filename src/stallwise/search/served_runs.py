@@ -9,6 +9,7 @@ from stallwise.costs.closed_loop import LOOP, OPEN, WAVES
 from stallwise.costs.kv_room import kv_room
 from stallwise.costs.serving_constants import group_of
 from stallwise.errors import BadRequest
+from stallwise.search.stated_words import stated
 from stallwise.specs.deployment import Deployment
 from stallwise.specs.dtype import dtype
 from stallwise.specs.hardware import find_gpu
@@ -20,7 +21,6 @@ FULL_MEMORY_SHARE = 0.97  # what engines may be given of a card where the usual 
 WAVE_WORDS = re.compile(r"wave|static|at once|simultan|burst|batch(?:es)? of", re.I)
 LOOP_WORDS = re.compile(r"closed|concurren|loop|users|max", re.I)
 OPEN_WORDS = re.compile(r"poisson|open|rate|qps", re.I)
-_STATED = re.compile(r"(?:(\d+)x )?bs(\d*) tp(\d+) pp(\d+) dp(\d+) moe_tp(\d+) moe_ep(\d+)")
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ def served_run(row: dict[str, str]) -> ServedRun:
     isl, osl = cell(row, "isl"), cell(row, "osl")
     if not isl or not osl:
         raise BadRequest("no input or output length", hint="isl and osl are needed")
+    row = {**row, **replicas_implied(row)}
     recorded_dp = int(cell(row, "dp_attn") or 1) or 1
     axes = layout_of(row, model, RACK_DOMAIN if gpu.name.startswith("gb") else NVLINK_DOMAIN)
     deployment = Deployment(
@@ -77,6 +78,17 @@ def served_run(row: dict[str, str]) -> ServedRun:
     load = cell(row, "batch_or_concurrency")
     # The tables give concurrency per attention replica, as recorded.
     return ServedRun(deployment, isl, osl, None if load is None else load * recorded_dp, pattern_of(row))
+
+
+def replicas_implied(row: dict[str, str]) -> dict[str, str]:
+    """Attention replicas that no column gives: the concurrency stated in words over the batch of one replica."""
+    batch, whole, tp = cell(row, "batch_or_concurrency"), stated(row, "concurrency"), int(cell(row, "tp") or 1)
+    if (row.get("dp_attn") or "").strip() or not batch or not whole or whole <= batch:
+        return {}
+    replicas = whole / batch
+    if replicas != int(replicas) or tp % int(replicas):
+        return {}
+    return {"dp_attn": f"{replicas:.0f}", "tp": f"{tp // int(replicas)}"}
 
 
 def pattern_of(row: dict[str, str]) -> str:
@@ -111,16 +123,6 @@ def layout_of(row: dict[str, str], model: Model, domain: int) -> Axes:
             f"TP {tp} over more than one NVLink domain of {domain}", hint="a disaggregated run, summed up?"
         )
     return Axes(tp, dp, ep if (tp * dp) % ep == 0 else 1)
-
-
-def stated_pool(text: str, model: Model, like: Deployment) -> tuple[Deployment, float, float] | None:
-    """A pool of a disaggregated run: one worker, its batch per replica, how many workers; None if unsaid."""
-    match = _STATED.match(text or "")
-    if not match or not match[1] or not match[2]:
-        return None
-    workers, batch, tp, pp, dp, _, ep = (max(int(x), 1) for x in match.groups())
-    worker = like.changed(tp=tp, pp=pp, dp=dp, ep=ep if model.experts and (tp * dp) % ep == 0 else 1)
-    return worker, float(batch), float(workers)
 
 
 def weights_of(row: dict[str, str]) -> str:

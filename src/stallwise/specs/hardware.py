@@ -58,6 +58,9 @@ class Gpu:
     price_dollar_per_hour: float | None = None
     achieved_share: Mapping[str, float] = field(default_factory=dict)
 
+    def __hash__(self) -> int:  # its tables have none
+        return hash(self.name)
+
     def peak(self, dtype: str) -> float:
         """Dense peak for this number type; one without its own matrix rate falls back to what the card really does."""
         for name in (dtype, *_FALLBACK.get(dtype, ())):

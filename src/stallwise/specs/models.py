@@ -18,6 +18,11 @@ from stallwise.specs.model import Model
 CATALOG = Path(__file__).parent / "catalog" / "models"
 
 
+_SHAPE = ("num_hidden_layers", "hidden_size", "num_attention_heads")
+_RELEASE = re.compile(r"[\s_:-]v?\d+\.\d+\.\d+\S*$")  # of the container that serves it: "llama-3.3-70b-instruct v1.8.0"
+_FAMILY_AND_SIZE = re.compile(r"(?P<family>[a-z]+)-?(?P<generation>\d+(?:\.\d+)?)?-?(?<!\d)(?P<size>\d+(?:\.\d+)?b)")
+
+
 @cache
 def catalog() -> dict[str, dict[str, Any]]:
     """Every catalogued model's config by its name."""
@@ -47,6 +52,30 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_. ]", "", low)
 
 
+def _spelled(text: str) -> str | None:
+    """The catalogue's name for a spelling: itself, without the release of who serves it, or the family's by its size."""
+    for spelling in (text, _RELEASE.sub("", text.strip())):
+        found = _names().get(_plain(spelling)) or _latest_of_size(_plain(spelling))
+        if found:
+            return found
+    return None
+
+
+def _latest_of_size(plain: str) -> str | None:
+    """`llama 70b` names no generation: the latest of that family and size, where all known ones have the same shape."""
+    asked = _FAMILY_AND_SIZE.fullmatch(plain)
+    if not asked or asked["generation"]:
+        return None
+    ages = {
+        float(one["generation"]): name
+        for name in catalog()
+        if (one := _FAMILY_AND_SIZE.fullmatch(name)) and one["generation"]
+        and (one["family"], one["size"]) == (asked["family"], asked["size"])
+    }  # fmt: skip
+    shapes = {tuple(catalog()[name].get(key) for key in _SHAPE) for name in ages.values()}
+    return ages[max(ages)] if len(shapes) == 1 else None
+
+
 def model_names() -> list[str]:
     """The names `find_model` knows without a file."""
     return sorted(catalog())
@@ -73,7 +102,7 @@ def find_model(name_or_path: str) -> Model:
 def known_model(text: str) -> Model:
     """A model by its name alone: what a log or a page calls a model must never open a file of that name."""
     path = Path(text)
-    name = _names().get(_plain(text))
+    name = _spelled(text)
     if name:
         return read_config(catalog()[name], name)
     cached = _in_cache(text)

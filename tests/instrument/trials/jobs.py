@@ -12,6 +12,7 @@ from torch import nn
 
 from stallwise.instrument import verbs
 from stallwise.instrument.experiment.scene import Scene
+from stallwise.instrument.trials.no_recompute import SAVES
 
 torch.set_num_threads(1)  # tiny models: threads would only wait for each other
 
@@ -118,7 +119,8 @@ def state(job: Any) -> dict[str, Any]:
             getattr(torch.Tensor, n)
             for n in ("to", "cuda", "cpu", "item", "tolist", "backward", "__float__", "__bool__")
         ]
-        + [torch.cuda.empty_cache, torch.cuda.synchronize, torch.save, torch.utils.checkpoint.checkpoint]
+        + [torch.cuda.empty_cache, torch.cuda.synchronize, torch.save]
+        + [vars(torch.utils.checkpoint)[n] for n in ("checkpoint", "CheckpointFunction", SAVES)]
         + [torch.utils.data.dataloader._BaseDataLoaderIter.__next__, torch.autograd.backward],
     }
     model = job.model

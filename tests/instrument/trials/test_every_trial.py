@@ -14,6 +14,7 @@ if importlib.util.find_spec("torch") is None:
 
 import torch
 from tests.instrument.trials.jobs import Answering, Training, looked_at, recorded, same, state
+from torch import nn
 
 from stallwise.instrument.experiment.change import Undo
 from stallwise.instrument.trials import all_changes
@@ -260,3 +261,45 @@ def test_what_the_user_has_replaced_is_left_alone(tmp_path: Path, monkeypatch: p
         job = Training()
         scene = looked_at(job, recorder, change.watch)
         assert job.losses and "your code has replaced" in (change.refuses(scene) or "")
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_recomputing_under_a_name_of_the_jobs_own_is_seen_and_left_out(tmp_path: Path, reentrant: bool) -> None:
+    from torch.utils.checkpoint import checkpoint as again  # as jobs and libraries do, before anything is tried
+
+    class Counted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.middle, self.times = nn.Linear(4, 4), nn.Linear(4, 4), 0
+
+        def part(self, x: torch.Tensor) -> torch.Tensor:
+            self.times += 1
+            return torch.tanh(self.middle(x))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return again(self.part, self.first(x), use_reentrant=reentrant)  # type: ignore[no-any-return]
+
+    with recorded(tmp_path) as recorder:
+        change, job = change_named("no-recompute"), Training()
+        job.model = Counted()
+        job.optimizer = torch.optim.SGD(job.model.parameters(), lr=0.1)
+
+        def step(count: int = 1) -> None:
+            for _ in range(count):
+                loss = job.model(torch.ones(2, 4)).sum()
+                job.optimizer.zero_grad()
+                loss.backward()
+                job.optimizer.step()
+
+        job.step = step  # type: ignore[method-assign]
+        scene = looked_at(job, recorder, change.watch)
+        assert change.refuses(scene) is None
+        undo, times = Undo(), []
+        for changed in (False, True, False):
+            job.model.times = 0
+            if changed:
+                change.apply(scene, undo)
+            step()
+            undo.back()
+            times.append(job.model.times)
+        assert times == [2, 1, 2]

@@ -13,7 +13,12 @@ from stallwise.render import strict_json as json
 )
 @click.option("--model", "model_name", required=True, help="Catalogue name, config.json, or its folder.")
 @click.option(
-    "--gpu", "gpus", multiple=True, default=("h100-sxm",), show_default=True, help="Kind of GPU; may be given again."
+    "--gpu",
+    "gpus",
+    multiple=True,
+    default=("h100-sxm",),
+    show_default=True,
+    help="Kind of GPU; several with commas, or given again.",
 )
 @click.option("--isl", type=float, default=1000, show_default=True, help="Tokens of a prompt.")
 @click.option("--osl", type=float, default=300, show_default=True, help="Tokens of an answer.")
@@ -79,7 +84,7 @@ def command(
 
     question = Question(
         find_model(model_name),
-        tuple(gpu(name) for name in gpus),
+        tuple(gpu(name) for given in gpus for name in given.split(",")),
         isl,
         osl,
         parse(rate, Unit.PER_S),

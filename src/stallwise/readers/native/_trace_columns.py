@@ -24,6 +24,7 @@ from stallwise.readers.native._trace_events import (
     Event,
 )  # fmt: skip
 from stallwise.readers.native._trace_sorted import QUICK, WITHOUT_TIME, Has, as_event
+from stallwise.readers.native._trace_stamps import stamps_us
 
 PLAUSIBLE_US = 30 * 86400e6  # no trace spans a month: events farther than this from the middle have a broken clock
 
@@ -33,6 +34,17 @@ class Codes(dict[Any, int]):
 
     def __missing__(self, value: Any) -> int:
         code = self[value] = len(self)
+        return code
+
+
+class _Threads(dict[Any, int]):
+    """Threads of one process to the codes of their lanes."""
+
+    def __init__(self, lanes: Codes, process: Any) -> None:
+        self.lanes, self.process = lanes, process
+
+    def __missing__(self, thread: Any) -> int:
+        code = self[thread] = self.lanes[self.process, thread]
         return code
 
 
@@ -92,7 +104,7 @@ class Columns:
             category = kind.__struct_config__.tag
             if kind in WITHOUT_TIME:
                 continue
-            if kind not in QUICK or {e.ph for e in members} != {"X"}:
+            if kind not in QUICK:
                 rest += [as_event(e, category) for e in members]
             else:
                 self._append_alike(self.kinds[category], members, QUICK[kind])
@@ -101,7 +113,7 @@ class Columns:
 
     def _append_alike(self, kind: int, events: list[Any], has: Has) -> None:
         count = len(events)
-        columns = self._timed(events)
+        columns = self._timed(events, stamps_us([e.ts for e in events]))
         columns["kind"] = np.full(count, kind, dtype=np.uint8)
         nobody, unsized = np.full(count, NO_ID, dtype=np.int64), np.full(count, np.nan)
         detail = np.full(count, NO_ID, dtype=np.int32)
@@ -117,10 +129,10 @@ class Columns:
             columns["detail"] = detail if has is Has.IDS else self._details(columns["kind"], args)
         self._take(columns)
 
-    def _timed(self, events: list[Any]) -> dict[str, NDArray[Any]]:
+    def _timed(self, events: list[Any], start: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         names = self.names
         return {
-            "start": np.array([e.ts for e in events], dtype=np.float64),
+            "start": start,
             "duration": np.array([e.dur for e in events], dtype=np.float64),
             "name": np.array([names[e.name] for e in events], dtype=np.int32),
             "lane": np.array(self._lane_codes(events), dtype=np.int32),
@@ -132,13 +144,13 @@ class Columns:
         if len(processes) > 1:
             return [lanes[e.pid, e.tid] for e in events]
         (process,) = processes  # most blocks are of one process: looking up the thread alone is half the cost
-        code = {tid: lanes[process, tid] for tid in {e.tid for e in events}}
-        return [code[e.tid] for e in events]
+        threads = _Threads(lanes, process)
+        return [threads[e.tid] for e in events]
 
     def _append(self, events: list[Event]) -> None:
         args = [e.args or NO_ARGS for e in events]
         kind_of = self.kinds
-        columns = self._timed(events)
+        columns = self._timed(events, np.array([e.ts for e in events], dtype=np.float64))
         columns["kind"] = np.array([kind_of[e.cat] for e in events], dtype=np.uint8)
         columns["correlation"] = _ids([a.correlation for a in args])
         columns["external"] = _ids([a.external for a in args])
@@ -292,26 +304,22 @@ _launch_fields = attrgetter(*LAUNCH_DETAIL)
 _launch_short = attrgetter(*LAUNCH_DETAIL[:8])
 _sync_fields = attrgetter(*SYNC_DETAIL)
 _op_fields = attrgetter(*OP_DETAIL)
-Keys = list[tuple[bytes, ...]]
+_op_short = attrgetter(*OP_DETAIL[:4])
+_BETWEEN = b"\0"  # fields of a key; no JSON holds it
+_key = _BETWEEN.join
 
 
-# A key is the bytes of the kept args; its length tells which list of fields it holds (see _as_json).
-def _op_keys(args: list[Any]) -> Keys:
-    keys: Keys = [(bytes(a.dims), bytes(a.types)) for a in args]
-    for at, a in enumerate(args):
-        if a.collective is not ABSENT or a.dims_old is not ABSENT:
-            keys[at] = tuple(map(bytes, _op_fields(a)))
-        elif a.concrete is not ABSENT or a.strides is not ABSENT:
-            keys[at] = (*keys[at], bytes(a.strides), bytes(a.concrete))
-    return keys
+# A key is the text of the kept args; the number of its fields tells which they are (see _as_json).
+def _op_keys(args: list[Any]) -> list[bytes]:
+    return [_key(_op_short(a) if a.collective is ABSENT and a.dims_old is ABSENT else _op_fields(a)) for a in args]
 
 
-def _launch_keys(args: list[Any]) -> Keys:
-    return [tuple(map(bytes, _launch_short(a) if a.collective is ABSENT else _launch_fields(a))) for a in args]
+def _launch_keys(args: list[Any]) -> list[bytes]:
+    return [_key(_launch_short(a) if a.collective is ABSENT else _launch_fields(a)) for a in args]
 
 
-def _sync_keys(args: list[Any]) -> Keys:
-    return [tuple(map(bytes, _sync_fields(a))) for a in args]
+def _sync_keys(args: list[Any]) -> list[bytes]:
+    return [_key(_sync_fields(a)) for a in args]
 
 
 def _ids(values: list[int | None]) -> NDArray[np.int64]:
@@ -332,18 +340,19 @@ _DETAILED = (
     (_mask(*GPU_KINDS), _launch_keys),
     (_mask(Kind.SYNC), _sync_keys),
 )
-_NOTHING = ((b"",) * 2, (b"",) * len(LAUNCH_DETAIL[:8]), (b"",) * len(SYNC_DETAIL))
+_NOTHING = tuple(_key((b"",) * len(fields)) for fields in (OP_DETAIL[:4], LAUNCH_DETAIL[:8], SYNC_DETAIL))
 _FIELDS_BY_LENGTH = {
     len(fields): [json.dumps(JSON_KEYS[f]).encode() for f in fields]
-    for fields in (OP_DETAIL[:2], OP_DETAIL[:4], OP_DETAIL, LAUNCH_DETAIL[:8], LAUNCH_DETAIL, SYNC_DETAIL)
+    for fields in (OP_DETAIL[:4], OP_DETAIL, LAUNCH_DETAIL[:8], LAUNCH_DETAIL, SYNC_DETAIL)
 }
-assert len(_FIELDS_BY_LENGTH) == 6, "each list of fields needs its own length"
+assert len(_FIELDS_BY_LENGTH) == 5, "each list of fields needs its own length"
 
 
 def _as_json(details: Codes) -> list[bytes]:
+    keys = [key.split(_BETWEEN) for key in details]
     found = [
         b"{" + b",".join(k + b":" + v for k, v in zip(_FIELDS_BY_LENGTH[len(values)], values, strict=True) if v) + b"}"
-        for values in details
+        for values in keys
     ]
     return found[len(_NOTHING) :]
 

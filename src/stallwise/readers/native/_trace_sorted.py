@@ -7,12 +7,13 @@ calls into the runtime bring two ids instead of forty fields. A block with any o
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from stallwise.readers.native._trace_events import Args, Event, Ids, Shapes
+from stallwise.readers.native._trace_events import ABSENT, Args, Event, Ids, Shapes
+from stallwise.readers.native._trace_stamps import stamp_us
 
 
 class Has(Enum):
@@ -25,19 +26,26 @@ class Has(Enum):
 
 
 class _Timed(Struct, gc=False):
-    ph: str = ""
     name: str = ""
     pid: int | float | str | None = 0
     tid: int | float | str | None = 0
-    ts: float | None = None
+    ts: Raw = ABSENT
     dur: float | None = 0.0
 
 
-def _of(category: str, args: Any) -> type[Struct]:
+class _Whole(_Timed, gc=False, kw_only=True):
+    """Written with its duration; an event in two halves sends its block the general way."""
+
+    ph: Literal["X"]
+
+
+class _Odd(_Timed, gc=False):
+    ph: str = ""
+
+
+def _of(category: str, args: Any, base: type[Struct] = _Whole) -> type[Struct]:
     fields = [("args", args | None, None)] if args is not None else []
-    return msgspec.defstruct(
-        f"Of_{category}", fields, bases=(_Timed,), gc=False, tag_field="cat", tag=category, kw_only=False
-    )
+    return msgspec.defstruct(f"Of_{category}", fields, bases=(base,), gc=False, tag_field="cat", tag=category)
 
 
 def _arrow(category: str) -> type[Struct]:
@@ -55,7 +63,7 @@ QUICK: dict[type, Has] = {
     _of("python_function", None): Has.NOTHING,
 }
 _OTHERS = tuple(
-    _of(c, Args)
+    _of(c, Args, _Odd)
     for c in ("user_annotation", "gpu_user_annotation", "cuda_sync", "overhead", "Trace", "cpu_instant_event")
 )
 _decoder = msgspec.json.Decoder(list[Union[(*QUICK, *WITHOUT_TIME, *_OTHERS)]], strict=False)  # type: ignore[valid-type]
@@ -72,4 +80,4 @@ def as_event(event: Any, category: str) -> Event:
     if args is not None and not isinstance(args, Args):
         known = {name: getattr(args, name) for name in args.__struct_fields__}
         args = Args(**known)
-    return Event(event.ph, category, event.name, event.pid, event.tid, event.ts, event.dur, args)
+    return Event(event.ph, category, event.name, event.pid, event.tid, stamp_us(event.ts), event.dur, args)

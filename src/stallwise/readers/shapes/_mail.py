@@ -12,6 +12,8 @@ FEWEST = 2  # of these fields: a note may begin with "From:", a mail says when o
 
 def is_letter(text: str) -> bool:
     """Fields of a mail, then an empty line."""
+    if not _FIELD.match(text[:1000].lstrip()):
+        return False
     head = re.split(r"\r?\n\r?\n", text[: 1 << 14].lstrip(), maxsplit=1)[0].splitlines()
     if not head or not all(_FIELD.match(line) or line[:1] in " \t" for line in head):
         return False

@@ -122,7 +122,7 @@ def _carriers(lines: list[str]) -> re.Pattern[str] | None:
     if len(filled) < 2:
         return None
     for prefix in prefixes():
-        if prefix.wrapper and sum(prefix.pattern.match(line) is not None for line in filled) >= need:
+        if prefix.wrapper and _starts(filled, prefix.pattern, len(filled) - need):
             rest = [line[m.end() :] for line in filled if (m := prefix.pattern.match(line))]
             if "time" in prefix.pattern.groupindex and not _own_clock(rest):
                 continue  # the only clock there is: it stays
@@ -132,6 +132,16 @@ def _carriers(lines: list[str]) -> re.Pattern[str] | None:
         if 0 < len(tags) <= MOST_TAGS and sum(tags.values()) >= need and _repeats(tags):
             return re.compile("(?:" + "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) + r"):?[ \t]")
     return None
+
+
+def _starts(lines: list[str], pattern: re.Pattern[str], most_without: float) -> bool:
+    """All lines but so many begin with this; it ends with the first that is too many."""
+    without = 0
+    for line in lines:
+        without += pattern.match(line) is None
+        if without > most_without:
+            return False
+    return True
 
 
 def _is_tag(word: str) -> bool:

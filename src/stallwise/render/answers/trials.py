@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.trial import FASTER, Trial, Trials
+from stallwise.findings.trial import FASTER, UNSURE, Trial, Trials
 from stallwise.render.answers import Block, Grid, Rows, Text, Verdict, page
 from stallwise.render.pictures import trials as drawn
-from stallwise.render.trials import gain, to_text, verdict
+from stallwise.render.trials import gain, to_text, verdict, without_gain
 from stallwise.units import Unit, show
 
 
@@ -32,11 +32,13 @@ def _verdict(trials: Trials, rows: list[Trial]) -> Verdict:
     step_s = trials.about.get("step_s")
     if not rows or not step_s:
         return Verdict("Nothing could be tried", "The job ended before its loop had settled.", "", "unclear", "")
-    best = rows[0]
+    best = next((t for t in rows if t.state == FASTER), None)
     tail = f"{len(rows)} changes, each with and without in turn; blocks of {trials.about.get('steps_per_block')} steps"
-    if best.state != FASTER:
-        why = f"A step takes {show(step_s, Unit.SECOND)}; no change beats its noise."
-        return Verdict("Nothing that was tried is faster", why, "", "unclear", tail)
+    if best is None:
+        why = f"A step takes {show(step_s, Unit.SECOND)}. {' '.join(without_gain(rows))}"
+        unsure = any(t.state == UNSURE for t in rows)
+        return Verdict("Nothing was shown to be faster" if unsure else "Nothing that was tried is faster", why, "",
+                       "unclear" if unsure else "good", tail)  # fmt: skip
     return Verdict(
         f"{best.name} makes a step {best.ratio:.2f} times as fast, measured",
         f"{show(best.before_s, Unit.SECOND)} before, {show(best.after_s, Unit.SECOND)} after: {gain(best)}.",

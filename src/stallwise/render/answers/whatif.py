@@ -6,23 +6,24 @@ from stallwise.findings.whatif import Tried, WhatIf
 from stallwise.render.answers import Block, Figure, Grid, Rows, Text, Verdict, page
 from stallwise.render.pictures._bars import Bar, bars
 from stallwise.render.svg import picture
-from stallwise.render.whatif import as_text
+from stallwise.render.whatif import as_text, counted, step_told, won
 from stallwise.units import Unit, show
 
 
 def to_html(answer: WhatIf) -> str:
     """The whole page."""
     tried = [*answer.alone, *([answer.together] if answer.together else [])]
-    blocks: list[Block | None] = [_picture(answer, tried), _table(tried), Rows("In this order", _order(answer)),
-              Rows("Not in this trace", answer.nothing), Text("The whole answer", as_text(answer))]  # fmt: skip
+    blocks: list[Block | None] = [_picture(answer, tried), _table(answer, tried), Rows("In this order", _order(answer)),
+              Rows("Not in this trace", [f"{name}: {why}" for name, why in answer.nothing.items()]),
+              Rows("Remarks", answer.remarks), Text("The whole answer", as_text(answer))]  # fmt: skip
     return page(_verdict(answer), blocks, verb="whatif", subject=answer.source, inputs=[answer.source])
 
 
 def _verdict(answer: WhatIf) -> Verdict:
     now = f"A {answer.unit} takes {_s(answer.clean_step_s)}"
-    basis = f"{answer.steps} {answer.unit}{'' if answer.steps == 1 else 's'} replayed from {answer.source}"
-    profiler = f"{_s(answer.traced_step_s)} while traced, {_s(answer.clean_step_s)} without the profiler."
-    if not answer.alone:
+    basis = f"{counted(answer)} {answer.source}, replayed"
+    profiler = f"{step_told(answer)}."
+    if not answer.alone or answer.alone[0].step_s >= answer.clean_step_s:
         return Verdict(f"{now}; nothing that can be replayed wins anything", profiler, "", "unclear", basis)
     best = answer.alone[0]
     worth = f"{best.meaning}: {_s(best.gain.low_s)} to {_s(best.gain.high_s)} a {answer.unit} less."
@@ -44,10 +45,8 @@ def _picture(answer: WhatIf, tried: list[Tried]) -> Figure:
     return Figure("whatif", label, picture(parts, height, label), "Lines: the range of each replay.", answer.source)
 
 
-def _table(tried: list[Tried]) -> Grid:
-    rows = [
-        (_name(t), t.meaning, f"{_s(t.gain.low_s)} to {_s(t.gain.high_s)}", _s(t.step_s), t.gain.basis) for t in tried
-    ]
+def _table(answer: WhatIf, tried: list[Tried]) -> Grid:
+    rows = [(_name(t), t.meaning, won(t, answer), _s(t.step_s), t.gain.basis) for t in tried]
     return Grid("Each change alone, and all together", ("change", "what it does", "wins", "leaves", "basis"), rows,
                 frozenset({2, 3}))  # fmt: skip
 

@@ -54,6 +54,24 @@ def play(graph: Graph, change: Change, share: float = 1.0) -> Retimed:
     return retime(changed, clock, left)
 
 
+def part_of(change: Change, share: float) -> Change:
+    """The change made to this share: of every stretch so much goes, and of the waits so many, evenly spread."""
+    if share >= 1.0:
+        return change
+    waits = change.waits
+    if waits is not None:
+        count = np.cumsum(waits)
+        waits = waits & (np.floor(count * share) > np.floor((count - 1) * share))
+    return replace(
+        change,
+        host_end_s=change.host_start_s + share * (change.host_end_s - change.host_start_s),
+        waits=waits,
+        work=None if change.work is None else 1.0 - share * (1.0 - change.work),
+        longest_lag_s=None,  # work is prepared as a whole, or it is not
+        slower_part=share * change.slower_part,
+    )
+
+
 def both(one: Change, other: Change) -> Change:
     """Two changes at once."""
     start, end = _joined((one.host_start_s, other.host_start_s), (one.host_end_s, other.host_end_s))

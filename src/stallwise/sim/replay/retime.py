@@ -89,21 +89,20 @@ def retime(graph: Graph, clock: HostClock, duration_s: Floats | None = None) -> 
     """The one pass. `duration_s` replaces the recorded durations of the work."""
     durations = graph.duration_s if duration_s is None else duration_s
     known = np.isfinite(graph.handed_s)
-    # Work nobody handed over, first on its stream, stays where the host's clock has its start.
     own, passed = moments(clock, graph.wait_s, graph.waited_s, np.where(known, graph.handed_s, graph.start_s))
-    handed = np.where(known, own + graph.handed_lag_s, -np.inf)
+    # Work nobody handed over, first on its stream, stays where the host's clock has its start.
+    placed = ~known & _first_of_each(graph.stream) & (graph.after == NOTHING)
+    ready_s = np.where(known, own + graph.handed_lag_s, np.where(placed, own, -np.inf))
     waits = _Waits(graph, clock)
     stream_end = [-np.inf] * (int(graph.stream.max(initial=-1)) + 1)
-    started = np.empty(len(graph))
     ended: list[float] = []
+    add_end = ended.append
     shift, at_wait = 0.0, 0
-
     for begin in range(0, len(graph), BLOCK):
         part = slice(begin, begin + BLOCK)
-        out: list[float] = []
-        for due, ready, lane, lag, after, after_lag, lasts, alone in zip(
-            passed[part].tolist(), handed[part].tolist(), graph.stream[part].tolist(), graph.stream_lag_s[part].tolist(),
-            graph.after[part].tolist(), graph.after_lag_s[part].tolist(), durations[part].tolist(), own[part].tolist(),
+        for due, ready, lane, lag, after, after_lag, lasts in zip(
+            passed[part].tolist(), ready_s[part].tolist(), graph.stream[part].tolist(), graph.stream_lag_s[part].tolist(),
+            graph.after[part].tolist(), graph.after_lag_s[part].tolist(), durations[part].tolist(),
             strict=True,
         ):  # fmt: skip
             if due > at_wait:
@@ -112,13 +111,18 @@ def retime(graph: Graph, clock: HostClock, duration_s: Floats | None = None) -> 
             free = stream_end[lane] + lag
             if free > start:
                 start = free
-            if after != NOTHING and ended[after] + after_lag > start:
-                start = ended[after] + after_lag
-            if start == -np.inf:
-                start = alone + shift
+            if after >= 0:
+                free = ended[after] + after_lag
+                if free > start:
+                    start = free
             stream_end[lane] = end = start + lasts
-            out.append(start)
-            ended.append(end)
-        started[part] = out
+            add_end(end)
     waits.pass_until(len(graph.wait_s), ended)
+    started = np.asarray(ended, np.float64) - durations
     return Retimed(started, clock, graph.wait_s, graph.waited_s, np.asarray(waits.sums, np.float64))
+
+
+def _first_of_each(stream: Ints) -> NDArray[np.bool_]:
+    first = np.zeros(len(stream), bool)
+    first[np.unique(stream, return_index=True)[1]] = True
+    return first
