@@ -67,7 +67,9 @@ def _printed(lines: list[str]) -> Iterator[tuple[dict[str, Any], str]]:
     for start, following in zip(starts, [*starts[1:], len(lines)], strict=True):
         end = next((i for i in range(start + 1, following) if _RULER.match(lines[i])), following)
         rows = [m for line in lines[max(closed, start - ANNOUNCED) : end] if (m := _ROW.match(line))]
-        words = {"_".join(plain_words(_UNIT.sub("", m[1]))): number for m in rows if (number := number_of(m[2])) is not None}
+        words = {
+            "_".join(plain_words(_UNIT.sub("", m[1]))): number for m in rows if (number := number_of(m[2])) is not None
+        }
         yield {_keys()["printed"].get(key, key): value for key, value in words.items()}, f"line {start + 1}"
         closed = end
 
