@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 from stallwise.errors import UnreadableInput
@@ -64,7 +65,7 @@ def _printed(lines: list[str]) -> Iterator[tuple[dict[str, Any], str]]:
     """The tables between two rulers, under the keys of the saved result; the load is announced above the title."""
     starts = [i for i, text in enumerate(lines) if _TITLE in text and "====" in text]
     closed = 0
-    for start, following in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, following in pairwise([*starts, len(lines)]):
         end = next((i for i in range(start + 1, following) if _RULER.match(lines[i])), following)
         rows = [m for line in lines[max(closed, start - ANNOUNCED) : end] if (m := _ROW.match(line))]
         words = {
