@@ -174,6 +174,11 @@ PATTERNS = _patterns()
 def test_a_pattern_is_quick_on_hostile_lines(name: str, pattern: re.Pattern) -> None:
     for line in (*HOSTILE, *(sign * LENGTH for sign in repeated(pattern))):
         text = line.encode() if isinstance(pattern.pattern, bytes) else line
-        began = time.process_time()
-        pattern.search(text)
-        assert time.process_time() - began < MOST_S, (name, line[:12])
+        # A loaded machine may make one search slow; a pattern that grows with the square is slow every time.
+        assert _took_s(pattern, text) < MOST_S or _took_s(pattern, text) < MOST_S, (name, line[:12])
+
+
+def _took_s(pattern: re.Pattern, text: str | bytes) -> float:
+    began = time.process_time()
+    pattern.search(text)
+    return time.process_time() - began

@@ -53,7 +53,8 @@ _TEXTS = (Unit.TEXT, Unit.FLAG)
 _INHERITED = (Unit.SECOND, Unit.BYTE)  # of what is listed below a key; a rate's parts are rarely rates
 # What a unit says by itself: 45 ms is a time, 650 TFLOP/s a rate.
 _IMPLIED: dict[Unit | None, tuple[str, ...]] = {
-    Unit.SECOND: ("time",), Unit.FLOP_PER_S: ("flop", "rate"), Unit.TOKEN_PER_S: ("token", "rate"), Unit.PER_S: ("rate",),
+    Unit.SECOND: ("time",), Unit.FLOP_PER_S: ("flop", "rate"), Unit.TOKEN_PER_S: ("token", "rate"), Unit.TOKEN: ("token",),
+    Unit.PER_S: ("rate",),
     Unit.SHARE: ("share",), Unit.BYTE_PER_S: ("bandwidth",), Unit.BYTE: ("memory",), Unit.WATT: ("power",),
     Unit.CELSIUS: ("temperature",), Unit.HERTZ: ("clock",), None: ("step", "time"),
 }  # fmt: skip

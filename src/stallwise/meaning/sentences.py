@@ -48,6 +48,11 @@ _CARD = re.compile(r"(?:gpus?|cards?|devices?)\b", re.IGNORECASE)
 NEAR = 4  # words behind a number that may still say of what it is: "100 % of one core"
 _HOST = {"cpu", "cpus", "core", "cores"}
 _ARROWS = {"to", "->", "→", "=>"}
+_WAITS = {"wait", "waits", "waited", "waiting"}
+_AWAITED = ("for", "until", "till", "on")
+_SAME_THING = re.compile(
+    r"\b(?:it|that|this) (?:was|used to be|had been)(?: only| just| about| around)?$", re.IGNORECASE
+)
 
 
 def clause_after(text: str) -> str:
@@ -74,7 +79,10 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
         return Name(entries()["memory.capacity"].quantity, _scale_of(reading.unit), "", False, 1.0, True)
     if (twin := _from_which(reading, sentence)) is not None:
         same = named_in(twin, sentence, set())
-        return same._replace(scope=NOW) if same is not None else None
+        scope = BEFORE if _SAME_THING.search(reading.path[0]) else NOW
+        return same._replace(scope=scope) if same is not None else None
+    if (awaited := _awaited(clause, after)) is not None:
+        return _of_what_is_awaited(awaited, reading, sentence, "request" in classed(clause))
     if not reading.unit and _PER.match(reading.after):
         after = ()  # "QPS 4, per-user throughput": a bare number is not counted per anything
     scope = _scope(reading, sentence)
@@ -120,6 +128,23 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     return found._replace(scope=scope or found.scope, quantity=quantity)
 
 
+def _awaited(clause: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...] | None:
+    """What is waited for: "they wait 4.2 s for the first token"."""
+    return after[1:] if _WAITS & set(clause[-3:]) and len(after) > 1 and after[0] in _AWAITED else None
+
+
+def _of_what_is_awaited(
+    awaited: tuple[str, ...], reading: Reading, sentence: tuple[Reading, ...], asked: bool
+) -> Name | None:
+    """A wait is named by its end; a request's wait for something that has no name is its queue, anybody else's is not known."""
+    phrases = (" ".join((*waits, *awaited[:size])) for size in range(len(awaited), 0, -1) for waits in (("wait",), ()))
+    alone = name(("wait",), reading.unit, False, True)
+    for found in (name((phrase,), reading.unit, False, True) for phrase in phrases):
+        if found is not None and (alone is None or found.quantity is not alone.quantity):
+            return found._replace(scope=_scope(reading, sentence) or found.scope)
+    return alone if asked else None
+
+
 def _scale_of(unit: str) -> float:
     return next(scale for dimension, scale in readings_of(unit) if dimension is Unit.BYTE)
 
@@ -146,11 +171,12 @@ def _speaks_of_its_family(found: Name, sentence: tuple[Reading, ...]) -> bool:
 
 
 def _from_which(reading: Reading, sentence: tuple[Reading, ...]) -> Reading | None:
-    """The first number of "from 1.0 to 1.33 s": both are of the same thing."""
+    """The first number of "from 1.0 to 1.33 s", or of "4.2 s, before it was 0.12 s": both are of the same thing."""
     at, between = sentence.index(reading), set(reading.path[0].split())
-    if not at or not between or not between <= _ARROWS or sentence[at - 1].unit != reading.unit:
+    if not at or sentence[at - 1].unit != reading.unit:
         return None
-    return sentence[at - 1]
+    same = (between and between <= _ARROWS) or _SAME_THING.search(reading.path[0])
+    return sentence[at - 1] if same else None
 
 
 def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
