@@ -36,7 +36,7 @@ demo: $(VENV)/.installed ## install and diagnose a real bundled example
 
 # Many tests wait for processes of their own: three workers keep two cores busy.
 test: $(VENV)/.dev ## all tests that can run here
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=40 --durations-min=3 tests </dev/null
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --durations=40 --durations-min=3 tests </dev/null
 
 test-bare: ## the command line with nothing but its own dependencies
 	@$(PYTHON) -m venv .venv-bare && .venv-bare/bin/python -m pip install --quiet --disable-pip-version-check .
