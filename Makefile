@@ -59,7 +59,7 @@ shared: $(VENV)/.dev ## score against the shared cases, where that folder is
 	@if [ -d $(SHARED)/checks ]; then \
 	  export PATH="$(abspath $(BIN)):$$PATH"; score() { $(BIN)/python $(SHARED)/checks/score_diagnose.py $(SHARED)/checks/$$1.jsonl $(SHARED)/data --anonymous --clear 0 --need $$2; }; \
 	  (score expect 1.0 && score expect_real 0.68) & one=$$!; score expect_cases 0.966 && wait $$one && \
-	  retell() { awk "NR % 32 == $$1" $(SHARED)/checks/expect_cases.jsonl > $(VENV)/retold$$1.jsonl && \
+	  retell() { awk "NR % 48 == $$1" $(SHARED)/checks/expect_cases.jsonl > $(VENV)/retold$$1.jsonl && \
 	    $(BIN)/python $(SHARED)/checks/retell.py $(VENV)/retold$$1.jsonl $(SHARED)/data --need 0.98; }; \
 	  retell 1 & one=$$!; retell 17 && wait $$one; \
 	else echo "no shared data here: scoring skipped"; fi
