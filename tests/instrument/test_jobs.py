@@ -51,7 +51,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 data = torch.utils.data.TensorDataset(torch.randn(240, 8), torch.randint(0, 4, (240,)))
 for step, (x, y) in enumerate(torch.utils.data.DataLoader(data, batch_size=8)):
     if rank == 1 and os.environ.get("FAULT") == "slow":
-        time.sleep(0.03)
+        time.sleep(0.15)  # more than a busy machine takes from a process now and then
     if os.environ.get("FAULT") == "kill":
         time.sleep(0.1)
     if rank == 1 and os.environ.get("FAULT") == "kill" and step == 20:
@@ -151,7 +151,7 @@ def test_a_slow_rank_among_two_is_named_with_its_stage(tmp_path: Path) -> None:
     view = look(load(tmp_path / "bundle"))
     assert view.ranks == 2 and view.late is not None
     assert view.late.rank == 1 and view.late.stage == "side"
-    assert 0.02 < view.late.seconds < 0.06
+    assert 0.1 < view.late.seconds < 0.3
 
 
 def test_a_killed_rank_among_four_leaves_its_last_step(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ FEW = 1000  # lines, below which it does not matter
 
 # Escapes, counts, names of groups and classes: in none of them stands a digit that a line must hold.
 _PIECES = re.compile(
-    r"\\x[\da-fA-F]{2}|\\.|\{[\d,]+\}|\(\?P[<=]\w+[>)]|(?P<set>\[\^?\]?(?:\\.|[^\]\\]){0,400}\])|(?P<digits>\d+)", re.S
+    r"\\x[\da-fA-F]{2}|\\.|\{[\d,]+\}|\(\?P[<=]\w+[>)]|(?P<set>\[\^?\]?(?:\\.|[^\]\\]){0,100}\])|(?P<digits>\d+)", re.S
 )
 _CERTAIN = re.compile(r"(?<!\\)\d")
 
