@@ -67,13 +67,17 @@ def _blamed(evidence: Evidence, by_cause: Mapping[str, Rule]) -> Iterator[tuple[
 
 
 def _odd(evidence: Evidence) -> Iterator[tuple[str, Reason]]:
-    """Sizes that are no multiple of what the hardware loads at once, where somebody finds a run slow."""
-    if Kind.SPEED not in {c.symptom.kind for c in complaints(evidence) if c.by_person}:
+    """Sizes that are no multiple of what the hardware loads at once, where somebody finds a run slow, or where it became so
+    when the size did."""
+    slow = [c for c in complaints(evidence) if c.symptom.kind is Kind.SPEED]
+    if not slow:
         return
+    said = any(c.by_person for c in slow)
     for row in book()["odd"]:
         for name in row["of"]:
-            fact = _now(evidence, name)
-            if fact is not None and fact.number % row["multiple"]:
+            fact, before = _now(evidence, name), evidence.get(quantities()[name], run=BEFORE)
+            became = before is not None and not isinstance(before.value, str) and not before.number % row["multiple"]
+            if fact is not None and fact.number % row["multiple"] and (said or became):
                 yield row["cause"], Reason.of(f"{_plain(name)} {fact} is no multiple of {row['multiple']}", fact)
                 return
 

@@ -3,7 +3,8 @@
 A rule's EXPLAINS gives P(cause | symptom) and its CLUES say how much likelier each piece of evidence is under the cause
 than under another one. What is left over is "something else", an explicit hypothesis. A finding of a rule enters with
 its own odds, so one finding of 97% and nothing else gives 97%. Causes that rules have seen clearly, or priced in a ledger,
-do not compete: a run may have several. All others explain the same complaint and share what the surest of those leaves.
+do not compete: a run may have several. A consequence takes nothing from its cause: that requests queue speaks for the full
+cache that makes them, not against it. All others explain the same complaint and share what the surest of those leaves.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class _Weight:
     by_rate_alone: bool = False
     seen: float = 0.0  # how sure the rule itself is, where it is clear
     most: float = 1.0  # a rule that looked and doubts is not made surer by a short list of rivals
+    follows: bool = False  # from a likelier cause that a rule has seen, which names it as what it leads to
 
 
 def differential(
@@ -66,9 +68,8 @@ def differential(
         weight.odds *= min(1.0, (1.0 - LEAST_ELSE) / prior_mass)
     by_cause = {w.rule.cause: w for w in weights}
     rules_by_cause = {rule.cause: rule for rule in rules}
-    for finding in findings:
-        if finding.optional or finding.cause not in rules_by_cause:
-            continue
+    told = [f for f in findings if not f.optional and f.cause in rules_by_cause]
+    for finding in told:
         weight = by_cause.setdefault(finding.cause, _Weight(rules_by_cause[finding.cause], 0.0))
         confidence = min(finding.confidence, 0.99)
         weight.odds = max(weight.odds, confidence / (1.0 - confidence))
@@ -79,27 +80,35 @@ def differential(
         weight.by_rate_alone = False
         weight.because = [*finding.because, *weight.because]
         weight.against = [*finding.against, *weight.against]
+    for finding in told:
+        for cause in finding.explains:
+            if cause in by_cause and by_cause[cause].odds < by_cause[finding.cause].odds:
+                by_cause[cause].follows = True
     if not by_cause:
         return (), tuple(heard)
     return _normalised(by_cause, rest, any(c.by_person for c in heard)), tuple(heard)
 
 
 def _normalised(by_cause: dict[str, _Weight], rest: float, rates_speak: bool) -> tuple[Hypothesis, ...]:
-    total = rest + sum(w.odds for w in by_cause.values())
-    top = max((w.odds for w in by_cause.values()), default=0.0)
+    rivals = [w for w in by_cause.values() if not w.follows]
+    total = rest + sum(w.odds for w in rivals)
+    top = max((w.odds for w in rivals), default=0.0)
     if top / total > MOST_SURE:  # keep room for doubt
         rest = rest + top * (1.0 / MOST_SURE - 1.0)
-        total = rest + sum(w.odds for w in by_cause.values())
+        total = rest + sum(w.odds for w in rivals)
+    # What follows from one of them shares what they leave.
+    beside = rest + sum(w.odds for w in by_cause.values() if w.follows)
+    share = {c: w.odds / total * (rest / beside if w.follows else 1.0) for c, w in by_cause.items()}
     seen = {w.rule.cause: w.seen for w in by_cause.values() if w.seen}
     suspected = {
-        w.rule.cause: min(w.odds / total, w.most)
-        for w in by_cause.values()
-        if not w.seen and w.odds / total >= KEPT and (rates_speak or not w.by_rate_alone)
+        cause: min(share[cause], w.most)
+        for cause, w in by_cause.items()
+        if not w.seen and share[cause] >= KEPT and (rates_speak or not w.by_rate_alone)
     }
     # What the surest of the seen causes leaves is for those that are only suspected, and for something else.
     left, wanted = (
         1.0 - max(seen.values(), default=0.0),
-        1.0 - math.fsum(w.odds / total for w in by_cause.values() if w.seen),
+        1.0 - math.fsum(share[c] for c, w in by_cause.items() if w.seen),
     )
     scale = min(1.0, left / wanted) if wanted > 0 else 0.0
     suspected = {cause: p * scale for cause, p in suspected.items()}

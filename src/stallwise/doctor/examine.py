@@ -76,10 +76,13 @@ def examine(evidence: Evidence) -> Diagnosis:
     suspecting = bool(evidence.stems) and not known.proved and not answered
     hypotheses = known.table
     if suspecting:
-        # A person complains in words, a program by an error that it prints; numbers that fell are no complaint of anybody's.
+        # A person complains in words, asks about a run, or tells of one whose numbers fell; a program complains by an error that it
+        # prints. Numbers that fell in what a program wrote are no complaint of anybody's.
         said_aloud = (
             any(c.by_person for c in heard)
             or bool(evidence.all(stated.SYMPTOM))
+            # Beside other files their words are not those of whoever asks.
+            or (len(evidence.inputs) == 1 and bool(evidence.all(stated.ASKED) or (heard and evidence.all(stated.TOLD))))
             or any(e.level in LOUD and e.role is Role.ROOT for e in evidence.events)
         )
         symptoms = [c.symptom for c in heard]

@@ -19,6 +19,7 @@ from stallwise.meaning.rows import named_columns
 from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps
+from stallwise.meaning.telling import told_in
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
@@ -48,6 +49,7 @@ DOCUMENT_SAMPLE = 1 << 16
 STAMP_ENDS = 40  # letters of a line: programs stamp its beginning, people sign its end
 DOCUMENT_STAMPED = 0.02  # a program that prints stamps does so more often than a manual that shows one
 LEAST_WORDS = 4  # of a sentence
+_SAID_AT = re.compile(r"^\s*\[\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]\s*")  # when a line of a chat was said
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
 _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # and the bars of progress
 
@@ -92,7 +94,7 @@ def understood(artifact: Artifact, known: list[Item], formats: list[str], *, wri
     items += _tables(artifact, found.rows, known)
     if written:
         items += [f for f in mentions(text, artifact.name) if not _given(f, [*known, *items])]
-        items += _complaint(text, artifact.name, known)
+        items += _complaint(text, artifact.name, [*known, *items])
     if found.unread is not None:
         silent = not any(isinstance(i, (Fact, Series, Table)) for i in (*known, *items))
         items.append(replace(found.unread, without_fact=silent))
@@ -202,18 +204,26 @@ _SUFFIX = {"s": "_s", "share": "", "B": "_bytes"}
 
 def _is_sentence(text: str) -> bool:
     """Words, one after the other; not a row of a report, nor what a program has written down as data."""
+    text = _SAID_AT.sub("", text)
     if text.lstrip()[:1] in ("{", "["):
         return False
     return len(_WORD.findall(text)) >= LEAST_WORDS and "  " not in text and text.count(",") < len(text) / 8
 
 
 def _complaint(text: str, file: str, known: list[Item]) -> Iterator[Item]:
-    """The narrowest symptom that one of the sentences complains of."""
+    """The narrowest symptom that one of the sentences complains of; else what somebody tells of a run without naming one.
+
+    A run is told of in numbers, one of them understood at least: sentences without any are a manual's or a licence's.
+    """
     if any(isinstance(item, Fact) and item.quantity is stated.SYMPTOM for item in known):
         return
-    heard = [
-        (order_of(s), at, x) for at, x in enumerate(prose.sentences(text)) if _is_sentence(x) and (s := symptom_in(x))
-    ]
+    sentences = [x for x in prose.sentences(text) if _is_sentence(x)]
+    heard = [(order_of(s), at, x) for at, x in enumerate(sentences) if (s := symptom_in(x))]
     if heard:
         _, _, sentence = min(heard)
         yield Fact(stated.SYMPTOM, sentence[:200], Source(file, sentence[:40], True))
+    elif any(isinstance(i, Fact) and not isinstance(i.value, str) for i in known):
+        sentence, asked = told_in(sentences, text)
+        if sentence:
+            quantity = stated.ASKED if asked else stated.TOLD
+            yield Fact(quantity, sentence[:200], Source(file, sentence[:40], True))

@@ -14,8 +14,11 @@ _NEGATION = re.compile(
     r"\b(?:no|not|without|never|isn't|isnt|don't|doesn't|didn't|zero|nor|avoids?|instead of|rather than"
     r"|refutes?|rules? out|ruled out|against|whether)\b(?:\s+\w+){0,2}\s*$"
 )
-# A point inside "loss.item()" or "torch.save" joins; one before a space ends.
-_CLAUSE = re.compile(r"[;,:](?!\d)|\.(?=\s|$)|\b(?:but|while|although|though|yet|however|whereas)\b")
+# A point inside "loss.item()" or "torch.save" joins; one before a space ends. "Thermal slowdown: not active" is one clause: the
+# answer belongs to what is asked.
+_CLAUSE = re.compile(
+    r"[;,:](?!\d)(?<!:(?=\s{0,3}(?:no|none|not|false|off|never)\b))|\.(?=\s|$)|\b(?:but|while|although|though|yet|however|whereas)\b"
+)
 # "Xid: none", "ECC uncorrectable: 0"; but "ECC error on GPU: 0" tells which one.
 _WHICH = r"(?:at|on|in|of|for|gpus?|ranks?|nodes?|hosts?|cards?|devices?|steps?|ports?|links?|index|id|pid|code)\b"
 _ANSWERED_NO = re.compile(

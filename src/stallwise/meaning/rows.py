@@ -11,10 +11,10 @@ from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
-from stallwise.meaning.scopes import BEFORE, EXPECTED, axis_of, outcome_of, pair_words, scope_of
+from stallwise.meaning.scopes import BEFORE, EXPECTED, axis_of, derived_words, outcome_of, pair_words, scope_of
 from stallwise.meaning.value import flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import words_of
-from stallwise.units import Unit
+from stallwise.units import Unit, readings_of
 
 MOSTLY = 0.75  # of the titles are statistics
 _STATISTIC = re.compile(
@@ -112,16 +112,36 @@ def alike_lines(readings: list[Reading]) -> tuple[list[Reading], list[Rows]]:
 
 
 def turned(rows: Rows) -> Rows:
-    """A table whose first column names what is measured and whose other columns are runs, as one row a run; else itself."""
+    """A table whose first column names what is measured and whose other columns are runs, as one row a run; else itself.
+
+    The first column does so where half of it has a name, or where the others change their unit from row to row.
+    """
+    rows = _without_differences(rows)
     if not 3 <= len(rows.columns) <= MOST_VARIANTS or len(rows) < 2:
         return rows
     first = [c for c in rows.cells[0] if isinstance(c, str)]
     named = sum(name((c,)) is not None for c in first)
     titles = sum(name((c,)) is not None for c in rows.columns[1:])
-    if len(first) < len(rows) or named < KEYS_NAMED * len(first) or titles >= len(rows.columns) - 1:
+    told = named >= KEYS_NAMED * len(first) or (named and all(_of_many_units(c) for c in rows.cells[1:]))
+    if len(first) < len(rows) or not told or titles >= len(rows.columns) - 1:
         return rows  # "busy" may name a run and a share; where all titles are names, they are
     records = [[title, *cells] for title, cells in zip(rows.columns[1:], rows.cells[1:], strict=True)]
     return rows_of(["run", *first], records, list(range(2, len(rows.columns) + 1)), path=rows.path, noun="column")
+
+
+def _without_differences(rows: Rows) -> Rows:
+    """Beside two runs and more, a column that only compares them is left out."""
+    kept = [i for i, title in enumerate(rows.columns) if i == 0 or " ".join(words_of(title)) not in derived_words()]
+    if len(kept) == len(rows.columns) or len(kept) < 3:
+        return rows
+    records = [[rows.cells[i][at] for i in kept] for at in range(len(rows))]
+    return rows_of([rows.columns[i] for i in kept], records, list(rows.places), path=rows.path, noun=rows.noun)
+
+
+def _of_many_units(cells: Sequence[Cell]) -> bool:
+    """Milliseconds in one row and gigabytes in the next: each row is of something else."""
+    units = {p[1] for c in cells if isinstance(c, str) and (p := number_in(c)) is not None and readings_of(p[1])}
+    return len({unit for u in units for unit, _ in readings_of(u)}) > 1
 
 
 def _text(cell: Cell) -> str:

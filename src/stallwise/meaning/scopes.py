@@ -71,3 +71,9 @@ def outcome_of(text: str) -> str:
     """good, bad or nothing."""
     plain = f" {' '.join(words_of(text))} "
     return next((kind for kind in ("bad", "good") if any(f" {w} " in plain for w in outcomes()[kind])), "")
+
+
+@cache
+def derived_words() -> frozenset[str]:
+    """Titles of columns that only compare two others."""
+    return frozenset(book("scopes.toml")["derived"])

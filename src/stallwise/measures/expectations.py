@@ -145,12 +145,27 @@ def _trend(ranks: np.ndarray, times: np.ndarray, at: float) -> float:
     return float(max(slope, 0.0) * at + offset) if slope > 0 else float(times[-1])
 
 
+def _most_microbatches(evidence: Evidence) -> float:
+    """What the global batch leaves a pipeline: with more replicas than are known of, each has fewer still."""
+    replicas = max(evidence.value(stated.DP, 1.0), 1.0)
+    return evidence.value(stated.GLOBAL_BATCH) / (evidence.value(stated.MICROBATCH) * replicas)
+
+
 def _pipeline(evidence: Evidence) -> Iterator[Item]:
     stages, count = evidence.value(stated.PP), evidence.value(stated.MICROBATCHES)
-    if not (stages > 1 and count > 0):
-        return
     interleaved = "interleav" in evidence.text(stated.SCHEDULE).lower()
     chunks = evidence.value(stated.VIRTUAL_STAGES, DEFAULT_CHUNKS if interleaved else 1.0)
+    if (
+        stages > 1
+        and count != count
+        and (most := _most_microbatches(evidence)) >= 1
+        and not evidence.all(stated.BUBBLE)
+    ):
+        yield _fact(
+            expected.BUBBLE_SCHEDULE, bubble_share(stages, most, chunks), note=f"{most:.0f} micro-batches at most"
+        )
+    if not (stages > 1 and count > 0):
+        return
     yield _fact(expected.BUBBLE_1F1B, bubble_share(stages, count))
     yield _fact(expected.BUBBLE_SCHEDULE, bubble_share(stages, count, chunks), note=f"{chunks:.0f} chunks a rank")
     yield _fact(expected.BUBBLE_DOUBLED, bubble_share(stages, 2 * count, chunks))

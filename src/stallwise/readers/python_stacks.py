@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Source
 from stallwise.readers._collective_waits import Wait, waits_table
 from stallwise.readers.shapes.lines import rank_of_file
 
@@ -27,6 +29,9 @@ COLLECTIVE = re.compile(
     r"send|recv|isend|irecv|batch_isend_irecv|gather\w*|scatter\w*|synchronize|wait)$"
 )
 C10D = re.compile(r"distributed_c10d|torch/distributed|c10d_logger|horovod|mpi4py|deepspeed/comm")
+LOADER = re.compile(
+    r"torch/utils/data/|tensorflow/python/data/|/webdataset/|/datasets/iterable|/nvidia/dali/|/ffcv/|/grain/"
+)
 HOLDS_WAIT = re.compile(r"distributed|horovod|nccl|parallel_state|comm", re.IGNORECASE)
 
 
@@ -41,6 +46,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """A wait for every process whose main thread stands in a collective, and for those that stand elsewhere."""
     rank = rank_of_file(artifact.name)
     waits: list[Wait] = []
+    loading: list[bool] = []  # of the main threads seen
     frames: list[tuple[str, str, int]] = []
     current, main, line_of = rank, False, 0
     for number, line in enumerate([*artifact.lines(), "Thread 0 (active)"], 1):
@@ -49,6 +55,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if process or thread:
             if frames and main:
                 waits.append(_wait(-1 if current is None else current, frames, line_of))
+                loading.append(any(LOADER.search(file) for _, file, _ in frames))
             frames = []
         if process:
             named = NAME_RANK.search(process[2])
@@ -61,6 +68,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
             frames.append((frame[3], frame[1], int(frame[2])))
     if waits:
         yield waits_table(waits, artifact.name)
+    if loading and not any(w.op for w in waits):
+        source = Source(artifact.name, f"{len(loading)} stacks")
+        yield Fact(run.STACKS_IN_LOADER, sum(loading) / len(loading), source, samples=len(loading))
 
 
 def _wait(rank: int, frames: list[tuple[str, str, int]], line: int) -> Wait:

@@ -71,6 +71,9 @@ GRAPH_NODES = Quantity("run.graph_nodes", Unit.COUNT, "nodes or objects kept ali
 ALLOC_RETRIES = Quantity(
     "run.alloc_retries", Unit.COUNT, "allocations retried after the cache was flushed", TRAIN_LOG, ("alloc_retries",)
 )
+STACKS_IN_LOADER = Quantity(
+    "run.stacks_in_loader", Unit.SHARE, "of the stacks of main threads, those that stand in the data loader", PY_SPY
+)
 ALLOCS_PER_LAUNCH = Quantity(
     "run.allocs_per_launch",
     Unit.RATIO,

@@ -15,6 +15,9 @@ FULL_LINE = 60  # characters from which a line of a letter may have been wrapped
 _GOES_ON = re.compile(r"^\s{0,4}(?:[a-z(]|\d[\d.,]*\s)")
 _FENCE = re.compile(r"^\s*(```|~~~)(\w*)")
 _SECTION = re.compile(r"^\s{0,8}\[([A-Za-z][\w .-]{0,40})\]\s*(?:#.*)?$")
+_OPERATOR = re.compile(
+    r"^\s{0,16}\w{1,40}::\w"
+)  # "aten::_softmax_backward_data  301 ms": a name in code, whose words say nothing
 _LOG_LINE = re.compile(r"^\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\[rank\d)")
 
 
@@ -118,6 +121,8 @@ def _wrapped(line: str, following: str) -> bool:
 
 def _line(number: int, line: str) -> Iterator[Shape]:
     place = f"line {number}"
+    if _OPERATOR.match(line):
+        return
     triple = keyed.triple_in(line, place)
     if triple is not None:
         yield triple

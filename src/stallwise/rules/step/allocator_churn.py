@@ -22,7 +22,7 @@ Idle time inside allocation calls and after the waits they force.
 from __future__ import annotations
 
 from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY
-from stallwise.evidence.catalog import gains
+from stallwise.evidence.catalog import gains, memory
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
@@ -36,6 +36,7 @@ from stallwise.findings.symptom import Symptom
 IN_THE_LOOP = 0.01  # taken and given back, times a launch: a warm caching allocator does so once in many thousands
 LARGE_PART = 1 / 3  # of the host's time in CUDA calls: less may pass while the device works off what was launched
 MIN_CALLS = 1  # a step: a warm allocator makes none
+MANY_RETRIES = 10  # in a summary of the allocator: one or two fall to the first steps, which find the sizes
 
 EXPLAINS = {Symptom.SLOW_STEP: 0.03, Symptom.GRADUAL_SLOWDOWN: 0.1, Symptom.SUDDEN_SLOWDOWN: 0.03}
 CLUES = (
@@ -54,7 +55,10 @@ def allocator_churn(evidence: Evidence) -> Finding | None:
     """Looks for idle time in allocation calls, or for logged retries."""
     facts = StepFacts(evidence)
     calls, lost = facts.number(s.ALLOC_CALLS), facts.seconds(s.ALLOC_WAIT)
-    retries = facts.number(logged.ALLOC_RETRIES)
+    retries, summed = facts.number(logged.ALLOC_RETRIES), evidence.value(memory.RETRIES, 0.0)
+    counted = logged.ALLOC_RETRIES
+    if not retries > 0 and summed >= MANY_RETRIES and not evidence.value(memory.OOMS, 0.0) > 0:
+        retries, counted = summed, memory.RETRIES
     if calls >= MIN_CALLS and facts.share(lost) >= NOTICEABLE:
         gain = facts.replayed(gains.NO_ALLOCATION, 0.7 * lost, lost, "idle time inside allocation calls")
         return Finding(
@@ -77,7 +81,7 @@ def allocator_churn(evidence: Evidence) -> Finding | None:
         return Finding(
             headline=f"The allocator flushed its cache and retried {retries:.0f} times.",
             confidence=0.85,
-            because=(facts.because(f"{retries:.0f} allocation retries logged", logged.ALLOC_RETRIES),),
+            because=(facts.because(f"{retries:.0f} allocation retries logged", counted),),
             fixes=_fixes(),
             avoid="Do not add empty_cache(): it causes exactly this.",
             next=(MEMORY_SUMMARY, MEMORY_SNAPSHOT),

@@ -62,6 +62,14 @@ CLUES = (
     Clue(
         (logged.LOADER_WORKERS,), lambda e: e.value(logged.LOADER_WORKERS) == 0, 3.0, 0.8, "the loader has no workers"
     ),
+    # A loop that is fed finds its next batch waiting: a stack taken at random meets it in the loader as seldom as it is there.
+    Clue(
+        (logged.STACKS_IN_LOADER,),
+        lambda e: e.value(logged.STACKS_IN_LOADER) > 0.5,
+        12.0,
+        0.3,
+        "the main thread stands in the data loader",
+    ),
     Clue((logged.GPU_BUSY,), lambda e: e.value(logged.GPU_BUSY) < 0.7, 2.0, 0.3, "the GPU is idle much of the time"),
 )
 MOST_WORKERS = 1024.0  # no host has more; beyond it the times are damage

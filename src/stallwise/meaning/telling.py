@@ -1,0 +1,45 @@
+"""A person's sentences, told from a program's lines by the small words that join them (telling.toml)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from stallwise.meaning.groups import pattern_of, plain
+from stallwise.meaning.words import book
+
+LEAST_WORDS = 6  # fewer are a title, a status or an answer
+LEAST_JOINED = 0.25  # of the words: in English prose four or five of ten are such, in lines of programs one
+MOST_SIGNS = 0.06  # of the letters are brackets, bars, equals signs: a row of data, with a word or two in it
+_QUESTION = re.compile(r"[a-z)]\?(?:\s|$)")  # not one inside an address
+_WORD = re.compile(r"[a-z][a-z'-]*")
+_SIGNS = re.compile(r"[{}\[\]|=<>_\\#*\u2500-\u257f]")
+
+
+def told_in(sentences: Iterable[str], page: str) -> tuple[str, bool]:
+    """The first sentence in which somebody tells of a run, and whether the page asks or is disappointed anywhere.
+
+    No sentence where none is a person's, or where the page says that all is well.
+    """
+    told = next((s for s in sentences if _is_told(s)), "")
+    if not told or _words("content").search(plain(page)):
+        return "", False
+    return told, _QUESTION.search(page) is not None or _words("asking").search(plain(page)) is not None
+
+
+def _is_told(sentence: str) -> bool:
+    words = _WORD.findall(plain(sentence))
+    if len(words) < LEAST_WORDS or len(_SIGNS.findall(sentence)) > MOST_SIGNS * len(sentence):
+        return False
+    return sum(w in _joining() for w in words) >= LEAST_JOINED * len(words)
+
+
+@cache
+def _joining() -> frozenset[str]:
+    return frozenset(book("telling.toml")["joining"].split("|"))
+
+
+@cache
+def _words(row: str) -> re.Pattern[str]:
+    return pattern_of(book("telling.toml")[row])
