@@ -10,7 +10,7 @@ from itertools import pairwise
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
 from stallwise.meaning.entries import entries
-from stallwise.meaning.name import Name, name
+from stallwise.meaning.name import Name, name, without_unit
 from stallwise.meaning.scopes import BEFORE, EXPECTED, axis_of, derived_words, outcome_of, pair_words, scope_of
 from stallwise.meaning.value import flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import words_of
@@ -131,7 +131,9 @@ def turned(rows: Rows) -> Rows:
 
 def _without_differences(rows: Rows) -> Rows:
     """Beside two runs and more, a column that only compares them is left out."""
-    kept = [i for i, title in enumerate(rows.columns) if i == 0 or " ".join(words_of(title)) not in derived_words()]
+    kept = [
+        i for i, title in enumerate(rows.columns) if i == 0 or " ".join(without_unit(title)[0]) not in derived_words()
+    ]
     if len(kept) == len(rows.columns) or len(kept) < 3:
         return rows
     records = [[rows.cells[i][at] for i in kept] for at in range(len(rows))]

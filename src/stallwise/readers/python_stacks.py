@@ -68,7 +68,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
             frames.append((frame[3], frame[1], int(frame[2])))
     if waits:
         yield waits_table(waits, artifact.name)
-    if loading and not any(w.op for w in waits):
+    # One of several ranks may stand in its loader while the others wait for it: that is told by the waits.
+    if loading and not any(w.op or w.rank >= 0 for w in waits):
         source = Source(artifact.name, f"{len(loading)} stacks")
         yield Fact(run.STACKS_IN_LOADER, sum(loading) / len(loading), source, samples=len(loading))
 
