@@ -148,7 +148,7 @@ def _table(text: str) -> tuple[Rows, list[int]] | None:
 
 
 def _of_table(text: str) -> Iterator[tuple[float, str]]:
-    rows, metrics = _table(text) or (Rows((), (), ()), [])
+    rows, metrics = _table(text) or (Rows((), (), []), [])
     times = _times(rows)
     for at in metrics:
         values = [i for i, t in enumerate(rows.columns) if t.strip().lower() in ("value", "val", "mean", "last")]
