@@ -58,9 +58,12 @@ def _entry(text: str) -> dict[str, Any] | None:
     if text.lstrip()[:1] in ("{", "["):
         return next((e for e in _book()["result"] if any(all(m in text for m in k) for k in e.get("keys", ()))), None)
     titles = set(text.split("\n", 1)[0].replace('"', "").strip().split(","))
-    return next(
-        (e for e in _book()["result"] if e.get("printed", "\0") in text or set(e.get("titles", "\0")) <= titles), None
+    told = (
+        e
+        for e in _book()["result"]
+        if ("printed" in e and e["printed"] in text) or ("titles" in e and titles >= {*e["titles"]})
     )
+    return next(told, None)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -83,7 +86,7 @@ def _results(artifact: Artifact, text: str, entry: dict[str, Any]) -> Iterator[R
         return
     tree = tree_of(artifact.name, text)  # bench --append-result and SGLang write one object a line
     rows = [r for r in (tree if isinstance(tree, list) else [tree]) if isinstance(r, dict)]
-    if "sums" in entry:
+    if "sums" in entry and rows:
         yield from _summed(rows, entry)
         return
     for row in rows:
@@ -111,7 +114,10 @@ def _summed(rows: list[dict[str, Any]], entry: dict[str, Any]) -> Iterator[Resul
 
 def _table(text: str, entry: dict[str, Any]) -> Iterator[Result]:
     """The last row, or the middle of the rows of the heaviest lasting load, and of the lightest where it is far below."""
-    rows = [r for r in csv.DictReader(io.StringIO(text)) if all(r.get(k) == v for k, v in entry["row"].items())]
+    try:
+        rows = [r for r in csv.DictReader(io.StringIO(text)) if all(r.get(k) == v for k, v in entry["row"].items())]
+    except csv.Error as error:
+        raise UnreadableInput(f"the table is damaged: {error}", hint="save the result again") from error
     if "load" not in entry:
         yield from map(Result, rows[-1:])
         return
