@@ -13,7 +13,7 @@ import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +27,11 @@ from stallwise.doctor.stating import state
 from stallwise.doctor.suspicion import WITNESSES, by_clues, by_rules, probabilities, statements
 from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence
+from stallwise.findings.symptom import Symptom
 from stallwise.knowledge import cases as counted
-from stallwise.knowledge import fitted, rarity, vote
+from stallwise.knowledge import fitted, rarity, rates, vote
 from stallwise.measures import measure_evidence
-from stallwise.rules import all_rules
+from stallwise.rules import all_rules, rivals
 
 ROOT = Path(__file__).parents[1]
 INCIDENTS = ROOT / "tests" / "incidents"
@@ -39,6 +40,9 @@ KNOWLEDGE = ROOT / "src" / "stallwise" / "knowledge"
 WITNESSED = 2  # projects that must use a word
 FEWEST_IN_A_STEP = 25  # answers behind each step of the curve from score to frequency
 RIDGE = 0.01
+RATE_LEANS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # in cases
+FOLDS = 20  # of whole projects, for what a base rate borrows: one number needs no finer ones
+NEVER = 1e-4  # a truth that no rule declares under its symptom costs this much, whatever is borrowed
 KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
 NOT_A_CAUSE = {"none", "unclear"}
 
@@ -148,7 +152,15 @@ def write_cases(told: list[Told]) -> None:
 
 def forget() -> None:
     """Reads the tables anew."""
-    for known in (counted._all_cases, counted._counting, rarity._seen, vote._electorate, fitted.fitted):
+    for known in (
+        counted._all_cases,
+        counted._counting,
+        rarity._seen,
+        vote._electorate,
+        fitted.fitted,
+        rates._rates,
+        rates._overall,
+    ):
         known.cache_clear()
 
 
@@ -214,6 +226,30 @@ def firsts(x: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[NDArray[np.i
     return first, p[np.arange(len(p)), first]
 
 
+def rate_lean(told: list[Told]) -> float:
+    """How much base rates borrow where a symptom has few cases: what foretells the cases of left-out projects best."""
+    now, projects = fitted.fitted(), sorted({c.project for c in told})
+    folds = [frozenset(projects[turn::FOLDS]) for turn in range(FOLDS)]
+
+    def likelihood(lean: float) -> float:
+        given = replace(now, rate_lean=lean)
+        rates.fitted = lambda: given  # type: ignore[attr-defined]
+        rates._rates.cache_clear()
+        total = 0.0
+        for fold in folds:
+            with counted.leaving_out(*fold):
+                for case in (c for c in told if c.project in fold and c.causes and c.symptoms):
+                    tables = [rates.rates(name, rivals(Symptom[name])) for name in case.symptoms]
+                    chance = sum(t.get(cause, 0.0) for t in tables for cause in case.causes) / len(tables)
+                    total += math.log(max(chance, NEVER))
+        return total
+
+    best = max(RATE_LEANS, key=likelihood)
+    rates.fitted = fitted.fitted  # type: ignore[attr-defined]
+    rates._rates.cache_clear()
+    return best
+
+
 def stability(told: list[Told], largest: int) -> None:
     """Takes one project's cases away, fits anew, and counts the first answers of other projects that move."""
     open_ = np.array([not c.proved for c in told])
@@ -242,6 +278,8 @@ def main(told: list[Told] | None = None) -> None:
     before = fitted.fitted()
     told = told or heard()
     write_cases(told)
+    lean = rate_lean(told)
+    rates.fitted = lambda: replace(before, rate_lean=lean)  # type: ignore[attr-defined]
     x, y, causes = design(told)
     open_ = np.array([not c.proved for c in told])
     weight = np.array([counted.WEIGHTS[c.kind] for c in told])
@@ -256,10 +294,13 @@ def main(told: list[Told] | None = None) -> None:
         f"# {int(open_.sum())} cases that nothing proves, each heard with its project left out.",
         "[weights]", *(f"{n} = {v:.4f}" for n, v in raw.weights.items()), "", "[right]",
         f"score = {[0.0, *score, 1.0]}", f"frequency = {[0.0, *frequency, max(frequency)]}", "",
+        "[lean]", f"rate = {lean}", "",
     ]  # fmt: skip
     (KNOWLEDGE / "fitted.toml").write_text("\n".join(lines), encoding="utf-8")
+    rates.fitted = fitted.fitted  # type: ignore[attr-defined]
     forget()
     after = fitted.fitted()
+    print(f"a base rate borrows {after.rate_lean} cases (was {before.rate_lean})")
     for n in names:
         print(f"{n:12s} {before.weights.get(n, 0.0):8.3f} -> {after.weights[n]:8.3f}")
     for name in dict.fromkeys(c.set for c in told):

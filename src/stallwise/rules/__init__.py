@@ -2,6 +2,7 @@
 
 Beside `cause.py` may stand `_cause.py`: what the differential knows of the cause while it is only suspected (EXPLAINS,
 CLUES, `advise`), kept apart where it would crowd the rule. What the two say is put together here.
+An EXPLAINS that only names symptoms has its base rates counted from the cases; a table of symptoms carries typed ones.
 A rule about single kernels may have `_cause_in_trace.py` with `in_trace`: the same cause as a whole trace shows it.
 """
 
@@ -15,6 +16,7 @@ from types import ModuleType
 
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
+from stallwise.knowledge.rates import Counted
 
 HEALTH = "health"  # the family of proofs: what shows that no cause is there
 
@@ -40,10 +42,22 @@ def _whole(name: str, modules: list[ModuleType]) -> Rule:
     rule = getattr(modules[0], name)
     assert isinstance(rule, Rule), f"{modules[0].__name__} must define the rule {name}"
     explains: dict[Symptom, float] = {}
+    counted: list[Symptom] = []
     for module in modules:
-        explains.update(getattr(module, "EXPLAINS", {}))
+        declared = getattr(module, "EXPLAINS", {})
+        if isinstance(declared, dict):
+            explains.update(declared)
+        else:
+            counted += declared
         rule = replace(rule, clues=(*rule.clues, *getattr(module, "CLUES", ())))
         rule = replace(rule, advise=getattr(module, "advise", rule.advise))
         rule = replace(rule, owns=getattr(module, "OWNS", rule.owns))
         rule = replace(rule, in_trace=getattr(module, "in_trace", rule.in_trace))
-    return replace(rule, explains=explains)
+    assert not (explains and counted), f"{name}: base rates are either typed or counted"
+    return replace(rule, explains=Counted(rule.cause, tuple(dict.fromkeys(counted)), rivals) if counted else explains)
+
+
+@cache
+def rivals(symptom: Symptom) -> frozenset[str]:
+    """Every cause that can be behind a symptom."""
+    return frozenset(rule.cause for rule in all_rules() if symptom in rule.explains)

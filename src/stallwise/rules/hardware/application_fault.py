@@ -39,11 +39,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.CRASH: 0.2,  # software outnumbers hardware among single-job crashes
-    Symptom.GPU_ERROR: 0.3,
-    Symptom.HANG: 0.03,
-}
+EXPLAINS = (Symptom.CRASH, Symptom.GPU_ERROR, Symptom.HANG)
 CLUES = (
     Clue((XID_APPLICATION,), lambda e: True, 20.0, 1.0, "the driver logged a fault that programs cause"),
     Clue((ILLEGAL_ACCESS,), lambda e: True, 10.0, 1.0, "a program reports an illegal access"),

@@ -37,11 +37,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 COOL_C = 70.0  # well below any slowdown point
-EXPLAINS = {
-    Symptom.CRASH: 0.06,  # lost GPUs and hosts are a few percent of interruptions in published fleets
-    Symptom.GPU_ERROR: 0.25,
-    Symptom.HANG: 0.03,
-}
+EXPLAINS = (Symptom.CRASH, Symptom.GPU_ERROR, Symptom.HANG)
 CLUES = (
     Clue((GPU_LOST,), lambda e: True, 30.0, 1.0, "the driver says the GPU is lost"),
     Clue((XID_BUS,), lambda e: True, 30.0, 1.0, "the driver logged that the GPU left the bus"),

@@ -39,11 +39,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 MANY_CORRECTED = 10_000  # in one uptime: far above the handful a healthy card shows
-EXPLAINS = {
-    Symptom.CRASH: 0.08,  # memory errors were 17% of unexpected interruptions in Meta's Llama 3 report, half of them HBM
-    Symptom.GPU_ERROR: 0.25,
-    Symptom.HANG: 0.03,
-}
+EXPLAINS = (Symptom.CRASH, Symptom.GPU_ERROR, Symptom.HANG)
 CLUES = (
     Clue(
         (GPU_ECC_UNCORRECTED,),

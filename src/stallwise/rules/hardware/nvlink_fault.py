@@ -39,12 +39,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 MANY_ERRORS = 1000  # replays and CRC errors since boot; a few happen on healthy links
-EXPLAINS = {
-    Symptom.HANG: 0.04,
-    Symptom.CRASH: 0.04,
-    Symptom.GPU_ERROR: 0.15,
-    Symptom.SLOW_COLLECTIVE: 0.03,  # a fabric that came up without some links is slow before it is dead
-}
+EXPLAINS = (Symptom.HANG, Symptom.CRASH, Symptom.GPU_ERROR, Symptom.SLOW_COLLECTIVE)
 CLUES = (Clue((XID_NVLINK,), lambda e: True, 30.0, 1.0, "the driver logged NVLink errors"),)
 LINKS = Capture("the state and error counters of all NVLinks", "nvidia-smi nvlink -s; nvidia-smi nvlink -e", "free")
 

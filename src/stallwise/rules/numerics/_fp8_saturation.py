@@ -9,10 +9,7 @@ from stallwise.findings.clue import Clue, above, below, over, says_one_of
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.ACCURACY_DROP: 0.45,  # outliers beyond calibrated scales are the first finding of FP8 ablation papers
-    Symptom.BAD_LOSS: 0.05,
-}
+EXPLAINS = (Symptom.ACCURACY_DROP, Symptom.BAD_LOSS)
 BY_LENGTH = Capture(
     "task accuracy by context length, FP8 and BF16 side by side",
     "lm_eval --model vllm --tasks TASK --limit 200 --model_args pretrained=MODEL,max_model_len=4096 (then 8192, 16384, 32768)",

@@ -48,7 +48,7 @@ def _largest_seen(evidence: Evidence) -> float:
 
 
 # NaN in a half-precision run is mostly this.
-EXPLAINS = {Symptom.BAD_LOSS: 0.28, Symptom.ACCURACY_DROP: 0.10}
+EXPLAINS = (Symptom.BAD_LOSS, Symptom.ACCURACY_DROP)
 CLUES = (
     Clue((run.PRECISION,), lambda e: e.text(run.PRECISION) == "fp16", 4.0, 0.03, "the run is in fp16", "not in fp16"),
     Clue((n.AMAX,), _overflows, 15.0, 0.5, "a layer's values pass 65504"),
