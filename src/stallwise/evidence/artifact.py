@@ -133,10 +133,9 @@ class Artifact:
         lines = self.head.split(b"\n")
         if len(lines) < FEW_LINES:
             return self.head
-        seen: dict[bytes, bytes] = {}
-        for skeleton, line in zip(bare_lines(self.head), lines, strict=True):
-            seen.setdefault(skeleton, line)
-        return b"\n".join(seen.values())
+        bare = bare_lines(self.head)
+        first = dict(zip(reversed(bare), reversed(lines), strict=True))
+        return b"\n".join(map(first.__getitem__, dict.fromkeys(bare)))
 
     def afresh(self) -> Artifact:
         """A copy that remembers what recognisers look at, and none of the lines: they go when it has been read."""

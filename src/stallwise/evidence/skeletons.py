@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, count, pairwise
+
+import numpy as np
 
 from stallwise.evidence.number_columns import Column, number_columns
 
@@ -58,13 +61,15 @@ class Skeletons:
     def members(self, skeleton: int) -> list[int]:
         """The lines of a skeleton, in order."""
         if not self._members:
-            for line, own in enumerate(self.of):
-                self._members.setdefault(own, []).append(line)
+            own = np.array(self.of, dtype=np.int64)
+            order = np.argsort(own, kind="stable").tolist()
+            ends = np.cumsum(np.bincount(own, minlength=len(self.keys))).tolist()
+            self._members.update((s, order[a:b]) for s, (a, b) in enumerate(pairwise([0, *ends])))
         return self._members[skeleton]
 
     def lines_of(self, skeletons: Iterable[int]) -> list[int]:
         """All lines of these skeletons, in order."""
-        return sorted(line for s in set(skeletons) for line in self.members(s))
+        return sorted(chain.from_iterable(self.members(s) for s in set(skeletons)))
 
     def where(self, holds: Callable[[str], object]) -> frozenset[int]:
         """Skeletons whose first line passes a test that does not depend on which digits stand there."""
@@ -93,15 +98,12 @@ def bare_lines(data: bytes) -> list[bytes]:
 
 def skeletons_of(lines: Sequence[str]) -> Skeletons:
     """One pass over the bytes."""
-    short = [line if len(line) <= LONGEST else line[:LONGEST] for line in lines]
+    short = lines if max(map(len, lines), default=0) <= LONGEST else [line[:LONGEST] for line in lines]
     data = "\n".join(short).encode("utf-8", "replace")
     bare = bare_lines(data) if short else []
     if len(bare) != len(short):  # a line that holds a line feed of its own
         bare = [line.encode("utf-8", "replace").translate(None, _DIGITS) for line in short]
-    numbers: dict[bytes, int] = {}
-    of = [numbers.setdefault(key, len(numbers)) for key in bare]
-    firsts: list[int] = []
-    for line, own in enumerate(of):
-        if own == len(firsts):
-            firsts.append(line)
-    return Skeletons(lines, [key.decode("utf-8", "replace") for key in numbers], of, firsts)
+    numbers = dict(zip(dict.fromkeys(bare), count(), strict=False))  # in the order of their first lines
+    first = dict(zip(reversed(bare), range(len(bare) - 1, -1, -1), strict=True))
+    of = list(map(numbers.__getitem__, bare))
+    return Skeletons(lines, [key.decode("utf-8", "replace") for key in numbers], of, [first[key] for key in numbers])
