@@ -10,7 +10,7 @@ from itertools import chain, count, pairwise
 
 import numpy as np
 
-from stallwise.evidence.number_columns import Column, number_columns
+from stallwise.evidence.number_columns import BLOCK_LINES, Column, Numbers, number_columns
 
 LONGEST = 4000  # characters of a line that are looked at: longer ones are dumps of data
 _DIGITS = b"0123456789"
@@ -18,6 +18,7 @@ _ADDRESS = re.compile(rb"0x[\da-fA-F]+")  # digits of another kind
 _ID = re.compile(rb"\b(?=[a-f]{0,40}\d)[\da-f]{6,}\b")
 MANY = 0.1  # skeletons a line, from which addresses or ids are looked for
 FEW = 1000  # lines, below which it does not matter
+REMEMBERED = 8  # skeletons whose digits are kept: several readers ask for numbers of the same lines
 
 
 # Escapes, counts, names of groups and classes: in none of them stands a digit that a line must hold.
@@ -57,6 +58,7 @@ class Skeletons:
     of: list[int]  # the skeleton of each line
     firsts: list[int]  # the first line of each skeleton
     _members: dict[int, list[int]] = field(default_factory=dict)
+    _numbers: dict[int, Numbers] = field(default_factory=dict)
 
     def members(self, skeleton: int) -> list[int]:
         """The lines of a skeleton, in order."""
@@ -77,7 +79,15 @@ class Skeletons:
 
     def columns(self, skeleton: int, slots: Sequence[int]) -> Column | None:
         """Wanted numbers of all lines of a skeleton, a row a line; None where a line has more or fewer than the first."""
-        return number_columns([self.lines[m][:LONGEST] for m in self.members(skeleton)], slots)
+        if (known := self._numbers.get(skeleton)) is not None:
+            return known.columns(slots)
+        lines = [self.lines[m][:LONGEST] for m in self.members(skeleton)]
+        if len(lines) > BLOCK_LINES:
+            return number_columns(lines, slots)
+        if len(self._numbers) >= REMEMBERED:
+            del self._numbers[next(iter(self._numbers))]  # the oldest
+        self._numbers[skeleton] = Numbers(lines)
+        return self._numbers[skeleton].columns(slots)
 
     def before(self, line: int, wanted: frozenset[int]) -> int | None:
         """The nearest line at or before this one whose skeleton is wanted."""

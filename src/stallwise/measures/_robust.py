@@ -17,7 +17,8 @@ WINDOW = 25  # points of the rolling median that spikes are measured against
 MAX_SLOPE_POINTS = 400  # Theil-Sen looks at all pairs; longer series are thinned
 MANY_POINTS = 4000  # above, a split is looked for in two passes
 ROUGHLY = 12  # places that the first of them takes at a time
-ROUNDING = 1e-12  # of the sum of a series: splits that differ by less are equally good
+ROUNDING = 1e-12  # of the sum of a series: splits that differ by less may be equally good
+MOST_TIED = 8  # of those that are looked at once more
 MIN_POINTS = 6
 
 
@@ -76,7 +77,8 @@ def best_shift(values: Values, margin: int = 3) -> Shift | None:
     left, right = _deviations(values), _deviations(values[::-1])[::-1]
     remaining = left[places.start - 1 : n - margin : stride] + right[places.start :: stride][: len(places)]
     best = float(remaining.min()) + ROUNDING * float(np.abs(values).sum())
-    return _split(values, places[int(np.flatnonzero(remaining <= best)[0])])
+    tied = np.flatnonzero(remaining <= best)[:MOST_TIED].tolist()
+    return min((_split(values, places[at]) for at in tied), key=lambda s: s.residual)
 
 
 def _deviations(values: Values) -> Values:
