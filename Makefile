@@ -36,7 +36,7 @@ demo: $(VENV)/.installed ## install and diagnose a real bundled example
 
 # Many tests wait for processes of their own: four workers keep two cores busy. Those processes keep real time, which a
 # crowded machine takes from them now and then: what failed in the crowd is asked once more, alone, and then decides.
-PYTEST := $(BIN)/python -m pytest -p cacheprovider -o cache_dir=$(VENV)/.tests
+PYTEST := $(BIN)/python -m pytest
 test: $(VENV)/.dev ## all tests that can run here
 	@$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder --durations=40 --durations-min=3 tests </dev/null || \
 	  { [ $$? = 1 ] && echo "once more, alone:" && $(PYTEST) --last-failed --last-failed-no-failures none -v tests </dev/null; }
