@@ -19,11 +19,7 @@ from typing import Any
 
 import pytest
 
-import stallwise.doctor
-import stallwise.evidence
-import stallwise.meaning
-import stallwise.readers
-import stallwise.units
+import stallwise
 from stallwise.evidence.skeletons import loosened
 from stallwise.meaning.book import book
 from stallwise.meaning.gauge_book import gauge_books
@@ -33,7 +29,7 @@ from stallwise.readers.engine_iterations import forms
 from stallwise.readers.native._ncu_names import sentences
 from stallwise.readers.shapes.lines import prefixes
 
-PACKAGES = (stallwise.readers, stallwise.meaning, stallwise.doctor, stallwise.evidence)
+UNASKED = ("__main__", "ncu_rep", "engine_ray", "nsys_sqlite")  # begins to work when imported; need an extra
 LENGTH = 20_000  # characters
 MOST_S = 0.5  # linear patterns take well under 10 ms; a quadratic one takes seconds
 REPEATS = (sre_constants.MAX_REPEAT, sre_constants.MIN_REPEAT)
@@ -51,14 +47,13 @@ HOSTILE = (
 
 
 def _patterns() -> list[tuple[str, re.Pattern]]:
-    found = [("units", p) for value in vars(stallwise.units).values() for p in _inside(value)]
-    for package in PACKAGES:
-        for module in walk_packages(package.__path__, package.__name__ + "."):
-            if module.name.endswith(("ncu_rep", "engine_ray", "nsys_sqlite")):
-                continue  # need an extra
-            for name, value in vars(import_module(module.name)).items():
-                for pattern in _inside(value):
-                    found.append((f"{module.name.removeprefix('stallwise.')}.{name}", pattern))
+    found: list[tuple[str, re.Pattern]] = []
+    for module in walk_packages(stallwise.__path__, "stallwise."):
+        if module.name.endswith(UNASKED):
+            continue
+        for name, value in vars(import_module(module.name)).items():
+            for pattern in _inside(value):
+                found.append((f"{module.name.removeprefix('stallwise.')}.{name}", pattern))
     found += [(f"signature {s.id}", re.compile(s.pattern, re.IGNORECASE)) for s in book()]
     found += [(f"signature {s.id} unless", re.compile(s.unless, re.IGNORECASE)) for s in book() if s.unless]
     found += [(f"gauge {b.format} unless", re.compile(g.unless)) for b in gauge_books() for g in b.gauges if g.unless]
@@ -75,7 +70,8 @@ def _patterns() -> list[tuple[str, re.Pattern]]:
         for s in book()
         if loosened(s.pattern) != s.pattern
     ]
-    return [*found, *_made_when_needed(), *_in_functions({p.pattern for _, p in found})]
+    found += [*_made_when_needed(), *_in_functions({p.pattern for _, p in found})]
+    return list({(p.pattern, p.flags): (name, p) for name, p in reversed(found)}.values())[::-1]
 
 
 def _made_when_needed() -> Iterator[tuple[str, re.Pattern]]:
@@ -90,18 +86,20 @@ def _made_when_needed() -> Iterator[tuple[str, re.Pattern]]:
 
 def _in_functions(known: set[str | bytes]) -> Iterator[tuple[str, re.Pattern]]:
     """Expressions written where they are used; one that is only matched from the start is asked for no more."""
-    for package in PACKAGES:
-        root = Path(package.__file__ or "").parent
-        for file in sorted(root.rglob("*.py")):
-            for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args):
-                    continue
-                written = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
-                ours = isinstance(call.func.value, ast.Name) and call.func.value.id == "re"
-                if ours and isinstance(written, (str, bytes)) and call.func.attr != "escape" and written not in known:
-                    start = "^" if call.func.attr in ("match", "fullmatch") else ""
-                    pattern = written if isinstance(written, bytes) else f"{start}(?:{written})"
-                    yield f"{root.name}/{file.name}:{call.lineno}", re.compile(pattern)
+    root = Path(stallwise.__file__ or "").parent
+    for file in sorted(root.rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        if "re." not in text:
+            continue
+        for call in ast.walk(ast.parse(text)):
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args):
+                continue
+            written = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
+            ours = isinstance(call.func.value, ast.Name) and call.func.value.id == "re"
+            if ours and isinstance(written, (str, bytes)) and call.func.attr != "escape" and written not in known:
+                start = "^" if call.func.attr in ("match", "fullmatch") else ""
+                pattern = written if isinstance(written, bytes) else f"{start}(?:{written})"
+                yield f"{file.relative_to(root)}:{call.lineno}", re.compile(pattern)
 
 
 def _inside(value: object, depth: int = 0) -> list[re.Pattern]:

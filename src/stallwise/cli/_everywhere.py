@@ -17,7 +17,7 @@ COLOR = click.Choice(["auto", "always", "never"])
 INDENT = "  "
 _HEAD = re.compile(r"(?:^|\s)Examples?:\s*")
 _NEXT = re.compile(r";\s+(?=stallwise |eval |cat )")
-_NOTE = re.compile(r"\s{2,}(?=\S)|\s+(?=\([^()]*\)$)")
+_NOTE = re.compile(r"(?<!\s)(?:\s{2,80}(?=\S)|\s{1,80}(?=\([^()]{0,400}\)$))")
 
 
 def dressed(command: click.Command) -> click.Command:

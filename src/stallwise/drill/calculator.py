@@ -31,7 +31,7 @@ _NUMBER = re.compile(
     r"(?:(ns|us|ms|min|s|h)\b|((?:[kKMGTP]i?)?)(?:FLOPs?/s|FLOPS|FLOPs?|[Bb]ytes?/s|B/s|bit/s|B|bytes?|tok/s|tokens?)|([kKMGTP])\b|(%))?"
 )
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
-_NAME = re.compile(r"[A-Za-z][\w-]*(?:\.\d+[\w-]*)*\.[a-z_0-9]+")
+_NAME = re.compile(r"[A-Za-z][\w-]{0,60}(?:\.\d{1,6}[\w-]{0,60}){0,4}\.[a-z_0-9]{1,60}")
 _OPERATORS: dict[type[ast.AST], Callable[..., float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.USub: operator.neg, ast.UAdd: operator.pos,

@@ -64,7 +64,7 @@ def _parts(text: str) -> list[str]:
     """Several statements of one line; a decimal comma is none of them."""
     plain = re.sub(r"(?<=\d),(?=\d)", ".", spelled(text))
     parts: list[str] = []
-    for part in (p for p in re.split(r";|\n|,\s|\s+and\s+(?=\S.*\d)", plain) if p.strip()):
+    for part in (p for p in re.split(r";|\n|,\s|(?<!\s)\s{1,80}and\s{1,80}(?=\S.{0,400}\d)", plain) if p.strip()):
         if parts and _ONLY_SURE.fullmatch(part.strip()):
             parts[-1] += f" {part.strip()}"  # "a slow node, 90%"
         else:

@@ -133,16 +133,20 @@ class Artifact:
         lines = self.head.split(b"\n")
         if len(lines) < FEW_LINES:
             return self.head
-        seen: dict[bytes, bytes] = {}
-        for skeleton, line in zip(bare_lines(self.head), lines, strict=True):
-            seen.setdefault(skeleton, line)
-        return b"\n".join(seen.values())
+        bare = bare_lines(self.head)
+        first = dict(zip(reversed(bare), reversed(lines), strict=True))
+        return b"\n".join(map(first.__getitem__, dict.fromkeys(bare)))
 
     def afresh(self) -> Artifact:
         """A copy that remembers what recognisers look at, and none of the lines: they go when it has been read."""
         copy = replace(self)
         copy.__dict__.update({name: self.__dict__[name] for name in ("head", "distinct_head") if name in self.__dict__})
         return copy
+
+    def cut_into(self, words: Skeletons) -> Artifact:
+        """The same, its lines known already."""
+        self.__dict__.update(_lines=words.lines, skeletons=words)
+        return self
 
     def text(self, limit_bytes: int = TEXT_BYTES) -> str:
         """All of it as text; undecodable bytes are kept visible, never fatal. Of a longer one the beginning and the end."""

@@ -53,3 +53,23 @@ class ByLabel:
             for fact in facts:
                 self._known[getattr(fact.scope, self._of)].append(fact)
         return self._known.get(value, ())
+
+
+class Scopes:
+    """Each distinct scope of a growing list of facts; only new facts are looked at."""
+
+    __slots__ = ("_facts", "_found", "_seen")
+
+    def __init__(self) -> None:
+        self._facts: Sequence[Fact] = ()
+        self._found: dict[Scope, None] = {}
+        self._seen = 0
+
+    def of(self, facts: Sequence[Fact]) -> list[Scope]:
+        """In the order of their first facts."""
+        if facts is not self._facts or len(facts) < self._seen:
+            self._facts, self._seen, self._found = facts, 0, {}
+        if len(facts) > self._seen:
+            self._found.update(dict.fromkeys(fact.scope for fact in facts[self._seen :]))
+            self._seen = len(facts)
+        return list(self._found)

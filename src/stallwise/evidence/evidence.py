@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from stallwise.evidence.bag import Bag
-from stallwise.evidence.by_scope import ByLabel, by_scope, facts_by_scope
+from stallwise.evidence.by_scope import ByLabel, Scopes, by_scope, facts_by_scope
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Series, Source, Table
 from stallwise.evidence.ledger import Ledger
@@ -47,6 +47,7 @@ class Evidence:
     unread: list[Unread] = field(default_factory=list)  # what was read and not understood, file by file
     _parts: _Parts | None = field(default=None, init=False)
     _labels: dict[tuple[str, str], ByLabel] = field(default_factory=dict, init=False)
+    _scopes: dict[str, Scopes] = field(default_factory=lambda: defaultdict(Scopes), init=False)
 
     def __repr__(self) -> str:
         count = sum(map(len, self.facts.values()))
@@ -124,11 +125,11 @@ class Evidence:
     def scopes(self, label: str) -> Iterator[Scope]:
         """Each distinct scope that carries this label, in order of appearance."""
         seen: set[Scope] = set()
-        for facts in list(self.facts.values()):
-            for fact in facts:
-                if getattr(fact.scope, label) is not None and fact.scope not in seen:
-                    seen.add(fact.scope)
-                    yield fact.scope
+        for name, facts in list(self.facts.items()):
+            for scope in self._scopes[name].of(facts):
+                if getattr(scope, label) is not None and scope not in seen:
+                    seen.add(scope)
+                    yield scope
 
     def within(self, scope: Scope) -> Evidence:
         """A view with the facts of exactly this scope first in line, the run-wide ones kept; to look at, not to add to."""

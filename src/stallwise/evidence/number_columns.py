@@ -36,10 +36,10 @@ class _Number(NamedTuple):
 
 def number_columns(lines: Sequence[str], slots: Sequence[int]) -> Column | None:
     """One row a line, one column for each wanted number of the first line; None where a line has another count of numbers."""
-    if len(lines) < FEW_LINES:
-        return _one_by_one(lines, slots, len(TOKEN.findall(lines[0])))
+    if len(lines) <= BLOCK_LINES:
+        return Numbers(lines).columns(slots)
     blocks = [lines[at : at + BLOCK_LINES] for at in range(0, len(lines), BLOCK_LINES)]
-    found = [_block(lines[0], block, slots) for block in blocks]
+    found = [Numbers(block).like(lines[0], slots) for block in blocks]
     whole = [block for block in found if block is not None]
     return np.concatenate(whole) if len(whole) == len(found) else None
 
@@ -57,30 +57,48 @@ def _one_by_one(lines: Sequence[str], slots: Sequence[int], count: int) -> Colum
     return rows
 
 
-def _block(sample: str, lines: Sequence[str], slots: Sequence[int]) -> Column | None:
-    count, numbers, runs = _numbers(sample)
-    rows = np.empty((len(lines), len(slots)))
-    like = np.zeros(len(lines), dtype=bool)
-    own, more = _Digits(lines), _Digits([sample])
-    if len(own.counts) == len(lines) and count == len(
-        TOKEN.findall(sample)
-    ):  # digits of other scripts are numbers, too
-        wanted = [numbers[slot] for slot in slots]
-        used = sorted({run for n in wanted for run in _runs_of(n)})
-        like = own.counts == len(runs)
-        if used:
-            like[like] = (own.bare_places(like, used) == more.bare_places(more.counts > 0, used)).all(axis=1)
-        for column, number in enumerate(wanted):
-            values, exact = own.values(like, number)
-            rows[like, column] = values
-            like[like] = exact  # the others are read as written
-    if not like.all():
-        others = np.flatnonzero(~like)
-        read = _one_by_one([lines[int(at)] for at in others], slots, len(TOKEN.findall(sample)))
-        if read is None:
-            return None
-        rows[others] = read
-    return rows
+class Numbers:
+    """The numbers of lines that differ in digits alone: whatever is asked of them, their digits are found once."""
+
+    __slots__ = ("_digits", "_shape", "lines")
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self._digits: tuple[_Digits, _Digits] | None = None
+        self._shape: tuple[int, list[_Number], list[int]] | None = None
+
+    def columns(self, slots: Sequence[int]) -> Column | None:
+        """As `number_columns`."""
+        if len(self.lines) < FEW_LINES:
+            return _one_by_one(self.lines, slots, len(TOKEN.findall(self.lines[0])))
+        return self.like(self.lines[0], slots)
+
+    def like(self, sample: str, slots: Sequence[int]) -> Column | None:
+        """The numbers of lines like this one, which is the same in every call."""
+        if self._digits is None or self._shape is None:
+            self._digits, self._shape = (_Digits(self.lines), _Digits([sample])), _numbers(sample)
+        (own, more), (count, numbers, runs), lines = self._digits, self._shape, self.lines
+        rows = np.empty((len(lines), len(slots)))
+        like = np.zeros(len(lines), dtype=bool)
+        if len(own.counts) == len(lines) and count == len(
+            TOKEN.findall(sample)
+        ):  # digits of other scripts are numbers, too
+            wanted = [numbers[slot] for slot in slots]
+            used = sorted({run for n in wanted for run in _runs_of(n)})
+            like = own.counts == len(runs)
+            if used:
+                like[like] = (own.bare_places(like, used) == more.bare_places(more.counts > 0, used)).all(axis=1)
+            for column, number in enumerate(wanted):
+                values, exact = own.values(like, number)
+                rows[like, column] = values
+                like[like] = exact  # the others are read as written
+        if not like.all():
+            others = np.flatnonzero(~like)
+            read = _one_by_one([lines[int(at)] for at in others], slots, len(TOKEN.findall(sample)))
+            if read is None:
+                return None
+            rows[others] = read
+        return rows
 
 
 def _numbers(sample: str) -> tuple[int, list[_Number], list[int]]:

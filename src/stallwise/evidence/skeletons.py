@@ -6,8 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, count, pairwise
 
-from stallwise.evidence.number_columns import Column, number_columns
+import numpy as np
+
+from stallwise.evidence.number_columns import BLOCK_LINES, Column, Numbers, number_columns
 
 LONGEST = 4000  # characters of a line that are looked at: longer ones are dumps of data
 _DIGITS = b"0123456789"
@@ -15,6 +18,7 @@ _ADDRESS = re.compile(rb"0x[\da-fA-F]+")  # digits of another kind
 _ID = re.compile(rb"\b(?=[a-f]{0,40}\d)[\da-f]{6,}\b")
 MANY = 0.1  # skeletons a line, from which addresses or ids are looked for
 FEW = 1000  # lines, below which it does not matter
+REMEMBERED = 8  # skeletons whose digits are kept: several readers ask for numbers of the same lines
 
 
 # Escapes, counts, names of groups and classes: in none of them stands a digit that a line must hold.
@@ -54,17 +58,20 @@ class Skeletons:
     of: list[int]  # the skeleton of each line
     firsts: list[int]  # the first line of each skeleton
     _members: dict[int, list[int]] = field(default_factory=dict)
+    _numbers: dict[int, Numbers] = field(default_factory=dict)
 
     def members(self, skeleton: int) -> list[int]:
         """The lines of a skeleton, in order."""
         if not self._members:
-            for line, own in enumerate(self.of):
-                self._members.setdefault(own, []).append(line)
+            own = np.array(self.of, dtype=np.int64)
+            order = np.argsort(own, kind="stable").tolist()
+            ends = np.cumsum(np.bincount(own, minlength=len(self.keys))).tolist()
+            self._members.update((s, order[a:b]) for s, (a, b) in enumerate(pairwise([0, *ends])))
         return self._members[skeleton]
 
     def lines_of(self, skeletons: Iterable[int]) -> list[int]:
         """All lines of these skeletons, in order."""
-        return sorted(line for s in set(skeletons) for line in self.members(s))
+        return sorted(chain.from_iterable(self.members(s) for s in set(skeletons)))
 
     def where(self, holds: Callable[[str], object]) -> frozenset[int]:
         """Skeletons whose first line passes a test that does not depend on which digits stand there."""
@@ -72,7 +79,15 @@ class Skeletons:
 
     def columns(self, skeleton: int, slots: Sequence[int]) -> Column | None:
         """Wanted numbers of all lines of a skeleton, a row a line; None where a line has more or fewer than the first."""
-        return number_columns([self.lines[m][:LONGEST] for m in self.members(skeleton)], slots)
+        if (known := self._numbers.get(skeleton)) is not None:
+            return known.columns(slots)
+        lines = [self.lines[m][:LONGEST] for m in self.members(skeleton)]
+        if len(lines) > BLOCK_LINES:
+            return number_columns(lines, slots)
+        if len(self._numbers) >= REMEMBERED:
+            del self._numbers[next(iter(self._numbers))]  # the oldest
+        self._numbers[skeleton] = Numbers(lines)
+        return self._numbers[skeleton].columns(slots)
 
     def before(self, line: int, wanted: frozenset[int]) -> int | None:
         """The nearest line at or before this one whose skeleton is wanted."""
@@ -93,15 +108,12 @@ def bare_lines(data: bytes) -> list[bytes]:
 
 def skeletons_of(lines: Sequence[str]) -> Skeletons:
     """One pass over the bytes."""
-    short = [line if len(line) <= LONGEST else line[:LONGEST] for line in lines]
+    short = lines if max(map(len, lines), default=0) <= LONGEST else [line[:LONGEST] for line in lines]
     data = "\n".join(short).encode("utf-8", "replace")
     bare = bare_lines(data) if short else []
     if len(bare) != len(short):  # a line that holds a line feed of its own
         bare = [line.encode("utf-8", "replace").translate(None, _DIGITS) for line in short]
-    numbers: dict[bytes, int] = {}
-    of = [numbers.setdefault(key, len(numbers)) for key in bare]
-    firsts: list[int] = []
-    for line, own in enumerate(of):
-        if own == len(firsts):
-            firsts.append(line)
-    return Skeletons(lines, [key.decode("utf-8", "replace") for key in numbers], of, firsts)
+    numbers = dict(zip(dict.fromkeys(bare), count(), strict=False))  # in the order of their first lines
+    first = dict(zip(reversed(bare), range(len(bare) - 1, -1, -1), strict=True))
+    of = list(map(numbers.__getitem__, bare))
+    return Skeletons(lines, [key.decode("utf-8", "replace") for key in numbers], of, [first[key] for key in numbers])

@@ -50,9 +50,11 @@ class Signature:
     def fits(self, text: str) -> re.Match[str] | None:
         """Where the message stands in this line, with its slots."""
         found = compiled(self.pattern, self.cased).search(text)
-        if found is None or (self.unless and compiled(self.unless, False).search(text)):
-            return None
-        return found
+        return None if found is None or self.refuses(text) else found
+
+    def refuses(self, text: str) -> bool:
+        """Words stand there that make it something else."""
+        return bool(self.unless) and compiled(self.unless, False).search(text) is not None
 
 
 @cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 
@@ -69,6 +69,7 @@ def _index(name: str) -> dict[str, Code]:
     return found
 
 
+@lru_cache(maxsize=4096)
 def code_of(name: str, written: str | float) -> Code | None:
     """The entry that a number or a name stands for; None where the table lacks it."""
     word = f"{written:g}" if isinstance(written, float | int) else written.strip()

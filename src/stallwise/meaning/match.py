@@ -15,8 +15,13 @@ from functools import cache
 from importlib.resources import files
 from itertools import accumulate
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stallwise.evidence.event import Event, Role
+from stallwise.evidence.fact import Scope
 from stallwise.evidence.line import Line
+from stallwise.evidence.number_columns import TOKEN
 from stallwise.evidence.skeletons import Skeletons, asks_for_digits, loosened, skeletons_of
 from stallwise.meaning.anchors import Finder, finder
 from stallwise.meaning.book import Signature, book, compiled
@@ -35,6 +40,9 @@ SHOWN = 500  # characters of a message that are kept
 _WORD = re.compile(r"[A-Za-z]{2}")
 _NO_DIGITS = str.maketrans("", "", "0123456789")  # anchors are looked for in skeletons
 _QUIET = ("info", "debug")
+_DIGIT = re.compile(r"\d")
+_LOOKS_AROUND = re.compile(r"\(\?<?[=!]")
+_Places = NDArray[np.intp]
 LineMaker = Callable[[int], Line]  # index of a line -> the line with its row
 
 
@@ -65,15 +73,21 @@ class Matcher:
         late: dict[str, deque[tuple[Signature, re.Match[str], Line]]] = {}
         known_by: dict[int, Known | None] = {}  # of each skeleton
         louds: dict[int, bool] = {}  # of each skeleton, too
+        unknown: dict[int, tuple[Line, int]] = {}  # the same
         for number in sorted(candidates):
             text = lines[number][:LONGEST]
             found = candidates[number]
             owners = [self.signatures[owner] for owner in sorted(found) if owner != MARK]
             if MARK not in found and not any(s.starts_line or s.fits(text) for s in owners):
                 continue  # most lines with an anchor end here
+            own = known_as.of[number]
+            if not owners and not louds.get(own, True):
+                continue
+            if not owners and own in unknown:
+                unknown[own] = unknown[own][0], unknown[own][1] + 1
+                continue
             line = line_of(number)
             fitting = [(s, m) for s in owners if (m := _fits(s, line.text, text)) is not None]
-            own = known_as.of[number]
             if own not in louds:
                 louds[own] = _is_loud(line)
             if pasted and not louds[own] and len(line.text) == len(text):
@@ -83,7 +97,8 @@ class Matcher:
                     known_by[own] = known_message(line.text)
                 known = known_by[own]
                 if known is None:
-                    heard.unknown.append((line, 1 + more.pop(own, 0)))
+                    first, times = unknown.get(own, (line, more[own]))
+                    unknown[own] = first, times + 1
                 elif len(heard.events) < MOST_KNOWN:
                     heard.events.append(_known_event(known, line))
             for signature, match in {s.event: (s, m) for s, m in reversed(fitting)}.values():  # one of each kind
@@ -94,6 +109,7 @@ class Matcher:
                     late.setdefault(signature.id, deque(maxlen=KEPT)).append((signature, match, line))
         _count(heard.events, {name: n + passed.get(name, 0) for name, n in counts.items()})
         heard.events += [_event(*one, len(lines)) for last in late.values() for one in last]
+        heard.unknown += unknown.values()
         return heard
 
     def _candidates(
@@ -120,7 +136,7 @@ class Matcher:
                 if not _may(signature, message, sample):
                     continue
                 chosen = members
-                if not signature.every and not asks_for_digits(signature.pattern + signature.unless):
+                if not signature.every and _all_alike(signature, sample):
                     chosen, certain = ends, True
                     passed[signature.id] = passed.get(signature.id, 0) + len(members) - len(ends)
                 elif len(members) > len(ends) and not signature.every and not signature.starts_line:
@@ -139,15 +155,46 @@ class Matcher:
 def _may(signature: Signature, message: str, whole: str) -> bool:
     """Lines of a skeleton differ in digits alone: an expression fits none of them if it fits none with other digits."""
     loose = compiled(loosened(signature.pattern), signature.cased)
-    return loose.search(message) is not None or loose.search(whole) is not None
+    if loose.search(message) is None and loose.search(whole) is None:
+        return False
+    return not signature.unless or asks_for_digits(signature.unless) or not signature.refuses(message)
+
+
+def _all_alike(signature: Signature, sample: str) -> bool:
+    """Whether all lines of a skeleton are of this signature or none: it wants no certain digits, or stands where there are none."""
+    if not asks_for_digits(signature.pattern + signature.unless):
+        return True
+    if signature.starts_line or asks_for_digits(signature.unless) or _LOOKS_AROUND.search(signature.pattern):
+        return False
+    found = signature.fits(sample)
+    return found is not None and _DIGIT.search(sample, max(found.start() - 1, 0), found.end() + 1) is None
 
 
 def _holding(text: Skeletons, members: list[int], told: Signature) -> list[int]:
-    """The lines of a skeleton that an expression fits, found in one pass over all of them."""
+    """The lines of a skeleton that an expression fits: it is asked of one line of those whose numbers in its place are the same."""
+    pattern = compiled(told.pattern, told.cased)
+    if (groups := _of_equal_numbers(text, members, told)) is not None:
+        first, group = groups
+        fits = np.array([pattern.search(text.lines[members[at]][:LONGEST]) is not None for at in first.tolist()])
+        return [members[at] for at in np.flatnonzero(fits[group]).tolist()]
     lines = [text.lines[m][:LONGEST] for m in members]
     joined, ends = "\n".join(lines), list(accumulate(len(x) + 1 for x in lines))
-    found = {bisect_right(ends, hit.start()) for hit in compiled(told.pattern, told.cased).finditer(joined)}
+    found = {bisect_right(ends, hit.start()) for hit in pattern.finditer(joined)}
     return [members[at] for at in sorted(found)]
+
+
+def _of_equal_numbers(text: Skeletons, members: list[int], told: Signature) -> tuple[_Places, _Places] | None:
+    """A line of each group, and the group of each line, by the only number from where it may start; None if there are more."""
+    sample = text.lines[members[0]][:LONGEST]
+    loose = compiled(loosened(told.pattern), told.cased).search(sample)
+    if loose is None:
+        return None
+    slots = [slot for slot, number in enumerate(TOKEN.finditer(sample)) if number.end() > loose.start()]
+    column = text.columns(text.of[members[0]], slots) if len(slots) == 1 else None
+    if column is None:
+        return None
+    _, first, group = np.unique(column[:, 0], return_index=True, return_inverse=True)
+    return first, group
 
 
 def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:
@@ -157,8 +204,6 @@ def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | Non
 
 def _lines_at(data: bytes, places: list[int]) -> list[int]:
     """The line of each place; every line of the data begins with its line feed."""
-    import numpy as np
-
     feeds = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
     return list(map(int, np.searchsorted(feeds, np.array(places, dtype=np.int64), side="right") - 1))
 
@@ -197,14 +242,13 @@ def _is_loud(line: Line) -> bool:
 
 def _event(signature: Signature, match: re.Match[str], line: Line, lines: int) -> Event:
     slots = _slots(signature, match)
-    scope = line.scope
-    rank, gpu = slots.get("rank"), slots.get("gpu")
-    if isinstance(rank, float) and abs(rank) < MOST_PLACES:
-        scope = replace(scope, rank=int(rank))
-    if isinstance(gpu, float) and abs(gpu) < MOST_PLACES:
-        scope = replace(scope, gpu=int(gpu))
-    if isinstance(slots.get("node"), str):
-        scope = replace(scope, node=str(slots["node"]))
+    rank, gpu, node = slots.get("rank"), slots.get("gpu"), slots.get("node")
+    scope = Scope(
+        rank=int(rank) if isinstance(rank, float) and abs(rank) < MOST_PLACES else line.rank,
+        node=node if isinstance(node, str) else line.node,
+        gpu=int(gpu) if isinstance(gpu, float) and abs(gpu) < MOST_PLACES else line.gpu,
+        group=line.group,
+    )
     role = signature.role
     if told := next((v for k, v in slots.items() if k.endswith(".role")), ""):
         role = Role(str(told))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from heapq import heappush, heappushpop
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,8 @@ WINDOW = 25  # points of the rolling median that spikes are measured against
 MAX_SLOPE_POINTS = 400  # Theil-Sen looks at all pairs; longer series are thinned
 MANY_POINTS = 4000  # above, a split is looked for in two passes
 ROUGHLY = 12  # places that the first of them takes at a time
+ROUNDING = 1e-12  # of the sum of a series: splits that differ by less may be equally good
+MOST_TIED = 8  # of those that are looked at once more
 MIN_POINTS = 6
 
 
@@ -31,9 +35,10 @@ def rolling_median(values: Values, window: int = WINDOW) -> Values:
         return values.copy()
     result = np.empty(n)
     result[half : n - half] = np.median(np.lib.stride_tricks.sliding_window_view(values, 2 * half + 1), axis=1)
+    first, last = values[: 2 * half].tolist(), values[n - 2 * half :].tolist()
     for i in range(half):
-        result[i] = np.median(values[: 2 * i + 1])
-        result[n - 1 - i] = np.median(values[n - 1 - 2 * i :])
+        result[i] = sorted(first[: 2 * i + 1])[i]
+        result[n - 1 - i] = sorted(last[2 * half - 1 - 2 * i :])[i]
     return result
 
 
@@ -68,7 +73,32 @@ def best_shift(values: Values, margin: int = 3) -> Shift | None:
         rough = min((_split(values, i) for i in places[::ROUGHLY]), key=lambda s: s.residual)
         near = places.index(rough.index)
         places = places[max(near - ROUGHLY, 0) : near + ROUGHLY + 1]
-    return min((_split(values, i) for i in places), key=lambda s: s.residual)
+        return min((_split(values, i) for i in places), key=lambda s: s.residual)
+    left, right = _deviations(values), _deviations(values[::-1])[::-1]
+    remaining = left[places.start - 1 : n - margin : stride] + right[places.start :: stride][: len(places)]
+    best = float(remaining.min()) + ROUNDING * float(np.abs(values).sum())
+    tied = np.flatnonzero(remaining <= best)[:MOST_TIED].tolist()
+    return min((_split(values, places[at]) for at in tied), key=lambda s: s.residual)
+
+
+def _deviations(values: Values) -> Values:
+    """The sum of absolute deviations from the median of each beginning of the series: the lower half is kept apart from the upper."""
+    low: list[float] = []  # negated, so that its largest comes first
+    high: list[float] = []
+    low_sum = high_sum = 0.0
+    result = np.empty(len(values))
+    for i, value in enumerate(values.tolist()):
+        if len(low) > len(high):
+            moved = -heappushpop(low, -value)
+            heappush(high, moved)
+            low_sum, high_sum = low_sum + value - moved, high_sum + moved
+            result[i] = high_sum - low_sum
+        else:
+            moved = heappushpop(high, value)
+            heappush(low, -moved)
+            low_sum, high_sum = low_sum + moved, high_sum + value - moved
+            result[i] = high_sum - low_sum - low[0]
+    return result
 
 
 def _split(values: Values, index: int) -> Shift:
@@ -81,10 +111,16 @@ def slope(x: Values, values: Values) -> float:
     """The median of all pairwise slopes (Theil-Sen)."""
     stride = max(1, -(-len(x) // MAX_SLOPE_POINTS))
     a, b = x[::stride], values[::stride]
-    i, j = np.triu_indices(len(a), 1)
+    i, j = _pairs(len(a))
     run = a[j] - a[i]
     keep = run > 0
     return float(np.median((b[j] - b[i])[keep] / run[keep])) if keep.any() else 0.0
+
+
+@lru_cache(maxsize=4)
+def _pairs(points: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Each point with each later one."""
+    return np.triu_indices(points, 1)
 
 
 def line_residual(x: Values, values: Values) -> tuple[float, float, float]:

@@ -152,10 +152,12 @@ def _level(x: Values, values: Values, fact: object) -> Iterator[Item]:
     """One change of level, or one steady drift, whichever fits better."""
     make = fact
     shift = best_shift(values)
-    start, end, drift_left = line_residual(x, values)
     noise = spread(np.diff(values)) / np.sqrt(2.0)
-    drift = end / start if start > 0 else 1.0
-    drifting = drift > CHANGED and monotony(values) > MONOTONE and end - start > CLEAR_SIGMAS * noise
+    drift, drift_left, drifting = 1.0, np.inf, False
+    if monotony(values) > MONOTONE:
+        start, end, drift_left = line_residual(x, values)
+        drift = end / start if start > 0 else 1.0
+        drifting = drift > CHANGED and end - start > CLEAR_SIGMAS * noise
     assert callable(make)
     if shift is not None and shift.before > 0:
         jump = shift.after / shift.before

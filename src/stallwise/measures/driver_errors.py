@@ -44,10 +44,7 @@ class Row:
     process: str
     address: str
     source: Source
-
-    @property
-    def fault(self) -> str:
-        return "nvlink" if self.switch else _xid(self.code).fault
+    fault: str
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -79,9 +76,11 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 def _row(event: Event) -> Row:
     detail = event.word("detail").strip()[:300]
     process, address = _PROCESS.search(detail), _ADDRESS.search(detail)
+    code, switch = int(event.word("code")), event.kind == "switch-error"
     return Row(
-        int(event.word("code")), _bus(event.word("bus")), event.scope.node or "", event.kind == "switch-error", detail,
+        code, _bus(event.word("bus")), event.scope.node or "", switch, detail,
         process[1].strip() if process else "", address[1] if address else "", event.source,
+        "nvlink" if switch else _xid(code).fault,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import fabric
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
+from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._collective_waits import Wait, waits_table
 from stallwise.readers._patterns import entries, patterns
@@ -32,6 +33,14 @@ LONGEST = 2000  # characters of a line that are looked at: what it reads is shor
 WORDS = (b"NCCL INFO ", b"NCCL WARN ", b"NCCL version ", b"NCCL TRACE ")
 _P = patterns("nccl_log")
 TELLING = [_P[name] for name, entry in entries("nccl_log").items() if entry.get("tells")]
+_INFO = {  # the first of them that fits is what a line says
+    "env": fabric.NCCL_ENV,
+    "provider": fabric.NCCL_PROVIDER,
+    "net_chosen": fabric.NCCL_NET,
+    "rdma_absent": fabric.NCCL_RDMA_ABSENT,
+    "gdr_off": fabric.NCCL_GDR_OFF,
+    "interface": fabric.NCCL_INTERFACE,
+}
 KEPT_CALLS = 5000  # of one file: the last ones, which is where it hangs
 
 
@@ -84,21 +93,25 @@ def read(artifact: Artifact) -> Iterator[Item]:
             state.calls.append((process, call[7], wait))
             heard.discard(who)
         else:
-            yield from _said(state, line, match, Source(artifact.name, f"line {at + 1}"), peeler)
+            for quantity, value, node in _said(state, line, match, peeler):
+                yield Fact(quantity, value, Source(artifact.name, f"line {at + 1}"), Scope(node=node))
     yield from _tables(state, artifact.name)
     if known := list(_known_calls(state)):
         yield waits_table(known, artifact.name)
 
 
-def _said(state: _State, line: str, match: re.Match[str] | None, source: Source, peeler: Peeler) -> Iterator[Fact]:
-    """Versions, settings and networks."""
-    scope = Scope(node=match["host"] if match else None)
-    if (version := _P["version"].search(line)) and _new(state, "version", scope.node or "", version[1]):
-        yield Fact(fabric.NCCL_VERSION, version[1], source, scope)
+def _said(
+    state: _State, line: str, match: re.Match[str] | None, peeler: Peeler
+) -> Iterator[tuple[Quantity, str, str | None]]:
+    """Versions, settings and networks, each with its node, the first time that it is said."""
+    node = match["host"] if match else None
+    if "version" in line and (version := _P["version"].search(line)) and _new(state, "version", node or "", version[1]):
+        yield fabric.NCCL_VERSION, version[1], node
     if match is not None:
-        yield from _info(state, match["text"], source, scope)
+        yield from ((quantity, value, node) for quantity, value in _info(state, match["text"], node or ""))
     elif (relabelled := _P["relabelled"].search(line)) is not None:
-        yield from _info(state, relabelled["text"], source, Scope(node=_labelled(line, peeler)))
+        node = _labelled(line, peeler)
+        yield from ((quantity, value, node) for quantity, value in _info(state, relabelled["text"], node or ""))
 
 
 def _labelled(line: str, peeler: Peeler) -> str | None:
@@ -151,29 +164,31 @@ def _comm(state: _State, comm: re.Match[str], host: str, pid: str, number: int) 
     state.ranks[host, pid, comm[4] or ""] = int(comm[2]), int(comm[3]), comm[5] or "", comm[6] or "", number
 
 
-def _info(state: _State, text: str, source: Source, scope: Scope) -> Iterator[Fact]:
-    node = scope.node or ""
-    if env := _P["env"].search(text):
-        if _new(state, "env", node, f"{env[1]}={env[2]}"):
-            yield Fact(fabric.NCCL_ENV, f"{env[1]}={env[2]}", source, scope)
-    elif provider := _P["provider"].search(text):
-        if _new(state, "provider", node, provider[1]):
-            yield Fact(fabric.NCCL_PROVIDER, provider[1], source, scope)
-    elif net := _P["net_chosen"].search(text):
-        chosen = (net[1] or net[2]).strip()
-        if _new(state, "net", node, chosen):
-            yield Fact(fabric.NCCL_NET, chosen, source, scope)
-    elif _P["rdma_absent"].search(text):
-        if _new(state, "rdma", node, ""):
-            yield Fact(fabric.NCCL_RDMA_ABSENT, text.strip()[:160], source, scope)
-    elif gdr := _P["gdr_off"].search(text):
-        if _new(state, "gdr", node, gdr[1]):
-            yield Fact(fabric.NCCL_GDR_OFF, gdr[1].strip()[:120], source, scope)
-    elif interface := _P["interface"].search(text):
-        names = _P["more_interfaces"].findall(text) or [(interface["name"], interface["address"] or "")]
-        for name, address in names:
-            if _new(state, "interface", node, f"{name}:{address}"):
-                yield Fact(fabric.NCCL_INTERFACE, f"{name}:{address}", source, scope)
+def _info(state: _State, text: str, node: str) -> Iterator[tuple[Quantity, str]]:
+    for name, quantity in _INFO.items():
+        if (found := _P[name].search(text)) is None:
+            continue
+        for value in _values(name, found, text):
+            if _new(state, name, node, "" if name == "rdma_absent" else value):
+                yield quantity, value
+        return
+
+
+def _values(name: str, found: re.Match[str], text: str) -> list[str]:
+    """What a line of this kind says."""
+    match name:
+        case "env":
+            return [f"{found[1]}={found[2]}"]
+        case "net_chosen":
+            return [(found[1] or found[2]).strip()]
+        case "rdma_absent":
+            return [text.strip()[:160]]
+        case "gdr_off":
+            return [found[1].strip()[:120]]
+        case "interface":
+            named = _P["more_interfaces"].findall(text) or [(found["name"], found["address"] or "")]
+            return [f"{interface}:{address}" for interface, address in named]
+    return [found[1]]
 
 
 def _tables(state: _State, file: str) -> Iterator[Table]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.evidence.skeletons import loosened
 from stallwise.readers._cells import number_of
 from stallwise.readers._oom_text import (
     engine_facts,
@@ -42,7 +44,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if killed:
         source = Source(artifact.name, f"line {killed[0] + 1}")
         yield Fact(m.HOST_KILLED, 1.0, source, samples=len(killed))
-    whole = "\n".join(line[:4000] for line in lines)
+    whole = "\n".join(lines[at][:4000] for at in _telling(artifact))
     for quantity, value in engine_facts(whole).items():
         yield Fact(quantity, value, Source(artifact.name))
     yield from _claimed(artifact.name, whole)
@@ -57,6 +59,13 @@ def _lines_with(artifact: Artifact, name: str) -> list[int]:
     text, pattern = artifact.skeletons, expression(name)
     may = text.where(lambda x: pattern.search(x) or "exit" in x or "runtime error" in x)
     return [at for at in text.lines_of(may) if pattern.search(text.lines[at])]
+
+
+def _telling(artifact: Artifact) -> list[int]:
+    """Lines enough to find what is said in one line: the first of each skeleton, and all where certain digits make the meaning."""
+    text, pattern = artifact.skeletons, expression("no_room_for_cache")
+    loose = re.compile(loosened(pattern.pattern), pattern.flags)
+    return sorted({*text.firsts, *text.lines_of(text.where(loose.search))})
 
 
 def _claimed(name: str, text: str) -> Iterator[Fact]:

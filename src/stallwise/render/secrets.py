@@ -32,7 +32,7 @@ CODE_LINE = re.compile(
     r"(\bcode-\d+(?:, line \d+)?(?:, in \S+)?:\s)(?=\s*(?:return|raise|with|for|if|assert|await|yield|del)\b|\S*[=(\[.]|\S+ =)(.+)"
 )
 SHORT_IPV6 = re.compile(
-    r"(?<![\w.])(?=[0-9a-f:]*\d)(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?::(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?(?![\w:])",
+    r"(?<![\w.])(?=[0-9a-f:]{0,38}\d)(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?::(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?(?![\w:])",
     re.IGNORECASE,
 )
 # TwoHumps or more, standing alone: inside a kernel's name it belongs to a library.
@@ -41,7 +41,7 @@ MODEL = re.compile(
     r"(?<![\w./-])[A-Za-z][\w.]{0,40}(?:-[\w.]{1,40}){0,4}-\d{1,4}(?:\.\d{1,2})?[bB](?:-[\w.]{1,30}){0,4}(?![\w/-])"
 )
 _PUBLIC_ENDINGS = ("Error", "Exception", "Warning", "Interrupt")
-_WORD = re.compile(r"(?:[A-Z]+[a-z0-9]+){2,}[A-Z]*\d{0,3}")
+_WORD = re.compile(r"(?:[A-Z]{1,40}[a-z0-9]{1,40}){2,20}[A-Z]{0,40}\d{0,3}")
 _PAGES = ("rules", "meaning", "evidence", "readers", "measures", "findings", "render")
 
 

@@ -30,8 +30,8 @@ DRAFT_TOKENS = (1, 3)  # drafted; engines' recipes use one at high load and thre
 DRAFT_ACCEPTANCE = 0.75  # of DeepSeek-V3's second token 0.85 to 0.9 was published, later ones are right less often
 BEHIND_LOAD, BEHIND_WEIGHT = 0.95, 0.01  # of layouts whose prompts' pool falls behind: pools are sized not to
 _WORKER = re.compile(
-    r"(?:(?P<workers>\d*)x )?bs(?P<batch>\d*) tp(?P<tp>\d+) pp(?P<pp>\d+) dp(?P<dp>\d+) "
-    r"moe_tp(?P<moe_tp>\d+) moe_ep(?P<ep>\d+)"
+    r"(?:(?P<workers>\d{0,9})x )?bs(?P<batch>\d{0,9}) tp(?P<tp>\d{1,9}) pp(?P<pp>\d{1,9}) dp(?P<dp>\d{1,9}) "
+    r"moe_tp(?P<moe_tp>\d{1,9}) moe_ep(?P<ep>\d{1,9})"
 )
 
 

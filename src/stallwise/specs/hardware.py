@@ -156,7 +156,7 @@ MOST_HBM_GB = 400  # beyond it a number is the host's memory ("GH200 480GB")
 def _parts(name: str) -> frozenset[str]:
     """The words of a card's name, vendors left out; "80 GB" is one word."""
     counted = re.sub(r"^\s*\d+\s*[x×]\s*", "", name.lower())  # "8xH100"
-    joined = re.sub(r"(\d+)\s*gi?b\b", r" \1gb ", counted)
+    joined = re.sub(r"(\d{1,9})\s{0,9}gi?b\b", r" \1gb ", counted)
     return frozenset(w for w in re.split(r"[^a-z0-9]+", joined) if w and w not in _VENDOR_WORDS)
 
 

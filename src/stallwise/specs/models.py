@@ -20,7 +20,9 @@ CATALOG = Path(__file__).parent / "catalog" / "models"
 
 _SHAPE = ("num_hidden_layers", "hidden_size", "num_attention_heads")
 _RELEASE = re.compile(r"[\s_:-]v?\d+\.\d+\.\d+\S*$")  # of the container that serves it: "llama-3.3-70b-instruct v1.8.0"
-_FAMILY_AND_SIZE = re.compile(r"(?P<family>[a-z]+)-?(?P<generation>\d+(?:\.\d+)?)?-?(?<!\d)(?P<size>\d+(?:\.\d+)?b)")
+_FAMILY_AND_SIZE = re.compile(
+    r"(?P<family>[a-z]{1,40})-?(?P<generation>\d{1,9}(?:\.\d{1,9})?)?-?(?<!\d)(?P<size>\d{1,9}(?:\.\d{1,9})?b)"
+)
 
 
 @cache

@@ -20,14 +20,15 @@ GENERATIONS = {
     "xdr": 800.0,
 }
 # Bytes need their "per second": 80 GB a GPU is memory.
-RATE = r"(?P<rate>\d+(?:\.\d+)?) ?(?P<unit>[GT]b(?:it)?(?:/s|ps)?|[GT]B(?:/s|ps))(?![a-zA-Z/])"
-CARDS_RATE = re.compile(rf"(?P<cards>\d+) ?[x\u00d7] ?{RATE}")
+RATE = r"(?P<rate>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>[GT]b(?:it)?(?:/s|ps)?|[GT]B(?:/s|ps))(?![a-zA-Z/])"
+CARDS_RATE = re.compile(rf"(?P<cards>\d{1, 9}) ?[x\u00d7] ?{RATE}")
 CARDS_GENERATION = re.compile(
-    rf"(?P<cards>\d+) ?[x\u00d7] ?(?P<name>{'|'.join(sorted(GENERATIONS, key=len, reverse=True))})\b", re.IGNORECASE
+    rf"(?P<cards>\d{1, 9}) ?[x\u00d7] ?(?P<name>{'|'.join(sorted(GENERATIONS, key=len, reverse=True))})\b",
+    re.IGNORECASE,
 )
 PER_GPU = re.compile(rf"{RATE} (?:per|a|each) (?:GPU|gpu|card|accelerator)\b")
 PER_NODE = re.compile(rf"{RATE}[^,;.]{{0,30}}? (?:per|a|each) node\b")
-NODE_SIZE = re.compile(r"nodes? of (?P<gpus>\d+)|(?P<each>\d+) ?(?:gpus|cards) (?:per|a) node", re.IGNORECASE)
+NODE_SIZE = re.compile(r"nodes? of (?P<gpus>\d{1,9})|(?P<each>\d{1,9}) ?(?:gpus|cards) (?:per|a) node", re.IGNORECASE)
 
 
 def node_size(text: str) -> int | None:

@@ -11,7 +11,7 @@ import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import PurePath
 
@@ -256,14 +256,20 @@ def time_of(stamp: str) -> float:
     if clock is None:
         return NAN
     seconds = int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3].replace(",", "."))
-    date = _DATE.search(stamp[: clock.start()])
+    return _day_starts_s(stamp[: clock.start()]) + seconds
+
+
+@lru_cache(maxsize=256)
+def _day_starts_s(stamp: str) -> float:
+    """Seconds from New Year to the day that a stamp names; none where it names no day, NaN where there is no such month."""
+    date = _DATE.search(stamp)
     if date is None:
-        return seconds
+        return 0.0
     month = _MONTHS.get(date["name"], 0) if date["name"] else int(date["month"] or date["month2"])
     day = int(date["day"] or date["day2"] or date["day3"])
     if not 1 <= month <= 12:
         return NAN
-    return (_DAYS[month - 1] + day - 1) * 86400.0 + seconds
+    return (_DAYS[month - 1] + day - 1) * 86400.0
 
 
 def rank_of_file(name: str) -> int | None:

@@ -43,6 +43,8 @@ def shapes_of(tree: Any) -> Iterator[Shape]:
 
 _INLINE = re.compile(r"^[\w .-]{1,40}:\s+\{.*:.*\}\s*$")  # before: {rate: 4/s, ttft: 120 ms}
 _SECTION = re.compile(r"^\[[\w .:/-]{1,60}\]$")
+_A_SECTION = re.compile(r"\][^\S\n]{0,99}(?:$|\s)", re.M)  # the end of one, looked for before the lines are cut
+_OPENS = re.compile(r":\s")  # a key before lines or values of its own
 STRANGE_START = 20  # lines without a single object, from which nobody looks on
 MOST_STRANGE = 3  # lines that are no objects, from which a text is no list of them
 
@@ -101,7 +103,7 @@ def _toml(text: str) -> Any:
 
 def _ini(text: str) -> Any:
     """Sections of pairs, as configuration files have them."""
-    if len(text) > MAX_YAML:
+    if len(text) > MAX_YAML or _A_SECTION.search(text) is None:
         return None
     lines = [x.strip() for x in text.splitlines() if x.strip() and x.strip()[0] not in "#;"]
     if not lines or not _SECTION.match(lines[0]) or sum(_SECTION.match(x) is not None for x in lines) < 2:
@@ -116,7 +118,7 @@ def _ini(text: str) -> Any:
 
 
 def _yaml(text: str) -> Any:
-    if len(text) > MAX_YAML:
+    if len(text) > MAX_YAML or ("{" not in text and _OPENS.search(text) is None):
         return None
     lines = [x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#")]
     paired = [x for x in lines if x.rstrip().endswith(":") or ": " in x or x.lstrip().startswith("- ")]

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.skeletons import skeletons_of
+from stallwise.evidence.skeletons import Skeletons, skeletons_of
 from stallwise.readers.shapes._mail import is_letter, letter
 from stallwise.readers.shapes.lines import LONGEST, prefixes
 
@@ -82,24 +82,32 @@ def plain(artifact: Artifact) -> Artifact:
     carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample)
     if not carried and not _glued(_lines_in(artifact.distinct_head)):
         return artifact.afresh()
-    return replace(
-        artifact, path=None, url=None, content=unwrapped(artifact.text(MOST_BYTES)).encode("utf-8", "replace")
-    )
+    said, words = _unwrapped(artifact.text(MOST_BYTES))
+    bare = replace(artifact, path=None, url=None, content=("\n".join(said) + "\n").encode("utf-8", "replace"))
+    return bare if words is None else bare.cut_into(words)
 
 
 def unwrapped(text: str) -> str:
     """Line for line what the program printed."""
+    return "\n".join(_unwrapped(text)[0]) + "\n"
+
+
+def _unwrapped(text: str) -> tuple[Sequence[str], Skeletons | None]:
+    """The lines, and their skeletons where they are known: none was glued, and no message may hold a line feed of its own."""
     lines = text.splitlines()
     if "\x1b" in text:
         lines = [_ANSI.sub("", line) if "\x1b" in line else line for line in lines]
-    if _envelope_share(lines[:SAMPLE_LINES]) >= NEARLY_ALL:
+    opened = _envelope_share(lines[:SAMPLE_LINES]) >= NEARLY_ALL
+    if opened:
         lines = _opened(lines)
     for _ in range(4):  # carriers nest: a compose tag around a container's stamp
         carrier = _carriers(lines[:SAMPLE_LINES])
         if carrier is None:
             break
         lines = [line[m.end() :] if (m := carrier.match(line)) else line for line in lines]
-    return "\n".join(_repaired(lines)) + "\n"
+    words = skeletons_of(lines)
+    clean = _repaired(words)
+    return clean, words if clean is lines and lines and not opened else None
 
 
 def is_text(head: bytes) -> bool:
@@ -251,9 +259,9 @@ def _places(text: str, mark: str) -> Iterator[int]:
         at = text.find(mark, at + 1)
 
 
-def _repaired(lines: list[str]) -> list[str]:
+def _repaired(text: Skeletons) -> Sequence[str]:
     """Lines that several writers glued together, cut apart; the rest of a cut line is put back where it follows."""
-    text = skeletons_of(lines)
+    lines = text.lines
     firsts = [lines[first] for first in text.firsts]
     glued = _suspects(firsts)  # of lines that differ in digits alone all are or none
     if not glued:

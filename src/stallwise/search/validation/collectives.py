@@ -82,7 +82,7 @@ def predict(row: Row) -> Estimate | str:
 
 def _op(text: str) -> Op | None:
     """The first operation named; "all_gather or alltoall" share their bus factor, so the first is taken."""
-    first = re.split(r"\s+or\s+|\(|,", text.strip())[0]
+    first = re.split(r"\s{1,9}or\s{1,9}|\(|,", text.strip())[0]
     try:
         return op_named(first)
     except StallwiseError:
@@ -92,7 +92,7 @@ def _op(text: str) -> Op | None:
 def fabric_from(row: Row) -> Fabric | None:
     """GPU, NVLink domain and network as the row's words describe them."""
     words = row.get("fabric", "").lower()
-    card = find_gpu(re.sub(r"\(.*?\)", "", row.get("gpu", "")).replace("_", "-"))
+    card = find_gpu(re.sub(r"\([^)\n]{0,400}\)", "", row.get("gpu", "")).replace("_", "-"))
     ranks = int(number(row, "ranks") or 1)
     nodes = int(number(row, "nodes") or 1)
     if card is None:
@@ -126,13 +126,13 @@ def _bridge(name: str) -> float:
 
 def nic_from(words: str) -> float | None:
     """Bytes per second and GPU from "InfiniBand 3.2Tb/s per node", "400GbE x8", "4x200G" (eight GPUs a node)."""
-    total = re.search(r"([\d.]+)\s*tb(?:it)?/s", words)
+    total = re.search(r"([\d.]{1,12})\s{0,9}tb(?:it)?/s", words)
     if total:
         return float(total[1]) * 1e12 / 8 / 8
-    each = re.search(r"(\d+)\s*gb?e?\s*x\s*(\d+)", words)
+    each = re.search(r"(\d{1,9})\s{0,9}gb?e?\s{0,9}x\s{0,9}(\d{1,9})", words)
     if each:
         return float(each[1]) * int(each[2]) * 1e9 / 8 / 8
-    each = re.search(r"(\d+)\s*x\s*(\d+)\s*g", words)
+    each = re.search(r"(\d{1,9})\s{0,9}x\s{0,9}(\d{1,9})\s{0,9}g", words)
     if each:
         return float(each[1]) * int(each[2]) * 1e9 / 8 / 8
     return None
