@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from stallwise.readers.shapes.delimited import cells_in, whole_rows
+
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _UNIT = re.compile(r"\((ns|us|ms|s)\)$")
 _RULER = re.compile(r"^\s*-{3,}(\s+-{3,})+\s*$")
@@ -37,7 +39,7 @@ def summaries(lines: list[str]) -> Iterator[Summary]:
         if "Total Time" not in line:
             continue
         if "," in line:
-            titles = next(csv.reader([line]))
+            titles = cells_in(line)
             body = _cells_of_csv(lines, number + 1)
         elif number + 1 < len(lines) and _RULER.match(lines[number + 1]):
             edges = [match.span() for match in re.finditer("-+", lines[number + 1])]
@@ -77,7 +79,7 @@ def _cells_of_text(lines: list[str], begin: int, edges: list[tuple[int, int]]) -
 
 
 def _cells_of_csv(lines: list[str], begin: int) -> Iterator[tuple[int, list[str]]]:
-    for number, row in enumerate(csv.reader(lines[begin:]), begin + 1):
+    for number, row in enumerate(whole_rows(csv.reader(lines[begin:])), begin + 1):
         if len(row) < 4:
             return
         yield number, row

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -19,6 +20,8 @@ from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.load_phases import BAND, LASTING, phases
+from stallwise.readers._cells import count_of, number_of
+from stallwise.readers.shapes.delimited import whole_rows
 
 FORMAT = "load test"
 CAPTURE = "k6 run --summary-export=summary.json script.js, or locust --headless --csv run ..."
@@ -59,7 +62,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         return
     try:
         tree = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableInput(f"{artifact.name} is cut or not JSON", hint="save the result again") from error
     yield from _summed(tree, entry["sums"], source) if "sums" in entry else _tree(tree, entry, source)
 
@@ -79,7 +82,8 @@ def _at(tree: Any, path: list[str]) -> float | None:
         if isinstance(tree, dict) and key not in tree and isinstance(tree.get("values"), dict):
             tree = tree["values"]
         tree = tree.get(key) if isinstance(tree, dict) else None
-    return float(tree) if isinstance(tree, int | float) and not isinstance(tree, bool) else None
+    found = None if isinstance(tree, str) else number_of(tree)
+    return found if found is not None and math.isfinite(found) else None
 
 
 def _summed(tree: Any, keys: dict[str, str], source: Source) -> Iterator[Fact]:
@@ -91,19 +95,21 @@ def _summed(tree: Any, keys: dict[str, str], source: Source) -> Iterator[Fact]:
     ends = [t for r in rows if (t := _at(r, [keys["end"]])) is not None]
     if done > 0:
         yield Fact(serving.REQUESTS_DONE, done, source)
-        yield Fact(serving.REQUEST_TIME, MILLI * total / done, source, samples=int(done))
+        yield Fact(serving.REQUEST_TIME, MILLI * total / done, source, samples=count_of(done))
         if starts and ends and max(ends) > min(starts):
             yield Fact(serving.ACHIEVED_RATE, done / (max(ends) - min(starts)), source)
 
 
 def _table(text: str, entry: dict[str, Any], source: Source) -> Iterator[Fact]:
-    rows = [r for r in csv.DictReader(io.StringIO(text)) if all(r.get(k) == v for k, v in entry["row"].items())]
+    rows = [
+        r for r in whole_rows(csv.DictReader(io.StringIO(text))) if all(r.get(k) == v for k, v in entry["row"].items())
+    ]
     parts: list[tuple[list[dict[str, Any]], Scope]] = [(rows[-1:], WHOLE)]
     if "load" in entry:
         parts = _phases(rows, entry)
     for part, scope in parts:
         for fact in entry["facts"]:
-            values = [v for r in part if (v := _number(r.get(fact["column"]))) is not None and v > 0]
+            values = [v for r in part if (v := number_of(r.get(fact["column"]))) is not None and v > 0]
             if values:
                 quantity = quantities()[fact["quantity"]]
                 yield Fact(
@@ -113,8 +119,8 @@ def _table(text: str, entry: dict[str, Any], source: Source) -> Iterator[Fact]:
 
 def _phases(rows: list[dict[str, Any]], entry: dict[str, Any]) -> list[tuple[list[dict[str, Any]], Scope]]:
     """The rows of the heaviest lasting load, and of the lightest where it is far below."""
-    load = np.array([_number(r.get(entry["load"])) or 0.0 for r in rows])
-    time_s = np.array([_number(r.get(entry["time"])) or 0.0 for r in rows])
+    load = np.array([number_of(r.get(entry["load"])) or 0.0 for r in rows])
+    time_s = np.array([number_of(r.get(entry["time"])) or 0.0 for r in rows])
     none = np.full(len(rows), np.nan)
     lasting = [p for p in phases(time_s, load, none, none) if p.count >= LASTING and p.running > 0] if len(rows) else []
     if not lasting:
@@ -124,11 +130,3 @@ def _phases(rows: list[dict[str, Any]], entry: dict[str, Any]) -> list[tuple[lis
     if light.running < heavy.running / BAND:
         found.append((rows[light.first : light.last + 1], Scope(run=BEFORE)))
     return found
-
-
-def _number(text: Any) -> float | None:
-    try:
-        value = float(text)
-    except (TypeError, ValueError):
-        return None
-    return value if value == value else None

@@ -11,6 +11,7 @@ from typing import Any
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.readers._cells import number_of
 from stallwise.readers._scrape import metric_names, parse_scrape
 from stallwise.readers._scraped_facts import facts_from
 
@@ -33,7 +34,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     try:
         answer = json.loads(artifact.text())
         results = answer["data"]["result"] if "data" in answer else answer["result"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UnreadableInput(f"{artifact.name} is cut or not JSON", hint="save the answer again") from error
     pages: dict[float, list[str]] = defaultdict(list)
     for result in results if isinstance(results, list) else ():
@@ -55,5 +56,5 @@ def _lines(result: Any) -> Iterator[tuple[float, str]]:
     inside = ",".join(f'{key}="{value}"' for key, value in labels.items())
     values = result.get("values", [result["value"]] if "value" in result else [])
     for pair in values if isinstance(values, list) else ():
-        if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], int | float):
-            yield float(pair[0]), f"{name}{{{inside}}} {pair[1]}"
+        if isinstance(pair, list) and len(pair) == 2 and (at := number_of(pair[0])) is not None:
+            yield at, f"{name}{{{inside}}} {pair[1]}"
