@@ -12,9 +12,10 @@ from click.testing import CliRunner
 
 from stallwise.cli import main
 from stallwise.doctor import cache, engine_local
+from stallwise.doctor.find import find
 from stallwise.doctor.gather import artifacts_of, gather
 from stallwise.doctor.reading import ReadingPlan
-from stallwise.errors import BadRequest, MissingExtra, StallwiseError
+from stallwise.errors import BadRequest, MissingExtra, StallwiseError, UnreadableInput
 from stallwise.evidence import limits
 from stallwise.evidence.timeline import Timeline
 from tests.readers.trace_files import document, step, write_trace
@@ -120,6 +121,18 @@ def test_an_empty_folder_and_a_missing_path_are_named(tmp_path: Path) -> None:
         with pytest.raises(StallwiseError, match=str(path)) as caught:
             gather([str(path)])
         assert caught.value.exit_code == 3
+
+
+def test_a_complaint_in_words_stands_where_a_path_does_and_a_mistyped_path_stays_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    artifacts, problems = find(["8 GPUs are only 3x faster than one", "loss is nan after step 4.5"])
+    assert [a.content for a in artifacts] == [b"8 GPUs are only 3x faster than one", b"loss is nan after step 4.5"]
+    assert not problems
+    for path in ("my runs of today.json", "/data/my runs/of today", "./a b c", "trace.json.gz", "run_7"):
+        with pytest.raises(UnreadableInput, match="no file or folder"):
+            find([path])
 
 
 def test_one_corrupt_file_among_many_is_a_note(tmp_path: Path) -> None:

@@ -28,8 +28,9 @@ from stallwise.evidence.skeletons import loosened
 from stallwise.meaning.book import book
 from stallwise.meaning.gauge_book import gauge_books
 from stallwise.meaning.match import loudness
-from stallwise.readers import _gpu_state, _kernel_summary, _oom_text, _traceback
+from stallwise.readers import _gpu_state, _oom_text, _traceback
 from stallwise.readers.engine_iterations import forms
+from stallwise.readers.native._ncu_names import sentences
 from stallwise.readers.shapes.lines import prefixes
 
 PACKAGES = (stallwise.readers, stallwise.meaning, stallwise.doctor, stallwise.evidence)
@@ -84,9 +85,7 @@ def _made_when_needed() -> Iterator[tuple[str, re.Pattern]]:
     yield from (("oom size", pattern) for _, pattern, _ in _oom_text._sizes())
     yield from ((f"phase {name}", pattern) for name, pattern in _traceback._phases())
     yield from ((f"card {t}", pattern) for t in ("summed", "report") for pattern, _ in _gpu_state._patterns(t))
-    yield from (
-        (f"kernel {x}", re.compile(rf"(?:{x}){_kernel_summary._VALUE}", re.I)) for x, _ in _kernel_summary.LABELS
-    )
+    yield from ((f"sentence of {row['is']}", pattern) for pattern, row in sentences())
 
 
 def _in_functions(known: set[str | bytes]) -> Iterator[tuple[str, re.Pattern]]:

@@ -76,6 +76,8 @@ def test_all_forms_say_the_same(case: Path) -> None:
     for form in (page, text, unescaped):
         squeezed = "".join(form.split())  # the terminal wraps its lines
         assert not [w for w in wanted if "".join(w.split()) not in squeezed]
+    for form in (page, unescaped):  # the terminal leaves it out where the answer is plain
+        assert not [w for w in first.overturn if "".join(w.split()) not in "".join(form.split())]
     assert plain["findings"][0]["headline"] == first.headline
     assert [f["action"] for f in plain["findings"][0]["fixes"]] == [f.action for f in first.fixes]
 

@@ -12,7 +12,8 @@ from stallwise.render import strict_json as json
 @click.command(
     epilog="Examples: stallwise diagnose trace.json.gz nvidia_smi.csv; stallwise diagnose RUN_DIR/ -o report.html; "
     "stallwise diagnose RUN_DIR/ -o annotated.json.gz (opens in ui.perfetto.dev); "
-    "stallwise diagnose --fact mfu=0.22 mfu.before=0.48 gpu=h100 gpus=512"
+    "stallwise diagnose --fact mfu=0.22 mfu.before=0.48 gpu=h100 gpus=512; "
+    'stallwise diagnose "8 GPUs are only 3x faster than one"'
 )
 @click.argument("paths", nargs=-1)
 @click.option(
@@ -77,7 +78,7 @@ def command(
     no_history: bool,
     no_cache: bool,
 ) -> None:
-    """Read any mix of artifacts (files, folders, globs, '-') and name the stage that stalls."""
+    """Read any mix of artifacts (files, folders, globs, '-', a complaint in words) and name the stage that stalls."""
     from stallwise.doctor.examine import diagnose
     from stallwise.doctor.stating import split_words
     from stallwise.evidence.limits import FILE_S, Limits

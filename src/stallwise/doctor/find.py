@@ -22,6 +22,8 @@ IGNORED_SUFFIXES = {".py", ".pyc", ".png", ".jpg", ".so", ".pt", ".pth", ".safet
 PACKAGES = {"__pycache__", "site-packages", "dist-packages", "node_modules"}
 ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")  # what lies in a folder that is one
 _URL = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+LEAST_WORDS = 3  # of a complaint: "loss is nan"; names of files have fewer
+_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,6}$")
 _DIGITS = re.compile(r"([0-9]{1,18})")  # more digits than a number has are words
 
 
@@ -86,11 +88,23 @@ def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
     if path.exists():  # `<(zcat trace.json.gz)` and named pipes
         return [Artifact(given, content=from_pipe(path))]
     matches = [m for m in glob.glob(given, recursive=True) if Path(m).is_file()]
+    if not matches and _is_sentence(given):
+        return [Artifact(given, content=given.encode("utf-8", "replace"))]
     if not matches:
         raise UnreadableInput(
-            f"there is no file or folder {given}", hint="check the path; globs work too: 'traces/*.json.gz'"
+            f"there is no file or folder {given}",
+            hint="check the path; globs work too: 'traces/*.json.gz', and so do a few words: 'loss is nan after step 900'",
         )
     return [Artifact(m, Path(m)) for m in matches]
+
+
+def _is_sentence(given: str) -> bool:
+    """A complaint typed where a path is expected; what begins or ends like a path stays one, mistyped or not."""
+    return (
+        len(given.split()) >= LEAST_WORDS
+        and not given.startswith(("/", ".", "~", "\\"))
+        and not _EXTENSION.search(given)
+    )
 
 
 def _page(url: str, live_s: float) -> Artifact:

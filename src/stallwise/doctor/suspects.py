@@ -16,11 +16,12 @@ from stallwise.findings.rule import Rule
 MOST_FIXES = 4
 AGAINST = 0.5  # of the odds are left: less would not change anybody's mind
 MOST_OVERTURNING = 2
+LIKELY = 0.5  # more likely than all else together: said as it is, with its share beside it
 
 
 def suspect(rule: Rule, hypothesis: Hypothesis, evidence: Evidence) -> Finding:
     """A finding whose confidence is the hypothesis's probability."""
-    finding = _advice(rule, evidence)
+    finding = _advice(rule, evidence, hypothesis.probability)
     reasons = tuple(dict.fromkeys((*finding.because, *hypothesis.because)))
     captures = finding.next or tuple(
         dict.fromkeys(q.from_ for q in rule.needs if q.from_ is not None and not evidence.all(q))
@@ -53,15 +54,15 @@ def _answered_by(clue: Clue) -> str:
     return f" (see {capture.artifact})" if capture else ""
 
 
-def _advice(rule: Rule, evidence: Evidence) -> Finding:
+def _advice(rule: Rule, evidence: Evidence, probability: float) -> Finding:
     """What the rule makes of the numbers; where it fails, what its page says, and a note."""
     if rule.advise is None:
-        return _from_page(rule)
+        return _from_page(rule, probability)
     try:
         return rule.advise(evidence)
     except Exception as error:
         evidence.notes.append(Note(failure_of(f"the advice on {rule.cause}", error).problem, Source("")))
-        return _from_page(rule)
+        return _from_page(rule, probability)
 
 
 def rests_on_words(finding: Finding) -> bool:
@@ -70,9 +71,10 @@ def rests_on_words(finding: Finding) -> bool:
     return bool(sources) and all(source.stated for source in sources)
 
 
-def _from_page(rule: Rule) -> Finding:
+def _from_page(rule: Rule, probability: float) -> Finding:
+    said = rule.page.splitlines()[0] if rule.page else ""
     return Finding(
-        headline=f"Perhaps: {_first_sentence(rule.page)}",
+        headline=said if probability >= LIKELY else f"Perhaps: {_inside_a_sentence(said)}",
         confidence=0.0,
         because=(),
         fixes=tuple(Fix(a, worth=_worth(rule)) for a in _sentences(_section(rule.page, "Fix"))[:MOST_FIXES]),
@@ -86,8 +88,7 @@ def _worth(rule: Rule) -> str:
     return f"not priced yet: needs {capture.artifact}" if capture else "not priced yet"
 
 
-def _first_sentence(page: str) -> str:
-    line = page.splitlines()[0] if page else ""
+def _inside_a_sentence(line: str) -> str:
     return line[:1].lower() + line[1:] if line[:2] != line[:2].upper() else line
 
 

@@ -1,16 +1,18 @@
-"""Results of load generators that know nothing of tokens: k6 and locust (their names: load_tests.toml)."""
+"""Results of load generators, saved or printed: vllm and sglang bench serve, aiperf, genai-perf, guidellm, k6, locust.
+
+Where each number stands is data (load_tests.toml)."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-import math
+import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,14 +22,27 @@ from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.load_phases import BAND, LASTING, phases
-from stallwise.readers._cells import count_of, number_of
+from stallwise.readers._cells import NUMBER, number_of
+from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.delimited import whole_rows
+from stallwise.readers.shapes.tree import tree_of
 
 FORMAT = "load test"
-CAPTURE = "k6 run --summary-export=summary.json script.js, or locust --headless --csv run ..."
-EXCLUSIVE = True
+CAPTURE = "vllm bench serve --save-result ..."
 BEFORE = "before"
-MILLI = 1e-3
+ANNOUNCED = 8  # lines above a title
+_RULER = re.compile(r"^(?=.*={20})\W*$")  # closes a table
+_ROW = re.compile(rf"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+({NUMBER}|inf)\s*$")
+_UNIT = re.compile(r" \((?:req|tok)/s\)$")
+_TO_S = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+class Result(NamedTuple):
+    """One run of a load: its numbers under their keys, and where it stood."""
+
+    numbers: Any
+    where: str = ""
+    scope: Scope | None = None
 
 
 @cache
@@ -36,97 +51,107 @@ def _book() -> dict[str, Any]:
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """The keys of a tree, or the titles of a table."""
-    text = head.decode("utf-8", "replace")
-    return _entry(text) is not None
+    """The keys of a tree, the titles of a table, or the title of a printed one."""
+    return _entry(head.decode("utf-8", "replace")) is not None
 
 
-def _entry(text: str) -> tuple[str, dict[str, Any]] | None:
-    start = text.lstrip()[:1]
-    if start in ("{", "["):
-        return next((("tree", e) for e in _book()["tree"] if all(m in text for m in e["marks"])), None)
-    titles = text.split("\n", 1)[0].replace('"', "").strip().split(",")
-    return next((("table", e) for e in _book()["table"] if set(e["marks"]) <= set(titles)), None)
+def _entry(text: str) -> dict[str, Any] | None:
+    if text.lstrip()[:1] in ("{", "["):
+        return next((e for e in _book()["result"] if any(all(m in text for m in k) for k in e.get("keys", ()))), None)
+    titles = set(text.split("\n", 1)[0].replace('"', "").strip().split(","))
+    return next(
+        (e for e in _book()["result"] if e.get("printed", "\0") in text or set(e.get("titles", "\0")) <= titles), None
+    )
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
-    """Rates, response times and users; of a history its phases."""
+    """Latencies, rates, lengths and the load, each run of a sweep scoped by its place; of a history its phases."""
     text = artifact.text()
-    found = _entry(text)
-    source = Source(artifact.name)
-    if found is None:
+    entry = _entry(text)
+    found = list(_results(artifact, text, entry)) if entry is not None else []
+    if entry is None or not found:
+        raise UnreadableInput(f"{artifact.name} is cut or not JSON", hint="save the result again")
+    for place, (numbers, where, scope) in enumerate(found):
+        many = len(found) > 1 and scope is None
+        run = Scope(run=f"{artifact.name}#{place}" if many else artifact.name)
+        source = Source(artifact.name, where or (f"result {place + 1}" if many else ""))
+        yield from _facts(numbers, entry["facts"], source, run if scope is None else scope)
+
+
+def _results(artifact: Artifact, text: str, entry: dict[str, Any]) -> Iterator[Result]:
+    if text.lstrip()[:1] not in ("{", "["):
+        yield from _printed(text.splitlines(), entry["printed"]) if "printed" in entry else _table(text, entry)
         return
-    kind, entry = found
-    if kind == "table":
-        yield from _table(text, entry, source)
-        return
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableInput(f"{artifact.name} is cut or not JSON", hint="save the result again") from error
-    yield from _summed(tree, entry["sums"], source) if "sums" in entry else _tree(tree, entry, source)
-
-
-def _tree(tree: Any, entry: dict[str, Any], source: Source) -> Iterator[Fact]:
-    told: set[str] = set()
-    for row in entry["facts"]:
-        value = _at(tree, row["path"].split("."))
-        if value is not None and row["quantity"] not in told:
-            told.add(row["quantity"])
-            yield Fact(quantities()[row["quantity"]], value * row.get("factor", 1.0), source)
-
-
-def _at(tree: Any, path: list[str]) -> float | None:
-    """The number under a path; `values` in between is how a custom summary wraps the same."""
-    for key in path:
-        if isinstance(tree, dict) and key not in tree and isinstance(tree.get("values"), dict):
-            tree = tree["values"]
-        tree = tree.get(key) if isinstance(tree, dict) else None
-    found = None if isinstance(tree, str) else number_of(tree)
-    return found if found is not None and math.isfinite(found) else None
-
-
-def _summed(tree: Any, keys: dict[str, str], source: Source) -> Iterator[Fact]:
-    """Entries by name: their sums over all."""
+    tree = tree_of(artifact.name, text)  # bench --append-result and SGLang write one object a line
     rows = [r for r in (tree if isinstance(tree, list) else [tree]) if isinstance(r, dict)]
-    done = sum(_at(r, [keys["done"]]) or 0.0 for r in rows)
-    total = sum(_at(r, [keys["total"]]) or 0.0 for r in rows)
-    starts = [t for r in rows if (t := _at(r, [keys["start"]])) is not None]
-    ends = [t for r in rows if (t := _at(r, [keys["end"]])) is not None]
-    if done > 0:
-        yield Fact(serving.REQUESTS_DONE, done, source)
-        yield Fact(serving.REQUEST_TIME, MILLI * total / done, source, samples=count_of(done))
-        if starts and ends and max(ends) > min(starts):
-            yield Fact(serving.ACHIEVED_RATE, done / (max(ends) - min(starts)), source)
+    if "sums" in entry:
+        yield from _summed(rows, entry)
+        return
+    for row in rows:
+        inner = row.get("benchmarks")
+        yield from map(Result, [b for b in inner if isinstance(b, dict)] if isinstance(inner, list) else [row])
 
 
-def _table(text: str, entry: dict[str, Any], source: Source) -> Iterator[Fact]:
+def _printed(lines: list[str], title: str) -> Iterator[Result]:
+    """The tables between two rulers, under their words; the load is announced above the title."""
+    starts = [i for i, text in enumerate(lines) if title in text and "====" in text]
+    closed = 0
+    for start, following in pairwise([*starts, len(lines)]):
+        end = next((i for i in range(start + 1, following) if _RULER.match(lines[i])), following)
+        rows = [m for line in lines[max(closed, start - ANNOUNCED) : end] if (m := _ROW.match(line))]
+        yield Result({"_".join(plain_words(_UNIT.sub("", m[1]))): m[2] for m in rows}, f"line {start + 1}")
+        closed = end
+
+
+def _summed(rows: list[dict[str, Any]], entry: dict[str, Any]) -> Iterator[Result]:
+    """Entries by name: their sums over all, and the time from the first start to the last end."""
+    sums: dict[str, float] = {key: sum(number_of(r.get(key)) or 0.0 for r in rows) for key in entry["sums"]}
+    begin, end = ([t for r in rows if (t := number_of(r.get(key))) is not None] for key in entry["span"])
+    yield Result({**sums, "span": max(end) - min(begin) if begin and end else None})
+
+
+def _table(text: str, entry: dict[str, Any]) -> Iterator[Result]:
+    """The last row, or the middle of the rows of the heaviest lasting load, and of the lightest where it is far below."""
     rows = [
         r for r in whole_rows(csv.DictReader(io.StringIO(text))) if all(r.get(k) == v for k, v in entry["row"].items())
     ]
-    parts: list[tuple[list[dict[str, Any]], Scope]] = [(rows[-1:], WHOLE)]
-    if "load" in entry:
-        parts = _phases(rows, entry)
-    for part, scope in parts:
-        for fact in entry["facts"]:
-            values = [v for r in part if (v := number_of(r.get(fact["column"]))) is not None and v > 0]
-            if values:
-                quantity = quantities()[fact["quantity"]]
-                yield Fact(
-                    quantity, float(np.median(values)) * fact.get("factor", 1.0), source, scope, samples=len(values)
-                )
-
-
-def _phases(rows: list[dict[str, Any]], entry: dict[str, Any]) -> list[tuple[list[dict[str, Any]], Scope]]:
-    """The rows of the heaviest lasting load, and of the lightest where it is far below."""
-    load = np.array([number_of(r.get(entry["load"])) or 0.0 for r in rows])
-    time_s = np.array([number_of(r.get(entry["time"])) or 0.0 for r in rows])
+    if "load" not in entry:
+        yield from map(Result, rows[-1:])
+        return
+    load, time_s = (np.array([number_of(r.get(entry[k])) or 0.0 for r in rows]) for k in ("load", "time"))
     none = np.full(len(rows), np.nan)
-    lasting = [p for p in phases(time_s, load, none, none) if p.count >= LASTING and p.running > 0] if len(rows) else []
-    if not lasting:
-        return [(rows, WHOLE)]
-    heavy, light = max(lasting, key=lambda p: p.running), min(lasting, key=lambda p: p.running)
-    found = [(rows[heavy.first : heavy.last + 1], WHOLE)]
-    if light.running < heavy.running / BAND:
-        found.append((rows[light.first : light.last + 1], Scope(run=BEFORE)))
-    return found
+    lasting = [p for p in phases(time_s, load, none, none) if p.count >= LASTING and p.running > 0] if rows else []
+    heavy, light = (pick(lasting, key=lambda p: p.running, default=None) for pick in (max, min))
+    yield Result(_middle(rows[heavy.first : heavy.last + 1] if heavy else rows), scope=WHOLE)
+    if heavy and light and light.running < heavy.running / BAND:
+        yield Result(_middle(rows[light.first : light.last + 1]), scope=Scope(run=BEFORE))
+
+
+def _middle(rows: list[dict[str, str]]) -> dict[str, float]:
+    known = {key: [v for r in rows if (v := number_of(r.get(key)))] for key in (rows[0] if rows else ())}
+    return {key: float(np.median(values)) for key, values in known.items() if values}
+
+
+def _facts(numbers: Any, facts: list[dict[str, Any]], source: Source, scope: Scope) -> Iterator[Fact]:
+    """The first place that holds a number tells a quantity."""
+    told: set[str] = set()
+    for row in facts:
+        value, below = _at(numbers, row["at"]), _at(numbers, row["per"]) if "per" in row else 1.0
+        if value is not None and below and row["is"] not in told:
+            told.add(row["is"])
+            yield Fact(quantities()[row["is"]], value / below * row.get("factor", 1.0), source, scope)
+    model = next((m for key in ("model_id", "model") if isinstance(m := numbers.get(key), str)), None)
+    if model is not None:
+        yield Fact(serving.MODEL, model, source, scope)
+
+
+def _at(tree: Any, path: str) -> float | None:
+    """The number under a path, in the unit that stands beside it; programs and releases wrap the same in other objects."""
+    scale = 1.0
+    for key in path.split("."):
+        while isinstance(tree, dict) and key not in tree:
+            tree = next((tree[w] for w in _book()["wrappers"] if w in tree), None)
+        scale = _TO_S.get(str(tree.get("unit")), 1.0) if isinstance(tree, dict) else 1.0
+        tree = tree[key] if isinstance(tree, dict) else None
+    number = number_of(tree)
+    return None if number is None or abs(number) == float("inf") else number * scale

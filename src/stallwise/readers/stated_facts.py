@@ -19,12 +19,11 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import STATED, WHOLE, Note, Scope, Source
 from stallwise.evidence.vocabulary import BEFORE, find, stated_items
-from stallwise.readers._kernel_summary import summary_facts
 
 FORMAT = "stated facts"
 CAPTURE = "stallwise facts --template > case.toml"
 EXCLUSIVE = True
-SUMMARY_KEYS = {"summary", "nsight", "ncu"}
+SUMMARY_KEYS = {"summary", "nsight", "ncu"}  # a printout inside the file: its pairs are the lexicon's
 IGNORED_KEYS = {"title", "name", "note", "notes", "description", "question"}
 TABLES = {"stated", "facts", "case", "now", "bad", "artifact"}
 KNOWN_SHARE = 0.4  # of the keys: below it the file is somebody else's TOML
@@ -62,14 +61,12 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 def _table(data: Mapping[str, Any], name: str, scope: Scope) -> Iterator[Item]:
     for key, value in data.items():
-        if key in IGNORED_KEYS:
+        if key in IGNORED_KEYS or key in SUMMARY_KEYS:
             continue
         if isinstance(value, Mapping) and key == BEFORE:
             yield from _table(value, name, Scope(run=BEFORE))
         elif isinstance(value, Mapping) and key in TABLES:
             yield from _table(value, name, scope)
-        elif key in SUMMARY_KEYS:
-            yield from summary_facts(str(value), STATED)
         elif isinstance(value, Mapping) and find(key) is None and set(value) <= {BEFORE, "now"}:
             pairs = {key if k == "now" else f"{key}.{BEFORE}": v for k, v in value.items()}
             yield from stated_items(pairs, STATED)

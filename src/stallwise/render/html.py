@@ -177,6 +177,7 @@ def _finding(finding: Finding, ledger: Ledger | None) -> dict[str, Any]:
         "against": [_reason(r) for r in finding.against],
         "not_here": [_reason(r) for r in finding.not_here],
         "avoid": finding.avoid,
+        "would_change": finding.overturn,
         "fixes": _fixes([finding]),
     }
 

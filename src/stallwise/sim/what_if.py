@@ -194,12 +194,13 @@ def _changes(
             replace(point, settings=replace(s, budget=CHUNK_TOKENS)), "",
         )  # fmt: skip
     room = kv_room(d)
-    fits = max(1, int(room.tokens / (point.isl + point.osl)))
+    each = point.isl + point.osl
+    fits = max(1, int(room.tokens / each))
     cap = max(1, min(fits, 4096))
     if cap != s.max_seqs:
         word = "Raise" if cap > s.max_seqs else "Cap"
         yield (
-            "cap", f"{word} max_num_seqs ({s.max_seqs} now) by the KV budget: {fits:,} of {point.isl + point.osl:,.0f} tokens fit",
+            "cap", f"{word} max_num_seqs ({s.max_seqs} now) by the KV budget: {fits:,} requests of {each:,.0f} tokens fit",
             "a restart", replace(point, settings=replace(s, max_seqs=cap)), "",
         )  # fmt: skip
     if bytes_per(d.kv_dtype) > 1:

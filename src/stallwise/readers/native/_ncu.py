@@ -14,8 +14,7 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.quantity import Quantity
-from stallwise.readers.native._ncu_names import COUNTERS, DISPLAY, STALL_COUNTER
-from stallwise.readers.native._ncu_rules import facts_in_rule
+from stallwise.readers.native._ncu_names import STALL_COUNTER, counters, displayed, facts_in_rule
 from stallwise.units import Unit
 
 _SCALE = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -43,17 +42,17 @@ class Launch:
         """Every quantity that this launch tells."""
         found: dict[Quantity, float | str] = {}
         for name, (text, unit) in self.metrics.items():
-            quantity = DISPLAY.get((name, _unit_class(unit))) or DISPLAY.get((name, ""))
+            quantity = displayed().get((name, _unit_class(unit))) or displayed().get((name, ""))
             if quantity is not None and (value := number(text, unit, quantity.unit)) is not None:
                 found.setdefault(quantity, value)
-        for quantity, names in COUNTERS:
+        for quantity, names in counters():
             for name in names:
                 if name in self.metrics and quantity not in found:
                     cell = number(*self.metrics[name], quantity.unit)
                     if cell is not None:
                         found[quantity] = cell
-        for rule_name, text, _, _ in self.rules:
-            for measured, told in facts_in_rule(rule_name, text).items():
+        for _, text, _, _ in self.rules:
+            for measured, told in facts_in_rule(text).items():
                 found.setdefault(measured, told)
         self._derive(found)
         return found

@@ -9,7 +9,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.readers.native._ncu import Launch, facts_of
-from stallwise.readers.native._ncu_names import DISPLAY
+from stallwise.readers.native._ncu_names import displayed
 
 FORMAT = "Nsight Compute text"
 CAPTURE = "ncu --set full python script.py > details.txt"
@@ -24,7 +24,6 @@ _UNITS = re.compile(
     r"register/thread|thread|SM|sector|branches|cluster)$",
     re.I,
 )
-_KNOWN = {name for name, _ in DISPLAY}  # names that end in a word which is also a unit: "Waves Per SM"
 _RULE = re.compile(r"^    (INF|OPT|WRN|ERR|OK)\s{2,}(.*)$")
 _SPEEDUP = re.compile(r"Est\. (Local )?Speedup[:=] ?([\d.e+-]+)%\s*")
 _RULER = re.compile(r"^\s+-{5,}")
@@ -93,7 +92,12 @@ def _metric(launch: Launch, line: str) -> None:
         words = value.split(" ")
         if len(words) == 2 and _UNITS.match(words[0]):
             unit, value = words
-        elif name not in _KNOWN and len(parts := name.rsplit(" ", 1)) == 2 and _UNITS.match(parts[1]):
+        elif not _known(name) and len(parts := name.rsplit(" ", 1)) == 2 and _UNITS.match(parts[1]):
             name, unit = parts
     key = "Memory Throughput " if name == "Memory Throughput" and unit.endswith("/s") else name
     launch.metrics.setdefault(key, (value, unit))
+
+
+def _known(name: str) -> bool:
+    """A name that ends in a word which is also a unit: "Waves Per SM"."""
+    return any(name == title for title, _ in displayed())

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from stallwise.evidence.reading import Reading
+from stallwise.units import readings_of
 
 NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
 # A unit right after its number: letters, a sign, or a rate. Longer words follow in sentences and are no units.
@@ -37,16 +38,20 @@ def all_paired(text: str, pairs: list[Reading]) -> bool:
 
 
 def pair_matches(text: str) -> Iterator[re.Match[str]]:
-    """Every pair, with its key, value and unit."""
-    return _PAIR.finditer(text[:LONGEST])
+    """Every pair, with its key, value and unit; a word that is no unit may begin the next key."""
+    at = 0
+    while match := _PAIR.search(text, at, LONGEST):
+        yield match
+        at = match.end() if readings_of(match["unit"] or "") else match.end("value")
 
 
 def pairs_in(text: str, place: str) -> Iterator[Reading]:
     """Every pair of the line with a number; keys are as written, the words before them cut at signs."""
-    for match in pair_matches(text):
+    found = list(pair_matches(text))
+    for at, match in enumerate(found):
         value = float(match["value"].replace(",", ""))
-        unit = match["unit"] or ""
-        yield Reading((match["key"].strip(),), value, unit, place)
+        taken = any(following.start("key") <= match.start("unit") for following in found[at + 1 : at + 2])
+        yield Reading((match["key"].strip(),), value, "" if taken else match["unit"] or "", place)
 
 
 def word_pair(text: str, place: str) -> Reading | None:

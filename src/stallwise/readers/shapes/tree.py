@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_of
+from stallwise.readers.shapes.keyed import pairs_in
 
 MAX_TEXT = 64 << 20
 MAX_YAML = 1 << 18  # people write it by hand; the parser is slow
 MOST = 1 << 1000  # a whole number that no float can hold is a text
 DEEPEST = 12
+PRINTED = 3  # pairs by which a text inside a tree is something that a program printed
 ALIKE = 0.5  # share of an object's keys that the others of its list must have
 PAIRED = 0.6  # share of the lines of a YAML document that must be pairs or items
 
@@ -149,8 +151,18 @@ def _object(tree: Mapping[Any, Any], path: tuple[str, ...]) -> Iterator[Shape]:
                 yield from _object(value, here)
         elif isinstance(value, list):
             yield from _list(value, here)
+        elif isinstance(value, str) and len(pairs := _printed(value, ".".join(here))) >= PRINTED:
+            yield from (Reading((*path, *pair.path), pair.value, pair.unit, pair.place) for pair in pairs)
         elif value is not None:
             yield Reading(here, _leaf(value), place=".".join(here))
+
+
+def _printed(text: str, place: str) -> list[Reading]:
+    return (
+        [pair for line in text.splitlines() for pair in pairs_in(line, place)]
+        if text.count(":") + text.count("=") >= PRINTED
+        else []
+    )
 
 
 def _variants(tree: Mapping[Any, Any]) -> list[Any]:
