@@ -107,10 +107,16 @@ class Worker:
 
     process: BaseProcess
     home: Connection
-    heard: float
+    heard: float  # its own work until its last word
+    heard_at: float = field(default_factory=time.monotonic)
     folder: Path | None = None
     tally: Tally = field(default_factory=Tally)
     done: bool = False
+
+    def silent(self) -> bool:
+        """Nothing was heard for longer than a case can work, or for so long that not even a crowd explains it."""
+        waited = time.monotonic() - self.heard_at
+        return worked_s(self.process) - self.heard > SILENT_S or waited > CROWD * SILENT_S
 
 
 @dataclass
@@ -141,7 +147,7 @@ class Run:
         try:
             while worker.home.poll():
                 what, value = worker.home.recv()
-                worker.heard = worked_s(worker.process)
+                worker.heard, worker.heard_at = worked_s(worker.process), time.monotonic()
                 if what == "folder":
                     worker.folder = Path(value)
                 elif what == "tally":
@@ -181,7 +187,7 @@ class Run:
                 if not worker.process.is_alive():
                     self.end(worker, "escapes", f"a process died ({worker.process.exitcode})")
                     workers[place] = self.start()
-                elif worked_s(worker.process) - worker.heard > SILENT_S:
+                elif worker.silent():
                     self.end(worker, "over_time", "a process that nothing interrupts")
                     workers[place] = self.start()
         for worker in workers:

@@ -59,9 +59,12 @@ def _entry(text: str) -> dict[str, Any] | None:
     if text.lstrip()[:1] in ("{", "["):
         return next((e for e in _book()["result"] if any(all(m in text for m in k) for k in e.get("keys", ()))), None)
     titles = set(text.split("\n", 1)[0].replace('"', "").strip().split(","))
-    return next(
-        (e for e in _book()["result"] if e.get("printed", "\0") in text or set(e.get("titles", "\0")) <= titles), None
-    )
+    for entry in _book()["result"]:
+        if ("printed" in entry and entry["printed"] in text) or (
+            "titles" in entry and titles.issuperset(entry["titles"])
+        ):
+            return dict(entry)
+    return None
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
