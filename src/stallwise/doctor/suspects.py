@@ -10,7 +10,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.findings.clue import Clue
 from stallwise.findings.diagnosis import Hypothesis
-from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.finding import PERHAPS, Finding, Fix
 from stallwise.findings.rule import Rule
 
 MOST_FIXES = 4
@@ -74,7 +74,7 @@ def rests_on_words(finding: Finding) -> bool:
 def _from_page(rule: Rule, probability: float) -> Finding:
     said = rule.page.splitlines()[0] if rule.page else ""
     return Finding(
-        headline=said if probability >= LIKELY else f"Perhaps: {_inside_a_sentence(said)}",
+        headline=said if probability >= LIKELY else f"{PERHAPS}{_inside_a_sentence(said)}",
         confidence=0.0,
         because=(),
         fixes=tuple(Fix(a, worth=_worth(rule)) for a in _sentences(_section(rule.page, "Fix"))[:MOST_FIXES]),

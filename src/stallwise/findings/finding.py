@@ -8,6 +8,8 @@ from stallwise.evidence.capture import Capture
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.ledger import Account
 
+PERHAPS = "Perhaps: "  # opens the headline of what is less likely than all else together
+
 
 @dataclass(frozen=True, slots=True)
 class Gain:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import Finding, Gain
+from stallwise.findings.finding import PERHAPS, Finding, Gain
 from stallwise.render.phrases import place, places, worth
 from stallwise.units import Unit, show
 
@@ -107,7 +107,7 @@ def _unclear(diagnosis: Diagnosis) -> Verdict:
             if nearer
             else "most likely"
         )
-        what = f"Not decided; {by} {leading.cause} ({chance:.0%}): {leading.headline}"
+        what = f"Not decided; {by} {leading.cause} ({chance:.0%}): {leading.headline.removeprefix(PERHAPS)}"
         return Verdict(what, f"Cannot tell yet: {diagnosis.why_unclear}", do, "unclear")
     nearest = [h.cause for h in diagnosis.hypotheses if h.by_words_alone][:3]
     why = f"By its words it could be {', '.join(nearest)}; nothing measured says so." if nearest else ""
