@@ -27,7 +27,7 @@ def grow(source: Path, target: Path, events: int) -> int:
         copies = max(1, -(-(events - len(names)) // len(body)))
         for at in range(copies):
             for e in (*(names if at == 0 else ()), *body):
-                stream.write((b",\n" if written else b"") + _laid_out(_moved(e, at, span + 1000.0, largest + 1)))
+                stream.write((b",\n" if written else b"") + _laid_out(_moved(e, at, span + 1000, largest + 1)))
                 written += 1
         stream.write(b"\n]}\n")
     return written

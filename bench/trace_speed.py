@@ -1,15 +1,18 @@
 """From a million-event trace to columns and to a verdict, as ratios to json.load taken in the same run.
 
     python bench/trace_speed.py [SOURCE.json.gz] [--events 1000000] [--repeat 3] [--no-hta]
+    python bench/trace_speed.py --growth 1000000 2000000 4000000 8000000
 
-Targets: columns <= 0.35 and 200 MB, verdict <= 0.5 and 350 MB; where HTA is installed columns >= 20x and the verdict
->= 10x faster than its load plus temporal, kernel and overlap breakdowns; --help <= 1.5x a bare click program.
+Targets: columns <= 0.35 and 200 MB, verdict <= 0.45 and 400 MB, in proportion to 8 million events; where HTA is installed
+columns >= 20x and the verdict >= 10x faster than its load plus temporal, kernel and overlap breakdowns; --help <= 1.5x a bare
+click program.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import resource
 import statistics
@@ -96,6 +99,23 @@ def _children_s() -> float:
     return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 
+def growth(source: Path, sizes: list[int]) -> dict[str, object]:
+    """The verdict alone, once at each size: processor seconds, peak memory, and the slope of the logarithms."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in sizes:
+            path = Path(folder) / "rank-0.json.gz"
+            count = grow(source, path, size)
+            wall, cpu, peak = measured("verdict", str(path), 1)
+            rows.append(
+                {"events": count, "seconds": round(wall, 1), "cpu_seconds": round(cpu, 2), "peak_mb": round(peak)}
+            )
+            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    x, y = ([math.log(row[key]) for row in rows] for key in ("events", "cpu_seconds"))
+    slope = statistics.linear_regression(x, y).slope if len(rows) > 1 else math.nan
+    return {"growth": rows, "exponent": round(slope, 3)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", nargs="?", type=Path, default=DEFAULT)
@@ -103,7 +123,11 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--no-hta", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--growth", type=int, nargs="+", metavar="EVENTS", help="only how the verdict grows with these")
     args = parser.parse_args()
+    if args.growth:
+        print(json.dumps(growth(args.source, args.growth), indent=None if args.json else 1))
+        return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rank-0.json.gz"
         count = grow(args.source, path, args.events)

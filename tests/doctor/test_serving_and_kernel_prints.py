@@ -77,7 +77,7 @@ def test_memory_taken_and_given_back_is_churn_and_a_model_that_is_loaded_is_not(
 
 
 def test_a_row_that_slipped_keeps_its_numbers_whole() -> None:
-    from stallwise.readers._nsys_table import summaries
+    from stallwise.readers.nsys_stats import summaries
 
     lines = [
         " Time (%)  Total Time (ns)  Instances   Name",

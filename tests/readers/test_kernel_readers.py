@@ -17,7 +17,7 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.catalog import kernel as k
-from stallwise.readers import autotune_log, nsys_kernel_sum
+from stallwise.readers import autotune_log, nsys_stats
 from stallwise.readers.native import ncu_csv, ncu_rep, ncu_text
 from tests.shared_data import shared
 
@@ -83,8 +83,8 @@ def test_nsys_sums_rank_kernels_by_time() -> None:
         '20.0,2000000000,4,500000000,1,1,1,0,"ampere_bf16_s16816gemm_bf16_128x128"\n'
     )
     artifact = Artifact("kern.csv", content=text.encode())
-    assert nsys_kernel_sum.recognises("kern.csv", artifact.head)
-    facts = {(f.quantity.name, f.scope.kernel): f.value for f in nsys_kernel_sum.read(artifact)}
+    assert nsys_stats.recognises("kern.csv", artifact.head)
+    facts = {(f.quantity.name, f.scope.kernel): f.value for f in nsys_stats.read(artifact)}
     assert facts["kernel.total_time", "ampere_sgemm_128x64_nn"] == pytest.approx(8.0)
     assert facts["kernel.time_share", "ampere_sgemm_128x64_nn"] == pytest.approx(0.8)
 

@@ -8,7 +8,7 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.evidence.catalog import serving
-from stallwise.readers import metrics_table
+from stallwise.readers import serving_metrics
 
 RUNNING = (12, 48, 64, 64, 64, 64, 64, 64)
 WAITING = (0, 0, 3, 44, 120, 190, 260, 330)
@@ -47,4 +47,4 @@ def test_a_queue_at_a_cap_is_seen_in_every_form(kind: str, tmp_path: Path) -> No
 
 
 def test_a_table_of_other_numbers_is_not_taken() -> None:
-    assert not metrics_table.recognises("a.csv", b"step,loss\n1,2.0\n2,1.9\n3,1.8\n")
+    assert not serving_metrics.recognises("a.csv", b"step,loss\n1,2.0\n2,1.9\n3,1.8\n")

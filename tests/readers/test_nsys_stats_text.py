@@ -8,7 +8,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import run
 from stallwise.evidence.fact import Fact
-from stallwise.readers import nsys_api_sum, nsys_kernel_sum
+from stallwise.readers import nsys_stats
 
 PRINTED = """Processing [a.sqlite] with [cuda_api_sum.py]...
 
@@ -42,15 +42,15 @@ def artifact(folder: Path) -> Artifact:
 
 def test_kernels_of_the_printed_table(tmp_path: Path) -> None:
     source = artifact(tmp_path)
-    assert nsys_kernel_sum.recognises(source.name, source.head)
-    facts = [f for f in nsys_kernel_sum.read(source) if isinstance(f, Fact)]
+    assert nsys_stats.recognises(source.name, source.head)
+    facts = [f for f in nsys_stats.read(source) if isinstance(f, Fact)]
     shares = {f.scope.kernel: f.value for f in facts if f.quantity is k.TIME_SHARE}
     assert shares == {"void matmul<float, (int)4>(float *)": 0.75, "add": 0.25}
 
 
 def test_calls_of_the_printed_table(tmp_path: Path) -> None:
     source = artifact(tmp_path)
-    assert nsys_api_sum.recognises(source.name, source.head)
-    facts = {f.quantity: f for f in nsys_api_sum.read(source) if isinstance(f, Fact)}
+    assert nsys_stats.recognises(source.name, source.head)
+    facts = {f.quantity: f for f in nsys_stats.read(source) if isinstance(f, Fact)}
     assert abs(facts[run.SYNC_TIME].number - 0.02) < 1e-12
     assert facts[run.SYNC_CALLER].value == "cudaStreamSynchronize"

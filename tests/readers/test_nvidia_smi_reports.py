@@ -12,7 +12,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.fact import Fact, Table
-from stallwise.readers import dcgm_text, nvidia_smi_dmon, nvidia_smi_q, nvidia_smi_table, nvidia_smi_xml
+from stallwise.readers import dcgm_text, nvidia_smi_csv, nvidia_smi_q, nvidia_smi_table, nvidia_smi_xml
 from stallwise.readers.native import nvidia_smi_topo
 
 SMI = Path(__file__).parents[1] / "fixtures" / "smi"
@@ -77,7 +77,7 @@ def test_xml_cut_in_the_middle_gives_what_is_whole_or_says_so() -> None:
 
 
 def test_dmon_columns_are_found_by_their_header() -> None:
-    table = one_table(nvidia_smi_dmon, SMI / "dmon.txt")
+    table = one_table(nvidia_smi_csv, SMI / "dmon.txt")
     assert table.columns["clock_sm_hz"].tolist() == [1980e6, 345e6, 345e6]
     assert table.columns["power_w"].tolist() == [127.0, 84.0, 79.0]
 

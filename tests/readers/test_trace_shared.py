@@ -77,3 +77,12 @@ def test_a_damaged_trace_is_left_to_one(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_small_traces_are_not_shared(tmp_path: Path) -> None:
     assert _trace_shared._parts(written(tmp_path, [])) == 1
+
+
+def test_a_large_trace_is_shared_among_the_cores_that_are_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_trace_shared, "WORTH_SHARING_BYTES", 0)
+    monkeypatch.setattr(_trace_shared.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    artifact = written(tmp_path, [])
+    for load, parts in ((0.4, 3), (6.2, 2), (7.0, 1), (30.0, 1)):
+        monkeypatch.setattr(_trace_shared.os, "getloadavg", lambda load=load: (load, load, load), raising=False)
+        assert _trace_shared._parts(artifact) == parts

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.evidence.timeline import Kind
+from stallwise.evidence.timeline import Kind, Timeline
 from stallwise.measures._dependencies import graph_of_view
 from stallwise.measures._idle import QUIET_S
 from stallwise.measures._one_off import first_launches
 from stallwise.measures._spans import NOTHING, Spans
-from stallwise.measures._step_book import StepBook
+from stallwise.measures._step_book import StepBook, book_of
 from stallwise.measures._vocabulary import Host, Work, work_of_operator
 from stallwise.sim.replay.change import Change, play
 from stallwise.sim.replay.graph import NOTHING as NOBODY
@@ -243,3 +243,12 @@ def replays_of(book: StepBook) -> Replays:
     if not _last or _last[0].book is not book:
         _last[:] = [Replays(book)]
     return _last[0]
+
+
+def playable(timeline: Timeline) -> Replays | None:
+    """The replays of its steps; None where nothing was launched or a step takes no time."""
+    book = book_of(timeline)
+    if not len(book.view) or not book.view.launched.any():
+        return None
+    replays = replays_of(book)
+    return replays if replays.unchanged_s > 0 else None

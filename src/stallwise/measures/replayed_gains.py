@@ -10,11 +10,10 @@ from stallwise.evidence.catalog import gains
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Series
 from stallwise.evidence.timeline import Timeline
-from stallwise.measures._changes import replays_of
+from stallwise.measures._changes import playable
 from stallwise.measures._device_changes import DEVICE_CHANGES, device_gains
 from stallwise.measures._replay_range import won_range_s
 from stallwise.measures._report import said
-from stallwise.measures._step_book import book_of
 from stallwise.sim.replay.change import Change
 
 ORDER = 3
@@ -24,13 +23,10 @@ PARTS = (0.25, 0.5, 0.75, 0.9)  # of the device's computing time
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """One fact for each change that wins something, and the curve for device work."""
-    book = book_of(timeline)
-    if not len(book.view) or not book.view.launched.any():
+    replays = playable(timeline)
+    if replays is None:
         return
-    replays = replays_of(book)
-    unchanged = replays.unchanged_s
-    if not unchanged > 0:
-        return
+    book, unchanged = replays.book, replays.unchanged_s
     won_by = {name: won for name, (_, won) in (replays.gains | device_gains(replays)).items()}
     busy = book.mean_s(book.busy)
     for name, won in won_by.items():

@@ -14,9 +14,8 @@ import numpy as np
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Table
 from stallwise.evidence.timeline import Timeline
-from stallwise.measures._changes import CHANGES, Replays, replays_of
+from stallwise.measures._changes import CHANGES, Replays, playable
 from stallwise.measures._device_changes import DEVICE_CHANGES, device_gains
-from stallwise.measures._step_book import book_of
 from stallwise.sim.replay.change import Change, both, part_of
 
 ORDER = 4
@@ -29,14 +28,13 @@ MOST_PLAYED = 150_000  # pieces of work in all combinations together: some 60 ms
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """One table: how far each change goes, by combination, and the step then."""
-    book = book_of(timeline)
-    if not len(book.view) or not book.view.launched.any():
+    replays = playable(timeline)
+    if replays is None:
         return
-    replays = replays_of(book)
-    unchanged = replays.unchanged_s
+    book, unchanged = replays.book, replays.unchanged_s
     gains = replays.gains | device_gains(replays)
     best = sorted(gains, key=lambda name: -gains[name][1])[:MOST_CHANGES]
-    changes = {name: gains[name][0] for name in best if gains[name][1] > WORTH_MOVING * unchanged}
+    changes = {name: gains[name] for name in best if gains[name][1] > WORTH_MOVING * unchanged}
     if not changes:
         return
     names = list(changes)
@@ -57,6 +55,8 @@ def _levels(changes: int, work: int) -> tuple[float, ...]:
     return next((found for found in LEVELS if len(found) ** changes * work <= MOST_PLAYED), LEVELS[-1])
 
 
-def _step_s(replays: Replays, changes: dict[str, Change], parts: tuple[float, ...]) -> float:
-    made = [part_of(change, part) for change, part in zip(changes.values(), parts, strict=True) if part > 0]
-    return replays.step_s(reduce(both, made, Change())) if made else replays.unchanged_s
+def _step_s(replays: Replays, changes: dict[str, tuple[Change, float]], parts: tuple[float, ...]) -> float:
+    chosen = [(change, won, part) for (change, won), part in zip(changes.values(), parts, strict=True) if part > 0]
+    if sum(parts) == max(parts) and max(parts) in (0.0, 1.0):  # none, or one alone and wholly: played before
+        return replays.unchanged_s - sum(won for _, won, _ in chosen)
+    return replays.step_s(reduce(both, [part_of(change, part) for change, _, part in chosen]))

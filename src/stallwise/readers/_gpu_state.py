@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 
-from stallwise.readers._gpu_samples import gpu_words, number
+from stallwise.readers._cells import whole_of
+from stallwise.readers._gpu_samples import GpuSamples, gpu_words, number
 
 _REASON = re.compile(r"clocks_(?:event|throttle)_reasons/(?:.*/)?(?:clocks_(?:event|throttle)_reason_)?(\w+)$")
 _FLAGS = {"yes": 1.0, "no": 0.0}
@@ -42,3 +44,18 @@ def take(path: str, text: str, values: dict[str, float]) -> None:
         if pattern.search(path):
             values.setdefault(column, value)
             return
+
+
+def add_card(
+    samples: GpuSamples, index: int, bus_id: str, line: int, time_s: float, told: Iterable[tuple[str, str]]
+) -> None:
+    """One sample of a card from what its report says, path by path."""
+    values, name = {"time_s": time_s}, ""
+    for path, value in told:
+        if path == "product_name":
+            name = value.strip()
+        elif path == "minor_number" and (minor := whole_of(value)) is not None:
+            index = minor
+        else:
+            take(path, value, values)
+    samples.add(index, values, line, name=name, bus_id=bus_id)

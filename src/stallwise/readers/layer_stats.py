@@ -7,7 +7,10 @@ import json
 import math
 import re
 import struct
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -15,12 +18,15 @@ import numpy as np
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Source
-from stallwise.readers._layers import is_layer_row, role_of, table_of
+from stallwise.evidence.fact import Source, Table
 from stallwise.readers.shapes import tree
+from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.delimited import whole_rows
 
 FORMAT = "layer statistics"
+KIND = "numerics.layers"
+WORDS = ("layer", "dtype")  # columns that hold no numbers
+STEPS = {"step", "iteration", "batch_number"}  # every other key of x counts tokens
 _REPORT = re.compile(r"Detected inf/nan during batch_number=(\d+)")
 _MODULE = re.compile(r"^\s{8,}(\S+(?:\.\S+)*)\s+(\w+)\s*$")
 _VALUES = re.compile(r"^\s*([\d.e+-]+|inf|nan)\s+([\d.e+-]+|inf|nan)\s+(weight|bias|input\S*|output\S*)", re.I)
@@ -63,7 +69,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         return
     lines = [line for line in text.splitlines() if line.strip()]
     rows = [{key: cell for key, cell in row.items() if key} for row in whole_rows(csv.DictReader(lines))]
-    if not rows or role_of("layer") is None:
+    if not rows:
         raise UnreadableInput(f"{artifact.name} has no rows", hint="write layer,amax,... one line a layer")
     yield table_of(rows, source)
 
@@ -120,3 +126,41 @@ def _safetensors(artifact: Artifact) -> Iterator[dict[str, Any]]:
         ) from error
     for layer, stats in layers.items():
         yield {"layer": layer, **stats}
+
+
+@cache
+def _roles() -> dict[str, str]:
+    book = tomllib.loads(files("stallwise.readers").joinpath("layers.toml").read_text(encoding="utf-8"))
+    return {key: role for role, keys in book.items() for key in keys}
+
+
+def role_of(key: str) -> str | None:
+    """Which column of the table a key is."""
+    return _roles().get("_".join(plain_words(key)))
+
+
+def is_layer_row(keys: Iterable[str]) -> bool:
+    """A row about a layer and some range or error of it."""
+    roles = {role_of(k) for k in keys}
+    return "layer" in roles and bool(roles & {"amax", "saturated", "zero", "error"})
+
+
+def table_of(rows: list[dict[str, Any]], source: Source) -> Table:
+    """Rows as columns; what is missing is NaN."""
+    columns: dict[str, list[Any]] = {role: [] for role in _roles().values()}
+    for row in rows:
+        named = {role_of(k): v for k, v in row.items()}
+        for role, cells in columns.items():
+            value = named.get(role)
+            cells.append(("" if value is None else str(value)) if role in WORDS else _number(value))
+    arrays = {role: np.array(v, dtype=object if role in WORDS else np.float64) for role, v in columns.items()}
+    along = {"_".join(plain_words(key)) for row in rows for key in row if role_of(key) == "x"}
+    return Table(KIND, arrays, source, meta={"over": "context" if along - STEPS else "step"})
+
+
+def _number(value: Any) -> float:
+    """Words such as inf and nan are themselves."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

@@ -24,7 +24,6 @@ from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.load_phases import BAND, LASTING, phases
 from stallwise.readers._cells import NUMBER, number_of
 from stallwise.readers.shapes._plainly import plain_words
-from stallwise.readers.shapes.delimited import whole_rows
 from stallwise.readers.shapes.tree import tree_of
 
 FORMAT = "load test"
@@ -59,12 +58,12 @@ def _entry(text: str) -> dict[str, Any] | None:
     if text.lstrip()[:1] in ("{", "["):
         return next((e for e in _book()["result"] if any(all(m in text for m in k) for k in e.get("keys", ()))), None)
     titles = set(text.split("\n", 1)[0].replace('"', "").strip().split(","))
-    for entry in _book()["result"]:
-        if ("printed" in entry and entry["printed"] in text) or (
-            "titles" in entry and titles.issuperset(entry["titles"])
-        ):
-            return dict(entry)
-    return None
+    told = (
+        e
+        for e in _book()["result"]
+        if ("printed" in e and e["printed"] in text) or ("titles" in e and titles >= {*e["titles"]})
+    )
+    return next(told, None)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -87,7 +86,7 @@ def _results(artifact: Artifact, text: str, entry: dict[str, Any]) -> Iterator[R
         return
     tree = tree_of(artifact.name, text)  # bench --append-result and SGLang write one object a line
     rows = [r for r in (tree if isinstance(tree, list) else [tree]) if isinstance(r, dict)]
-    if "sums" in entry:
+    if "sums" in entry and rows:
         yield from _summed(rows, entry)
         return
     for row in rows:
@@ -115,9 +114,10 @@ def _summed(rows: list[dict[str, Any]], entry: dict[str, Any]) -> Iterator[Resul
 
 def _table(text: str, entry: dict[str, Any]) -> Iterator[Result]:
     """The last row, or the middle of the rows of the heaviest lasting load, and of the lightest where it is far below."""
-    rows = [
-        r for r in whole_rows(csv.DictReader(io.StringIO(text))) if all(r.get(k) == v for k, v in entry["row"].items())
-    ]
+    try:
+        rows = [r for r in csv.DictReader(io.StringIO(text)) if all(r.get(k) == v for k, v in entry["row"].items())]
+    except csv.Error as error:
+        raise UnreadableInput(f"the table is damaged: {error}", hint="save the result again") from error
     if "load" not in entry:
         yield from map(Result, rows[-1:])
         return

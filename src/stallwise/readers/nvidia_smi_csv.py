@@ -1,4 +1,5 @@
-"""`nvidia-smi --query-gpu=... --format=csv`, once or in a loop, with or without units and header."""
+"""`nvidia-smi --query-gpu=... --format=csv`, once or in a loop, with or without units and header; and `nvidia-smi dmon`, whose
+columns depend on -s and on the driver, so its header names them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ IDENTITY = {"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "gp
 REASONS = re.compile(r"^clocks_(?:throttle|event)_reasons\.(\w+)$")
 HEADER_CELL = re.compile(r"^\s*([a-z_][\w.]*)\s*(?:\[([^\]]+)\])?\s*$", re.IGNORECASE)
 HEADERLESS = re.compile(r"^\s*\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?\s*,.*\d\s*(?:%|MiB|MHz|W)\s*(?:,|$)")
-HEADER_SEARCH_LINES = 50
+HEADER_SEARCH_LINES = 100
+LEAST_TOLD = 2  # columns of dmon, its gpu among them
 _INDEX = re.compile(INDEX)
 ALL_REASONS = (1 << 48) - 1  # more bits than any driver has given a meaning to, and few enough for a float
 
@@ -41,22 +43,22 @@ def read(artifact: Artifact) -> Iterator[Item]:
     ids: dict[str, int] = {}
     lost: list[Fact] = []
     broken = 0
-    guessed = False
+    guessed = spaced = False
     for line_number, line in enumerate(artifact.lines(), 1):
         found = _header(line)
         if found is not None:
-            header = found
+            header, spaced = found, line.startswith("#")
             continue
         if LOST.search(line):
             lost.append(Fact(GPU_LOST, line.strip()[:200], Source(artifact.name, f"line {line_number}")))
             continue
         if header is None and HEADERLESS.match(line):
             header, guessed = _guess(line), True
-        if header is None or not line.strip():
+        if header is None or not line.strip() or (spaced and line.startswith("#")):
             continue
-        cells = cells_in(line)
+        cells = line.split() if spaced else cells_in(line)
         if len(cells) != len(header):
-            broken += 1
+            broken += not spaced
             continue
         _take(dict(zip((h[0] for h in header), cells, strict=True)), dict(header), ids, samples, line_number)
     yield from samples.items()
@@ -68,6 +70,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 
 def _header(line: str) -> list[tuple[str, str]] | None:
+    if line.startswith("#"):
+        words = gpu_words()["dmon"]
+        titles = line.lstrip("#").lower().split()
+        told = "gpu" in titles[:4] and sum(title in words for title in titles) > LEAST_TOLD
+        return [tuple(words.get(title, (title, ""))) for title in titles] if told else None
     if "," not in line:
         return None
     cells = []
@@ -88,8 +95,8 @@ def _take(
     mask = 0
     has_mask = False
     for name, cell in row.items():
-        if name == "timestamp":
-            values["time_s"] = seconds(cell)
+        if name in ("timestamp", "time"):
+            values["time_s"] = seconds(cell if name == "timestamp" else f"{row.get('date', '20000101')} {cell}")
         elif match := REASONS.match(name):
             bits = _reason_bits(match[1], cell)
             if bits is not None:
@@ -115,9 +122,10 @@ def _reason_bits(field: str, cell: str) -> int | None:
             return int(text, 16)
         except ValueError:
             return None
-    if text not in ("active", "not active"):
+    part = number(cell)  # of the time
+    if text not in ("active", "not active") and part != part:
         return None
-    return gpu_words()["reasons"].get(field, 0) if text == "active" else 0
+    return gpu_words()["reasons"].get(field, 0) if text == "active" or part > 0 else 0
 
 
 def _guess(line: str) -> list[tuple[str, str]]:

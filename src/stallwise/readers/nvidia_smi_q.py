@@ -9,14 +9,12 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hardware import GPU_LOST
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.readers._cells import whole_of
 from stallwise.readers._gpu_samples import LOST, GpuSamples, seconds
-from stallwise.readers._gpu_state import take, word
+from stallwise.readers._gpu_state import add_card, word
 
 FORMAT = "nvidia-smi -q"
 CAPTURE = "nvidia-smi -q > q.txt"
 GPU_LINE = re.compile(r"^GPU (?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
-NAME = re.compile(r"product_name$")
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -31,56 +29,36 @@ def recognises(name: str, head: bytes) -> bool:
 def read(artifact: Artifact) -> Iterator[Item]:
     """One sample per GPU and report."""
     samples = GpuSamples(artifact.name)
-    time_s = float("nan")
-    gpu: _Gpu | None = None
-    index = -1
+    cards: list[tuple[int, str, int, float, list[str]]] = []
+    time_s, index = float("nan"), -1
+    told: list[str] | None = None  # the lines of a card
     for number, line in enumerate(artifact.lines(), 1):
         if "NVSMI LOG" in line:
-            _flush(gpu, samples)
-            gpu, index = None, -1
+            told, index = None, -1
         elif GPU_LINE.match(line):
-            _flush(gpu, samples)
-            index += 1
-            gpu = _Gpu(index, line.split()[1], number, time_s)
+            told, index = [], index + 1
+            cards.append((index, line.split()[1], number, time_s, told))
         elif line.startswith("Timestamp"):
             time_s = seconds(line.partition(":")[2])
         elif LOST.search(line):
             yield Fact(GPU_LOST, line.strip()[:200], Source(artifact.name, f"line {number}"))
-        elif gpu is not None and line.strip():
-            gpu.line(line)
-    _flush(gpu, samples)
+        elif told is not None and line.strip():
+            told.append(line)
+    for at, bus_id, number, moment_s, lines in cards:
+        add_card(samples, at, bus_id, number, moment_s, _pairs(lines))
     yield from samples.items()
 
 
-class _Gpu:
-    """The block of one GPU while it is read: sections are told by their indentation."""
-
-    def __init__(self, index: int, bus_id: str, line: int, time_s: float) -> None:
-        self.index, self.bus_id, self.first_line, self.name = index, bus_id, line, ""
-        self.values: dict[str, float] = {"time_s": time_s}
-        self.sections: list[tuple[int, str]] = []
-
-    def line(self, line: str) -> None:
+def _pairs(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Paths and values: sections are told by their indentation, and a value ("HW Slowdown : Active") can be a section too."""
+    sections: list[tuple[int, str]] = []
+    for line in lines:
         indent = len(line) - len(line.lstrip())
         key, colon, value = line.strip().partition(" : ")
         if not colon and line.rstrip().endswith(":"):
             key, colon, value = line.strip()[:-1], ":", ""
-        while self.sections and self.sections[-1][0] >= indent:
-            self.sections.pop()
-        path = "/".join([*(s for _, s in self.sections), word(key)])
-        if not colon:
-            self.sections.append((indent, word(key)))
-            return
-        # "HW Slowdown : Active" has lines of its own below it, so a value can be a section too.
-        self.sections.append((indent, word(key)))
-        if path == "product_name":
-            self.name = value.strip()
-        elif path == "minor_number" and (index := whole_of(value)) is not None:
-            self.index = index
-        else:
-            take(path, value, self.values)
-
-
-def _flush(gpu: _Gpu | None, samples: GpuSamples) -> None:
-    if gpu is not None:
-        samples.add(gpu.index, gpu.values, gpu.first_line, name=gpu.name, bus_id=gpu.bus_id)
+        while sections and sections[-1][0] >= indent:
+            sections.pop()
+        sections.append((indent, word(key)))
+        if colon:
+            yield "/".join(section for _, section in sections), value

@@ -9,9 +9,8 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
-from stallwise.readers._cells import whole_of
 from stallwise.readers._gpu_samples import GpuSamples, seconds
-from stallwise.readers._gpu_state import take
+from stallwise.readers._gpu_state import add_card
 from stallwise.readers.shapes.xml import parsed
 
 FORMAT = "nvidia-smi -q -x"
@@ -42,11 +41,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     whole = data.count(b"</gpu>")  # a card that the file ends in is left out
     for index, gpu in enumerate((gpus if isinstance(gpus, list) else [gpus])[:whole]):
         if isinstance(gpu, dict):
-            values = {"time_s": seconds(str(log.get("timestamp", "")))}
-            _take(gpu, "", values)
-            minor = whole_of(gpu.get("minor_number"))
-            name, bus_id = str(gpu.get("product_name", "")), str(gpu.get("id", ""))
-            samples.add(index if minor is None else minor, values, 1, name=name, bus_id=bus_id)
+            add_card(samples, index, str(gpu.get("id", "")), 1, seconds(str(log.get("timestamp", ""))), _told(gpu, ""))
     yield from samples.items()
     if b"</nvidia_smi_log>" not in data:
         if not samples.rows:
@@ -54,10 +49,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield Note("cut off or damaged", Source(artifact.name))
 
 
-def _take(tree: dict[str, Any], path: str, values: dict[str, float]) -> None:
+def _told(tree: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
     for key, value in tree.items():
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, dict):
-                _take(one, f"{path}{key}/", values)
+                yield from _told(one, f"{path}{key}/")
             elif one:
-                take(f"{path}{key}", str(one), values)
+                yield f"{path}{key}", str(one)

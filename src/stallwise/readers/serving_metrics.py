@@ -1,33 +1,51 @@
-"""A saved /metrics page of a serving engine (its names: metric_names.toml); several pages in one file are one watch."""
+"""Metrics of a serving engine (their names: metric_names.toml) in whatever form they were saved: /metrics pages, one or many in a
+file; answers of the Prometheus HTTP API; a dashboard's table with one column a metric, or rows of time, metric and value.
+
+All are told as pages by their time, as if each had been saved."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Any
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
-from stallwise.readers._cells import NUMBER
-from stallwise.readers._clock import clock_of
-from stallwise.readers._scrape import Scrape, metric_names, parse_scrape, taken_over
+from stallwise.evidence.reading import Cell, Rows
+from stallwise.readers._cells import NUMBER, number_of
+from stallwise.readers._scrape import Scrape, known_metric, metric_names, parse_scrape, taken_over
 from stallwise.readers._scraped_facts import facts_from
+from stallwise.readers.shapes import delimited
+from stallwise.readers.shapes.clock import clock_of
 
 FORMAT = "engine metrics"
 CAPTURE = "curl -s http://HOST:8000/metrics > metrics.txt"
 EXCLUSIVE = True
+HEAD_BYTES = 1 << 16
+MILLISECONDS = 1e11  # a count since 1970 above this is in milliseconds
+_KIND = re.compile(r'"resultType"\s*:\s*"(?:matrix|vector)"')
 _METRIC = re.compile(r"^[A-Za-z_:][\w:]*(?:\{.*\})?\s+[-+\d.NIni]")
+_EPOCH = re.compile(r"(?<![\d.])(1[4-9]\d{8}(?:\.\d+)?)(?:\d{3})?(?![\d.])")
 PAGE = re.compile(
     rf"^# stallwise scrape t=({NUMBER})\s*$", re.MULTILINE
 )  # what `stallwise watch --save` writes between pages
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """A metric line of a known engine."""
-    if head.lstrip()[:1] in (b"{", b"["):  # JSON; a large trace is not worth the search
-        return False
-    return _known().search(head.decode("utf-8", "replace")) is not None
+    """A metric of a known engine: a line of a page, a name in an answer, a title or a cell of a table."""
+    text = head.decode("utf-8", "replace")
+    if text.lstrip()[:1] in ("{", "["):  # a large trace is not worth the search
+        return _KIND.search(text) is not None and any(stem in text for stem in _stems())
+    return _known().search(text) is not None or _table(text[:HEAD_BYTES]) is not None
+
+
+@cache
+def _stems() -> frozenset[str]:
+    return frozenset(n.partition(":")[0] + ":" if ":" in n else n for n in metric_names())
 
 
 @cache
@@ -40,16 +58,30 @@ def _known() -> re.Pattern[str]:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """Facts and, where there are several pages, a table over time."""
-    scrapes = pages(artifact.text())
+    text = artifact.text()
+    if text.lstrip()[:1] in ("{", "["):
+        scrapes = _by_time(_of_answer(text))
+    elif _known().search(text):
+        scrapes = pages(text)
+    else:
+        scrapes = _by_time(_of_table(text))
     if not scrapes:
         raise UnreadableInput(
-            f"{artifact.name} holds no metric we know", hint="save it again: curl http://HOST:PORT/metrics"
+            f"{artifact.name} is cut, or holds no metric we know with a value",
+            hint="save it again, by the engine's own names",
         )
     yield from facts_from(scrapes, artifact.name)
 
 
+def _by_time(told: Iterable[tuple[float, str]]) -> list[Scrape]:
+    found: dict[float, list[str]] = defaultdict(list)
+    for at, line in told:
+        found[at].append(line)
+    return [scrape for at in sorted(found) if (scrape := parse_scrape("\n".join(found[at]), at))]
+
+
 def pages(text: str) -> list[Scrape]:
-    """The readings in a file."""
+    """The readings in a file of pages."""
     parts = PAGE.split(text)
     found = [parse_scrape(page, at) for page, at in _apart(parts[0])]
     found += [parse_scrape(page, float(t)) for t, page in zip(parts[1::2], parts[2::2], strict=True)]
@@ -72,9 +104,70 @@ def _apart(text: str) -> list[tuple[str, float]]:
                 stamps.append(stamp)
                 named = set()
             named.add(key)
-        elif (read := clock_of(line)) is not None:  # what a loop of curl and date leaves between pages
+        elif (read := _moment(line)) is not None:  # what a loop of curl and date leaves between pages
             stamp = read
             if not named:
                 stamps[-1] = stamp
         found[-1].append(line)
     return [("\n".join(page), at) for page, at in zip(found, stamps, strict=True)]
+
+
+def _moment(line: str) -> float | None:
+    """Since 1970 where such a count is printed, else of the calendar or since midnight; None without a clock."""
+    return float(found[1]) if (found := _EPOCH.search(line)) else clock_of(line)
+
+
+def _of_answer(text: str) -> Iterator[tuple[float, str]]:
+    try:
+        answer = json.loads(text)
+        results = answer["data"]["result"] if "data" in answer else answer["result"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return
+    for result in results if isinstance(results, list) else ():
+        if not isinstance(result, dict) or not isinstance(result.get("metric"), dict):
+            continue
+        labels: dict[str, Any] = dict(result["metric"])
+        name = str(labels.pop("__name__", ""))
+        inside = ",".join(f'{key}="{value}"' for key, value in labels.items())
+        values = result.get("values", [result["value"]] if "value" in result else [])
+        for pair in values if isinstance(values, list) else ():
+            if isinstance(pair, list) and len(pair) == 2 and (at := number_of(pair[0])) is not None:
+                yield at, f"{name}{{{inside}}} {pair[1]}"
+
+
+def _table(text: str) -> tuple[Rows, list[int]] | None:
+    """The rows with the columns whose titles are metrics, or else the one whose cells are."""
+    rows = delimited.table_in(text) if delimited.sign_of(text) is not None else None
+    if rows is None:
+        return None
+    wide = [at for at, title in enumerate(rows.columns) if known_metric(title)]
+    for at, cells in enumerate(rows.cells) if not wide else ():
+        if cells and all(isinstance(c, str) for c in cells) and any(known_metric(str(c)) for c in cells):
+            return rows, [at]
+    return (rows, wide) if wide else None
+
+
+def _of_table(text: str) -> Iterator[tuple[float, str]]:
+    rows, metrics = _table(text) or (Rows((), (), []), [])
+    times = _times(rows)
+    for at in metrics:
+        values = [i for i, t in enumerate(rows.columns) if t.strip().lower() in ("value", "val", "mean", "last")]
+        wide = known_metric(rows.columns[at])
+        for place, value in enumerate(rows.cells[at if wide else values[0]] if wide or values else ()):
+            if isinstance(value, float):
+                yield times[place], f"{rows.columns[at].strip() if wide else rows.cells[at][place]} {value}"
+
+
+def _times(rows: Rows) -> list[float]:
+    """Seconds of each row, by the first column that is a clock; the rows' order where there is none."""
+    for title, cells in zip(rows.columns, rows.cells, strict=True):
+        found = [] if known_metric(title) else [t for c in cells if (t := _seconds(c)) is not None]
+        if found and len(found) == len(cells):
+            return found
+    return [float(at) for at in range(len(rows))]
+
+
+def _seconds(cell: Cell) -> float | None:
+    if isinstance(cell, str):
+        return clock_of(cell)
+    return None if cell is None else cell / 1e3 if cell > MILLISECONDS else cell

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ def _template(name: str) -> Template:
 @cache
 def _environment() -> Environment:
     """Everything is escaped unless we made it."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # nobody but a page needs it
+
     return Environment(
         loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

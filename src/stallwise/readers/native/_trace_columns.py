@@ -24,7 +24,6 @@ from stallwise.readers.native._trace_events import (
     Event,
 )  # fmt: skip
 from stallwise.readers.native._trace_sorted import QUICK, WITHOUT_TIME, Has, as_event
-from stallwise.readers.native._trace_stamps import stamps_us
 
 PLAUSIBLE_US = 30 * 86400e6  # no trace spans a month: events farther than this from the middle have a broken clock
 
@@ -113,7 +112,7 @@ class Columns:
 
     def _append_alike(self, kind: int, events: list[Any], has: Has) -> None:
         count = len(events)
-        columns = self._timed(events, stamps_us([e.ts for e in events]))
+        columns = self._timed(events)
         columns["kind"] = np.full(count, kind, dtype=np.uint8)
         nobody, unsized = np.full(count, NO_ID, dtype=np.int64), np.full(count, np.nan)
         detail = np.full(count, NO_ID, dtype=np.int32)
@@ -129,10 +128,10 @@ class Columns:
             columns["detail"] = detail if has is Has.IDS else self._details(columns["kind"], args)
         self._take(columns)
 
-    def _timed(self, events: list[Any], start: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    def _timed(self, events: list[Any]) -> dict[str, NDArray[Any]]:
         names = self.names
         return {
-            "start": start,
+            "start": np.array([e.ts for e in events], dtype=np.float64),
             "duration": np.array([e.dur for e in events], dtype=np.float64),
             "name": np.array([names[e.name] for e in events], dtype=np.int32),
             "lane": np.array(self._lane_codes(events), dtype=np.int32),
@@ -140,17 +139,17 @@ class Columns:
 
     def _lane_codes(self, events: list[Any]) -> list[int]:
         lanes = self.lanes
-        processes = {e.pid for e in events}
-        if len(processes) > 1:
+        processes = [e.pid for e in events]
+        if processes.count(processes[0]) != len(processes):
             return [lanes[e.pid, e.tid] for e in events]
-        (process,) = processes  # most blocks are of one process: looking up the thread alone is half the cost
-        threads = _Threads(lanes, process)
+        # Most blocks are of one process: looking up the thread alone is half the cost.
+        threads = _Threads(lanes, processes[0])
         return [threads[e.tid] for e in events]
 
     def _append(self, events: list[Event]) -> None:
         args = [e.args or NO_ARGS for e in events]
         kind_of = self.kinds
-        columns = self._timed(events, np.array([e.ts for e in events], dtype=np.float64))
+        columns = self._timed(events)
         columns["kind"] = np.array([kind_of[e.cat] for e in events], dtype=np.uint8)
         columns["correlation"] = _ids([a.correlation for a in args])
         columns["external"] = _ids([a.external for a in args])

@@ -68,5 +68,13 @@ def _parts(artifact: Artifact) -> int:
         return 1
     if artifact.size_bytes * (USUAL_PACKING if artifact.packed else 1.0) < WORTH_SHARING_BYTES:
         return 1
+    return max(1, min(_free_cores(), MOST_PARTS))
+
+
+def _free_cores() -> int:
+    """Those that nobody uses: on a busy machine sharing wins no time and costs every part its own unpacking."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST_PARTS)
+    try:
+        return cores - int(os.getloadavg()[0])
+    except (AttributeError, OSError):  # not told here
+        return cores

@@ -10,10 +10,9 @@ from enum import Enum
 from typing import Any, Literal, Union
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from stallwise.readers.native._trace_events import ABSENT, Args, Event, Ids, Shapes
-from stallwise.readers.native._trace_stamps import stamp_us
+from stallwise.readers.native._trace_events import Args, Event, Ids, Shapes
 
 
 class Has(Enum):
@@ -29,7 +28,7 @@ class _Timed(Struct, gc=False):
     name: str = ""
     pid: int | float | str | None = 0
     tid: int | float | str | None = 0
-    ts: Raw = ABSENT
+    ts: float | None = None
     dur: float | None = 0.0
 
 
@@ -80,4 +79,4 @@ def as_event(event: Any, category: str) -> Event:
     if args is not None and not isinstance(args, Args):
         known = {name: getattr(args, name) for name in args.__struct_fields__}
         args = Args(**known)
-    return Event(event.ph, category, event.name, event.pid, event.tid, stamp_us(event.ts), event.dur, args)
+    return Event(event.ph, category, event.name, event.pid, event.tid, event.ts, event.dur, args)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from email import message_from_string, policy
 
 _FIELD = re.compile(r"^[A-Za-z][A-Za-z-]{1,40}: ?\S")
 SENT = ("from", "date", "to", "message-id", "received", "return-path")
@@ -23,6 +22,8 @@ def is_letter(text: str) -> bool:
 
 def letter(text: str) -> str:
     """Subject and body; the text itself where it has no body that can be read."""
+    from email import message_from_string, policy  # seventeen modules that few inputs need
+
     mail = message_from_string(text.lstrip(), policy=policy.default)
     try:
         part = mail.get_body(preferencelist=("plain", "html"))

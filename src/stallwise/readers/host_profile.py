@@ -1,0 +1,150 @@
+"""Host profiles of a training loop as printed tables: cProfile's (pstats), line_profiler's, Lightning's SimpleProfiler report, and
+key_averages() of torch.profiler.
+
+A row is a function, a line, an action or an operator, with its calls and seconds; its words say what it does. The calls of
+backward count the steps. Of functions and lines only work that the host does itself is told: kernels run behind its back, so
+time in backward, in the optimizer or in a synchronisation may be the device's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stallwise.errors import StallwiseError
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import run, stages
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Source
+from stallwise.readers._cells import count_of, number_of
+from stallwise.readers._patterns import entries, patterns
+from stallwise.units import Unit, parse
+
+FORMAT = "host profile"
+CAPTURE = "python -m cProfile -s tottime train.py > profile.txt"
+_P = patterns("host_profile")
+KINDS = {
+    "function": (b"tottime", b"cumtime"), "line": (b"Line #", b"Per Hit"), "action": (b"Profiler Report", b"Mean duration"),
+    "operator": (b"Self CPU %", b"# of Calls"),
+}  # fmt: skip
+SIDE_WORK = {"evaluation": stages.EVALUATION, "save": stages.CHECKPOINT, "garbage": stages.COLLECTION}
+WRITTEN = 65536  # bytes in which its titles stand
+MOST = 0.5  # of the synchronising time, which its caller holds
+
+
+class Row(NamedTuple):
+    """What it does, its name, how often, seconds with and without what it calls."""
+
+    does: str
+    name: str
+    calls: float
+    seconds: float
+    own_s: float
+    line: int
+
+
+@dataclass
+class _Profile:
+    rows: list[Row] = field(default_factory=list)
+    total_s: float = 0.0
+    device_s: float = 0.0
+    tick_s: float = 1e-6
+    titles: list[str] = field(default_factory=list)
+
+    def of(self, does: str) -> list[Row]:
+        """The heaviest first: of functions that call each other the outer one holds the others' time."""
+        return sorted((r for r in self.rows if r.does == does), key=lambda r: -r.seconds)
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """The titles of one of the tables."""
+    return _kind(head) is not None
+
+
+def _kind(head: bytes) -> str | None:
+    return next((k for k, titles in KINDS.items() if all(t in head[:WRITTEN] for t in titles)), None)
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Shares of the whole by what was done, and seconds a step where steps can be counted."""
+    kind, profile, file = _kind(artifact.head) or "", _Profile(), artifact.name
+    for number, text in enumerate(artifact.lines(), 1):
+        _take(profile, kind, text, number)
+    steps = sum(row.calls for row in profile.of("backward")[:1])
+    if not profile.total_s or (kind in ("function", "line") and not steps):
+        return
+    if steps:
+        yield Fact(run.STEP_TIME, profile.total_s / steps, Source(file), samples=count_of(steps))
+    for row in profile.of("data")[:1]:
+        source, samples = Source(file, f"line {row.line}"), count_of(row.calls)
+        yield Fact(run.DATA_SHARE, min(row.seconds / profile.total_s, 1.0), source, samples=samples)
+        yield Fact(run.DATA_TIME, row.seconds / (steps or row.calls), source, samples=samples)
+    for does, quantity in SIDE_WORK.items():
+        for row in profile.of(does)[:1] if steps else ():
+            yield Fact(quantity, row.seconds / steps, Source(file, f"line {row.line}"), samples=count_of(row.calls))
+    yield from _waits(profile, file)
+    device_s = profile.device_s or sum(row.seconds for row in profile.of("device"))
+    if device_s:
+        yield Fact(run.DEVICE_SHARE, min(device_s / profile.total_s, 1.0), Source(file))
+    if kind == "action":  # actions are all that was timed; a batch holds the inner ones, which repeat its time
+        inner = {"nested"} if profile.of("batch") else set()
+        timed_s = sum(row.seconds for row in profile.rows if row.does not in {"wrapper", *inner})
+        yield Fact(run.HOST_UNEXPLAINED_SHARE, max(0.0, 1.0 - timed_s / profile.total_s), Source(file))
+
+
+def _take(profile: _Profile, kind: str, text: str, line: int) -> None:
+    if total := _P[f"{kind}_total"].search(text):  # of several tables the longest run counts
+        spent_s = parse(total["total"], Unit.SECOND)
+        if "where" in total.groupdict() and total["where"].upper() != "CPU":
+            profile.device_s = spent_s
+        else:
+            profile.total_s = max(profile.total_s, spent_s)
+    elif unit := _P["line_unit"].search(text):
+        profile.tick_s = float(unit[1])
+    elif kind == "operator":
+        _operator(profile, text, line)
+    elif row := _P[f"{kind}_row"].match(text):
+        seconds = float(row["seconds"]) * (profile.tick_s if kind == "line" else 1.0)
+        _add(profile, kind, Row("", row["name"], float(row["calls"]), seconds, seconds, line))
+
+
+def _operator(profile: _Profile, text: str, line: int) -> None:
+    """Columns of key_averages() differ by release and setting, so the titles name them."""
+    cells = re.split(r"\s{2,}", text.strip())
+    if "Self CPU %" in cells:
+        profile.titles = cells
+    elif len(cells) == len(profile.titles) and "%" in text:
+        row = dict(zip(profile.titles, cells, strict=True))
+        try:
+            whole_s, own_s = (parse(row.get(title, "0s"), Unit.SECOND) for title in ("CPU total", "Self CPU"))
+        except StallwiseError:
+            return
+        calls = number_of(row.get("# of Calls")) or 0.0
+        if all(cells[0] != known.name for known in profile.rows):
+            _add(profile, "operator", Row("", cells[0], calls, whole_s, own_s, line))
+
+
+def _add(profile: _Profile, kind: str, row: Row) -> None:
+    book = entries("host_profile")
+    asked = (name for name, entry in book.items() if kind in entry.get("of", ()))
+    does = next((book[name].get("does", name) for name in asked if _P[name].search(row.name)), "")
+    if row.calls and (does or kind == "action"):
+        profile.rows.append(row._replace(does=does))
+
+
+def _waits(profile: _Profile, file: str) -> Iterator[Fact]:
+    """What synchronising took, and who called it."""
+    waits = profile.of("sync")
+    spent_s, calls = sum(row.own_s for row in waits), sum(row.calls for row in waits)
+    if not spent_s:
+        return
+    source = Source(file, f"line {waits[-1].line}")
+    yield Fact(run.SYNC_SHARE, spent_s / profile.total_s, source, samples=count_of(calls))
+    callers = [row for row in profile.of("caller") if row.seconds > MOST * spent_s]
+    if profile.titles:
+        yield Fact(run.SYNC_TIME, spent_s / calls, source, samples=count_of(calls))
+        order = list(entries("host_profile")["caller"]["order"])
+        known = sorted((order.index(row.name), row.name) for row in callers)
+        yield from (Fact(run.SYNC_CALLER, name, source) for _, name in known[:1])

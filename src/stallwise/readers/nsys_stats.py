@@ -1,0 +1,164 @@
+"""What `nsys stats` prints, as CSV or as aligned text under a ruler of dashes, many tables after one another: time by kernel
+(cuda_gpu_kern_sum, gpukernsum) and by CUDA call of the host (cuda_api_sum)."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import kernel as k
+from stallwise.evidence.catalog import run
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Fact, Note, Scope, Source
+from stallwise.readers._cells import count_of
+from stallwise.readers.shapes.delimited import cells_in, whole_rows
+
+FORMAT = "nsys summary"
+CAPTURE = "nsys stats --report cuda_gpu_kern_sum --format csv run.nsys-rep > kernels.csv"
+KERNELS, CALLS = ("Instances", "Count"), "Num Calls"  # titles of the count
+_COPIES = ("[CUDA memcpy", "[CUDA memset", "[CUDA Unified")
+_ALLOCATE = ("cudaMalloc", "cuMemAlloc", "cudaMallocManaged")
+_FREE = ("cudaFree", "cuMemFree")
+_LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch")
+_WAITS = re.compile("cuda(?:Device|Stream|Event)Synchronize|cu(?:Stream|Ctx)Synchronize")
+_SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_UNIT = re.compile(r"\((ns|us|ms|s)\)$")
+_RULER = re.compile(r"^\s*-{3,}(\s+-{3,})+\s*$")
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One line of a summary: seconds in all, how often, and of what."""
+
+    total_s: float
+    count: float
+    name: str
+    line: int  # from one
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One table: the title of its count (Instances, Num Calls, Count, ...) says what is summed."""
+
+    counted: str
+    rows: tuple[SummaryRow, ...]
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """A header line: a total, and a count of kernels or of CUDA calls."""
+    text = head[:65536].decode("utf-8", "replace")
+    titles = (*KERNELS, CALLS) if re.search(r"\bcu(?:da)?[A-Z]\w+", text) else KERNELS
+    return any("Total Time" in line and any(title in line for title in titles) for line in text.splitlines())
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """Total and mean time of every kernel, and its share; what the host's waiting and allocating calls took."""
+    tables = list(summaries(artifact.lines()))
+    yield from _calls([row for table in tables if table.counted == CALLS for row in table.rows], artifact.name)
+    summed = [table.rows for table in tables if table.counted in KERNELS]
+    kernels = [rows for rows in summed if rows and not all(row.name.startswith(_COPIES) for row in rows)]
+    if summed and not kernels:
+        yield Note("the kernel summary is empty", Source(artifact.name))
+    for rows in kernels[:1]:
+        whole = sum(row.total_s for row in rows)
+        for row in rows:
+            scope, source = Scope(kernel=row.name), Source(artifact.name, f"line {row.line}")
+            yield Fact(k.TOTAL_TIME, row.total_s, source, scope, samples=count_of(row.count))
+            yield Fact(k.TIME, row.total_s / max(row.count, 1.0), source, scope, samples=count_of(row.count))
+            if whole:
+                yield Fact(k.TIME_SHARE, row.total_s / whole, source, scope)
+
+
+def _calls(rows: list[SummaryRow], file: str) -> Iterator[Item]:
+    """The synchronising calls: time each, and who they are. The allocating ones: how many a launch, how much of all the time."""
+    yield from _allocations(rows, file)
+    waits = [row for row in rows if _WAITS.fullmatch(_plain(row.name))]
+    for worst in [max(waits, key=lambda row: row.total_s)] if waits else ():
+        source = Source(file, f"line {worst.line}")
+        yield Fact(run.SYNC_TIME, worst.total_s / max(worst.count, 1.0), source, samples=count_of(worst.count))
+        yield Fact(run.SYNC_CALLER, worst.name, source, samples=count_of(worst.count))
+
+
+def _allocations(rows: list[SummaryRow], file: str) -> Iterator[Item]:
+    """A caching allocator asks the driver hardly ever once it is warm, whatever the number of launches."""
+    taken, freed = ([row for row in rows if _plain(row.name) in calls] for calls in (_ALLOCATE, _FREE))
+    asked = [*taken, *freed]
+    launches = sum(row.count for row in rows if _plain(row.name).startswith(_LAUNCHES))
+    whole_s = sum(row.total_s for row in rows)
+    if not asked or launches <= 0 or whole_s <= 0:
+        return
+    source = Source(file, f"line {max(asked, key=lambda row: row.total_s).line}")
+    calls = min(sum(row.count for row in some) for some in (taken, freed))  # memory only taken: a model is loaded
+    yield Fact(run.ALLOCS_PER_LAUNCH, calls / launches, source, samples=count_of(calls))
+    yield Fact(run.ALLOC_CALL_SHARE, sum(row.total_s for row in asked) / whole_s, source, samples=count_of(calls))
+
+
+def _plain(name: str) -> str:
+    """Without the version that newer toolkits put behind a call."""
+    return name.split("_v")[0]
+
+
+def summaries(lines: list[str]) -> Iterator[Summary]:
+    """Every summary of times in the order they stand."""
+    for number, line in enumerate(lines):
+        if "Total Time" not in line:
+            continue
+        if "," in line:
+            titles = cells_in(line)
+            body = _cells_of_csv(lines, number + 1)
+        elif number + 1 < len(lines) and _RULER.match(lines[number + 1]):
+            edges = [match.span() for match in re.finditer("-+", lines[number + 1])]
+            titles = _cut(line, edges)
+            body = _cells_of_text(lines, number + 2, edges)
+        else:
+            continue
+        found = _summary([title.strip() for title in titles], body)
+        if found is not None:
+            yield found
+
+
+def _cut(line: str, edges: list[tuple[int, int]]) -> list[str]:
+    """Cells under the ruler, cut between words: a row that slipped by a letter keeps its numbers whole. The last may run on."""
+    starts = [_word_start(line, a) for a, _ in edges]
+    return [line[a:b].strip() for a, b in pairwise(starts)] + [line[starts[-1] :].strip()]
+
+
+def _word_start(line: str, at: int) -> int:
+    """This place, or the beginning of the word that it would cut."""
+    while 0 < at < len(line) and not line[at].isspace() and not line[at - 1].isspace():
+        at -= 1
+    return at
+
+
+def _cells_of_text(lines: list[str], begin: int, edges: list[tuple[int, int]]) -> Iterator[tuple[int, list[str]]]:
+    for number in range(begin, len(lines)):
+        if not lines[number].strip():
+            return
+        yield number + 1, _cut(lines[number], edges)
+
+
+def _cells_of_csv(lines: list[str], begin: int) -> Iterator[tuple[int, list[str]]]:
+    for number, row in enumerate(whole_rows(csv.reader(lines[begin:])), begin + 1):
+        if len(row) < 4:
+            return
+        yield number, row
+
+
+def _summary(titles: list[str], body: Iterator[tuple[int, list[str]]]) -> Summary | None:
+    at = next((i for i, title in enumerate(titles) if title.startswith("Total Time")), None)
+    if at is None or at + 1 >= len(titles):
+        return None
+    unit = _UNIT.search(titles[at])
+    scale = _SCALE[unit[1]] if unit else _SCALE["ns"]
+    rows = []
+    for number, cells in body:
+        try:
+            total, count = (float(cells[i].replace(",", "")) for i in (at, at + 1))
+        except (ValueError, IndexError):
+            continue
+        rows.append(SummaryRow(total * scale, count, cells[-1].strip(), number))
+    return Summary(titles[at + 1], tuple(rows))
