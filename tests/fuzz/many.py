@@ -30,10 +30,10 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.readers import all_readers
 from stallwise.readers.shapes.unwrap import plain
 from tests.fuzz.guide import Guide
-from tests.fuzz.harness import LIMIT_S, PAGES_S, Fuzz, confined, peak_bytes, seeds
+from tests.fuzz.harness import CROWD, LIMIT_S, PAGES_S, Fuzz, confined, peak_bytes, seeds
 from tests.fuzz.tally import Tally, Told
 
-SILENT_S = 4 * LIMIT_S + 2 * PAGES_S  # a case has ended by then, or nothing will end it
+SILENT_S = 4 * LIMIT_S + 2 * PAGES_S  # of its own work: a case has ended by then, or nothing will end it
 MOST_KEPT = 40  # new seeds that a process hands back: the smallest of them
 REPORT_S = 2.0
 SHARES = {
@@ -92,16 +92,31 @@ def damage(
     os._exit(0)
 
 
+def worked_s(process: BaseProcess) -> float:
+    """The processor's time that it has had; the wall's clock where there is no list of it."""
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass
 class Worker:
     """A process as seen from outside."""
 
     process: BaseProcess
     home: Connection
-    heard: float
+    heard: float  # its own work until its last word
+    heard_at: float = field(default_factory=time.monotonic)
     folder: Path | None = None
     tally: Tally = field(default_factory=Tally)
     done: bool = False
+
+    def silent(self) -> bool:
+        """Nothing was heard for longer than a case can work, or for so long that not even a crowd explains it."""
+        waited = time.monotonic() - self.heard_at
+        return worked_s(self.process) - self.heard > SILENT_S or waited > CROWD * SILENT_S
 
 
 @dataclass
@@ -125,14 +140,14 @@ class Run:
         )
         process.start()
         there.close()
-        return Worker(process, here, time.monotonic())
+        return Worker(process, here, worked_s(process))
 
     def hear(self, worker: Worker) -> None:
         """All that it has said so far."""
         try:
             while worker.home.poll():
                 what, value = worker.home.recv()
-                worker.heard = time.monotonic()
+                worker.heard, worker.heard_at = worked_s(worker.process), time.monotonic()
                 if what == "folder":
                     worker.folder = Path(value)
                 elif what == "tally":
@@ -172,7 +187,7 @@ class Run:
                 if not worker.process.is_alive():
                     self.end(worker, "escapes", f"a process died ({worker.process.exitcode})")
                     workers[place] = self.start()
-                elif time.monotonic() - worker.heard > SILENT_S:
+                elif worker.silent():
                     self.end(worker, "over_time", "a process that nothing interrupts")
                     workers[place] = self.start()
         for worker in workers:
@@ -190,7 +205,7 @@ class Run:
 
     def gather(self, workers: list[Worker]) -> None:
         """The last words of each."""
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + CROWD * LIMIT_S
         while any(not w.done for w in workers) and time.monotonic() < deadline:
             for worker in workers:
                 self.hear(worker)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from stallwise.doctor.examine import diagnose
 from stallwise.errors import StallwiseError
 from stallwise.findings.diagnosis import State
 from stallwise.readers._cells import number_of, whole_of
+from stallwise.readers.shapes import document
 
 FOUND = sorted(p for p in (Path(__file__).parent / "seeds").rglob("*") if p.is_file())
 
@@ -46,18 +49,19 @@ def test_a_value_is_a_number_or_none(value: object, number: float | None, whole:
         ("plan cost --model llama-3.2-3b --mtbf 3.5", "nothing gets done"),
         ("plan load --model qwen2.5-1.5b --gpu l40s --engine 1 --rate 2", "no engine is called '1'"),
         ("plan load --model gpt2-xl --shared -1", "a shared prefix"),
-        ("plan load --model gpt2-xl --burst 1e308", "a variation from 0 to 1000"),
+        ("plan load --model gpt2-xl --burst 1e29", "a variation from 0 to 1000"),
         ("plan pipeline --head-layers 1e999", "is no number to reckon with"),
         ("plan load --model gpt2-xl --spread nan", "is no number to reckon with"),
         (
             "plan pipeline --microbatches 2048 --layers 0 --head-layers 1e308 --weight-grad 2 --recompute",
-            "a step without end",
+            "is no number to reckon with",
         ),
         (
             "plan train --model olmo-2-13b --cluster 8xa40 --global-batch 7 --schedule v-half --precision fp8 --tokens 512",
             "v-half",
         ),
         ("plan load --model gpt-neox-20b --users 2 --isl -1 --spread 4", "at least one token"),
+        ("plan serve --model deepseek-v3 --isl 1e308 --ttft 16", "is no number to reckon with"),
         ("history --clear --json", '{"forgotten": 0}'),
     ],
 )
@@ -77,6 +81,57 @@ def test_a_file_cut_at_its_head_keeps_its_sections_apart(tmp_path: Path) -> None
 def test_a_yardstick_beyond_the_possible_proves_nothing() -> None:
     (log,) = (p for p in FOUND if p.name == "2fe42-train.log")  # MFU reckoned against the peak of another card: 101%
     assert diagnose(str(log), cache=False).state is not State.HEALTHY
+
+
+def test_a_kernel_whose_counters_moved_by_a_cell_forbids_an_all_clear() -> None:
+    (table,) = (p for p in FOUND if p.name == "2fe42-details.csv")  # the other kernel is at its roof
+    found = diagnose(str(table), cache=False)
+    assert found.state is State.UNCLEAR and any("no counter of" in n.text for n in found.notes)
+
+
+def test_a_cell_without_end_costs_its_own_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STALLWISE_DEBUG", "1")
+    heads = {
+        "smi.csv": "timestamp, index, utilization.gpu [%], power.draw [W]\n2026/11/15 01:06:12.746, 0, 98 %, 396.04 W\n",
+        "scaling.csv": "gpus,step_time_ms\n8,100\n16,110\n",
+        "kern_sum.csv": "Time (%),Total Time (ns),Instances,Avg (ns),Name\n99.0,1000,10,100,k\n",
+        "layers.csv": "layer,amax,std\nblocks.0,1.5,0.2\n",
+        "locust_stats.csv": "Type,Name,Request Count,Failure Count,Median Response Time,Requests/s\n,Aggregated,10,0,20,3\n",
+    }
+    for name, text in heads.items():
+        (tmp_path / name).write_text(text + "9" * 140_000 + ",1,2,3,4,5\n")
+        with contextlib.suppress(StallwiseError):
+            diagnose(str(tmp_path / name), cache=False, workers=1)
+
+
+GROWS = {  # lines that look like a table and are none, as often as a page may hold them
+    "gaps": "  Warning  FailedStart  kubelet  device error: unknown device id: GPU-61c1bd0f\n",
+    "bars": "| one |\n| two | three |\n",
+    "pairs": "step_time: 12 ms, loss = 3.1\n",
+    "words": "the step takes 12 ms and the loader 3 ms of it\n",
+}
+
+
+@pytest.mark.parametrize("kind", GROWS)
+def test_twice_the_lines_are_twice_the_work(kind: str) -> None:
+    def work(lines: int) -> int:
+        """Calls of functions, which no crowd changes."""
+        calls = 0
+
+        def called(frame: object, event: str, _: object) -> None:
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        text = GROWS[kind] * lines
+        before = sys.getprofile()
+        sys.setprofile(called)
+        try:
+            sum(1 for _ in document.read(text))
+        finally:
+            sys.setprofile(before)
+        return calls
+
+    assert work(160) < 2.2 * work(80)
 
 
 def test_a_sentence_without_end_costs_little(tmp_path: Path) -> None:

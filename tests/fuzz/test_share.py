@@ -92,6 +92,7 @@ def test_a_process_that_dies_or_hangs_is_counted_and_replaced(tmp_path: Path, mo
     for act, kind in ((dies, "escapes"), (hangs, "over_time")):
         monkeypatch.setattr(many, "damage", act)
         monkeypatch.setattr(many, "SILENT_S", 0.3)
+        monkeypatch.setattr(many, "CROWD", 1.0)
         monkeypatch.setattr(many, "LIMIT_S", 0.1)
         whole = many.Run(1, [], [], tmp_path)
         whole.go(1, 1.2)

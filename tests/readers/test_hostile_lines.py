@@ -42,6 +42,7 @@ HOSTILE = (
     "key: " * (LENGTH // 5), "a=1 " * (LENGTH // 4), "(" * LENGTH, "[" * LENGTH, "1:" * (LENGTH // 2), "-" * LENGTH, "|" * LENGTH,
     "step " * (LENGTH // 5), "loss 1 " * (LENGTH // 7), "rank 1 " * (LENGTH // 7), "\t" * LENGTH, ". " * (LENGTH // 2),
     "error " * (LENGTH // 6), "memory " * (LENGTH // 7), "checkpoint " * (LENGTH // 11), "tokens " * (LENGTH // 7),
+    ("1" * 999 + " ") * (LENGTH // 1000),
     "1.1 " * (LENGTH // 4), "a/b" * (LENGTH // 3), "# " * (LENGTH // 2), "a-" * (LENGTH // 2), "'a': " * (LENGTH // 5),
 )  # fmt: skip
 

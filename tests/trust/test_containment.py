@@ -74,6 +74,19 @@ def test_damaged_files_end_neither_as_a_bug_nor_as_ctrl_c(tmp_path: Path) -> Non
     assert "a bug of ours" not in ran.stderr and "Traceback" not in ran.stderr
 
 
+def test_packages_that_lie_in_a_folder_are_nobodys_run(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(TRAIN_LOG)
+    alone = diagnose(str(tmp_path))
+    for place in ("venv/lib/python3.11/site-packages/x", "env/share", "node_modules/x", "old/dist-packages/x", ".git"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "sample.log").write_text(GOOD_LOG)
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (tmp_path / "env" / "conda-meta").mkdir()
+    assert diagnose(str(tmp_path)).evidence.inputs == alone.evidence.inputs
+    named = diagnose(str(tmp_path / "env"))  # who names one means it
+    assert named.ranked[0].startswith("oom")
+
+
 def test_a_cut_archive_gives_what_came_before_the_cut_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "cut.log.gz").write_bytes(cut_gzip())
     found = diagnose(str(tmp_path / "cut.log.gz"))

@@ -19,6 +19,8 @@ MOST_MEMBERS = 100_000  # of one zip
 MAX_ZIP_DEPTH = 3
 HTTP_TIMEOUT_S = 20.0
 IGNORED_SUFFIXES = {".py", ".pyc", ".png", ".jpg", ".so", ".pt", ".pth", ".safetensors", ".bin", ".whl"}
+PACKAGES = {"__pycache__", "site-packages", "dist-packages", "node_modules"}
+ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")  # what lies in a folder that is one
 _URL = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 LEAST_WORDS = 3  # of a complaint: "loss is nan"; names of files have fewer
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,6}$")
@@ -74,7 +76,7 @@ def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
         return _remote(given)
     path = Path(given)
     if path.is_dir():
-        files = [p for p in path.rglob("*") if _worth_reading(p, path)]
+        files = [p for p in _below(path) if p.suffix.lower() not in IGNORED_SUFFIXES and p.is_file()]
         if not files:
             raise UnreadableInput(
                 f"the folder {given} holds no file to read",
@@ -137,9 +139,19 @@ def _remote(given: str) -> list[Artifact]:
     return [Artifact(url, url=url) for url in found]
 
 
-def _worth_reading(path: Path, root: Path) -> bool:
-    hidden = any(part.startswith((".", "__pycache__")) for part in path.relative_to(root).parts)
-    return path.is_file() and not hidden and path.suffix.lower() not in IGNORED_SUFFIXES
+def _below(root: Path) -> Iterator[Path]:
+    """Every file of a folder, but for what is hidden and for the packages of others that lie in it: those hold samples of
+    their own, and nobody means them."""
+    for folder, inner, names in os.walk(root):
+        inner[:] = [
+            n for n in inner if not n.startswith(".") and n not in PACKAGES and not _is_environment(Path(folder, n))
+        ]
+        yield from (Path(folder, name) for name in names if not name.startswith("."))
+
+
+def _is_environment(folder: Path) -> bool:
+    """Where Python's or conda's packages are installed."""
+    return any((folder / mark).exists() for mark in ENVIRONMENTS)
 
 
 def _unzipped(artifact: Artifact, depth: int = 0) -> Iterator[Artifact]:

@@ -84,7 +84,7 @@ def _from_json(text: str) -> list[Row]:
         rate = found["end"].get("sum_received", found["end"].get("sum_sent"))["bits_per_second"] / 8
         moment = float(found["start"].get("timestamp", {}).get("timesecs", "nan"))
         source = found["start"].get("connected", [{}])[0].get("local_host", "")
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError):
         return []
     return [(str(source), str(source), str(target), moment, float(rate))]
 

@@ -21,6 +21,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
 from stallwise.readers.shapes import tree
 from stallwise.readers.shapes._plainly import plain_words
+from stallwise.readers.shapes.delimited import whole_rows
 
 FORMAT = "layer statistics"
 KIND = "numerics.layers"
@@ -67,7 +68,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield from [table_of(layers, source)] if layers else []
         return
     lines = [line for line in text.splitlines() if line.strip()]
-    rows = [{key: cell for key, cell in row.items() if key} for row in csv.DictReader(lines)]
+    rows = [{key: cell for key, cell in row.items() if key} for row in whole_rows(csv.DictReader(lines))]
     if not rows:
         raise UnreadableInput(f"{artifact.name} has no rows", hint="write layer,amax,... one line a layer")
     yield table_of(rows, source)

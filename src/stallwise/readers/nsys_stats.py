@@ -15,6 +15,7 @@ from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.readers._cells import count_of
+from stallwise.readers.shapes.delimited import cells_in, whole_rows
 
 FORMAT = "nsys summary"
 CAPTURE = "nsys stats --report cuda_gpu_kern_sum --format csv run.nsys-rep > kernels.csv"
@@ -107,7 +108,7 @@ def summaries(lines: list[str]) -> Iterator[Summary]:
         if "Total Time" not in line:
             continue
         if "," in line:
-            titles = next(csv.reader([line]))
+            titles = cells_in(line)
             body = _cells_of_csv(lines, number + 1)
         elif number + 1 < len(lines) and _RULER.match(lines[number + 1]):
             edges = [match.span() for match in re.finditer("-+", lines[number + 1])]
@@ -141,7 +142,7 @@ def _cells_of_text(lines: list[str], begin: int, edges: list[tuple[int, int]]) -
 
 
 def _cells_of_csv(lines: list[str], begin: int) -> Iterator[tuple[int, list[str]]]:
-    for number, row in enumerate(csv.reader(lines[begin:]), begin + 1):
+    for number, row in enumerate(whole_rows(csv.reader(lines[begin:])), begin + 1):
         if len(row) < 4:
             return
         yield number, row

@@ -3,7 +3,6 @@ columns depend on -s and on the driver, so its header names them."""
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 
@@ -13,6 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.readers._cells import INDEX
 from stallwise.readers._gpu_samples import LOST, GpuSamples, gpu_words, number, seconds
+from stallwise.readers.shapes.delimited import cells_in
 
 FORMAT = "nvidia-smi CSV"
 CAPTURE = (
@@ -56,7 +56,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
             header, guessed = _guess(line), True
         if header is None or not line.strip() or (spaced and line.startswith("#")):
             continue
-        cells = line.split() if spaced else next(csv.reader([line], skipinitialspace=True), [])
+        cells = line.split() if spaced else cells_in(line)
         if len(cells) != len(header):
             broken += not spaced
             continue
@@ -137,7 +137,7 @@ def _guess(line: str) -> list[tuple[str, str]]:
         "MHz": ["clocks.sm", "clocks.mem"],
     }
     names: list[tuple[str, str]] = []
-    for place, cell in enumerate(next(csv.reader([line], skipinitialspace=True))):
+    for place, cell in enumerate(cells_in(line)):
         unit = cell.rsplit(" ", 1)[-1]
         if place == 0:
             names.append(("timestamp", ""))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 
@@ -13,6 +12,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
 from stallwise.readers._patterns import patterns
+from stallwise.readers.shapes.delimited import cells_in
 from stallwise.units import Unit, parse
 
 FORMAT = "scaling series"
@@ -86,11 +86,7 @@ def _value(cells: list[str]) -> tuple[str, str]:
 
 
 def _split(line: str, comma: bool) -> list[str]:
-    return (
-        next(csv.reader([line], skipinitialspace=True), [])
-        if comma
-        else re.split(r"\s{2,}|\t|\s*\|\s*|\s+", line.strip(" |"))
-    )
+    return cells_in(line) if comma else re.split(r"\s{2,}|\t|\s*\|\s*|\s+", line.strip(" |"))
 
 
 def _scale(name: str) -> float:

@@ -16,7 +16,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.reading import Cell, Rows
-from stallwise.readers._cells import NUMBER
+from stallwise.readers._cells import NUMBER, number_of
 from stallwise.readers._scrape import Scrape, known_metric, metric_names, parse_scrape, taken_over
 from stallwise.readers._scraped_facts import facts_from
 from stallwise.readers.shapes import delimited
@@ -131,8 +131,8 @@ def _of_answer(text: str) -> Iterator[tuple[float, str]]:
         inside = ",".join(f'{key}="{value}"' for key, value in labels.items())
         values = result.get("values", [result["value"]] if "value" in result else [])
         for pair in values if isinstance(values, list) else ():
-            if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], int | float):
-                yield float(pair[0]), f"{name}{{{inside}}} {pair[1]}"
+            if isinstance(pair, list) and len(pair) == 2 and (at := number_of(pair[0])) is not None:
+                yield at, f"{name}{{{inside}}} {pair[1]}"
 
 
 def _table(text: str) -> tuple[Rows, list[int]] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.quantity import Quantity
 from stallwise.readers.native._ncu_names import STALL_COUNTER, counters, displayed, facts_in_rule
 from stallwise.units import Unit
@@ -188,12 +188,19 @@ def facts_of(launches: list[Launch], source: Source) -> Iterator[Item]:
         values = launch.values()
         key = (launch.name, launch.grid, launch.block, values.get(k.REGISTERS), values.get(k.SHARED_BYTES))
         groups.setdefault(key, []).append((launch, values))
+    dumb = sorted({m[0].name for group in groups.values() for m in group if m[0].metrics and not _any_number(m[1])})
+    if dumb:
+        yield Note(f"no counter of {dumb[0][:60]}{' and others' * (len(dumb) > 1)} can be read", source, lost=True)
     seen: dict[str, int] = {}
     for members in groups.values():
         first = members[0][0]
         seen[first.name] = seen.get(first.name, 0) + 1
         label = first.name if seen[first.name] == 1 else f"{first.name} [{_shape(first)}, variant {seen[first.name]}]"
         yield from _group_facts(label, members, source)
+
+
+def _any_number(values: dict[Quantity, float | str]) -> bool:
+    return any(not isinstance(value, str) for value in values.values())
 
 
 def _shape(launch: Launch) -> str:

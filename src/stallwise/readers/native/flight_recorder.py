@@ -29,7 +29,7 @@ MAX_FRAMES = 64  # of one stack; deeper ones repeat
 LIBRARY = re.compile(
     r"/(?:torch|site-packages|dist-packages|lib/python\d)|^torch/|^<frozen|distributed_c10d|c10d_logger"
 )
-FILE_RANK = re.compile(r"(\d+)(?:\.(?:json|pickle|pkl|bin|pt))?(?:\.gz)?$")
+FILE_RANK = re.compile(r"(?<!\d)(\d{1,18})(?:\.(?:json|pickle|pkl|bin|pt))?(?:\.gz)?$")
 KEYS = (b"collective_seq_id", b"profiling_name", b"pg_status")
 
 

@@ -45,12 +45,15 @@ def read(artifact: Artifact) -> Iterator[Item]:
         raise UnreadableInput(f"{artifact.name}: {error}", hint="export it again with ncu --csv") from error
     header = [cell.strip() for cell in rows[0]] if rows else []
     body = [row for row in rows[1:] if any(row)]
+    shifted = sum(len(row) > len(header) for row in body)
     if _KEY not in header:
         raise UnreadableInput(f"{artifact.name} has a damaged header line", hint="export it again with ncu --csv")
     launches = _long(header, body, start) if "Metric Name" in header else _wide(header, body, start)
     if not launches:
         yield Note("no kernel was profiled: the table is empty", source)
     yield from facts_of(launches, source)
+    if shifted:
+        yield Note(f"{shifted} lines hold more cells than the header names and were left out", source, lost=True)
 
 
 def _long(header: list[str], body: list[list[str]], start: int) -> list[Launch]:
@@ -60,7 +63,7 @@ def _long(header: list[str], body: list[list[str]], start: int) -> list[Launch]:
     for at, row in enumerate(body):
         cells = dict(zip(header, row, strict=False))
         name = cells.get(_KEY, "")
-        if not name or name == _KEY:
+        if not name or name == _KEY or len(row) > len(header):
             continue
         key = (cells.get("ID", ""), name, cells.get("Grid Size", ""), cells.get("Block Size", ""))
         launch = launches.get(key)
@@ -95,7 +98,7 @@ def _wide(header: list[str], body: list[list[str]], start: int) -> list[Launch]:
         units, body = body[0], body[1:]
     launches = []
     for at, row in enumerate(body):
-        if len(row) <= key or not row[key]:
+        if not key < len(row) <= len(header) or not row[key]:
             continue
         cells = dict(zip(header, row, strict=False))
         launch = Launch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from stallwise.evidence.reading import Cell, Rows, cell_of, rows_of
 
@@ -10,6 +11,7 @@ _RULE = re.compile(r"^[\s|:+=\u2500-\u257f-]*$")  # the whole block of box drawi
 _BARS = re.compile(r"[|│║┃]")
 _GAP = re.compile(r"\s{2,}|\t+")
 LEAST_ROWS = 1
+ALIKE = 0.8  # of the rows below a header have its width
 
 
 def is_rule(line: str) -> bool:
@@ -49,9 +51,50 @@ def _cells(line: str) -> list[str]:
     return cells
 
 
-def has_bars(line: str) -> bool:
-    """A row between bars."""
-    return len(_BARS.findall(line)) >= 2
+def between_bars(line: str) -> bool:
+    """A row between bars, or a rule among them."""
+    return len(_BARS.findall(line)) >= 2 or is_rule(line)
+
+
+def has_gaps(line: str) -> bool:
+    """Cells that are kept apart by two spaces or more."""
+    return len(_GAP.split(line.strip())) >= 2
+
+
+def barred_begins(lines: list[str]) -> list[bool]:
+    """At which lines of a run a table between bars begins. One pass from the end: trying each costs the square of the run."""
+    cells: Counter[int] = Counter()
+    parts: Counter[tuple[int, ...]] = Counter()
+    found: list[bool] = []
+    for line in reversed(lines):
+        if is_rule(line):
+            found.append(bool(found) and found[-1])  # it begins with the row below
+            continue
+        row = _cells(line)
+        finer = tuple(len(_GAP.split(cell)) for cell in row)
+        cut = max(finer, default=0) >= 2 and 2 * parts[finer] >= cells.total()
+        found.append(cells.total() >= LEAST_ROWS and (cut or (len(row) >= 2 and cells[len(row)] > 0)))
+        cells[len(row)] += 1
+        parts[finer] += 1
+    return found[::-1]
+
+
+def spaced_begins(lines: list[str]) -> list[bool]:
+    """The same for columns that are kept apart by spaces."""
+    widths: Counter[int] = Counter()
+    with_numbers: Counter[int] = Counter()
+    found: list[bool] = []
+    for line in reversed(lines):
+        if is_rule(line):
+            found.append(bool(found) and found[-1])
+            continue
+        row = _GAP.split(line.strip())
+        words = not any(isinstance(cell_of(c.lstrip("# ")), float) for c in row)
+        alike = widths[len(row)]
+        found.append(words and 0 < alike >= ALIKE * widths.total() and with_numbers[len(row)] > 0)
+        widths[len(row)] += 1
+        with_numbers[len(row)] += any(isinstance(cell_of(c), float) for c in row)
+    return found[::-1]
 
 
 def spaced(lines: list[tuple[int, str]]) -> Rows | None:
@@ -63,7 +106,7 @@ def spaced(lines: list[tuple[int, str]]) -> Rows | None:
     if len(header) < 2 or any(isinstance(cell_of(c), float) for c in header):
         return None
     body = [(n, r) for n, r in rows[1:] if len(r) == len(header)]
-    if not body or len(body) < 0.8 * (len(rows) - 1):
+    if not body or len(body) < ALIKE * (len(rows) - 1):
         return None
     if not any(isinstance(cell_of(c), float) for _, r in body for c in r):
         return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Iterator
+from typing import TypeVar
 
 from stallwise.evidence.reading import Cell, Rows, Shape, cell_of, rows_of
 
@@ -12,6 +14,7 @@ MIN_ROWS = 1
 SAME_WIDTH = 0.8  # share of the lines that must have the header's number of cells
 LONGEST_HEADER = 4000
 LOOKED_AT = 60  # lines that decide
+Row = TypeVar("Row")
 
 
 def recognises(name: str, text: str) -> bool:
@@ -33,19 +36,30 @@ def sign_of(text: str) -> str | None:
 def _fits(lines: list[str], sign: str) -> bool:
     if lines[0].lstrip().startswith("|"):
         return False  # a Markdown table
-    widths = [len(row) for row in csv.reader(lines, delimiter=sign, skipinitialspace=True)]
-    header = next(csv.reader([lines[0]], delimiter=sign, skipinitialspace=True), [])
+    widths = [len(row) for row in whole_rows(csv.reader(lines, delimiter=sign, skipinitialspace=True))]
+    header = cells_in(lines[0], sign)
     plain = [c.partition("{")[0] for c in header]  # a metric's labels are no part of its name
     words = [c for c in plain if c.strip() and not isinstance(cell_of(c), float)]
     named = len(words) >= max(2, 0.6 * len(header)) and not any(len(c) > 80 or ": " in c or "=" in c for c in words)
     return named and len(header) >= 2 and sum(w == len(header) for w in widths[1:]) >= SAME_WIDTH * (len(widths) - 1)
 
 
+def whole_rows(rows: Iterator[Row]) -> Iterator[Row]:
+    """Rows up to the first that is no CSV, such as a cell of more letters than a cell may have: what was read stays."""
+    with contextlib.suppress(csv.Error):
+        yield from rows
+
+
+def cells_in(line: str, sign: str = ",") -> list[str]:
+    """The cells of one line; none where it is no CSV."""
+    return next(whole_rows(csv.reader([line], delimiter=sign, skipinitialspace=True)), [])
+
+
 def first_row(head: bytes) -> list[str]:
     """The titles of a table that begins a text."""
     lines = head[:8192].decode("utf-8-sig", "replace").splitlines()
     first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    return [c.strip().strip('"') for c in next(csv.reader([first], skipinitialspace=True), [])]
+    return [c.strip().strip('"') for c in cells_in(first)]
 
 
 def read(text: str) -> Iterator[Shape]:
@@ -65,13 +79,10 @@ def table_in(text: str) -> Rows | None:
     columns: list[str] = []
     records: list[list[Cell]] = []
     places: list[int] = []
-    try:
-        for at, row in enumerate(reader):
-            if not columns:
-                columns = [c.strip().strip('"') for c in row]
-            elif len(row) == len(columns) and [c.strip() for c in row] != columns:
-                records.append([cell_of(c) for c in row])
-                places.append(lines[min(at, len(lines) - 1)][0])
-    except csv.Error:
-        pass  # what was read stays
+    for at, row in enumerate(whole_rows(reader)):
+        if not columns:
+            columns = [c.strip().strip('"') for c in row]
+        elif len(row) == len(columns) and [c.strip() for c in row] != columns:
+            records.append([cell_of(c) for c in row])
+            places.append(lines[min(at, len(lines) - 1)][0])
     return rows_of(columns, records, places) if records else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from stallwise.evidence.reading import Reading, Shape
 from stallwise.readers.shapes import aligned, delimited, keyed, prose, tree
 
 MAX_TEXT = 1 << 18  # people write a page, not a log; logs are read by their lines
+LEAST_LINES = 3  # of a table: a header, a rule or a row, and a row
 _NO_DIGITS = str.maketrans("", "", "0123456789. ")
 FULL_LINE = 60  # characters from which a line of a letter may have been wrapped
 _GOES_ON = re.compile(r"^\s{0,4}(?:[a-z(]|\d[\d.,]*\s)")
@@ -80,23 +81,19 @@ def _block(lines: list[str], start: int) -> Iterator[Shape]:
     if rows is not None and len(rows) >= 2:
         yield rows
         return
+    tables = (
+        (_ends(lines, aligned.between_bars, aligned.barred_begins), aligned.barred),
+        (_ends(lines, aligned.has_gaps, aligned.spaced_begins), aligned.spaced),
+    )
     at = 0
     while at < len(numbered):
-        end = at
-        while end < len(numbered) and (aligned.has_bars(numbered[end][1]) or aligned.is_rule(numbered[end][1])):
-            end += 1
-        table = aligned.barred(numbered[at:end]) if end - at >= 3 else None
-        if table is not None:
-            yield table
-            at = end
-            continue
-        end = at
-        while end < len(numbered) and len(aligned._GAP.split(numbered[end][1].strip())) >= 2:
-            end += 1
-        table = aligned.spaced(numbered[at:end]) if end - at >= 3 else None
-        if table is not None:
-            yield table
-            at = end
+        found = next(
+            ((t, ends[at]) for ends, cut in tables if ends[at] and (t := cut(numbered[at : ends[at]])) is not None),
+            None,
+        )
+        if found is not None:
+            yield found[0]
+            at = found[1]
             continue
         number, line = numbered[at]
         while at + 1 < len(numbered) and _wrapped(numbered[at][1], numbered[at + 1][1]):
@@ -104,6 +101,19 @@ def _block(lines: list[str], start: int) -> Iterator[Shape]:
             line = f"{line.rstrip()} {numbered[at][1].lstrip()}"
         yield from _line(number, line)
         at += 1
+
+
+def _ends(lines: list[str], belongs: Callable[[str], bool], begins: Callable[[list[str]], list[bool]]) -> list[int]:
+    """Behind which line the table ends that begins at each; 0 where none does."""
+    ends, at = [0] * len(lines), 0
+    while at < len(lines):
+        end = at
+        while end < len(lines) and belongs(lines[end]):
+            end += 1
+        for place, one in enumerate(begins(lines[at:end]), at):
+            ends[place] = end if one and end - place >= LEAST_LINES else 0
+        at = max(end, at + 1)
+    return ends
 
 
 def _wrapped(line: str, following: str) -> bool:
