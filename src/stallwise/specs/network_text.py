@@ -21,9 +21,9 @@ GENERATIONS = {
 }
 # Bytes need their "per second": 80 GB a GPU is memory.
 RATE = r"(?P<rate>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>[GT]b(?:it)?(?:/s|ps)?|[GT]B(?:/s|ps))(?![a-zA-Z/])"
-CARDS_RATE = re.compile(rf"(?P<cards>\d{1, 9}) ?[x\u00d7] ?{RATE}")
+CARDS_RATE = re.compile(rf"(?P<cards>\d{{1,9}}) ?[x\u00d7] ?{RATE}")
 CARDS_GENERATION = re.compile(
-    rf"(?P<cards>\d{1, 9}) ?[x\u00d7] ?(?P<name>{'|'.join(sorted(GENERATIONS, key=len, reverse=True))})\b",
+    rf"(?P<cards>\d{{1,9}}) ?[x\u00d7] ?(?P<name>{'|'.join(sorted(GENERATIONS, key=len, reverse=True))})\b",
     re.IGNORECASE,
 )
 PER_GPU = re.compile(rf"{RATE} (?:per|a|each) (?:GPU|gpu|card|accelerator)\b")
