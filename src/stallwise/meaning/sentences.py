@@ -45,6 +45,7 @@ _INDEXED = {
 _PER = re.compile(r"(?:per\b|/)", re.IGNORECASE)
 _CHANGE = re.compile(r"(?:faster|slower|more|less|higher|lower|better|worse|longer|shorter)\b", re.IGNORECASE)
 _CARD = re.compile(r"(?:gpus?|cards?|devices?)\b", re.IGNORECASE)
+KEY_WORDS = 2  # right before a number: more are a sentence about it
 NEAR = 4  # words behind a number that may still say of what it is: "100 % of one core"
 _HOST = {"cpu", "cpus", "core", "cores"}
 _ARROWS = {"to", "->", "→", "=>"}
@@ -89,9 +90,14 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     candidates: list[tuple[float, Name]] = []
     if clause and clause[-1] in _INDEXED and not reading.unit:
         return None  # "GPU 3", "step 100": which one, not how many
+    near: list[Name] = []
     for size in range(1, min(len(clause), 6) + 1):
         if found := name((" ".join(clause[-size:]),), reading.unit, False, True):
             candidates.append((found.score + 0.01 * size, found))
+            near += [found] if size <= KEY_WORDS else []
+    runs_on = _runs_on(reading, sentence)
+    if runs_on and any((c.quantity.name, scope or NOW) not in taken for c in near):
+        after = ()  # "ISL 2000 OSL 300": each number follows its key
     unit_words = reading.unit if readings_of(reading.unit) and len(reading.unit) > 2 else ""
     alone = name((unit_words,), reading.unit, False, True) if unit_words else None
     tails = (" ".join((unit_words, *after[:size])).strip() for size in (1, 2, 3) if len(after) >= size)
@@ -99,6 +105,8 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
         found = name((tail,), reading.unit, False, True)
         if found is not None and not (alone and found.quantity is alone.quantity):
             counted = found.quantity.unit in (Unit.COUNT, Unit.TOKEN)
+            if runs_on and not reading.unit and not counted:
+                continue  # "GPUs 8 step time 2 s": a time has a unit, and the next number does
             # "QPS 16 per-user throughput": what follows is the next number's
             if reading.unit or counted or not candidates:
                 candidates.append((found.score + (0.1 if counted and not reading.unit else -0.05), found))
@@ -126,6 +134,11 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     hoped = entries()[found.quantity.name].expected if scope == EXPECTED and found.quantity.name in entries() else ""
     quantity = entries()[hoped].quantity if hoped in entries() else found.quantity
     return found._replace(scope=scope or found.scope, quantity=quantity)
+
+
+def _runs_on(reading: Reading, sentence: tuple[Reading, ...]) -> bool:
+    """Whether the words behind a number run on to the next one, so that they may be that one's key."""
+    return sentence.index(reading) + 1 < len(sentence) and not _BREAK.search(f" {reading.after} ")
 
 
 def _awaited(clause: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -13,13 +13,13 @@ from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
 from stallwise.evidence.vocabulary import EVENTS
-from stallwise.meaning.entries import entries
+from stallwise.meaning.entries import by_word, entries
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
 from stallwise.meaning.sentences import UNIT_ALONE, clause_after, named_in, said_in, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
-from stallwise.meaning.words import words_of
+from stallwise.meaning.words import classed, words_of
 from stallwise.specs.hardware import find_gpu
 from stallwise.units import Unit, readings_of
 
@@ -154,7 +154,7 @@ def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named])
         return None
     words = words_of(reading.path[-1])
     if reading.said and not reading.unit:
-        twins = [o for o in beside if words and words_of(o.reading.path[-1])[-1:] == words[-1:]]
+        twins = [o for o in beside if words and _told_alike(words, words_of(o.reading.path[-1]))]
         counted = [o for o in twins if o.name.quantity.unit in (Unit.COUNT, Unit.TOKEN)]
         return _Named(reading, counted[-1].name, float(value[0])) if counted else None
     if not scope_of(words) or readings_of(value[1]) == ():
@@ -172,6 +172,11 @@ def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named])
             name_ = one.name._replace(quantity=entries()[hoped].quantity, scope=EXPECTED)
             return _Named(reading, name_, in_si(name_, float(value[0])))
     return None
+
+
+def _told_alike(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """The same last word, and no word of another quantity before it: "input length" is not told like "output length"."""
+    return others[-1:] == words[-1:] and not (classed(words) - classed(others)) & by_word().keys()
 
 
 def _unit_of(reading: Reading) -> str:

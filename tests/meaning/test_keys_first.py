@@ -1,0 +1,35 @@
+"""Numbers that follow their keys, and numbers that stand before what they count: the same facts either way."""
+
+from __future__ import annotations
+
+import pytest
+
+from stallwise.meaning.understand import understand
+from stallwise.readers.shapes import shapes_in
+
+TOLD = [
+    ("ISL 2000 OSL 300 at 16 requests/s", {"serve.prompt_tokens": 2000, "serve.output_tokens": 300}),
+    ("isl 1024 osl 128 concurrency 64", {"serve.prompt_tokens": 1024, "serve.output_tokens": 128, "serve.concurrency": 64}),
+    ("2000 prompt tokens and 300 output tokens", {"serve.prompt_tokens": 2000, "serve.output_tokens": 300}),
+    ("TP 8 PP 4 DP 16 on 512 GPUs", {"layout.tp": 8, "pp": 4, "dp": 16, "gpus": 512}),
+    ("4 nodes 8 GPUs 32 samples", {"layout.nodes": 4, "gpus": 8}),
+    ("PP 8 32 microbatches", {"pp": 8, "microbatches": 32}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "facts"), TOLD, ids=[t for t, _ in TOLD])
+def test_each_number_has_its_own_name(told: str, facts: dict[str, float]) -> None:
+    assert facts.items() <= _facts(told).items()
+
+
+def test_a_key_that_has_no_name_is_not_its_neighbours() -> None:
+    assert _facts("input length 2000, output length 300")["serve.output_tokens"] == 300
+
+
+def test_a_time_without_a_unit_is_not_taken_from_the_number_behind_it() -> None:
+    assert _facts("batch 32 on 8 cards, depth 12 step time 2 s")["run.step_time"] == 2
+
+
+def _facts(text: str) -> dict[str, object]:
+    found = understand(list(shapes_in("mail.txt", text)), text, "mail.txt", written=True)
+    return {f.quantity.name: f.value for f in found.facts}
