@@ -1,4 +1,4 @@
-"""Cards and models that a text mentions by name, with how many of them."""
+"""Cards and models that a text mentions by name, with how many of them, and settings written as one word: TP8."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from functools import cache
 
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.fact import Fact, Source
+from stallwise.meaning.name import name
+from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.words import book
 from stallwise.specs.hardware import all_gpus
+from stallwise.units import Unit
 
 _COUNTS = {"two": 2, "four": 4, "eight": 8, "sixteen": 16, "sixty-four": 64}  # as people write cards out
+_SETTING = re.compile(r"(?<![\w.@/-])([A-Za-z]{2,3})(\d{1,4})(?![\w.-])")
 _FAMILY = re.compile(r"^(?:[a-z]{1,3}\d{2,4}[a-z]{0,2})$")
 _NODES_OF = re.compile(
     r"(?<![\w.])(\d{1,5}) (?:nodes?|hosts?|servers?|machines?|boxes)(?: of| with|,)? ?[x×]? ?\(?$", re.IGNORECASE
@@ -29,6 +33,18 @@ def _cards() -> re.Pattern[str]:
     )
 
 
+def _settings(text: str, file: str) -> Iterator[Fact]:
+    seen: set[str] = set()
+    for match in _SETTING.finditer(text):
+        word = match[1].lower()
+        found = (
+            name((word,), "", False, True) if not axis_of(word) else None
+        )  # "gpu3" is which one, not how many
+        if found is not None and found.quantity.unit is Unit.COUNT and found.quantity.name not in seen:
+            seen.add(found.quantity.name)
+            yield Fact(found.quantity, float(match[2]), Source(file, match[0], True))
+
+
 @cache
 def _models() -> re.Pattern[str]:
     families = "|".join(map(re.escape, book("said.toml")["models"]["families"]))
@@ -39,7 +55,8 @@ def _models() -> re.Pattern[str]:
 
 
 def mentions(text: str, file: str) -> Iterator[Fact]:
-    """The first card, how many of them, and the first model."""
+    """The first card, how many of them, the first model, and each setting that is written as one word with its number."""
+    yield from _settings(text, file)
     card = _cards().search(text)
     if card is not None:
         source = Source(file, card[0].strip(), True)

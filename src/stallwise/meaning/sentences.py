@@ -51,9 +51,13 @@ _HOST = {"cpu", "cpus", "core", "cores"}
 _ARROWS = {"to", "->", "→", "=>"}
 _WAITS = {"wait", "waits", "waited", "waiting"}
 _AWAITED = ("for", "until", "till", "on")
-_SAME_THING = re.compile(
-    r"\b(?:it|that|this) (?:was|used to be|had been)(?: only| just| about| around)?$", re.IGNORECASE
+_ROUGHLY = r"(?: only| just| about| around| the usual)?$"
+# Right before a number, what makes it the earlier value of the last one, the one that should be, or either as it is called.
+_EARLIER = re.compile(
+    rf"(?:\b(?:it|that|this) |^)(?:was|used to be|had been|(?:down|up) from){_ROUGHLY}", re.IGNORECASE
 )
+_INSTEAD = re.compile(rf"^(?:instead of|rather than){_ROUGHLY}", re.IGNORECASE)
+_COMPARED = re.compile(rf"^(?:vs|versus|against|compared (?:to|with)){_ROUGHLY}", re.IGNORECASE)
 
 
 def clause_after(text: str) -> str:
@@ -80,8 +84,7 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
         return Name(entries()["memory.capacity"].quantity, _scale_of(reading.unit), "", False, 1.0, True)
     if (twin := _from_which(reading, sentence)) is not None:
         same = named_in(twin, sentence, set())
-        scope = BEFORE if _SAME_THING.search(reading.path[0]) else NOW
-        return same._replace(scope=scope) if same is not None else None
+        return same._replace(scope=_compared_scope(reading) or NOW) if same is not None else None
     if (awaited := _awaited(clause, after)) is not None:
         return _of_what_is_awaited(awaited, reading, sentence, "request" in classed(clause))
     if not reading.unit and _PER.match(reading.after):
@@ -142,7 +145,10 @@ def _runs_on(reading: Reading, sentence: tuple[Reading, ...]) -> bool:
 
 
 def _awaited(clause: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...] | None:
-    """What is waited for: "they wait 4.2 s for the first token"."""
+    """What is waited for: "they wait 4.2 s for the first token", "200 ms is waiting for the next batch"."""
+    waits = next((at for at, word in enumerate(after[:2]) if word in _WAITS), None)
+    if waits is not None and after[waits + 1 : waits + 2] and after[waits + 1] in _AWAITED:
+        return after[waits + 2 :] or None
     return after[1:] if _WAITS & set(clause[-3:]) and len(after) > 1 and after[0] in _AWAITED else None
 
 
@@ -184,12 +190,27 @@ def _speaks_of_its_family(found: Name, sentence: tuple[Reading, ...]) -> bool:
 
 
 def _from_which(reading: Reading, sentence: tuple[Reading, ...]) -> Reading | None:
-    """The first number of "from 1.0 to 1.33 s", or of "4.2 s, before it was 0.12 s": both are of the same thing."""
+    """The first number of "from 1.0 to 1.33 s", of "4.2 s, before it was 0.12 s" or "(was 0.12)": both are of the same thing."""
     at, between = sentence.index(reading), set(reading.path[0].split())
-    if not at or sentence[at - 1].unit != reading.unit:
+    if not at:
         return None
-    same = (between and between <= _ARROWS) or _SAME_THING.search(reading.path[0])
-    return sentence[at - 1] if same else None
+    if between and between <= _ARROWS:
+        return sentence[at - 1] if sentence[at - 1].unit == reading.unit else None
+    if not _compared_scope(reading):
+        return None
+    return next((r for r in reversed(sentence[:at]) if reading.unit in ("", r.unit)), None)
+
+
+def _compared_scope(reading: Reading) -> str:
+    """Whether a number is what the last one was, or should be, by the words right before it."""
+    if _EARLIER.search(reading.path[0]):
+        return BEFORE
+    if _INSTEAD.search(reading.path[0]):
+        return EXPECTED
+    if not _COMPARED.search(reading.path[0]):
+        return ""
+    after = words_of(clause_after(reading.after))
+    return BEFORE if is_past(after) or scope_of(after[:3]) == BEFORE else scope_of(after[:3])
 
 
 def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
