@@ -244,3 +244,14 @@ def test_epochs_with_their_time(form: str) -> None:
     text = "".join(form.format(e=e, t=200 + e) for e in range(8))
     found = series(text, run.EPOCH_TIME)
     assert list(found.x) == list(range(8)) and found.values[3] == 203
+
+
+def test_records_that_lost_their_line_ends_are_told_apart() -> None:
+    """A NaN at the end must not vanish because a paste or a viewer joined the last lines."""
+    records = [f"INFO - step: {i}  loss: {9 - 0.1 * i:.2f}  grad_norm: 1.20  lr: 1.0e-04" for i in range(30)]
+    records += [
+        f"INFO - step: {30 + i}  loss: {x}  grad_norm: {x}  lr: 1.0e-04" for i, x in enumerate(("8.10", "17.20", "nan"))
+    ]
+    joined = "\n".join(records[:30]) + "\n" + " ".join(records[30:]) + "\n"
+    found = series(joined, run.LOSS)
+    assert list(found.x) == list(range(33)) and found.values[31] == 17.2 and np.isnan(found.values[32])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from stallwise.doctor import examine, piped
+from stallwise.doctor import examine, piped, verdict
 from stallwise.doctor.examine import diagnose
 from stallwise.errors import StallwiseError
 from stallwise.evidence import artifact as artifacts
@@ -25,6 +25,7 @@ from stallwise.findings.diagnosis import State
 from stallwise.measures import hang
 from stallwise.readers import all_readers, train_log
 from stallwise.readers.native import nsys_sqlite
+from stallwise.rules.health import all_proofs
 from tests.trust.inputs import (
     GOOD_LOG,
     TRAIN_LOG,
@@ -132,6 +133,18 @@ def test_a_rule_that_fails_is_a_note_and_forbids_an_all_clear(monkeypatch: pytes
     found = diagnose("examples/traces/healthy") if healthy else diagnose(facts=["mfu=0.22"])
     assert any("the rule nvlink-fault failed" in n.text for n in found.notes)
     assert found.state is not State.HEALTHY
+
+
+def test_a_proof_that_fails_is_a_note_and_forbids_an_all_clear(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def overflows(evidence: object) -> None:
+        raise OverflowError("cannot convert float infinity to integer")
+
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"step: {i} loss: {9 - 0.1 * i:.2f} step time: 0.500 s mfu: 41.0%\n" for i in range(60)))
+    assert diagnose(str(log)).state is State.HEALTHY
+    monkeypatch.setattr(verdict, "all_proofs", lambda: (*all_proofs(), overflows))
+    found = diagnose(str(log))
+    assert any("the proof overflows failed" in n.text for n in found.notes) and found.state is State.UNCLEAR
 
 
 def test_the_whole_examination_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,16 @@ unclear, and says why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stallwise.doctor.gather import NO_READER
 from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.doctor.stating import INPUT
 from stallwise.evidence.catalog import roof, step
+from stallwise.evidence.contained import failure_of
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.unread import not_understood as left_over
 from stallwise.findings.diagnosis import State
@@ -56,7 +58,7 @@ def judge(
     contradictions: Sequence[Reason] = (),
 ) -> Judgement:
     """The state of this evidence."""
-    proofs = tuple(sorted((p for prove in all_proofs() if (p := prove(evidence)) is not None), key=_weight))
+    proofs = tuple(sorted(_proved(evidence), key=_weight))
     sure = [f for f in findings if f.confidence >= SURE_ENOUGH and not f.optional]
     unexplained = _unexplained(ledger, findings)
     unread = not_understood(evidence)
@@ -73,6 +75,17 @@ def judge(
     )  # fmt: skip
     state = State.UNCLEAR if why else State.HEALTHY
     return Judgement(state, proofs, limit, unexplained, unread, why)
+
+
+def _proved(evidence: Evidence) -> Iterator[Proof]:
+    """Every proof that holds; one that fails is a note, which forbids an all-clear like any other loss."""
+    for prove in all_proofs():
+        try:
+            if (proof := prove(evidence)) is not None:
+                yield proof
+        except Exception as error:
+            what = failure_of(f"the proof {prove.__name__.replace('_', ' ')}", error).problem
+            evidence.notes.append(Note(what, Source(""), lost=True))
 
 
 def _weight(proof: Proof) -> tuple[bool, float]:

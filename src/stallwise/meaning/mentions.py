@@ -37,9 +37,7 @@ def _settings(text: str, file: str) -> Iterator[Fact]:
     seen: set[str] = set()
     for match in _SETTING.finditer(text):
         word = match[1].lower()
-        found = (
-            name((word,), "", False, True) if not axis_of(word) else None
-        )  # "gpu3" is which one, not how many
+        found = name((word,), "", False, True) if not axis_of(word) else None  # "gpu3" is which one, not how many
         if found is not None and found.quantity.unit is Unit.COUNT and found.quantity.name not in seen:
             seen.add(found.quantity.name)
             yield Fact(found.quantity, float(match[2]), Source(file, match[0], True))

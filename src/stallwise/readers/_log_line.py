@@ -209,3 +209,8 @@ def step_of(text: str) -> float | None:
     if match := _P["step"].search(text):
         return float(match[1])
     return None
+
+
+def names_steps(text: str) -> bool:
+    """Whether a line names several steps: it holds several records."""
+    return len({match[1] for match in _P["step"].finditer(text)}) > 1

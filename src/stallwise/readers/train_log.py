@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.reading import Course, Points, Printed, Wanted, points_of
 from stallwise.evidence.skeletons import Skeletons
-from stallwise.readers._log_line import STEP_TIME, Block, Key, blocks_in
+from stallwise.readers._log_line import STEP_TIME, Block, Key, blocks_in, names_steps
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.clock import DAY_S, clock_of
 
@@ -64,9 +64,9 @@ class _Log:
         for block, mask, steps in zip(blocks, heard, self._steps(blocks, heard), strict=True):
             lines = np.array(block.lines)[mask] + 1
             for at, key in enumerate(block.keys):
-                again = (
-                    sum(k.key == key.key for k in block.keys[:at]) if block.steps is None else 0
-                )  # it lists many steps
+                again = sum(k.key == key.key for k in block.keys[:at])
+                if again and block.steps is not None and not names_steps(self.text.lines[block.lines[0]]):
+                    again = 0  # one step, told twice; else it lists many, or lost the line ends between them
                 points = np.column_stack([steps + again, block.values[mask, at], lines])
                 found.setdefault((key, block.epoch), []).append(points)
         for (key, epoch), parts in found.items():

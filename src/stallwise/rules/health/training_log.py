@@ -7,14 +7,12 @@ import numpy as np
 from stallwise.evidence.capture import STEP_SHAPE, TORCH_TRACE
 from stallwise.evidence.catalog import change, run
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import Series
 from stallwise.findings.finding import Fix, Reason
 from stallwise.findings.proof import Limit, Proof
 from stallwise.findings.step_facts import ms, percent
 from stallwise.rules.health.stated_numbers import MOST
 
 FEWEST_STEPS = 20
-FEWEST_LINES = 5  # of a log that prints every so many steps: what they cover counts, not how often it was printed
 STEADY = 0.05  # spread of the middle half of the steps over their median
 GOOD_MFU = 0.35  # the lower quarter of published dense 16-bit runs
 
@@ -31,7 +29,7 @@ def training_log(evidence: Evidence) -> Proof | None:
     low, high = np.percentile(times, (25, 75))
     spread = float(high - low) / middle if middle > 0 else float("inf")
     mfu = _yardstick(evidence)
-    lacks = _lacks(evidence, _covered(series), spread, mfu)
+    lacks = _lacks(evidence, len(times), spread, mfu)
     said = f"{len(times)} steps of {ms(middle)}, the middle half within {percent(spread)}"
     return Proof(
         of="training log",
@@ -52,14 +50,6 @@ def training_log(evidence: Evidence) -> Proof | None:
     )
 
 
-def _covered(series: Series) -> int:
-    """Steps that a log tells of: its lines, or the steps from its first line to its last."""
-    lines = int(np.isfinite(series.values).sum())
-    if series.over != "step" or lines < FEWEST_LINES:
-        return lines
-    return max(lines, int(series.x[-1] - series.x[0]) + 1)
-
-
 def _yardstick(evidence: Evidence) -> float:
     series = max(evidence.series(run.MFU), key=lambda s: len(s.values), default=None)
     if series is not None and np.isfinite(series.values).any():
@@ -76,7 +66,7 @@ def _lacks(evidence: Evidence, count: int, spread: float, mfu: float) -> str:
     moved = [q for q in (change.DROP_RATIO, change.DRIFT_RATIO) if evidence.get(q) is not None]
     if moved or spread > STEADY:
         return f"step times vary by {percent(spread)}." if not moved else "step times change over the log."
-    if loss is None or _covered(loss) < FEWEST_STEPS:
+    if loss is None or len(loss.values) < FEWEST_STEPS:
         return "steady; without a loss nothing tells whether it learns, and nothing whether that is fast."
     quarter = max(1, len(loss.values) // 4)
     first, last = np.nanmean(loss.values[:quarter]), np.nanmean(loss.values[-quarter:])
