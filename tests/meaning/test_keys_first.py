@@ -15,6 +15,8 @@ TOLD = [
     ("TP 8 PP 4 DP 16 on 512 GPUs", {"layout.tp": 8, "pp": 4, "dp": 16, "gpus": 512}),
     ("4 nodes 8 GPUs 32 samples", {"layout.nodes": 4, "gpus": 8}),
     ("PP 8 32 microbatches", {"pp": 8, "microbatches": 32}),
+    ("99% KV usage and 500 requests waiting, 60 running", {"serve.waiting": 500, "serve.running": 60}),
+    ("A100 80GB, grad accum 8", {"memory.capacity": 80e9}),
     ("mbs 2, gbs 1024", {"microbatch": 2, "global_batch": 1024}),
 ]  # fmt: skip
 

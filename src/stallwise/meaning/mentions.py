@@ -33,6 +33,11 @@ def _cards() -> re.Pattern[str]:
     )
 
 
+def names_a_card(words: str) -> bool:
+    """Whether they end with the name of a known card."""
+    return any(match.end() == len(words[-40:]) for match in _cards().finditer(words[-40:]))
+
+
 def _settings(text: str, file: str) -> Iterator[Fact]:
     seen: set[str] = set()
     for match in _SETTING.finditer(text):

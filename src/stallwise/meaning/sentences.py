@@ -12,6 +12,7 @@ from stallwise.meaning.blamed import QUANTITY as blamed_quantity
 from stallwise.meaning.blamed import blamed_in
 from stallwise.meaning.entries import by_word, entries, weights
 from stallwise.meaning.groups import Line, clauses, line_of, plain, says
+from stallwise.meaning.mentions import names_a_card
 from stallwise.meaning.name import Name, _agrees, _scale, name
 from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, is_past, scope_of, scope_words
 from stallwise.meaning.words import book, classed, words_of
@@ -80,7 +81,8 @@ def named_in(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[s
     clause, after = words_of(reading.path[-1]), words_of(clause_after(reading.after))
     if reading.unit == "%" and _CHANGE.match(reading.after):
         return None  # "20% faster": by how much something changed, not how much it is
-    if _CARD.match(reading.after) and Unit.BYTE in {unit for unit, _ in readings_of(reading.unit)}:
+    card = _CARD.match(reading.after) or names_a_card(reading.path[-1])  # "80 GB GPUs", "A100 80GB"
+    if card and Unit.BYTE in {unit for unit, _ in readings_of(reading.unit)}:
         return Name(entries()["memory.capacity"].quantity, _scale_of(reading.unit), "", False, 1.0, True)
     if (twin := _from_which(reading, sentence)) is not None:
         same = named_in(twin, sentence, set())

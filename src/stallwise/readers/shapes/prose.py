@@ -50,7 +50,7 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
         stop = matches[at + 1].start() if at + 1 < len(matches) else len(sentence)
         text = sentence[last_end : match.start()].rstrip(" :=~≈<>|")
         before = _WORD.findall(text)[-MOST_BEFORE:]
-        clause = _WORD.findall(_BREAK.split(text)[-1])[-MOST_BEFORE:]
+        clause = _WORD.findall(_BREAK.split(f"{text} ")[-1])[-MOST_BEFORE:]
         identifier = _IDENTIFIER.search(text)
         if identifier is not None:  # "port_xmit_wait 1201": one name, not three words of a sentence
             yield Reading((identifier[0],), value, unit, place)
