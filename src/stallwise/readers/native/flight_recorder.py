@@ -82,7 +82,7 @@ def _groups(dump: Any) -> dict[str, list[int]]:
     for key, group in config.items() if isinstance(config, dict) else ():
         ranks = group.get("ranks") if isinstance(group, dict) else None
         if isinstance(ranks, str):
-            found[str(key)] = [int(n) for n in re.findall(r"\d+", ranks[:100_000])]
+            found[str(key)] = [int(n) for n in re.findall(r"(?<!\d)\d{1,9}(?!\d)", ranks[:100_000])]
         elif isinstance(ranks, list):
             found[str(key)] = [int(n) for n in ranks[:100_000] if isinstance(n, int)]
     return found
