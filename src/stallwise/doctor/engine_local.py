@@ -14,6 +14,7 @@ from stallwise.evidence.artifact import Artifact
 
 WORTH_A_POOL_BYTES = 70 << 20  # unpacked: about 300,000 events, a second of work; a pool starts in a third of that
 USUAL_PACKING = 15.0  # of gzip on traces
+SMALL_FILE_BYTES = 140_000  # of a trace: what asking every reader about a tiny file costs
 IN_FLIGHT_PER_WORKER = 4  # enough to keep workers busy, few enough to keep results from piling up
 
 
@@ -76,4 +77,4 @@ def usable_cores() -> int:
 def work_bytes(artifact: Artifact) -> float:
     """About how much there is to parse."""
     packed = artifact.name.endswith((".gz", ".zip"))
-    return artifact.size_bytes * (USUAL_PACKING if packed else 1.0)
+    return SMALL_FILE_BYTES + artifact.size_bytes * (USUAL_PACKING if packed else 1.0)

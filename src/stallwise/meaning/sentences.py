@@ -11,7 +11,7 @@ from stallwise.evidence.reading import Reading
 from stallwise.meaning.blamed import QUANTITY as blamed_quantity
 from stallwise.meaning.blamed import blamed_in
 from stallwise.meaning.entries import by_word, entries, weights
-from stallwise.meaning.groups import Line, clauses, line_of, plain, says
+from stallwise.meaning.groups import Line, clauses, line_of, plain, sayable, says
 from stallwise.meaning.mentions import names_a_card
 from stallwise.meaning.name import Name, _agrees, _scale, name
 from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, is_past, scope_of, scope_words
@@ -287,7 +287,8 @@ def said_in(text: str) -> Iterator[Said]:
         if saying.quantity in seen:
             continue
         match = saying.phrases.search(lowered) if saying.phrases else None
-        part = next((p for p in parts for line in saying.lines if says(line, p)), None) if match is None else None
+        heard = sayable(saying.lines, lowered) if match is None else []
+        part = next((p for p in parts for line in heard if says(line, p)), None)
         if match is None and part is None:
             continue
         seen.add(saying.quantity)
