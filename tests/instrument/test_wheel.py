@@ -178,9 +178,9 @@ LINE = " iteration {n}/ 500 | elapsed time per iteration (ms): {ms}.0 | global b
 VERBS = (  # the command, and a word of its answer
     ("--version", "."), ("demo", "input-starved"), ("formats", "$ "), ("causes", "launch-bound"), ("explain input-starved", "## Fix"),
     ("diagnose slow.log --json", '"state"'), ("diagnose loss-is-nan.txt", "loss"), ("compare slow.log fast.log", "faster"),
-    ("plan formula pipeline-bubble", "bubble"), ("plan memory --model llama-3-8b --gpu h100", "GB"),
-    ("plan models", "llama"), ("whatif TRACE", "step"), ("drill rounds", "round"), ("completion bash", "complete"), ("accuracy", "%"),
-    ("try --help", "Usage"), ("history", ""), ("kernels TRACE", ""), ("facts --template", "model"), ("lint slow.py", ""),
+    ("plan formula pipeline-bubble", "bubble"), ("plan memory --model llama-3-8b --cluster 8xh100", "GB"),
+    ("plan models", "llama"), ("whatif TRACE", "step"), ("drill rounds", "round"), ("completion bash", "complete"),
+    ("try --help", "Usage"), ("history", ""), ("facts --template", "symptom"), ("lint slow.py", ""),
 )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ class _Clock:
     timer: str
     signal: str
     deadline: float = float("inf")
+    listening: bool = False  # an outer limit hears the bell: an inner one need not ask for it again
 
 
 _WALL = _Clock(time.monotonic, "ITIMER_REAL", "SIGALRM")
@@ -106,13 +107,17 @@ def _limited(seconds: float, clock: _Clock) -> Iterator[None]:
         return
     timer, rings = getattr(signal, clock.timer), getattr(signal, clock.signal)
     began = clock.now()
-    before = signal.signal(rings, _interrupt)
+    outermost = not clock.listening
+    before = signal.signal(rings, _interrupt) if outermost else None
+    clock.listening = True
     left, again = signal.setitimer(timer, max(clock.deadline - began, 1e-3), AGAIN_S)
     try:
         yield
     finally:
         signal.setitimer(timer, 0.0)
-        signal.signal(rings, before if before is not None else signal.SIG_DFL)
+        if outermost:
+            clock.listening = False
+            signal.signal(rings, before if before is not None else signal.SIG_DFL)
         clock.deadline = outer
         if left:  # somebody else's alarm, or the outer limit's
             signal.setitimer(timer, max(left - (clock.now() - began), 1e-3), again)
