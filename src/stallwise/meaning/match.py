@@ -31,7 +31,6 @@ from stallwise.meaning.slots import typed
 
 LONGEST = 4000  # characters of a line that a pattern sees: messages are shorter
 MARK = -1  # stands for the marks of loud lines, among the numbers of signatures
-MOST_KNOWN = 10_000  # events of one file that may be messages of no judged weight
 KEPT = 100  # events of one signature from the start of a file, and as many from its end
 KEPT_APART = 3  # the same of each card, say, and code
 SEVERAL = (0, 1, -1)  # lines of a skeleton that are asked for all of them
@@ -75,6 +74,7 @@ class Matcher:
         late: dict[str, deque[tuple[Signature, re.Match[str], Line]]] = {}
         known_by: dict[int, Known | None] = {}  # of each skeleton
         told: dict[_Kind, int] = {}  # the first event of each
+        known_times: dict[int, int] = {}  # the same
         louds: dict[int, bool] = {}  # of each skeleton, too
         unknown: dict[int, tuple[Line, int]] = {}  # the same
         for number in sorted(candidates):
@@ -89,6 +89,8 @@ class Matcher:
             if not owners and own in unknown:
                 unknown[own] = unknown[own][0], unknown[own][1] + 1
                 continue
+            if not owners and known_times.get(own, 0) >= KEPT:
+                continue
             line = line_of(number)
             fitting = [(s, m) for s in owners if (m := _fits(s, line.text, text)) is not None]
             if own not in louds:
@@ -102,7 +104,8 @@ class Matcher:
                 if known is None:
                     first, times = unknown.get(own, (line, more[own]))
                     unknown[own] = first, times + 1
-                elif len(heard.events) < MOST_KNOWN:
+                elif known_times.get(own, 0) < KEPT:
+                    known_times[own] = known_times.get(own, 0) + 1
                     heard.events.append(_known_event(known, line))
             for signature, match in {s.event: (s, m) for s, m in reversed(fitting)}.values():  # one of each kind
                 kind = signature.kind_of(match)
