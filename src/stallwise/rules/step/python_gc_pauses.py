@@ -71,7 +71,9 @@ def python_gc_pauses(evidence: Evidence) -> Finding | None:
         headline = f"Garbage collection stops the host: {idles} {ms(seen)} of every {ms(facts.step_s)}."
         because = (
             facts.because(
-                f"the collector runs while {'nothing else' if facts.on_host else 'no kernel'} does, {ms(seen)} a {facts.unit}", s.GC_WAIT, s.SILENT_PLACE
+                f"the collector runs while {'nothing else' if facts.on_host else 'no kernel'} does, {ms(seen)} a {facts.unit}",
+                s.GC_WAIT,
+                s.SILENT_PLACE,
             ),
         )
         confidence = 0.93
