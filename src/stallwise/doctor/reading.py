@@ -14,6 +14,7 @@ from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
 from stallwise.doctor.understanding import LOG_READERS, is_document, is_written, understood
 from stallwise.errors import StallwiseError
+from stallwise.evidence import collector
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag, stems_of
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
@@ -173,7 +174,7 @@ def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
     key, seconds = "", plan.limits.file_s
     try:
         seconds = plan.limits.seconds_for(artifact.size_bytes)
-        with within(plan.limits), at_most(seconds), np.errstate(all="ignore"):
+        with within(plan.limits), at_most(seconds), np.errstate(all="ignore"), collector.paused():
             if plan.cache and not plan.keep_timelines:
                 key, known = recall(artifact)
                 if known is not None:
