@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -170,6 +170,7 @@ def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
     """Never raises what a user should not see; a problem is part of the answer. Looked up before it is computed."""
     from stallwise.doctor.cache import recall, remember
 
+    artifact = replace(artifact)  # what is looked at on the way goes when it has been read
     key, seconds = "", plan.limits.file_s
     try:
         seconds = plan.limits.seconds_for(artifact.size_bytes)
