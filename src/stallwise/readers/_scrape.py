@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any
+
+from stallwise.readers._patterns import document
 
 _LINE = re.compile(
     r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|NaN|Inf|nan|inf))(?:\s+-?\d+)?\s*$"
@@ -57,9 +57,8 @@ class Scrape:
 @cache
 def _names() -> dict[str, list[tuple[str, str, str, int]]]:
     """Metric name to (kind, word, required label, rank): the first alias that is present wins."""
-    text = (files("stallwise.readers") / "metric_names.toml").read_text(encoding="utf-8")
     found: dict[str, list[tuple[str, str, str, int]]] = {}
-    for kind, words in tomllib.loads(text).items():
+    for kind, words in document("metric_names").items():
         for word, aliases in words.items():
             for place, alias in enumerate(aliases):
                 found.setdefault(alias["name"], []).append((kind, word, alias.get("label", ""), place))
@@ -69,10 +68,9 @@ def _names() -> dict[str, list[tuple[str, str, str, int]]]:
 @cache
 def _sums() -> tuple[tuple[str, str, float, str], ...]:
     """Words of sums that another counter divides: (word, name, scale, counter)."""
-    text = (files("stallwise.readers") / "metric_names.toml").read_text(encoding="utf-8")
     return tuple(
         (word, alias["name"], float(alias.get("scale", 1.0)), alias["per"])
-        for word, aliases in tomllib.loads(text)["histogram"].items()
+        for word, aliases in document("metric_names")["histogram"].items()
         for alias in aliases
         if "per" in alias
     )

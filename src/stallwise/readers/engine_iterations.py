@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from stallwise.evidence.artifact import Artifact
@@ -16,6 +14,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact
 from stallwise.readers._cells import number_of
 from stallwise.readers._engine_samples import EngineSamples
+from stallwise.readers._patterns import document
 from stallwise.readers.shapes.clock import clock_of
 
 FORMAT = "engine iterations"
@@ -29,9 +28,10 @@ Record = tuple[dict[str, float], float | None]  # numbers by key, and the clock
 @cache
 def forms() -> tuple[dict[str, Any], ...]:
     """Every program's, with its expressions ready."""
-    document = tomllib.loads(files("stallwise.readers").joinpath("iterations.toml").read_text(encoding="utf-8"))
     ready = {"record": "(?!)", "pairs": "(?!)", "stamp": "(?!)"}
-    return tuple({**f, **{k: re.compile(f.get(k, none)) for k, none in ready.items()}} for f in document["form"])
+    return tuple(
+        {**f, **{k: re.compile(f.get(k, none)) for k, none in ready.items()}} for f in document("iterations")["form"]
+    )
 
 
 def _speaks(form: dict[str, Any], head: bytes) -> bool:

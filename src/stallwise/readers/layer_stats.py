@@ -7,10 +7,8 @@ import json
 import math
 import re
 import struct
-import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.readers._patterns import document
 from stallwise.readers.shapes import tree
 from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.delimited import whole_rows
@@ -130,8 +129,7 @@ def _safetensors(artifact: Artifact) -> Iterator[dict[str, Any]]:
 
 @cache
 def _roles() -> dict[str, str]:
-    book = tomllib.loads(files("stallwise.readers").joinpath("layers.toml").read_text(encoding="utf-8"))
-    return {key: role for role, keys in book.items() for key in keys}
+    return {key: role for role, keys in document("layers").items() for key in keys}
 
 
 def role_of(key: str) -> str | None:
