@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,28 +15,15 @@ HALF_DAY_S = 43200.0
 DAY_S = 86400.0
 
 
-class EngineSamples:
-    """Rows in order of appearance."""
-
-    def __init__(self, name: str, engine: str) -> None:
-        self.name, self.engine = name, engine
-        self.rows: list[dict[str, float]] = []
-        self.clocks: list[float | None] = []
-
-    def put(self, clock_s: float | None, line: int, **values: float | None) -> None:
-        """One sample; unknown columns are refused by name."""
-        row = {"line": float(line)} | {k: float(v) for k, v in values.items() if v is not None}
-        assert set(row) <= set(serving.SAMPLE_COLUMNS)
-        self.rows.append(row)
-        self.clocks.append(clock_s)
-
-    def table(self, **meta: Any) -> Table | None:
-        """All samples as columns, NaN where silent; None without any."""
-        columns = {
-            name: np.array([row.get(name, np.nan) for row in self.rows], dtype=np.float64)
-            for name in serving.SAMPLE_COLUMNS
-        }
-        return samples_table(self.name, self.engine, self.clocks, columns, **meta)
+def samples_of(
+    name: str, engine: str, rows: Sequence[tuple[float | None, dict[str, float]]], **meta: Any
+) -> Table | None:
+    """What was said at each moment, with the clock where one stood, in the order of appearance; NaN where it is silent."""
+    columns = {
+        column: np.array([values.get(column, np.nan) for _, values in rows], dtype=np.float64)
+        for column in serving.SAMPLE_COLUMNS
+    }
+    return samples_table(name, engine, [clock_s for clock_s, _ in rows], columns, **meta)
 
 
 def samples_table(

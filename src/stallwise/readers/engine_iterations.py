@@ -13,7 +13,7 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact
 from stallwise.readers._cells import number_of
-from stallwise.readers._engine_samples import EngineSamples
+from stallwise.readers._engine_samples import samples_of
 from stallwise.readers._patterns import document
 from stallwise.readers.shapes.clock import clock_of
 
@@ -46,10 +46,9 @@ def recognises(name: str, head: bytes) -> bool:
 def read(artifact: Artifact) -> Iterator[Item]:
     """A table of samples for each program that speaks."""
     for form in (f for f in forms() if _speaks(f, artifact.head)):
-        samples = EngineSamples(artifact.name, form["engine"])
-        for line, (numbers, clock_s) in _records(artifact, form):
-            samples.put(clock_s, line, **_columns(form["columns"], numbers))
-        table = samples.table()
+        records = _records(artifact, form)
+        rows = [(clock, {**_columns(form["columns"], numbers), "line": line}) for line, (numbers, clock) in records]
+        table = samples_of(artifact.name, form["engine"], rows)
         if table is not None:
             yield Fact(serving.ENGINE, form["engine"], table.source)
             yield table
@@ -106,14 +105,13 @@ def _scaled(key: str, number: float) -> float:
     return next((number / scale for suffix, scale in _SUFFIXES if key.endswith(suffix)), number)
 
 
-def _columns(told: dict[str, list[str]], numbers: dict[str, float]) -> dict[str, float | None]:
-    known: dict[str, float] = dict(numbers)
-    found: dict[str, float | None] = {}
+def _columns(told: dict[str, list[str]], numbers: dict[str, float]) -> dict[str, float]:
+    known, found = dict(numbers), dict[str, float]()
     for column, ways in told.items():
         values = (_value(way, known) for way in ways)
-        found[column] = next((v for v in values if v is not None and (v or column not in _TIMES)), None)
-        if (value := found[column]) is not None:
-            known[column] = value
+        value = next((v for v in values if v is not None and (v or column not in _TIMES)), None)
+        if value is not None:
+            found[column] = known[column] = value
     return found
 
 
