@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,8 +18,8 @@ from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.load_phases import BAND, LASTING, phases
-from stallwise.readers._cells import NUMBER, number_of
-from stallwise.readers._patterns import document
+from stallwise.readers._cells import number_of
+from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.tree import tree_of
 
@@ -28,9 +27,7 @@ FORMAT = "load test"
 CAPTURE = "vllm bench serve --save-result ..."
 BEFORE = "before"
 ANNOUNCED = 8  # lines above a title
-_RULER = re.compile(r"^(?=.*={20})\W*$")  # closes a table
-_ROW = re.compile(rf"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+({NUMBER}|inf)\s*$")
-_UNIT = re.compile(r" \((?:req|tok)/s\)$")
+_P = patterns("load_test")
 _TO_S = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -95,9 +92,9 @@ def _printed(lines: list[str], title: str) -> Iterator[Result]:
     starts = [i for i, text in enumerate(lines) if title in text and "====" in text]
     closed = 0
     for start, following in pairwise([*starts, len(lines)]):
-        end = next((i for i in range(start + 1, following) if _RULER.match(lines[i])), following)
-        rows = [m for line in lines[max(closed, start - ANNOUNCED) : end] if (m := _ROW.match(line))]
-        yield Result({"_".join(plain_words(_UNIT.sub("", m[1]))): m[2] for m in rows}, f"line {start + 1}")
+        end = next((i for i in range(start + 1, following) if _P["ruler"].match(lines[i])), following)
+        rows = [m for line in lines[max(closed, start - ANNOUNCED) : end] if (m := _P["row"].match(line))]
+        yield Result({"_".join(plain_words(_P["unit"].sub("", m[1]))): m[2] for m in rows}, f"line {start + 1}")
         closed = end
 
 
