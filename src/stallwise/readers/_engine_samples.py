@@ -1,9 +1,9 @@
-"""Collects what an engine's lines say at each moment into one table per log."""
+"""Puts what an engine says at each moment into one table per log."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,34 +15,36 @@ HALF_DAY_S = 43200.0
 DAY_S = 86400.0
 
 
-def samples_of(
-    name: str, engine: str, rows: Sequence[tuple[float | None, dict[str, float]]], **meta: Any
-) -> Table | None:
-    """What was said at each moment, with the clock where one stood, in the order of appearance; NaN where it is silent."""
-    columns = {
-        column: np.array([values.get(column, np.nan) for _, values in rows], dtype=np.float64)
-        for column in serving.SAMPLE_COLUMNS
-    }
-    return samples_table(name, engine, [clock_s for clock_s, _ in rows], columns, **meta)
+class Samples(NamedTuple):
+    """What some of the lines say, as columns; NaN where one is silent."""
+
+    lines: list[int]  # indices
+    columns: dict[str, Column]
+    clocks: Column
 
 
-def samples_table(
-    name: str, engine: str, clocks: list[float | None], columns: dict[str, Column], **meta: Any
-) -> Table | None:
-    """Samples as columns, in the order of their lines; logs without a date wrap at midnight."""
-    if not clocks:
+def columns_of(rows: Sequence[dict[str, float]]) -> dict[str, Column]:
+    """Rows of named numbers as columns."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
+
+
+def merged(name: str, engine: str, found: list[Samples], **meta: Any) -> Table | None:
+    """All of them in the order of their lines; None without any. Logs without a date wrap at midnight."""
+    if not found or not any(s.lines for s in found):
         return None
-    time_s, wrapped_s, last_s = [], 0.0, None
-    for clock_s in clocks:
-        now_s = (last_s or 0.0) if clock_s is None else clock_s + wrapped_s
-        if last_s is not None and now_s < last_s - HALF_DAY_S:
-            wrapped_s += DAY_S
-            now_s += DAY_S
-        last_s = now_s
-        time_s.append(now_s)
-    silent = np.full(len(clocks), np.nan)
-    whole = {column: columns.get(column, silent) for column in serving.SAMPLE_COLUMNS}
-    whole["time_s"] = np.array(time_s) - time_s[0]
-    lines = whole["line"]
-    source = Source(name, f"lines {int(lines[0])}-{int(lines[-1])}")
-    return Table(serving.ENGINE_SAMPLES, whole, source, Scope(), {"engine": engine, "start_s": time_s[0], **meta})
+    order = np.argsort(lines := np.concatenate([s.lines for s in found]), kind="stable")
+    whole = {"line": lines[order] + 1.0}
+    for column in serving.SAMPLE_COLUMNS:
+        if column not in whole:
+            parts = [s.columns.get(column, np.full(len(s.lines), np.nan)) for s in found]
+            whole[column] = np.concatenate(parts)[order]
+    clocks = np.concatenate([s.clocks for s in found])[order]
+    told = np.maximum.accumulate(np.where(np.isnan(clocks), -1, np.arange(len(clocks))))  # the last line with a clock
+    time_s = np.where(told < 0, 0.0, clocks[told])
+    time_s += DAY_S * np.concatenate([[0.0], np.cumsum(np.diff(time_s) < -HALF_DAY_S)])
+    whole["time_s"] = time_s - time_s[0]
+    source = Source(name, f"lines {int(whole['line'][0])}-{int(whole['line'][-1])}")
+    return Table(
+        serving.ENGINE_SAMPLES, whole, source, Scope(), {"engine": engine, "start_s": float(time_s[0]), **meta}
+    )

@@ -12,7 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
 from stallwise.evidence.load_phases import calm_phase, worst_phase
 from stallwise.readers._cells import count_of
-from stallwise.readers._engine_samples import samples_of
+from stallwise.readers._engine_samples import Samples, columns_of, merged
 from stallwise.readers._patterns import document
 from stallwise.readers._scrape import Histogram, Scrape
 
@@ -137,7 +137,8 @@ def _impossible(scrapes: Sequence[Scrape]) -> list[str]:
 
 
 def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
-    rows: list[tuple[float | None, dict[str, float]]] = []
+    spoken: list[int] = []
+    rows: list[dict[str, float]] = []
     for i, scrape in enumerate(scrapes):
         values = dict(scrape.gauges)
         if i and scrape.time_s > scrapes[i - 1].time_s:
@@ -145,8 +146,10 @@ def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
                 gained = scrape.counters.get(word, np.nan) - scrapes[i - 1].counters.get(word, 0.0)
                 values |= {column: gained / (scrape.time_s - scrapes[i - 1].time_s)} if gained >= 0 else {}
         if scrape.gauges:
-            rows.append((scrape.time_s, {**values, "line": i + 1.0}))
-    return samples_of(name, engine, rows, scraped=True)
+            spoken.append(i)
+            rows.append(values)
+    clocks = np.array([scrapes[i].time_s for i in spoken])
+    return merged(name, engine, [Samples(spoken, columns_of(rows), clocks)], scraped=True)
 
 
 def _told(what: str) -> dict[str, str]:
