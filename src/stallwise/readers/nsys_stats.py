@@ -13,8 +13,8 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
-from stallwise.evidence.reading import Rows
-from stallwise.readers._cells import count_of
+from stallwise.evidence.reading import Cell, Rows
+from stallwise.readers._cells import count_of, number_of
 from stallwise.readers.shapes.aligned import spaced
 from stallwise.readers.shapes.delimited import table_in
 
@@ -28,6 +28,7 @@ _LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch")
 _WAITS = re.compile("cuda(?:Device|Stream|Event)Synchronize|cu(?:Stream|Ctx)Synchronize")
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _UNIT = re.compile(r"\((ns|us|ms|s)\)$")
+_APART = re.compile(r"[,\s]")  # what languages put between thousands
 
 
 @dataclass(frozen=True)
@@ -122,10 +123,14 @@ def _summary(rows: Rows, above: int) -> Summary | None:
         return None
     unit = _UNIT.search(rows.columns[at])
     scale = _SCALE[unit[1] if unit else "ns"]
-    every = zip(rows.cells[at], rows.cells[at + 1], rows.cells[-1], rows.places, strict=True)
+    totals, counts = ([_number(cell) for cell in rows.cells[i]] for i in (at, at + 1))
     told = [
         SummaryRow(total * scale, count, str(name), above + place)
-        for total, count, name, place in every
-        if isinstance(total, float) and isinstance(count, float)
+        for total, count, name, place in zip(totals, counts, rows.cells[-1], rows.places, strict=True)
+        if total is not None and count is not None
     ]
     return Summary(rows.columns[at + 1], tuple(told))
+
+
+def _number(cell: Cell) -> float | None:
+    return number_of(_APART.sub("", cell) if isinstance(cell, str) else cell)
