@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
 
 from stallwise.doctor.reading import Reading, ReadingPlan, one_by_one
 from stallwise.evidence.artifact import Artifact
+
+if TYPE_CHECKING:  # slow to load, and a single file needs no pool
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 WORTH_A_POOL_BYTES = 70 << 20  # unpacked: about 300,000 events, a second of work; a pool starts in a third of that
 USUAL_PACKING = 15.0  # of gzip on traces
@@ -35,6 +36,9 @@ class LocalEngine:
         yield from self._pooled(artifacts, plan, workers)
 
     def _pooled(self, artifacts: list[Artifact], plan: ReadingPlan, workers: int) -> Iterator[Reading]:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
         # fork shares the loaded code; where it does not exist every worker imports anew.
         method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
         with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context(method)) as pool:
@@ -66,9 +70,11 @@ def _batches(artifacts: list[Artifact]) -> Iterator[list[Artifact]]:
 def _submitted(pool: ProcessPoolExecutor, batch: list[Artifact], plan: ReadingPlan) -> Future[list[Reading]] | None:
     if batch[0].in_memory:
         return None
+    from concurrent.futures import BrokenExecutor
+
     try:
         return pool.submit(_read, [artifact.bare() for artifact in batch], plan)
-    except BrokenProcessPool:
+    except BrokenExecutor:
         return None
 
 
@@ -79,9 +85,11 @@ def _read(batch: list[Artifact], plan: ReadingPlan) -> list[Reading]:
 def _result(batch: list[Artifact], future: Future[list[Reading]] | None, plan: ReadingPlan) -> list[Reading]:
     """A worker that dies (killed for memory) takes nobody else's answer with it."""
     if future is not None:
+        from concurrent.futures import BrokenExecutor
+
         try:
             return future.result()
-        except BrokenProcessPool:
+        except BrokenExecutor:
             pass
     return _read(batch, plan)
 

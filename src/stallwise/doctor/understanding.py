@@ -61,7 +61,7 @@ LOG_READERS = {
     "tracebacks of collectives",
 }  # fmt: skip
 TABLE_READERS = {
-    "table of steps", "scaling series", "table of variants", "table of a load", "table of ranks, stages or experts", "launch probe",
+    "table of steps", "table of named columns",
     "layer statistics", "nvidia-smi CSV",
 }  # fmt: skip
 # Readers that take a line here and there of any text: what they know does not make it their format.
@@ -69,7 +69,7 @@ ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
     "out-of-memory error", "messages", "tracebacks of collectives", "table of steps", "autotune log",
-    "scaling series", "table of variants", "table of a load",
+    "table of named columns",
 }  # fmt: skip
 
 
