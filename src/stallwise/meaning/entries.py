@@ -33,6 +33,7 @@ class Entry:
     whole: str = ""  # the quantity of which this is a part
     tail: str = ""  # the quantity of its 99th percentile
     expected: str = ""  # the quantity of what was hoped for
+    limit: str = ""  # the quantity of the most it can be: "250 W of 700 W"
     symptom: str = ""  # what people complain of when it is worse than it was
 
 
@@ -46,7 +47,8 @@ def entries() -> dict[str, Entry]:
             for name, row in _rows(tomllib.loads(path.read_text(encoding="utf-8"))):
                 found[name] = Entry(
                     known[name], _phrases(row["words"], row.get("exact", False)), row.get("better", ""),
-                    row.get("whole", ""), row.get("tail", ""), row.get("expected", ""), row.get("symptom", ""),
+                    row.get("whole", ""), row.get("tail", ""), row.get("expected", ""), row.get("limit", ""),
+                    row.get("symptom", ""),
                 )  # fmt: skip
     for name, quantity in known.items():
         family, dot, rest = name.partition(".")

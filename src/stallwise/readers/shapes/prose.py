@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from stallwise.evidence.reading import Reading
 from stallwise.readers.shapes.keyed import NUMBER
+from stallwise.readers.shapes.spoken import told_plainly
 from stallwise.units import Unit, readings_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*`-])|\n+")
@@ -21,7 +22,7 @@ _BREAK = re.compile(r"[;,:()|]| and | while | but | where | with ")
 _PER = re.compile(r"\s?(?:/|\b(?:per|an?|each|every)\b)\s?")
 _RATE = re.compile(r" ?[A-Za-z]{1,12}\s?(?:/|\bper\b)\s?[A-Za-z]{1,8}\b")
 THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
-_TO = re.compile(r"\s{0,4}(?:to|->|→|=>)\s{0,4}")
+_TO = re.compile(r"\s{0,4}(?:to|->|→|=>|of|out of)\s{0,4}")
 MOST_BEFORE = 7
 LONGEST_AFTER = 100
 
@@ -33,6 +34,7 @@ def sentences(text: str) -> list[str]:
 
 def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
     """Every number of a sentence; `path` holds the words before it and those of its own clause, `after` what follows."""
+    sentence = told_plainly(sentence)
     for match in _PRODUCT.finditer(sentence):  # rows, columns and inner dimension
         for key, digits in zip("mnk", match.groups(), strict=True):
             yield Reading(("gemm", key), float(digits), "", place)

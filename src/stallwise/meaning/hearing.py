@@ -1,0 +1,362 @@
+"""Which quantity each number of a sentence is of: by the words nearest to it, by a number it is compared with, by the topic.
+
+Each word names one number. What only its unit could name is heard where nothing else is possible, and a number that counts
+the thing behind it ("8 A100s") is no measure of anything before it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from stallwise.evidence.catalog import stated
+from stallwise.evidence.reading import Reading
+from stallwise.meaning.compared import Kin, kin_in
+from stallwise.meaning.entries import by_word, entries, weights
+from stallwise.meaning.mentions import begins_with_a_card, names_a_card
+from stallwise.meaning.name import Name, _agrees, _scale, name
+from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, is_past, scope_of, scope_words
+from stallwise.meaning.words import book, classed, classes, words_of
+from stallwise.units import Unit, readings_of
+
+UNIT_ALONE = 0.4  # how sure a name is that only the unit gives: any other number of that unit may know better
+TOPIC_WEIGHT = 3.0  # what the words of a topic must weigh together: "mfu" does, "gpu" alone does not
+KEY_WORDS = 2  # right before a number: more are a sentence about it
+NEAR = 4  # words behind a number that may still say of what it is: "100 % of one core"
+LONGEST_BARE_S = 100.0  # a time without a unit that is longer was rather meant in milliseconds, and nobody knows
+_BREAK = re.compile(r"[;,:()|.]| and | while | but | where | with | at ")
+_OTHERS = re.compile(r" (?:our|my|we|i|they|their|it|this|these|who|which|so) ", re.IGNORECASE)
+_JOINED = re.compile(r"(?:and|or|but|with|while|at|to)\b")
+_WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
+_PER = re.compile(r"(?:per\b|/)", re.IGNORECASE)
+_CHANGE = re.compile(r"(?:faster|slower|more|less|higher|lower|better|worse|longer|shorter)\b", re.IGNORECASE)
+_CARD = re.compile(r"(?:gpus?|cards?|devices?)\b", re.IGNORECASE)
+_HOST = {"cpu", "cpus", "core", "cores"}
+_WAITS = {"wait", "waits", "waited", "waiting"}
+_AWAITED = ("for", "until", "till", "on")
+_DIMENSIONED = {Unit.SECOND, Unit.BYTE, Unit.BYTE_PER_S, Unit.FLOP_PER_S, Unit.WATT, Unit.HERTZ, Unit.CELSIUS}
+_COUNTED = {Unit.COUNT, Unit.TOKEN}
+_INDEXED = frozenset(
+    "gpu rank node layer step iteration epoch line device card port version cuda expert link torch driver".split()
+)
+
+
+class _Own(NamedTuple):
+    """A name that a number's own words give, and how many of the words behind it were used."""
+
+    name: Name | None
+    used: int = 0
+    settled: bool = False  # nothing else may name it
+
+
+def clause_after(text: str) -> str:
+    """The words behind a number that still belong to it."""
+    if _JOINED.match(text) or text.rstrip().endswith(("=", ":")):
+        return ""  # "TP 8 and DP 64": what follows names the next number
+    return " ".join(_WORD.findall(_OTHERS.split(f"{_BREAK.split(text)[0]} ")[0])[:4])
+
+
+def named_in(reading: Reading, sentence: tuple[Reading, ...]) -> Name | None:
+    """The quantity of one number of a sentence."""
+    return heard(sentence)[sentence.index(reading)]
+
+
+@lru_cache(maxsize=64)
+def heard(sentence: tuple[Reading, ...]) -> tuple[Name | None, ...]:
+    """A name for each number, or none: its own words first, then what it is compared with, then the topic, once."""
+    kin = kin_in(sentence, tuple(clause_after(r.after) for r in sentence))
+    names: list[Name | None] = [None] * len(sentence)
+    settled: set[int] = set()
+    taken: set[tuple[str, str]] = set()
+    used = 0
+    for at, reading in enumerate(sentence):
+        related = kin.get(at)
+        if related is not None and (lent := _lent(related, names, reading, sentence)) is not None:
+            names[at], used = lent, 0
+            if related.scope == NOW and (then := names[related.to]) is not None and then.scope != EXPECTED:
+                names[related.to] = then._replace(scope=BEFORE)
+            continue
+        own = _own(reading, sentence, taken, used)
+        used = own.used
+        if own.settled:
+            settled.add(at)
+        if own.name is None:
+            continue
+        names[at] = own.name
+        taken.add((own.name.quantity.name, own.name.scope or NOW))
+        if related is not None and related.scope == NOW and names[related.to] is None and related.to not in settled:
+            names[related.to] = _rescaled(own.name, sentence[related.to], reading)._replace(scope=BEFORE)
+    for at, reading in enumerate(sentence):
+        if names[at] is None and at not in settled and not _of_the_host(reading):
+            found = _topic_of(sentence, reading.unit)
+            scope = _scope(reading, sentence)
+            if found is not None and (found.quantity.name, scope or NOW) not in taken:
+                taken.add((found.quantity.name, scope or NOW))
+                names[at] = _hoped(found, scope)
+    return tuple(names)
+
+
+def _lent(kin: Kin, names: list[Name | None], reading: Reading, sentence: tuple[Reading, ...]) -> Name | None:
+    """The name of the number that this one is compared with, in its own unit."""
+    other = names[kin.to]
+    if other is None or other.quantity.name not in entries():
+        return None
+    if kin.most:
+        most = entries()[other.quantity.name].limit
+        if not most:
+            return None
+        return _rescaled(other, reading, sentence[kin.to])._replace(quantity=entries()[most].quantity, scope="")
+    return _hoped(_rescaled(other, reading, sentence[kin.to]), kin.scope)
+
+
+def _hoped(found: Name, scope: str) -> Name:
+    hoped = entries()[found.quantity.name].expected if scope == EXPECTED and found.quantity.name in entries() else ""
+    quantity = entries()[hoped].quantity if hoped in entries() else found.quantity
+    return found._replace(scope=scope or found.scope, quantity=quantity)
+
+
+def _rescaled(found: Name, reading: Reading, other: Reading) -> Name:
+    """A name for a number of another unit; a bare one has the other's."""
+    units = readings_of(reading.unit)
+    if not units:
+        of_one = found.quantity.unit is Unit.SHARE and 0 < float(reading.value) <= 1 < float(other.value)
+        return found._replace(scale=1.0) if of_one else found
+    if reading.unit in ("k", "K", "M"):
+        return found._replace(scale=units[0][1], unit_known=True)
+    scale, inverse = _scale(found.quantity, units)
+    return found._replace(scale=scale, inverse=inverse, unit_known=True)
+
+
+def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]], used: int) -> _Own:
+    """The name from the words right before and right behind a number; `used` words before it named the last one."""
+    clause, after = words_of(reading.path[-1]), words_of(clause_after(reading.after))
+    if used and reading.path[-1] == reading.path[0]:
+        clause = clause[used:]
+    if _CHANGE.match(reading.after) and reading.unit in ("%", "x", "×", "times", "fold"):
+        return _Own(_of_one_rank(reading, sentence), settled=True)  # by how much something changed, not how much it is
+    bytes_of = Unit.BYTE in {unit for unit, _ in readings_of(reading.unit)}
+    if bytes_of and (_CARD.match(reading.after) or names_a_card(reading.path[-1])):  # "80 GB GPUs", "A100 80GB"
+        return _Own(Name(entries()["memory.capacity"].quantity, _scale_of(reading.unit), "", False, 1.0, True))
+    if not reading.unit and begins_with_a_card(reading.after):
+        return _Own(Name(stated.GPUS, 1.0, _scope(reading, sentence), False, 1.0, True))
+    if (awaited := _awaited(clause, after)) is not None:
+        return _Own(_of_what_is_awaited(awaited, reading, sentence, "request" in classed(clause)), settled=True)
+    if reading.unit == "%" and (part := _part_of_a_whole(reading, clause)) is not None:
+        return part
+    if not reading.unit and _PER.match(reading.after):
+        after = ()  # "QPS 4, per-user throughput": a bare number is not counted per anything
+    if clause and clause[-1] in _INDEXED and not reading.unit:
+        return _Own(None, settled=True)  # "GPU 3", "step 100": which one, not how many
+    scope = _scope(reading, sentence)
+    found, behind = _nearest(reading, sentence, clause, after, scope, taken)
+    if (
+        found is None
+        and not _of_the_host(reading)
+        and (only := _only_of(reading.unit)) is not None
+        and _speaks_of_its_family(only, sentence)
+    ):
+        found = only  # "card 7 reaches 87 degrees"
+    if found is not None and not reading.unit:
+        found = _with_unit(found, reading, sentence, bool(behind))
+        if found is None:
+            return _Own(None, settled=True)
+    return _Own(_hoped(found, scope) if found is not None else None, behind)
+
+
+def _nearest(
+    reading: Reading, sentence: tuple[Reading, ...], clause: tuple[str, ...], after: tuple[str, ...], scope: str,
+    taken: set[tuple[str, str]],
+) -> tuple[Name | None, int]:  # fmt: skip
+    """The best name of the words before and behind, and how many of those behind it needed."""
+    candidates: list[tuple[float, int, Name]] = []
+    near: list[Name] = []
+    for size in range(1, min(len(clause), 6) + 1):
+        if found := name((" ".join(clause[-size:]),), reading.unit, False, True):
+            candidates.append((found.score + 0.01 * size, 0, found))
+            near += [found] if size <= KEY_WORDS else []
+    runs_on = _runs_on(reading, sentence)
+    if runs_on and any((c.quantity.name, scope or NOW) not in taken for c in near):
+        after = ()  # "ISL 2000 OSL 300": each number follows its key
+    unit_words = reading.unit if readings_of(reading.unit) and len(reading.unit) > 2 else ""
+    alone = name((unit_words,), reading.unit, False, True) if unit_words else None
+    for size in (1, 2, 3):
+        tail = " ".join((unit_words, *after[:size])).strip()
+        found = name((tail,), reading.unit, False, True) if len(after) >= size else None
+        if found is None or (alone and found.quantity is alone.quantity):
+            continue
+        counted = found.quantity.unit in _COUNTED
+        if runs_on and not reading.unit and not counted:
+            continue  # "GPUs 8 step time 2 s": a time has a unit, and the next number does
+        # "QPS 16 per-user throughput": what follows is the next number's
+        if reading.unit or counted or not candidates:
+            candidates.append((found.score + (0.1 if counted and not reading.unit else -0.05), size, found))
+    best = max(candidates, key=lambda c: c[0], default=None)
+    if best is None and alone is not None:
+        return alone._replace(score=UNIT_ALONE), 0  # "they get 22 tokens/s each"
+    return (best[2], best[1]) if best else (None, 0)
+
+
+def _with_unit(found: Name, reading: Reading, sentence: tuple[Reading, ...], behind: bool) -> Name | None:
+    """A bare number that measures something has the unit of the nearest one that measures the like, or its meaning is lost."""
+    dimension = found.quantity.unit
+    if not behind and _counts_a_thing(reading) and dimension not in _COUNTED and not _runs_on(reading, sentence):
+        return None  # "bus bandwidth on 8 A100s": it counts what follows
+    if dimension not in _DIMENSIONED:
+        return found
+    at = sentence.index(reading)
+    nearest = sorted(range(len(sentence)), key=lambda n: (abs(n - at), n))
+    for other in (sentence[n] for n in nearest):
+        units = readings_of(other.unit)
+        if any(unit is dimension for unit, _ in units):
+            scale, inverse = _scale(found.quantity, units)
+            return found._replace(scale=scale, inverse=inverse, unit_known=True)
+    if dimension is Unit.BYTE_PER_S or (dimension is Unit.SECOND and float(reading.value) >= LONGEST_BARE_S):
+        return None
+    return found
+
+
+def _counts_a_thing(reading: Reading) -> bool:
+    """Whether a noun follows at once: neither a small word, nor one that says of when the number is, nor a new clause."""
+    first = _WORD.match(reading.after)
+    word = first[0].lower() if first else ""
+    return bool(word) and word not in classes().ignored and word not in scope_words() and not scope_of((word,))
+
+
+def _of_one_rank(reading: Reading, sentence: tuple[Reading, ...]) -> Name | None:
+    """ "one of 64 ranks is 2.2x slower": how far one of many is behind."""
+    told = book_of_manners()
+    before = words_of(" ".join(r.path[0] for r in sentence[: sentence.index(reading) + 1]))
+    behind = reading.after.lower().split()[:1]
+    one = any(w in told["one"] for w in before) and any(w in told["of_many"] for w in before)
+    if reading.unit == "%" or not one or not behind or behind[0].strip(".,;") not in told["slower"]:
+        return None
+    return Name(entries()["slow_rank_ratio"].quantity, 1.0, "", False, 1.0, True)
+
+
+def _part_of_a_whole(reading: Reading, clause: tuple[str, ...]) -> _Own | None:
+    """ "45% of the step is all-reduce", "we spend 60% of the time waiting for data": the share of what is named around it."""
+    match = _wholes().match(reading.after)
+    if match is None:
+        return None
+    if match["many"]:
+        return _Own(None, settled=True)  # "half of the GPUs": of many things, not of one thing's time
+    rest = words_of(_BREAK.split(f"{match['rest']} ")[0])[:NEAR]
+    waits = next((at for at, word in enumerate(rest) if word in _WAITS), None)
+    asked = [("wait", *rest[waits + 2 :])] if waits is not None and rest[waits + 1 : waits + 2] else []
+    for words in (*asked, rest, *(clause[-size:] for size in range(min(len(clause), 4), 0, -1))):
+        telling = tuple(w for w in words if w not in classes().ignored)
+        if telling and (found := name((f"{' '.join(telling)} share",), "%", False, True)) is not None:
+            return _Own(found, 0)
+    return _Own(None, settled=True)
+
+
+@cache
+def book_of_manners() -> dict[str, frozenset[str]]:
+    """Words by which one of many is told, and by how much it is behind."""
+    return {kind: frozenset(words) for kind, words in book("scopes.toml")["one_of_many"].items()}
+
+
+@cache
+def _wholes() -> re.Pattern[str]:
+    told = book("scopes.toml")["part_of"]
+    return re.compile(
+        rf"of (?:the |our |each |every |a |all |all the |total |its |my )?(?:(?P<whole>{told['whole']})|(?P<many>{told['many']}))\b"
+        rf"(?P<rest>.*)",
+        re.IGNORECASE,
+    )
+
+
+def _runs_on(reading: Reading, sentence: tuple[Reading, ...]) -> bool:
+    """Whether the words behind a number run on to the next one, so that they may be that one's key."""
+    return sentence.index(reading) + 1 < len(sentence) and not _BREAK.search(f" {reading.after} ")
+
+
+def _awaited(clause: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...] | None:
+    """What is waited for: "they wait 4.2 s for the first token", "200 ms is waiting for the next batch"."""
+    waits = next((at for at, word in enumerate(after[:2]) if word in _WAITS), None)
+    if waits is not None and after[waits + 1 : waits + 2] and after[waits + 1] in _AWAITED:
+        return after[waits + 2 :] or None
+    return after[1:] if _WAITS & set(clause[-3:]) and len(after) > 1 and after[0] in _AWAITED else None
+
+
+def _of_what_is_awaited(
+    awaited: tuple[str, ...], reading: Reading, sentence: tuple[Reading, ...], asked: bool
+) -> Name | None:
+    """A wait is named by its end; a request's wait for something that has no name is its queue, anybody else's is not known."""
+    phrases = (" ".join((*waits, *awaited[:size])) for size in range(len(awaited), 0, -1) for waits in (("wait",), ()))
+    alone = name(("wait",), reading.unit, False, True)
+    for found in (name((phrase,), reading.unit, False, True) for phrase in phrases):
+        if found is not None and (alone is None or found.quantity is not alone.quantity):
+            return found._replace(scope=_scope(reading, sentence) or found.scope)
+    return alone if asked else None
+
+
+def _scale_of(unit: str) -> float:
+    return next(scale for dimension, scale in readings_of(unit) if dimension is Unit.BYTE)
+
+
+def _of_the_host(reading: Reading) -> bool:
+    """ "one CPU core is at 100%" is not about the GPU of the same sentence."""
+    return bool(_HOST & {*words_of(reading.path[-1]), *words_of(reading.after)[:NEAR]})
+
+
+@cache
+def _only_of(unit: str) -> Name | None:
+    """The one quantity of a unit that people judge by, where all of that unit are of one family: degrees, of a card."""
+    dimensions = {dimension for dimension, _ in readings_of(unit)} if len(unit) > 1 else set()
+    family = [entry for entry in entries().values() if entry.quantity.unit in dimensions]
+    owners = [entry for entry in family if entry.better]
+    if len(owners) != 1 or len({entry.quantity.name.partition(".")[0] for entry in family}) != 1:
+        return None
+    scale, inverse = _scale(owners[0].quantity, readings_of(unit))
+    return Name(owners[0].quantity, scale, "", inverse, UNIT_ALONE, True)
+
+
+def _speaks_of_its_family(found: Name, sentence: tuple[Reading, ...]) -> bool:
+    """Whether a word of a sibling quantity is said: degrees beside a clock or a card are of heat, not of an angle."""
+    family = found.quantity.name.partition(".")[0]
+    said = classed(_words_in(sentence))
+    return family in said or any(
+        e.quantity.name.startswith(f"{family}.") for w in said for e, _ in by_word().get(w, ())
+    )
+
+
+def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
+    before, after = words_of(reading.path[0]), words_of(clause_after(reading.after))
+    at = sentence.index(reading)
+    if reading.path[0].split()[-1:] and reading.path[0].split()[-1].lower() == "from":
+        return BEFORE
+    if reading.after.split()[:1] and reading.after.split()[0] in ("->", "→", "=>"):
+        return BEFORE
+    last = at + 1 == len(sentence)  # before another number the words are that one's
+    if scope_of(before[-3:]) == EXPECTED or (last and scope_of(after[:3]) == EXPECTED):
+        return EXPECTED
+    if last and is_past(after):
+        return BEFORE
+    return scope_of(words_of(reading.path[-1]))
+
+
+@lru_cache(maxsize=64)
+def _words_in(sentence: tuple[Reading, ...]) -> tuple[str, ...]:
+    return tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p))
+
+
+@lru_cache(maxsize=64)
+def _topic_of(sentence: tuple[Reading, ...], unit: str) -> Name | None:
+    """Asked for each number of a sentence, and the same for all of one unit."""
+    return topic(_words_in(sentence), unit)
+
+
+def topic(words: tuple[str, ...], unit: str) -> Name | None:
+    """The weightiest quantity of this unit whose words are all said somewhere in the text."""
+    said, units, weight = classed(tuple(w for w in words if w not in scope_words())), readings_of(unit), weights()
+    best: tuple[float, Name] | None = None
+    for word in sorted(said):
+        for entry, phrase in by_word().get(word, ()):
+            heavy = sum(weight[w] for w in phrase)
+            if phrase <= said and units and heavy >= TOPIC_WEIGHT and _agrees(entry.quantity.unit, units, False):
+                if entry.quantity.unit not in (Unit.COUNT, Unit.TOKEN) and (best is None or heavy > best[0]):
+                    scale, inverse = _scale(entry.quantity, units)
+                    best = heavy, Name(entry.quantity, scale, "", inverse, 0.5, True)
+    return best[1] if best else None
