@@ -43,8 +43,9 @@ def _kin(sentence: tuple[Reading, ...], at: int, ends: tuple[str, ...]) -> Kin |
     reading = sentence[at]
     between = words_of_text(reading.path[0])
     if _is(between, MOST):
-        fits = alike(sentence[at - 1], reading) and _dimensions(reading) & _MEASURED
-        return Kin(at - 1, "", most=True) if fits else None
+        counted = not reading.unit or bool(_dimensions(reading) & _COUNTED)
+        fits = alike(sentence[at - 1], reading) or not sentence[at - 1].unit
+        return Kin(at - 1, "", most=True) if fits and (counted or _dimensions(reading) & _MEASURED) else None
     clause = words_of_text(reading.path[-1])
     behind = words_of_text(ends[at])
     kind, left = _compared(clause)
@@ -53,6 +54,8 @@ def _kin(sentence: tuple[Reading, ...], at: int, ends: tuple[str, ...]) -> Kin |
         later = BEFORE if is_past(behind) else said
         if later in (BEFORE, EXPECTED) and (kind or not left) and not _content(rest if said else ()):
             kind = later
+    if not kind and not clause and _under_another_condition(sentence[at - 1], reading):
+        return Kin(at - 1, "")
     if not kind:
         return None
     for to in range(at - 1, -1, -1):
@@ -65,10 +68,18 @@ def _kin(sentence: tuple[Reading, ...], at: int, ends: tuple[str, ...]) -> Kin |
     return None
 
 
+def _under_another_condition(one: Reading, other: Reading) -> bool:
+    """ "80 ms in the afternoon and 25 ms at night": no key of its own, the same unit, and each with its when or where."""
+    conditions = book("scopes.toml")["compared"]["condition"]
+    told = other.after.lower().split()[:1]
+    return bool(other.unit) and one.unit == other.unit and bool(told) and told[0] in conditions
+
+
 def _parallel(sentence: tuple[Reading, ...]) -> dict[int, Kin]:
     """Two numbers or more said again in the same order, under another condition."""
     for second in range(2, len(sentence) - 1):
-        kind, _ = _compared(words_of_text(sentence[second].path[0]))
+        between = words_of_text(sentence[second].path[0])
+        kind = _compared(between)[0] or (EITHER if "and" in between else "")
         size = len(sentence) - second
         first = second - size
         if not kind or first < 0 or kind == MOST:

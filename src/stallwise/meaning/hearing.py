@@ -7,6 +7,7 @@ the thing behind it ("8 A100s") is no measure of anything before it.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -23,20 +24,39 @@ from stallwise.units import Unit, readings_of
 UNIT_ALONE = 0.4  # how sure a name is that only the unit gives: any other number of that unit may know better
 TOPIC_WEIGHT = 3.0  # what the words of a topic must weigh together: "mfu" does, "gpu" alone does not
 KEY_WORDS = 2  # right before a number: more are a sentence about it
+WIDER = 3  # words before a number that may make a name together with those behind it
 NEAR = 4  # words behind a number that may still say of what it is: "100 % of one core"
+PART_WORDS = 8  # behind "of the step" that say what takes that part
+EXPLAINED = (
+    0.15  # for each further word of a name that explains all words next to a number: "loader waits" before "waits"
+)
+ALL_EXPLAINED = 0.95  # of their weight
 LONGEST_BARE_S = 100.0  # a time without a unit that is longer was rather meant in milliseconds, and nobody knows
-_BREAK = re.compile(r"[;,:()|.]| and | while | but | where | with | at ")
+_BREAK = re.compile(
+    r"[;,:()|.]| and | while | but (?!un)| where | with | at "
+)  # "reserved but unallocated" is one thing
 _OTHERS = re.compile(r" (?:our|my|we|i|they|their|it|this|these|who|which|so) ", re.IGNORECASE)
 _JOINED = re.compile(r"(?:and|or|but|with|while|at|to)\b")
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
 _PER = re.compile(r"(?:per\b|/)", re.IGNORECASE)
 _CHANGE = re.compile(r"(?:faster|slower|more|less|higher|lower|better|worse|longer|shorter)\b", re.IGNORECASE)
+_SUM = re.compile(r"[A-Za-z]+ ?\+ ?[A-Za-z]")
+_GROWS = re.compile(
+    r"(?:per|each|every|an?|more|/) ?(?:step|epoch|iteration|iter|hour|minute|min|second|day|request|batch)",
+    re.IGNORECASE,
+)
+_OVER_ONE = re.compile(
+    r"(?:over|vs\.?|versus|of|against|compared (?:to|with)) (?:a |an |the )?(?:single|one|1)\b", re.IGNORECASE
+)
+_TO_DO = re.compile(r"to [a-z]{3,}\b")
 _CARD = re.compile(r"(?:gpus?|cards?|devices?)\b", re.IGNORECASE)
 _HOST = {"cpu", "cpus", "core", "cores"}
 _WAITS = {"wait", "waits", "waited", "waiting"}
 _AWAITED = ("for", "until", "till", "on")
 _DIMENSIONED = {Unit.SECOND, Unit.BYTE, Unit.BYTE_PER_S, Unit.FLOP_PER_S, Unit.WATT, Unit.HERTZ, Unit.CELSIUS}
 _COUNTED = {Unit.COUNT, Unit.TOKEN}
+_SAID_BY_UNIT: dict[Unit | None, str] = {Unit.CELSIUS: "temperature", Unit.WATT: "power", Unit.HERTZ: "clock"}
+_RATES = {Unit.PER_S, Unit.TOKEN_PER_S}
 _INDEXED = frozenset(
     "gpu rank node layer step iteration epoch line device card port version cuda expert link torch driver".split()
 )
@@ -54,7 +74,7 @@ def clause_after(text: str) -> str:
     """The words behind a number that still belong to it."""
     if _JOINED.match(text) or text.rstrip().endswith(("=", ":")):
         return ""  # "TP 8 and DP 64": what follows names the next number
-    return " ".join(_WORD.findall(_OTHERS.split(f"{_BREAK.split(text)[0]} ")[0])[:4])
+    return " ".join(_WORD.findall(_OTHERS.split(f" {_BREAK.split(text)[0]} ")[0])[:4])
 
 
 def named_in(reading: Reading, sentence: tuple[Reading, ...]) -> Name | None:
@@ -77,7 +97,12 @@ def heard(sentence: tuple[Reading, ...]) -> tuple[Name | None, ...]:
             if related.scope == NOW and (then := names[related.to]) is not None and then.scope != EXPECTED:
                 names[related.to] = then._replace(scope=BEFORE)
             continue
-        own = _own(reading, sentence, taken, used)
+        if related is not None and related.most:
+            own = _whole_of(related, names, reading, sentence, taken)
+            if _counts(sentence[related.to]):
+                names[related.to] = None  # "3 of 512 GPUs"
+        else:
+            own = _own(reading, sentence, taken, used)
         used = own.used
         if own.settled:
             settled.add(at)
@@ -89,11 +114,14 @@ def heard(sentence: tuple[Reading, ...]) -> tuple[Name | None, ...]:
             names[related.to] = _rescaled(own.name, sentence[related.to], reading)._replace(scope=BEFORE)
     for at, reading in enumerate(sentence):
         if names[at] is None and at not in settled and not _of_the_host(reading):
-            found = _topic_of(sentence, reading.unit)
+            found = _topic_of(sentence[: at + 1], reading.unit)
             scope = _scope(reading, sentence)
             if found is not None and (found.quantity.name, scope or NOW) not in taken:
                 taken.add((found.quantity.name, scope or NOW))
                 names[at] = _hoped(found, scope)
+    for at, related in kin.items():
+        if names[at] is None and at not in settled:
+            names[at] = _lent(related, names, sentence[at], sentence)
     return tuple(names)
 
 
@@ -110,9 +138,27 @@ def _lent(kin: Kin, names: list[Name | None], reading: Reading, sentence: tuple[
     return _hoped(_rescaled(other, reading, sentence[kin.to]), kin.scope)
 
 
+def _counts(reading: Reading) -> bool:
+    return not reading.unit or any(unit in _COUNTED for unit, _ in readings_of(reading.unit))
+
+
+def _whole_of(
+    kin: Kin, names: list[Name | None], reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]]
+) -> _Own:
+    """ "140 ms of a 390 ms step", "3 of 512 GPUs", "two nodes of 64": named by the word right behind it, or by what it is many of."""
+    if _counts(reading) and _counts(sentence[kin.to]):
+        own = _own(reading, sentence, taken, 0)
+        return own if own.name is not None else _Own(names[kin.to], settled=True)
+    after = words_of(clause_after(reading.after))[:1]
+    found = name(after, reading.unit, False, True) if after and after[0] not in classes().ignored else None
+    return _Own(found, len(after), settled=True)
+
+
 def _hoped(found: Name, scope: str) -> Name:
     hoped = entries()[found.quantity.name].expected if scope == EXPECTED and found.quantity.name in entries() else ""
     quantity = entries()[hoped].quantity if hoped in entries() else found.quantity
+    if quantity is not found.quantity and "expected" not in quantity.name:
+        scope = ""  # "Gen1 instead of Gen5": the most it can be is a quantity of its own
     return found._replace(scope=scope or found.scope, quantity=quantity)
 
 
@@ -130,12 +176,24 @@ def _rescaled(found: Name, reading: Reading, other: Reading) -> Name:
 
 def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]], used: int) -> _Own:
     """The name from the words right before and right behind a number; `used` words before it named the last one."""
-    clause, after = words_of(reading.path[-1]), words_of(clause_after(reading.after))
+    clause, after = _telling(reading.path[-1]), words_of(clause_after(reading.after))
+    if reading.unit and _TO_DO.match(reading.after):
+        after = words_of(_BREAK.split(reading.after)[0])[1:2]  # "1.8 s to load"
+    if not clause and not after and reading.after.endswith(":"):
+        after = words_of(clause_after(reading.after.rstrip(": ")))  # "with 4 concurrent clients: 4 running"
     if used and reading.path[-1] == reading.path[0]:
-        clause = clause[used:]
-    if _CHANGE.match(reading.after) and reading.unit in ("%", "x", "×", "times", "fold"):
+        clause = clause[used + 2 :] if clause[used : used + 1] == ("per",) else clause[used:]
+    if (_CHANGE.match(reading.after) or _OVER_ONE.match(reading.after)) and reading.unit in (
+        "%",
+        "x",
+        "×",
+        "times",
+        "fold",
+    ):
         return _Own(_of_one_rank(reading, sentence), settled=True)  # by how much something changed, not how much it is
     bytes_of = Unit.BYTE in {unit for unit, _ in readings_of(reading.unit)}
+    if _SUM.match(reading.after) or (bytes_of and (_GROWS.match(reading.after) or _links().search(reading.after[:24]))):
+        return _Own(None, settled=True)  # of two things at once; a growth, not a level; the rate of a link
     if bytes_of and (_CARD.match(reading.after) or names_a_card(reading.path[-1])):  # "80 GB GPUs", "A100 80GB"
         return _Own(Name(entries()["memory.capacity"].quantity, _scale_of(reading.unit), "", False, 1.0, True))
     if not reading.unit and begins_with_a_card(reading.after):
@@ -144,9 +202,11 @@ def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, 
         return _Own(_of_what_is_awaited(awaited, reading, sentence, "request" in classed(clause)), settled=True)
     if reading.unit == "%" and (part := _part_of_a_whole(reading, clause)) is not None:
         return part
+    if after and after[0] in book_of_manners()["condition"]:
+        after = ()  # "48 ms under load": when, not what
     if not reading.unit and _PER.match(reading.after):
         after = ()  # "QPS 4, per-user throughput": a bare number is not counted per anything
-    if clause and clause[-1] in _INDEXED and not reading.unit:
+    if clause and clause[-1] in _INDEXED and not reading.unit and clause[-2:-1] != ("per",):
         return _Own(None, settled=True)  # "GPU 3", "step 100": which one, not how many
     scope = _scope(reading, sentence)
     found, behind = _nearest(reading, sentence, clause, after, scope, taken)
@@ -157,11 +217,20 @@ def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, 
         and _speaks_of_its_family(only, sentence)
     ):
         found = only  # "card 7 reaches 87 degrees"
+    if not reading.unit and (found is None or found.quantity.unit in _DIMENSIONED):
+        found, behind = _in_the_sentences_unit(found, behind, reading, sentence, clause, after, scope, taken)
+    if found is not None and found.quantity.unit is Unit.RATIO and reading.unit == "%":
+        found = None  # so many percent are a share of something
     if found is not None and not reading.unit:
         found = _with_unit(found, reading, sentence, bool(behind))
         if found is None:
             return _Own(None, settled=True)
     return _Own(_hoped(found, scope) if found is not None else None, behind)
+
+
+def _telling(text: str) -> tuple[str, ...]:
+    """The words of a clause; "it" in a sentence is not an iteration."""
+    return tuple(w for w in words_of(text) if w != "it")
 
 
 def _nearest(
@@ -171,14 +240,18 @@ def _nearest(
     """The best name of the words before and behind, and how many of those behind it needed."""
     candidates: list[tuple[float, int, Name]] = []
     near: list[Name] = []
-    for size in range(1, min(len(clause), 6) + 1):
+    shortest = 3 if clause[-2:-1] == ("per",) else 1  # "batch size per device 6"
+    for size in range(shortest, min(len(clause), 6) + 1):
         if found := name((" ".join(clause[-size:]),), reading.unit, False, True):
-            candidates.append((found.score + 0.01 * size, 0, found))
+            explained = EXPLAINED * (len(classed(clause[-size:])) - 1) if found.score >= ALL_EXPLAINED else 0.0
+            candidates.append((found.score + 0.01 * size + explained, 0, found))
             near += [found] if size <= KEY_WORDS else []
     runs_on = _runs_on(reading, sentence)
     if runs_on and any((c.quantity.name, scope or NOW) not in taken for c in near):
         after = ()  # "ISL 2000 OSL 300": each number follows its key
-    unit_words = reading.unit if readings_of(reading.unit) and len(reading.unit) > 2 else ""
+    unit_words = _words_of_unit(reading.unit)
+    if not reading.unit and after[:1] == ("run",):
+        after = ()  # "64 run slower"
     alone = name((unit_words,), reading.unit, False, True) if unit_words else None
     for size in (1, 2, 3):
         tail = " ".join((unit_words, *after[:size])).strip()
@@ -186,15 +259,50 @@ def _nearest(
         if found is None or (alone and found.quantity is alone.quantity):
             continue
         counted = found.quantity.unit in _COUNTED
-        if runs_on and not reading.unit and not counted:
-            continue  # "GPUs 8 step time 2 s": a time has a unit, and the next number does
+        if not reading.unit and not counted and (runs_on or not _may_be_bare(found, reading)):
+            continue  # "GPUs 8 step time 2 s", "64 users": a time or a rate has a unit
         # "QPS 16 per-user throughput": what follows is the next number's
         if reading.unit or counted or not candidates:
             candidates.append((found.score + (0.1 if counted and not reading.unit else -0.05), size, found))
+    counted_words = unit_words if _counts(reading) else ""
+    both = name((" ".join((*clause[-WIDER:], counted_words, *after[:KEY_WORDS])),), reading.unit, False, True)
+    if clause and (counted_words or after) and both is not None and both.score >= ALL_EXPLAINED:
+        candidates.append((both.score + EXPLAINED, min(len(after), KEY_WORDS), both))  # "comm: 320 ms exposed"
     best = max(candidates, key=lambda c: c[0], default=None)
     if best is None and alone is not None:
         return alone._replace(score=UNIT_ALONE), 0  # "they get 22 tokens/s each"
     return (best[2], best[1]) if best else (None, 0)
+
+
+@cache
+def _words_of_unit(unit: str) -> str:
+    """What a unit says of the thing itself: requests, tokens/s; of milliseconds a token, the token."""
+    dimensions = readings_of(unit)
+    if not dimensions or len(unit) <= 2:  # too short for a word
+        return ""
+    return unit.partition("/")[2] or unit if any(d is Unit.SECOND for d, _ in dimensions) else unit
+
+
+def _may_be_bare(found: Name, reading: Reading) -> bool:
+    """Shares below one and ratios are written without a unit; what else is measured is not."""
+    return found.quantity.unit is Unit.RATIO or (found.quantity.unit is Unit.SHARE and 0 < float(reading.value) <= 1)
+
+
+def _in_the_sentences_unit(
+    found: Name | None, behind: int, reading: Reading, sentence: tuple[Reading, ...], clause: tuple[str, ...],
+    after: tuple[str, ...], scope: str, taken: set[tuple[str, str]],
+) -> tuple[Name | None, int]:  # fmt: skip
+    """ "the step is 640 ms: 190 all-reduce, 40 optimizer": where one thing is measured, bare numbers with names are of it."""
+    units = {r.unit: d for r in sentence for d, _ in readings_of(r.unit) if d in _DIMENSIONED or d in _RATES}
+    if len(set(units.values())) != 1 or (found is not None and found.quantity.unit in units.values()):
+        return found, behind
+    unit = next(iter(units))
+    told, after = replace(reading, unit=unit), () if _runs_on(reading, sentence) else after
+    # No unit's own words: those are the other number's.
+    again, used = _nearest(told, (*sentence, told), clause, after, scope, taken)
+    if again is None or again.score == UNIT_ALONE or again.quantity.unit is not units[unit]:
+        return found, behind
+    return again, used
 
 
 def _with_unit(found: Name, reading: Reading, sentence: tuple[Reading, ...], behind: bool) -> Name | None:
@@ -218,6 +326,8 @@ def _with_unit(found: Name, reading: Reading, sentence: tuple[Reading, ...], beh
 
 def _counts_a_thing(reading: Reading) -> bool:
     """Whether a noun follows at once: neither a small word, nor one that says of when the number is, nor a new clause."""
+    if reading.after.startswith("-"):
+        return True  # "7.8-way", "132-SM"
     first = _WORD.match(reading.after)
     word = first[0].lower() if first else ""
     return bool(word) and word not in classes().ignored and word not in scope_words() and not scope_of((word,))
@@ -226,8 +336,11 @@ def _counts_a_thing(reading: Reading) -> bool:
 def _of_one_rank(reading: Reading, sentence: tuple[Reading, ...]) -> Name | None:
     """ "one of 64 ranks is 2.2x slower": how far one of many is behind."""
     told = book_of_manners()
-    before = words_of(" ".join(r.path[0] for r in sentence[: sentence.index(reading) + 1]))
+    words = words_of(" ".join(r.path[0] for r in sentence[: sentence.index(reading) + 1]))
+    before = [w.rstrip("0123456789") for w in words]  # "node05"
     behind = reading.after.lower().split()[:1]
+    if behind and behind[0] in told["faster"] and any(w in told["alone"] for w in words_of(reading.after)[1:5]):
+        return Name(entries()["run.speedup"].quantity, 1.0, "", False, 1.0, True)  # "8 GPUs only 3x faster than one"
     one = any(w in told["one"] for w in before) and any(w in told["of_many"] for w in before)
     if reading.unit == "%" or not one or not behind or behind[0].strip(".,;") not in told["slower"]:
         return None
@@ -235,20 +348,21 @@ def _of_one_rank(reading: Reading, sentence: tuple[Reading, ...]) -> Name | None
 
 
 def _part_of_a_whole(reading: Reading, clause: tuple[str, ...]) -> _Own | None:
-    """ "45% of the step is all-reduce", "we spend 60% of the time waiting for data": the share of what is named around it."""
+    """ "45% of the step is all-reduce", "60% of the time we wait for data": the share of what is named around it."""
     match = _wholes().match(reading.after)
     if match is None:
         return None
     if match["many"]:
         return _Own(None, settled=True)  # "half of the GPUs": of many things, not of one thing's time
-    rest = words_of(_BREAK.split(f"{match['rest']} ")[0])[:NEAR]
+    rest = words_of(_BREAK.split(f"{match['rest']} ")[0])[:PART_WORDS]
     waits = next((at for at, word in enumerate(rest) if word in _WAITS), None)
     asked = [("wait", *rest[waits + 2 :])] if waits is not None and rest[waits + 1 : waits + 2] else []
-    for words in (*asked, rest, *(clause[-size:] for size in range(min(len(clause), 4), 0, -1))):
+    around = [rest] if not match["whole"] else [rest, *(clause[-n:] for n in range(min(len(clause), 4), 0, -1))]
+    for words in (*asked, *around):
         telling = tuple(w for w in words if w not in classes().ignored)
         if telling and (found := name((f"{' '.join(telling)} share",), "%", False, True)) is not None:
             return _Own(found, 0)
-    return _Own(None, settled=True)
+    return _Own(None, settled=True) if match["whole"] else None
 
 
 @cache
@@ -258,11 +372,16 @@ def book_of_manners() -> dict[str, frozenset[str]]:
 
 
 @cache
+def _links() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{book('scopes.toml')['part_of']['link']})\b", re.IGNORECASE)
+
+
+@cache
 def _wholes() -> re.Pattern[str]:
     told = book("scopes.toml")["part_of"]
     return re.compile(
-        rf"of (?:the |our |each |every |a |all |all the |total |its |my )?(?:(?P<whole>{told['whole']})|(?P<many>{told['many']}))\b"
-        rf"(?P<rest>.*)",
+        rf"of (?:the |our |each |every |a |all |all the |total |its |my )?"
+        rf"(?:(?:(?P<whole>{told['whole']})|(?P<many>{told['many']}))\b)?(?P<rest>.*)",
         re.IGNORECASE,
     )
 
@@ -303,14 +422,10 @@ def _of_the_host(reading: Reading) -> bool:
 
 @cache
 def _only_of(unit: str) -> Name | None:
-    """The one quantity of a unit that people judge by, where all of that unit are of one family: degrees, of a card."""
-    dimensions = {dimension for dimension, _ in readings_of(unit)} if len(unit) > 1 else set()
-    family = [entry for entry in entries().values() if entry.quantity.unit in dimensions]
-    owners = [entry for entry in family if entry.better]
-    if len(owners) != 1 or len({entry.quantity.name.partition(".")[0] for entry in family}) != 1:
-        return None
-    scale, inverse = _scale(owners[0].quantity, readings_of(unit))
-    return Name(owners[0].quantity, scale, "", inverse, UNIT_ALONE, True)
+    """The one quantity of a unit whose name is what the unit says: degrees are a card's temperature, watts its power."""
+    said = [(d, w) for d, _ in readings_of(unit) if (w := _SAID_BY_UNIT.get(d)) is not None]
+    found = name((said[0][1],), unit, False, True) if said else None
+    return found._replace(score=UNIT_ALONE) if found is not None else None
 
 
 def _speaks_of_its_family(found: Name, sentence: tuple[Reading, ...]) -> bool:
@@ -323,14 +438,14 @@ def _speaks_of_its_family(found: Name, sentence: tuple[Reading, ...]) -> bool:
 
 
 def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
-    before, after = words_of(reading.path[0]), words_of(clause_after(reading.after))
+    before, after = words_of(reading.path[-1] or reading.path[0]), words_of(clause_after(reading.after))
     at = sentence.index(reading)
     if reading.path[0].split()[-1:] and reading.path[0].split()[-1].lower() == "from":
         return BEFORE
     if reading.after.split()[:1] and reading.after.split()[0] in ("->", "→", "=>"):
         return BEFORE
     last = at + 1 == len(sentence)  # before another number the words are that one's
-    if scope_of(before[-3:]) == EXPECTED or (last and scope_of(after[:3]) == EXPECTED):
+    if any(scope_of((word,)) == EXPECTED for word in before[-4:]) or (last and scope_of(after[:3]) == EXPECTED):
         return EXPECTED
     if last and is_past(after):
         return BEFORE
@@ -343,9 +458,15 @@ def _words_in(sentence: tuple[Reading, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
+def _words_up_to(sentence: tuple[Reading, ...]) -> tuple[str, ...]:
+    """The words before the last number of these, and those of its own clause behind it."""
+    return tuple(w for r in sentence for w in words_of(r.path[0])) + words_of(clause_after(sentence[-1].after))
+
+
+@lru_cache(maxsize=64)
 def _topic_of(sentence: tuple[Reading, ...], unit: str) -> Name | None:
-    """Asked for each number of a sentence, and the same for all of one unit."""
-    return topic(_words_in(sentence), unit)
+    """Of the words that lead to a number: what is said behind it is of the next one."""
+    return topic(_words_up_to(sentence), unit)
 
 
 def topic(words: tuple[str, ...], unit: str) -> Name | None:

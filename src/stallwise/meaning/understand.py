@@ -105,9 +105,7 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
         one = None
         if id(reading) not in endless:
             said = reading.said
-            one = (
-                _said_number(reading, sentences[reading.place]) if said else _keyed_value(reading)
-            )
+            one = _said_number(reading, sentences[reading.place]) if said else _keyed_value(reading)
         if one is None:
             unnamed.append(reading)
         else:

@@ -23,6 +23,8 @@ _PER = re.compile(r"\s?(?:/|\b(?:per|an?|each|every)\b)\s?")
 _RATE = re.compile(r" ?[A-Za-z]{1,12}\s?(?:/|\bper\b)\s?[A-Za-z]{1,8}\b")
 THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
 _TO = re.compile(r"\s{0,4}(?:to|->|→|=>|of|out of)\s{0,4}")
+MONEY = ("$", "€", "£")
+_OF_A_MODEL = re.compile(r"[ -]?(?:param|model|llm|dense|weights|tokens)", re.IGNORECASE)
 MOST_BEFORE = 7
 LONGEST_AFTER = 100
 
@@ -67,6 +69,10 @@ def _measured(match: re.Match[str], sentence: str) -> tuple[float, str, int]:
     """A number, its unit and where both end; "1.2k samples/sec" is 1,200 of them."""
     value = float(match["value"].replace(",", ""))
     unit, end = _unit(match)
+    if sentence[max(0, match.start() - 1) : match.start()] in MONEY:
+        return value * THOUSANDS.get(unit, 1.0), "$", end if unit in THOUSANDS else match.end("value")
+    if unit == "B" and match["unit"] and not _OF_A_MODEL.match(sentence, end) and sentence[match.end("value")] == " ":
+        unit = "bytes"  # "8 B latency"; a model's billions are written in one word, or named
     if unit in THOUSANDS and (rate := _RATE.match(sentence, end)) is not None:
         written = _PER.sub("/", rate[0].strip())
         if any(u in (Unit.TOKEN_PER_S, Unit.PER_S) for u, _ in readings_of(written)):

@@ -1,4 +1,4 @@
-"""Numbers as people write them, told as digits with a unit: 2,9 s; 1h 22min; two thirds of; 3-4 s; ISL/OSL 1024/128; Gen5 (spoken.toml)."""
+"""Numbers as people write them, told as digits with a unit: 2,9 s; 1h 22min; two thirds of; 3-4 s; 1024/128 (spoken.toml)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _KEYS = re.compile(
     rf" ?(?:[:=]|is|are|of|at)? ?(?P<values>{_N}[kK]?(?: ?/ ?{_N}[kK]?){{1,3}})(?: ?(?P<unit>{_UNIT})(?![\w-]))?(?![\w/])"
 )
 _OF_MOST = re.compile(rf"(?<![\w./])({_N}) ?({_UNIT})? ?/ ?({_N}) ?({_UNIT})(?![\w/-])")
+_ARROW = re.compile(r" ?(?:-{1,3}>|={1,2}>|⇒|➜|➔) ?")
 _COUNTED = (Unit.COUNT, Unit.TOKEN)
 
 
@@ -36,6 +37,7 @@ def told_plainly(sentence: str) -> str:
     """The same sentence with every number as digits, a point and a unit."""
     if not any(c.isdigit() for c in sentence) and not _fractions().search(sentence):
         return sentence
+    sentence = _ARROW.sub(" → ", sentence)
     said = _DECIMAL_COMMA.sub(lambda m: f"{m[1]}.{m[2]}" if _measures(m[3]) else m[0], sentence)
     said = _HOURS.sub(lambda m: f"{int(m[1]) * 60 + int(m[2])} min", said)
     said = _MINUTES.sub(lambda m: f"{int(m[1]) * 60 + int(m[2])} s", said)
