@@ -181,7 +181,9 @@ def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, 
         after = words_of(_BREAK.split(reading.after)[0])[1:2]  # "1.8 s to load"
     if not clause and not after and reading.after.endswith(":"):
         after = words_of(clause_after(reading.after.rstrip(": ")))  # "with 4 concurrent clients: 4 running"
-    if used and reading.path[-1] == reading.path[0]:
+    if clause == ("every",) and (at := sentence.index(reading)):
+        clause = (*words_of(sentence[at - 1].path[-1])[:KEY_WORDS], "every")  # "a save takes 9 s every 1000 steps"
+    elif used and reading.path[-1] == reading.path[0]:
         clause = clause[used + 2 :] if clause[used : used + 1] == ("per",) else clause[used:]
     if (_CHANGE.match(reading.after) or _OVER_ONE.match(reading.after)) and reading.unit in (
         "%",
