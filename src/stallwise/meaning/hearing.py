@@ -9,35 +9,25 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.reading import Reading
+from stallwise.meaning.clause import BREAK, clause_after, counts_a_thing, of_the_host, runs_on, scope_around, telling
 from stallwise.meaning.compared import Kin, kin_in
-from stallwise.meaning.entries import by_word, entries, weights
+from stallwise.meaning.entries import entries
 from stallwise.meaning.mentions import begins_with_a_card, names_a_card
-from stallwise.meaning.name import Name, _agrees, _scale, name
-from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, is_past, scope_of, scope_words
-from stallwise.meaning.words import book, classed, classes, words_of
+from stallwise.meaning.name import Name, _scale, name
+from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW
+from stallwise.meaning.topics import UNIT_ALONE, only_of, speaks_of_its_family, topic_of
+from stallwise.meaning.turns import Own, awaited_in, links, manners, of_one_of_many, of_what_is_awaited, part_of_a_whole
+from stallwise.meaning.words import classed, classes, words_of
 from stallwise.units import Unit, readings_of
 
-UNIT_ALONE = 0.4  # how sure a name is that only the unit gives: any other number of that unit may know better
-TOPIC_WEIGHT = 3.0  # what the words of a topic must weigh together: "mfu" does, "gpu" alone does not
 KEY_WORDS = 2  # right before a number: more are a sentence about it
 WIDER = 3  # words before a number that may make a name together with those behind it
-NEAR = 4  # words behind a number that may still say of what it is: "100 % of one core"
-PART_WORDS = 8  # behind "of the step" that say what takes that part
-EXPLAINED = (
-    0.15  # for each further word of a name that explains all words next to a number: "loader waits" before "waits"
-)
+EXPLAINED = 0.15  # for each further word of a name that explains all the words: "loader waits" before "waits"
 ALL_EXPLAINED = 0.95  # of their weight
 LONGEST_BARE_S = 100.0  # a time without a unit that is longer was rather meant in milliseconds, and nobody knows
-_BREAK = re.compile(
-    r"[;,:()|.]| and | while | but (?!un)| where | with | at "
-)  # "reserved but unallocated" is one thing
-_OTHERS = re.compile(r" (?:our|my|we|i|they|their|it|this|these|who|which|so) ", re.IGNORECASE)
-_JOINED = re.compile(r"(?:and|or|but|with|while|at|to)\b")
-_WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
 _PER = re.compile(r"(?:per\b|/)", re.IGNORECASE)
 _CHANGE = re.compile(r"(?:faster|slower|more|less|higher|lower|better|worse|longer|shorter)\b", re.IGNORECASE)
 _SUM = re.compile(r"[A-Za-z]+ ?\+ ?[A-Za-z]")
@@ -50,31 +40,12 @@ _OVER_ONE = re.compile(
 )
 _TO_DO = re.compile(r"to [a-z]{3,}\b")
 _CARD = re.compile(r"(?:gpus?|cards?|devices?)\b", re.IGNORECASE)
-_HOST = {"cpu", "cpus", "core", "cores"}
-_WAITS = {"wait", "waits", "waited", "waiting"}
-_AWAITED = ("for", "until", "till", "on")
 _DIMENSIONED = {Unit.SECOND, Unit.BYTE, Unit.BYTE_PER_S, Unit.FLOP_PER_S, Unit.WATT, Unit.HERTZ, Unit.CELSIUS}
 _COUNTED = {Unit.COUNT, Unit.TOKEN}
-_SAID_BY_UNIT: dict[Unit | None, str] = {Unit.CELSIUS: "temperature", Unit.WATT: "power", Unit.HERTZ: "clock"}
 _RATES = {Unit.PER_S, Unit.TOKEN_PER_S}
 _INDEXED = frozenset(
     "gpu rank node layer step iteration epoch line device card port version cuda expert link torch driver".split()
 )
-
-
-class _Own(NamedTuple):
-    """A name that a number's own words give, and how many of the words behind it were used."""
-
-    name: Name | None
-    used: int = 0
-    settled: bool = False  # nothing else may name it
-
-
-def clause_after(text: str) -> str:
-    """The words behind a number that still belong to it."""
-    if _JOINED.match(text) or text.rstrip().endswith(("=", ":")):
-        return ""  # "TP 8 and DP 64": what follows names the next number
-    return " ".join(_WORD.findall(_OTHERS.split(f" {_BREAK.split(text)[0]} ")[0])[:4])
 
 
 def named_in(reading: Reading, sentence: tuple[Reading, ...]) -> Name | None:
@@ -113,9 +84,9 @@ def heard(sentence: tuple[Reading, ...]) -> tuple[Name | None, ...]:
         if related is not None and related.scope == NOW and names[related.to] is None and related.to not in settled:
             names[related.to] = _rescaled(own.name, sentence[related.to], reading)._replace(scope=BEFORE)
     for at, reading in enumerate(sentence):
-        if names[at] is None and at not in settled and not _of_the_host(reading):
-            found = _topic_of(sentence[: at + 1], reading.unit)
-            scope = _scope(reading, sentence)
+        if names[at] is None and at not in settled and not of_the_host(reading):
+            found = topic_of(sentence[: at + 1], reading.unit)
+            scope = scope_around(reading, sentence)
             if found is not None and (found.quantity.name, scope or NOW) not in taken:
                 taken.add((found.quantity.name, scope or NOW))
                 names[at] = _hoped(found, scope)
@@ -144,14 +115,14 @@ def _counts(reading: Reading) -> bool:
 
 def _whole_of(
     kin: Kin, names: list[Name | None], reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]]
-) -> _Own:
+) -> Own:
     """ "140 ms of a 390 ms step", "3 of 512 GPUs", "two nodes of 64": named by the word right behind it, or by what it is many of."""
     if _counts(reading) and _counts(sentence[kin.to]):
         own = _own(reading, sentence, taken, 0)
-        return own if own.name is not None else _Own(names[kin.to], settled=True)
+        return own if own.name is not None else Own(names[kin.to], settled=True)
     after = words_of(clause_after(reading.after))[:1]
     found = name(after, reading.unit, False, True) if after and after[0] not in classes().ignored else None
-    return _Own(found, len(after), settled=True)
+    return Own(found, len(after), settled=True)
 
 
 def _hoped(found: Name, scope: str) -> Name:
@@ -174,11 +145,11 @@ def _rescaled(found: Name, reading: Reading, other: Reading) -> Name:
     return found._replace(scale=scale, inverse=inverse, unit_known=True)
 
 
-def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]], used: int) -> _Own:
+def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]], used: int) -> Own:
     """The name from the words right before and right behind a number; `used` words before it named the last one."""
-    clause, after = _telling(reading.path[-1]), words_of(clause_after(reading.after))
+    clause, after = telling(reading.path[-1]), words_of(clause_after(reading.after))
     if reading.unit and _TO_DO.match(reading.after):
-        after = words_of(_BREAK.split(reading.after)[0])[1:2]  # "1.8 s to load"
+        after = words_of(BREAK.split(reading.after)[0])[1:2]  # "1.8 s to load"
     if not clause and not after and reading.after.endswith(":"):
         after = words_of(clause_after(reading.after.rstrip(": ")))  # "with 4 concurrent clients: 4 running"
     if clause == ("every",) and (at := sentence.index(reading)):
@@ -192,31 +163,31 @@ def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, 
         "times",
         "fold",
     ):
-        return _Own(_of_one_rank(reading, sentence), settled=True)  # by how much something changed, not how much it is
+        return Own(of_one_of_many(reading, sentence), settled=True)  # by how much something changed, not how much it is
     bytes_of = Unit.BYTE in {unit for unit, _ in readings_of(reading.unit)}
-    if _SUM.match(reading.after) or (bytes_of and (_GROWS.match(reading.after) or _links().search(reading.after[:24]))):
-        return _Own(None, settled=True)  # of two things at once; a growth, not a level; the rate of a link
+    if _SUM.match(reading.after) or (bytes_of and (_GROWS.match(reading.after) or links().search(reading.after[:24]))):
+        return Own(None, settled=True)  # of two things at once; a growth, not a level; the rate of a link
     if bytes_of and (_CARD.match(reading.after) or names_a_card(reading.path[-1])):  # "80 GB GPUs", "A100 80GB"
-        return _Own(Name(entries()["memory.capacity"].quantity, _scale_of(reading.unit), "", False, 1.0, True))
+        return Own(Name(entries()["memory.capacity"].quantity, _scale_of(reading.unit), "", False, 1.0, True))
     if not reading.unit and begins_with_a_card(reading.after):
-        return _Own(Name(stated.GPUS, 1.0, _scope(reading, sentence), False, 1.0, True))
-    if (awaited := _awaited(clause, after)) is not None:
-        return _Own(_of_what_is_awaited(awaited, reading, sentence, "request" in classed(clause)), settled=True)
-    if reading.unit == "%" and (part := _part_of_a_whole(reading, clause)) is not None:
+        return Own(Name(stated.GPUS, 1.0, scope_around(reading, sentence), False, 1.0, True))
+    if (awaited := awaited_in(clause, after)) is not None:
+        return Own(of_what_is_awaited(awaited, reading, sentence, "request" in classed(clause)), settled=True)
+    if reading.unit == "%" and (part := part_of_a_whole(reading, clause)) is not None:
         return part
-    if after and after[0] in book_of_manners()["condition"]:
+    if after and after[0] in manners()["condition"]:
         after = ()  # "48 ms under load": when, not what
     if not reading.unit and _PER.match(reading.after):
         after = ()  # "QPS 4, per-user throughput": a bare number is not counted per anything
     if clause and clause[-1] in _INDEXED and not reading.unit and clause[-2:-1] != ("per",):
-        return _Own(None, settled=True)  # "GPU 3", "step 100": which one, not how many
-    scope = _scope(reading, sentence)
+        return Own(None, settled=True)  # "GPU 3", "step 100": which one, not how many
+    scope = scope_around(reading, sentence)
     found, behind = _nearest(reading, sentence, clause, after, scope, taken)
     if (
         found is None
-        and not _of_the_host(reading)
-        and (only := _only_of(reading.unit)) is not None
-        and _speaks_of_its_family(only, sentence)
+        and not of_the_host(reading)
+        and (only := only_of(reading.unit)) is not None
+        and speaks_of_its_family(only, sentence)
     ):
         found = only  # "card 7 reaches 87 degrees"
     if not reading.unit and (found is None or found.quantity.unit in _DIMENSIONED):
@@ -226,13 +197,8 @@ def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, 
     if found is not None and not reading.unit:
         found = _with_unit(found, reading, sentence, bool(behind))
         if found is None:
-            return _Own(None, settled=True)
-    return _Own(_hoped(found, scope) if found is not None else None, behind)
-
-
-def _telling(text: str) -> tuple[str, ...]:
-    """The words of a clause; "it" in a sentence is not an iteration."""
-    return tuple(w for w in words_of(text) if w != "it")
+            return Own(None, settled=True)
+    return Own(_hoped(found, scope) if found is not None else None, behind)
 
 
 def _nearest(
@@ -248,8 +214,8 @@ def _nearest(
             explained = EXPLAINED * (len(classed(clause[-size:])) - 1) if found.score >= ALL_EXPLAINED else 0.0
             candidates.append((found.score + 0.01 * size + explained, 0, found))
             near += [found] if size <= KEY_WORDS else []
-    runs_on = _runs_on(reading, sentence)
-    if runs_on and any((c.quantity.name, scope or NOW) not in taken for c in near):
+    follows = runs_on(reading, sentence)
+    if follows and any((c.quantity.name, scope or NOW) not in taken for c in near):
         after = ()  # "ISL 2000 OSL 300": each number follows its key
     unit_words = _words_of_unit(reading.unit)
     if not reading.unit and after[:1] == ("run",):
@@ -261,7 +227,7 @@ def _nearest(
         if found is None or (alone and found.quantity is alone.quantity):
             continue
         counted = found.quantity.unit in _COUNTED
-        if not reading.unit and not counted and (runs_on or not _may_be_bare(found, reading)):
+        if not reading.unit and not counted and (follows or not _may_be_bare(found, reading)):
             continue  # "GPUs 8 step time 2 s", "64 users": a time or a rate has a unit
         # "QPS 16 per-user throughput": what follows is the next number's
         if reading.unit or counted or not candidates:
@@ -299,7 +265,7 @@ def _in_the_sentences_unit(
     if len(set(units.values())) != 1 or (found is not None and found.quantity.unit in units.values()):
         return found, behind
     unit = next(iter(units))
-    told, after = replace(reading, unit=unit), () if _runs_on(reading, sentence) else after
+    told, after = replace(reading, unit=unit), () if runs_on(reading, sentence) else after
     # No unit's own words: those are the other number's.
     again, used = _nearest(told, (*sentence, told), clause, after, scope, taken)
     if again is None or again.score == UNIT_ALONE or again.quantity.unit is not units[unit]:
@@ -310,7 +276,7 @@ def _in_the_sentences_unit(
 def _with_unit(found: Name, reading: Reading, sentence: tuple[Reading, ...], behind: bool) -> Name | None:
     """A bare number that measures something has the unit of the nearest one that measures the like, or its meaning is lost."""
     dimension = found.quantity.unit
-    if not behind and _counts_a_thing(reading) and dimension not in _COUNTED and not _runs_on(reading, sentence):
+    if not behind and counts_a_thing(reading) and dimension not in _COUNTED and not runs_on(reading, sentence):
         return None  # "bus bandwidth on 8 A100s": it counts what follows
     if dimension not in _DIMENSIONED:
         return found
@@ -326,160 +292,5 @@ def _with_unit(found: Name, reading: Reading, sentence: tuple[Reading, ...], beh
     return found
 
 
-def _counts_a_thing(reading: Reading) -> bool:
-    """Whether a noun follows at once: neither a small word, nor one that says of when the number is, nor a new clause."""
-    if reading.after.startswith("-"):
-        return True  # "7.8-way", "132-SM"
-    first = _WORD.match(reading.after)
-    word = first[0].lower() if first else ""
-    return bool(word) and word not in classes().ignored and word not in scope_words() and not scope_of((word,))
-
-
-def _of_one_rank(reading: Reading, sentence: tuple[Reading, ...]) -> Name | None:
-    """ "one of 64 ranks is 2.2x slower": how far one of many is behind."""
-    told = book_of_manners()
-    words = words_of(" ".join(r.path[0] for r in sentence[: sentence.index(reading) + 1]))
-    before = [w.rstrip("0123456789") for w in words]  # "node05"
-    behind = reading.after.lower().split()[:1]
-    if behind and behind[0] in told["faster"] and any(w in told["alone"] for w in words_of(reading.after)[1:5]):
-        return Name(entries()["run.speedup"].quantity, 1.0, "", False, 1.0, True)  # "8 GPUs only 3x faster than one"
-    one = any(w in told["one"] for w in before) and any(w in told["of_many"] for w in before)
-    if reading.unit == "%" or not one or not behind or behind[0].strip(".,;") not in told["slower"]:
-        return None
-    return Name(entries()["slow_rank_ratio"].quantity, 1.0, "", False, 1.0, True)
-
-
-def _part_of_a_whole(reading: Reading, clause: tuple[str, ...]) -> _Own | None:
-    """ "45% of the step is all-reduce", "60% of the time we wait for data": the share of what is named around it."""
-    match = _wholes().match(reading.after)
-    if match is None:
-        return None
-    if match["many"]:
-        return _Own(None, settled=True)  # "half of the GPUs": of many things, not of one thing's time
-    rest = words_of(_BREAK.split(f"{match['rest']} ")[0])[:PART_WORDS]
-    waits = next((at for at, word in enumerate(rest) if word in _WAITS), None)
-    asked = [("wait", *rest[waits + 2 :])] if waits is not None and rest[waits + 1 : waits + 2] else []
-    around = [rest] if not match["whole"] else [rest, *(clause[-n:] for n in range(min(len(clause), 4), 0, -1))]
-    for words in (*asked, *around):
-        telling = tuple(w for w in words if w not in classes().ignored)
-        if telling and (found := name((f"{' '.join(telling)} share",), "%", False, True)) is not None:
-            return _Own(found, 0)
-    return _Own(None, settled=True) if match["whole"] else None
-
-
-@cache
-def book_of_manners() -> dict[str, frozenset[str]]:
-    """Words by which one of many is told, and by how much it is behind."""
-    return {kind: frozenset(words) for kind, words in book("scopes.toml")["one_of_many"].items()}
-
-
-@cache
-def _links() -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{book('scopes.toml')['part_of']['link']})\b", re.IGNORECASE)
-
-
-@cache
-def _wholes() -> re.Pattern[str]:
-    told = book("scopes.toml")["part_of"]
-    return re.compile(
-        rf"of (?:the |our |each |every |a |all |all the |total |its |my )?"
-        rf"(?:(?:(?P<whole>{told['whole']})|(?P<many>{told['many']}))\b)?(?P<rest>.*)",
-        re.IGNORECASE,
-    )
-
-
-def _runs_on(reading: Reading, sentence: tuple[Reading, ...]) -> bool:
-    """Whether the words behind a number run on to the next one, so that they may be that one's key."""
-    return sentence.index(reading) + 1 < len(sentence) and not _BREAK.search(f" {reading.after} ")
-
-
-def _awaited(clause: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...] | None:
-    """What is waited for: "they wait 4.2 s for the first token", "200 ms is waiting for the next batch"."""
-    waits = next((at for at, word in enumerate(after[:2]) if word in _WAITS), None)
-    if waits is not None and after[waits + 1 : waits + 2] and after[waits + 1] in _AWAITED:
-        return after[waits + 2 :] or None
-    return after[1:] if _WAITS & set(clause[-3:]) and len(after) > 1 and after[0] in _AWAITED else None
-
-
-def _of_what_is_awaited(
-    awaited: tuple[str, ...], reading: Reading, sentence: tuple[Reading, ...], asked: bool
-) -> Name | None:
-    """A wait is named by its end; a request's wait for something that has no name is its queue, anybody else's is not known."""
-    phrases = (" ".join((*waits, *awaited[:size])) for size in range(len(awaited), 0, -1) for waits in (("wait",), ()))
-    alone = name(("wait",), reading.unit, False, True)
-    for found in (name((phrase,), reading.unit, False, True) for phrase in phrases):
-        if found is not None and (alone is None or found.quantity is not alone.quantity):
-            return found._replace(scope=_scope(reading, sentence) or found.scope)
-    return alone if asked else None
-
-
 def _scale_of(unit: str) -> float:
     return next(scale for dimension, scale in readings_of(unit) if dimension is Unit.BYTE)
-
-
-def _of_the_host(reading: Reading) -> bool:
-    """ "one CPU core is at 100%" is not about the GPU of the same sentence."""
-    return bool(_HOST & {*words_of(reading.path[-1]), *words_of(reading.after)[:NEAR]})
-
-
-@cache
-def _only_of(unit: str) -> Name | None:
-    """The one quantity of a unit whose name is what the unit says: degrees are a card's temperature, watts its power."""
-    said = [(d, w) for d, _ in readings_of(unit) if (w := _SAID_BY_UNIT.get(d)) is not None]
-    found = name((said[0][1],), unit, False, True) if said else None
-    return found._replace(score=UNIT_ALONE) if found is not None else None
-
-
-def _speaks_of_its_family(found: Name, sentence: tuple[Reading, ...]) -> bool:
-    """Whether a word of a sibling quantity is said: degrees beside a clock or a card are of heat, not of an angle."""
-    family = found.quantity.name.partition(".")[0]
-    said = classed(_words_in(sentence))
-    return family in said or any(
-        e.quantity.name.startswith(f"{family}.") for w in said for e, _ in by_word().get(w, ())
-    )
-
-
-def _scope(reading: Reading, sentence: tuple[Reading, ...]) -> str:
-    before, after = words_of(reading.path[-1] or reading.path[0]), words_of(clause_after(reading.after))
-    at = sentence.index(reading)
-    if reading.path[0].split()[-1:] and reading.path[0].split()[-1].lower() == "from":
-        return BEFORE
-    if reading.after.split()[:1] and reading.after.split()[0] in ("->", "→", "=>"):
-        return BEFORE
-    last = at + 1 == len(sentence)  # before another number the words are that one's
-    if any(scope_of((word,)) == EXPECTED for word in before[-4:]) or (last and scope_of(after[:3]) == EXPECTED):
-        return EXPECTED
-    if last and is_past(after):
-        return BEFORE
-    return scope_of(words_of(reading.path[-1]))
-
-
-@lru_cache(maxsize=64)
-def _words_in(sentence: tuple[Reading, ...]) -> tuple[str, ...]:
-    return tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p))
-
-
-@lru_cache(maxsize=64)
-def _words_up_to(sentence: tuple[Reading, ...]) -> tuple[str, ...]:
-    """The words before the last number of these, and those of its own clause behind it."""
-    return tuple(w for r in sentence for w in words_of(r.path[0])) + words_of(clause_after(sentence[-1].after))
-
-
-@lru_cache(maxsize=64)
-def _topic_of(sentence: tuple[Reading, ...], unit: str) -> Name | None:
-    """Of the words that lead to a number: what is said behind it is of the next one."""
-    return topic(_words_up_to(sentence), unit)
-
-
-def topic(words: tuple[str, ...], unit: str) -> Name | None:
-    """The weightiest quantity of this unit whose words are all said somewhere in the text."""
-    said, units, weight = classed(tuple(w for w in words if w not in scope_words())), readings_of(unit), weights()
-    best: tuple[float, Name] | None = None
-    for word in sorted(said):
-        for entry, phrase in by_word().get(word, ()):
-            heavy = sum(weight[w] for w in phrase)
-            if phrase <= said and units and heavy >= TOPIC_WEIGHT and _agrees(entry.quantity.unit, units, False):
-                if entry.quantity.unit not in (Unit.COUNT, Unit.TOKEN) and (best is None or heavy > best[0]):
-                    scale, inverse = _scale(entry.quantity, units)
-                    best = heavy, Name(entry.quantity, scale, "", inverse, 0.5, True)
-    return best[1] if best else None

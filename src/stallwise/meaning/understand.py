@@ -13,12 +13,14 @@ from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
 from stallwise.evidence.vocabulary import EVENTS
+from stallwise.meaning.clause import clause_after
 from stallwise.meaning.entries import by_word, entries
-from stallwise.meaning.hearing import UNIT_ALONE, clause_after, named_in, topic
+from stallwise.meaning.hearing import named_in
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
 from stallwise.meaning.sentences import said_in
+from stallwise.meaning.topics import UNIT_ALONE, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import classed, words_of
 from stallwise.specs.hardware import find_gpu
