@@ -21,7 +21,8 @@ _HOST = {"cpu", "cpus", "core", "cores"}
 
 def clause_after(text: str) -> str:
     """The words behind a number that still belong to it."""
-    if _JOINED.match(text) or text.rstrip().endswith(("=", ":")):
+    named = text.rstrip(" :=")
+    if _JOINED.match(text) or (named != text.rstrip() and not BREAK.search(named)):
         return ""  # "TP 8 and DP 64": what follows names the next number
     return " ".join(_WORD.findall(_OTHERS.split(f" {BREAK.split(text)[0]} ")[0])[:4])
 

@@ -11,6 +11,7 @@ from stallwise.meaning.clause import BREAK, scope_around
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.words import book, classes, words_of
+from stallwise.units import Unit
 
 PART_WORDS = 8  # behind "of the step" that say what takes that part
 _WAITS = {"wait", "waits", "waited", "waiting"}
@@ -72,8 +73,9 @@ def part_of_a_whole(reading: Reading, clause: tuple[str, ...]) -> Own | None:
     around = [rest] if not match["whole"] else [rest, *(clause[-n:] for n in range(min(len(clause), 4), 0, -1))]
     for words in (*asked, *around):
         telling = tuple(w for w in words if w not in classes().ignored)
-        if telling and (found := name((f"{' '.join(telling)} share",), "%", False, True)) is not None:
-            return Own(found, 0)
+        found = name((f"{' '.join(telling)} share",), "%", False, True) if telling else None
+        if found is not None and found.quantity.unit is Unit.SHARE:
+            return Own(found)
     return Own(None, settled=True) if match["whole"] else None
 
 
