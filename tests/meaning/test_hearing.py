@@ -135,7 +135,7 @@ def test_a_number_is_of_no_other_thing(told: str, never: tuple[str, str | None, 
     "page",
     [
         "All good now: 47% MFU as planned, step 1.31 s.",
-        "The hang was a bad cable, it has been swapped. Everything as it should be.",
+        "The slow node was replaced. Everything as it should be.",
         "No action needed, the slow first step is compilation.",
     ],
 )

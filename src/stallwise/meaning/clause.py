@@ -11,7 +11,7 @@ from stallwise.meaning.words import classes, words_of
 NEAR = 4  # words behind a number that may still say of what it is: "100 % of one core"
 SCOPE_WORDS = 4  # before a number that may say of when it is
 BREAK = re.compile(
-    r"[;,:()|.]| and | while | but (?!un)| where | with | at "
+    r"[;,:()|.]| and | while | but (?!un|not )| where | with | at "
 )  # "reserved but unallocated" is one thing
 _OTHERS = re.compile(r" (?:our|my|we|i|they|their|it|this|these|who|which|so) ", re.IGNORECASE)
 _JOINED = re.compile(r"(?:and|or|but|with|while|at|to)\b")

@@ -87,6 +87,8 @@ def heard(sentence: tuple[Reading, ...]) -> tuple[Name | None, ...]:
         if names[at] is None and at not in settled and not of_the_host(reading):
             found = topic_of(sentence[: at + 1], reading.unit)
             scope = scope_around(reading, sentence)
+            if found is not None and found.quantity.unit is Unit.RATIO and reading.unit == "%":
+                continue
             if found is not None and (found.quantity.name, scope or NOW) not in taken:
                 taken.add((found.quantity.name, scope or NOW))
                 names[at] = _hoped(found, scope)

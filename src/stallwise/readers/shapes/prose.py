@@ -18,7 +18,7 @@ _NUMBER = re.compile(
 _PRODUCT = re.compile(r"(?<![\w.])(\d{2,6})\s?[x×*]\s?(\d{2,6})\s?[x×*]\s?(\d{2,6})(?![\w.])")
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
 _IDENTIFIER = re.compile(r"\b[A-Za-z][A-Za-z\d]*(?:_[A-Za-z\d]+)+$")
-_BREAK = re.compile(r"[;,:()|]| and | while | but | where | with ")
+_BREAK = re.compile(r"[;,:()|]| and | while | but (?!un|not )| where | with ")
 _PER = re.compile(r"\s?(?:/|\b(?:per|an?|each|every)\b)\s?")
 _RATE = re.compile(r" ?[A-Za-z]{1,12}\s?(?:/|\bper\b)\s?[A-Za-z]{1,8}\b")
 THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}

@@ -21,6 +21,9 @@ _MINUTES = re.compile(
     r"(?<![\w.])(\d{1,4}) ?(?:m|mins?|minutes?),? ?(?:and )?(\d{1,2}) ?(?:s|secs?|seconds?)(?![\w/])", re.IGNORECASE
 )
 _RANGE = re.compile(rf"(?<![\w.:/-])({_N}) ?[-–] ?({_N})(?= ?({_UNIT})(?![\w-]))")
+_FROM_TO = re.compile(
+    rf"\b(?P<verb>is|are|at|around|about|roughly|takes|take) ({_N}) to ({_N})(?= ?({_UNIT})(?![\w-]))", re.IGNORECASE
+)
 _BETWEEN = re.compile(rf"\bbetween ({_N}) ?(?:{_UNIT})? and ({_N}) ?({_UNIT})(?![\w-])", re.IGNORECASE)
 _AND_MORE = re.compile(r"(?<=\d)\+(?= ?[A-Za-z%])")
 _PART = re.compile(r"(?<![\w./])(\d{1,2})/(\d{1,3})(?= of\b)")
@@ -43,6 +46,9 @@ def told_plainly(sentence: str) -> str:
     said = _MINUTES.sub(lambda m: f"{int(m[1]) * 60 + int(m[2])} s", said)
     said = _BETWEEN.sub(lambda m: _middle(m[1], m[2], m[0], f" {m[3]}", "varying"), said)
     said = _RANGE.sub(lambda m: _middle(m[1], m[2], m[0], "", "") if _measures(m[3]) else m[0], said)
+    said = _FROM_TO.sub(
+        lambda m: f"{m[1]} {_middle(m[2], m[3], f'{m[2]} to {m[3]}', '', '')}" if _measures(m[4]) else m[0], said
+    )
     said = _AND_MORE.sub("", said)
     said = _PART.sub(lambda m: f"{100 * int(m[1]) / int(m[2]):.4g}%" if 0 < int(m[1]) <= int(m[2]) else m[0], said)
     said = _fractions().sub(lambda m: f"{_share(m[1]):.4g}% of ", said)
