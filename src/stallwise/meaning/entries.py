@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.quantity import Quantity
+from stallwise.meaning.tables import tables_in
 from stallwise.meaning.words import classed, words_of
 from stallwise.units import Unit
 
@@ -41,13 +41,10 @@ def entries() -> dict[str, Entry]:
     """By name of the quantity: what the tables say, then the catalogue's own names for what they leave out."""
     known = quantities()
     found: dict[str, Entry] = {}
-    for path in sorted((files("stallwise.meaning") / "lexicon").iterdir(), key=lambda p: p.name):
-        if path.name.endswith(".toml"):
-            for name, row in _rows(tomllib.loads(path.read_text(encoding="utf-8"))):
-                found[name] = Entry(
-                    known[name], _phrases(row["words"], row.get("exact", False)), row.get("better", ""),
-                    row.get("whole", ""), row.get("tail", ""), row.get("expected", ""), row.get("symptom", ""),
-                )  # fmt: skip
+    for _, text in tables_in("lexicon"):
+        for name, row in _rows(tomllib.loads(text)):
+            more = {key: value for key, value in row.items() if key not in ("words", "exact", "unit")}
+            found[name] = Entry(known[name], _phrases(row["words"], row.get("exact", False)), **more)
     for name, quantity in known.items():
         family, dot, rest = name.partition(".")
         if name not in found and not (dot and family in DERIVED) and quantity.unit is not Unit.TEXT:
