@@ -26,6 +26,7 @@ from stallwise.measures._moved_events import moved
 from stallwise.measures._purpose import purposes_of
 from stallwise.measures._spans import Spans
 from stallwise.measures._trace_view import TraceView
+from stallwise.measures._vocabulary import Host
 from stallwise.measures._windows import Windows, find_windows
 from stallwise.sim.replay.graph import Graph
 from stallwise.sim.replay.host import clock_of
@@ -46,6 +47,7 @@ HOST_LED = (
     0.02  # of the step between the cheapest and the dearest recorder: with less, recording did not reach the pace
 )
 LAG_LEFT = 0.4  # of the time between queued work
+LEAST_LAUNCH_S = 1.5e-6  # no driver launches faster: shorter calls are captured into a graph, and nothing of that is a step
 DISPATCH_S = 2e-6  # from a hand-over to a start at least
 MOST_WORK = 20_000  # pieces of work over which the doubt is found
 PEERS_SHARE = 0.01  # of the device's work: less communication does not set the pace
@@ -98,6 +100,9 @@ def recording_cost(view: TraceView) -> RecordingCost | None:
         return None
     drivers = {t.names[code] for code in t.codes(view.runtime_rows)}
     if drivers and not any(name.startswith(DRIVERS) for name in drivers):
+        return None
+    launches = t.duration_s[view.calls(Host.LAUNCH)]
+    if len(launches) and np.median(launches) < LEAST_LAUNCH_S:
         return None
     return torch_recording(shortest_s(view))
 
