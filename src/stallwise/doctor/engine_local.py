@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
 
 from stallwise.doctor.reading import Reading, ReadingPlan, one_by_one, reading_of
 from stallwise.evidence.artifact import Artifact
+
+if TYPE_CHECKING:  # slow to load, and a single file needs no pool
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 WORTH_A_POOL_BYTES = 70 << 20  # unpacked: about 300,000 events, a second of work; a pool starts in a third of that
 USUAL_PACKING = 15.0  # of gzip on traces
@@ -33,6 +34,9 @@ class LocalEngine:
         yield from self._pooled(artifacts, plan, workers)
 
     def _pooled(self, artifacts: list[Artifact], plan: ReadingPlan, workers: int) -> Iterator[Reading]:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
         # fork shares the loaded code; where it does not exist every worker imports anew.
         method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
         with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context(method)) as pool:
@@ -48,20 +52,24 @@ class LocalEngine:
 
 
 def _submitted(pool: ProcessPoolExecutor, artifact: Artifact, plan: ReadingPlan) -> Future[Reading] | None:
+    from concurrent.futures import BrokenExecutor
+
     if artifact.in_memory:
         return None
     try:
         return pool.submit(reading_of, artifact.bare(), plan)
-    except BrokenProcessPool:
+    except BrokenExecutor:
         return None
 
 
 def _result(artifact: Artifact, future: Future[Reading] | None, plan: ReadingPlan) -> Reading:
     """A worker that dies (killed for memory) takes nobody else's answer with it."""
     if future is not None:
+        from concurrent.futures import BrokenExecutor
+
         try:
             return future.result()
-        except BrokenProcessPool:
+        except BrokenExecutor:
             pass
     return reading_of(artifact, plan)
 

@@ -16,7 +16,7 @@ from stallwise.evidence.vocabulary import EVENTS
 from stallwise.meaning.entries import by_word, entries
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
-from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
+from stallwise.meaning.scopes import BEFORE, EXPECTED, pair_words, scope_of
 from stallwise.meaning.sentences import UNIT_ALONE, clause_after, named_in, said_in, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import classed, words_of
@@ -343,8 +343,6 @@ def _plain(reading: Reading) -> float:
 
 def pivoted(rows: Rows) -> Rows:
     """A long table (…, Metric, Value) of one metric, with the metric as the value's title."""
-    from stallwise.meaning.scopes import pair_words
-
     heads = [" ".join(words_of(c)) for c in rows.columns]
     words = pair_words()
     value = next((i for i, h in enumerate(heads) if h in words["value"]), None)
