@@ -47,7 +47,9 @@ HOST_LED = (
     0.02  # of the step between the cheapest and the dearest recorder: with less, recording did not reach the pace
 )
 LAG_LEFT = 0.4  # of the time between queued work
-LEAST_LAUNCH_S = 1.5e-6  # no driver launches faster: shorter calls are captured into a graph, and nothing of that is a step
+LEAST_LAUNCH_S = (
+    1.5e-6  # no driver launches faster: shorter calls are captured into a graph, and nothing of that is a step
+)
 DISPATCH_S = 2e-6  # from a hand-over to a start at least
 MOST_WORK = 20_000  # pieces of work over which the doubt is found
 PEERS_SHARE = 0.01  # of the device's work: less communication does not set the pace
