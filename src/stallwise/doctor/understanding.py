@@ -19,7 +19,7 @@ from stallwise.meaning.rows import named_columns
 from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps
-from stallwise.meaning.telling import told_in
+from stallwise.meaning.telling import is_settled, told_in, unresolved
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
@@ -218,11 +218,12 @@ def _complaint(text: str, file: str, known: list[Item]) -> Iterator[Item]:
     if any(isinstance(item, Fact) and item.quantity is stated.SYMPTOM for item in known):
         return
     sentences = [x for x in prose.sentences(text) if _is_sentence(x)]
-    heard = [(order_of(s), at, x) for at, x in enumerate(sentences) if (s := symptom_in(x))]
+    settled = is_settled(text)
+    heard = [(order_of(s), at, x) for at, x in enumerate(sentences) if not settled and (s := symptom_in(unresolved(x)))]
     if heard:
         _, _, sentence = min(heard)
         yield Fact(stated.SYMPTOM, sentence[:200], Source(file, sentence[:40], True))
-    elif any(isinstance(i, Fact) and not isinstance(i.value, str) for i in known):
+    elif not settled and any(isinstance(i, Fact) and not isinstance(i.value, str) for i in known):
         sentence, asked = told_in(sentences, text)
         if sentence:
             quantity = stated.ASKED if asked else stated.TOLD

@@ -33,6 +33,7 @@ class Entry:
     whole: str = ""  # the quantity of which this is a part
     tail: str = ""  # the quantity of its 99th percentile
     expected: str = ""  # the quantity of what was hoped for
+    limit: str = ""  # the quantity of the most it can be: "250 W of 700 W"
     symptom: str = ""  # what people complain of when it is worse than it was
 
 
@@ -48,10 +49,14 @@ def entries() -> dict[str, Entry]:
     for name, quantity in known.items():
         family, dot, rest = name.partition(".")
         if name not in found and not (dot and family in DERIVED) and quantity.unit is not Unit.TEXT:
-            found[name] = Entry(
-                quantity, _phrases([rest.replace("_", " ") or name.replace("_", " "), *quantity.aliases])
-            )
+            own = [w for w in [rest.replace("_", " ") or name.replace("_", " ")] if _stands(w)]
+            found[name] = Entry(quantity, _phrases([*own, *quantity.aliases]))
     return found
+
+
+def _stands(written: str) -> bool:
+    """ "requests done" says no more than requests once the empty word is gone, and those are anybody's."""
+    return len(classed(words_of(written))) > 1 or len(words_of(written)) == 1
 
 
 def _rows(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
