@@ -53,13 +53,27 @@ def find(paths: Iterable[str], live_s: float = 0.0) -> tuple[list[Artifact], lis
             found.setdefault(artifact.name, artifact)
     artifacts: list[Artifact] = []
     problems: list[tuple[str, StallwiseError]] = []
-    for artifact in found.values():
+    for artifact in _at_most(list(found.values()), problems):
         try:
             for member in _unzipped(artifact):
                 artifacts.append(member)  # members before a damage stay
         except StallwiseError as error:
             problems.append((artifact.name, error))
     return sorted(artifacts, key=lambda a: natural(a.name)), problems
+
+
+def _at_most(found: list[Artifact], problems: list[tuple[str, StallwiseError]]) -> list[Artifact]:
+    """As many as are read in one go: those nearest to the folder that was named, for data lies below the logs of its job."""
+    most = current().files
+    if len(found) <= most:
+        return found
+    nearest = sorted(found, key=lambda a: (a.name.count("/"), natural(a.name)))
+    left = UnreadableInput(
+        f"{len(found):,} files were found and {most:,} of them read; {len(found) - most:,} were not looked at",
+        hint="name the folder of the job alone, or raise --max-files",
+    )
+    problems.append((nearest[most].name, left))
+    return nearest[:most]
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from stallwise.meaning.blamed import QUANTITY as blamed_quantity
 from stallwise.meaning.blamed import blamed_in
-from stallwise.meaning.groups import Line, clauses, line_of, plain, says
+from stallwise.meaning.groups import Line, clauses, line_of, plain, sayable, says
 from stallwise.meaning.words import book
 
 _NEGATION = re.compile(
@@ -58,7 +58,8 @@ def said_in(text: str) -> Iterator[Said]:
         if saying.quantity in seen:
             continue
         match = saying.phrases.search(lowered) if saying.phrases else None
-        part = next((p for p in parts for line in saying.lines if says(line, p)), None) if match is None else None
+        heard = sayable(saying.lines, lowered) if match is None else []
+        part = next((p for p in parts for line in heard if says(line, p)), None)
         if match is None and part is None:
             continue
         seen.add(saying.quantity)

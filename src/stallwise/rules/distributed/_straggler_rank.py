@@ -24,14 +24,15 @@ def _many(evidence: Evidence) -> bool | None:
     return evidence.value(stated.GPUS, 1.0) > 8
 
 
+ALIKE = "all ranks are slow alike"  # whoever says so: it would change the answer once, not three times
 UNCHANGED = ("nothing", "none", "no ")  # how people say that the code is the same
 
 CLUES = (
     above(stated.SLOW_RANK_RATIO, 1.1, 20.0, 0.08,
-          "per-rank timing shows one rank slower than its peers", "per-rank timing shows all ranks alike"),
+          "per-rank timing shows one rank slower than its peers", ALIKE),
     Clue((stated.SLOW_NODE,), lambda e: True, 4.0, 1.0, "per-rank timing names a node"),
-    yes(stated.RANK_LOCAL, 8.0, 0.08, "the slowdown is on few ranks", "the slowdown is on every rank alike"),
-    yes(stated.STRAGGLERS, 8.0, 0.05, "some ranks lag", "no rank lags"),
+    yes(stated.RANK_LOCAL, 8.0, 0.08, "the slowdown is on few ranks", ALIKE),
+    yes(stated.STRAGGLERS, 8.0, 0.05, "some ranks lag", ALIKE),
     yes(stated.THROTTLED, 1.5, 0.8, "a throttled GPU makes a straggler"),
     yes(stated.GPU_BUSY_UNCHANGED, 0.4, 1.3, "the GPUs are not busier: time is lost on the host", "GPUs are busy or wait in collectives"),
     Clue((stated.GPUS,), _many, 1.6, 0.15, "many GPUs in lock step: one slow one holds all", "too few GPUs to wait for one"),
