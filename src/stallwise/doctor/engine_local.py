@@ -68,10 +68,10 @@ def _batches(artifacts: list[Artifact]) -> Iterator[list[Artifact]]:
 
 
 def _submitted(pool: ProcessPoolExecutor, batch: list[Artifact], plan: ReadingPlan) -> Future[list[Reading]] | None:
-    if batch[0].in_memory:
-        return None
     from concurrent.futures import BrokenExecutor
 
+    if batch[0].in_memory:
+        return None
     try:
         return pool.submit(_read, [artifact.bare() for artifact in batch], plan)
     except BrokenExecutor:
