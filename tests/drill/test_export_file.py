@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from click.testing import CliRunner
+import pytest
 
-from stallwise.cli import main
+from stallwise.drill.progress import load_export
+from stallwise.errors import UnreadableInput
 
 
-def test_a_deeply_nested_file_is_refused(tmp_path) -> None:
-    (tmp_path / "deep.json").write_text("[" * 100_000)
-    result = CliRunner().invoke(main, ["drill", "import", str(tmp_path / "deep.json")])
-    assert result.exit_code == 3
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", "[]", "\x00"])
+def test_a_file_of_another_kind_is_refused(tmp_path, text: str) -> None:
+    (tmp_path / "some.json").write_text(text)
+    with pytest.raises(UnreadableInput):
+        load_export(tmp_path / "some.json")
