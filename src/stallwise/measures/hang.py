@@ -136,7 +136,9 @@ def _stuck(calls: list[Call]) -> list[Call]:
 
 
 def _world(evidence: Evidence, calls: list[Call]) -> int:
-    sizes = [int(f.number) for q in (hang.HANG_WORLD, fabric.FABRIC_RANKS) for f in evidence.all(q) if f.number < MOST_RANKS]
+    sizes = [
+        int(f.number) for q in (hang.HANG_WORLD, fabric.FABRIC_RANKS) for f in evidence.all(q) if f.number < MOST_RANKS
+    ]
     for call in calls:
         if call.op == "ALLGATHER" and call.elements_in > 0 and call.elements_out % max(call.elements_in, 1) == 0:
             sizes.append(call.elements_out // call.elements_in)
