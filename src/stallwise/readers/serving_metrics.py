@@ -17,10 +17,11 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.reading import Cell, Rows
 from stallwise.readers._cells import NUMBER, number_of
-from stallwise.readers._scrape import Scrape, known_metric, metric_names, parse_scrape, taken_over
+from stallwise.readers._scrape import Scrape, known_metric, metric_names, parse_scrape, scrape_of, taken_over
 from stallwise.readers._scraped_facts import facts_from
 from stallwise.readers.shapes import delimited
 from stallwise.readers.shapes.clock import clock_of
+from stallwise.readers.shapes.prometheus import samples_in
 
 FORMAT = "engine metrics"
 CAPTURE = "curl -s http://HOST:8000/metrics > metrics.txt"
@@ -29,7 +30,6 @@ HEAD_BYTES = 1 << 16
 MILLISECONDS = 1e11  # a count since 1970 above this is in milliseconds
 _KIND = re.compile(r'"resultType"\s*:\s*"(?:matrix|vector)"')
 _NAME = re.compile(r'"__name__"\s*:\s*"([^"]{1,200})"')
-_METRIC = re.compile(r"^[A-Za-z_:][\w:]*(?:\{.*\})?\s+[-+\d.NIni]")
 _EPOCH = re.compile(r"(?<![\d.])(1[4-9]\d{8}(?:\.\d+)?)(?:\d{3})?(?![\d.])")
 PAGE = re.compile(
     rf"^# stallwise scrape t=({NUMBER})\s*$", re.MULTILINE
@@ -73,7 +73,7 @@ def _by_time(told: Iterable[tuple[float, str]]) -> list[Scrape]:
     found: dict[float, list[str]] = defaultdict(list)
     for at, line in told:
         found[at].append(line)
-    return [scrape for at in sorted(found) if (scrape := parse_scrape("\n".join(found[at]), at))]
+    return [scrape for at in sorted(found) if (scrape := scrape_of(samples_in(found[at]), at))]
 
 
 def pages(text: str) -> list[Scrape]:
@@ -88,13 +88,13 @@ def _apart(text: str) -> list[tuple[str, float]]:
     """Pages that were only appended to each other: a line that names what was already named begins the next."""
     found: list[list[str]] = [[]]
     stamps: list[float] = [0.0]
-    named: set[str] = set()
+    named: set[tuple[str, str]] = set()
     stamp = 0.0
     for line in text.splitlines():
         if line.startswith(("# HELP", "# TYPE")) or not line.strip():
             pass
-        elif _METRIC.match(line):
-            key = line.rsplit(" ", 1)[0]
+        elif sample := next(samples_in([line]), None):
+            key = sample[:2]
             if key in named:
                 found.append([])
                 stamps.append(stamp)
