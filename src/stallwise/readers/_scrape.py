@@ -9,11 +9,10 @@ from functools import cache
 from typing import Any
 
 from stallwise.readers._cells import number_of
-from stallwise.readers._patterns import document
+from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes.prometheus import PARTS, Sample, samples_in
 
-# ray_vllm:... and ray_vllm_... are vllm:... through exporters that put a name before it and allow no colon
-_EXPORTER = re.compile(r"^(?:[a-z]+_)??(vllm|sglang|llamacpp)[:_](?=\w)|^\w+?_(?=trtllm:)")
+_P = patterns("metrics")
 AVERAGED = ("kv_share", "hit_share")  # of several engines the mean; everything else adds up
 
 
@@ -76,7 +75,7 @@ def known_metric(title: str) -> bool:
 
 def _canonical(name: str) -> str:
     """A name as the table has it: without an exporter's prefix, and of an engine that took over another's names under that one's."""
-    found = _EXPORTER.sub(lambda m: f"{m[1]}:" if m[1] else "", name)
+    found = _P["exporter"].sub(lambda m: f"{m[1]}:" if m[1] else "", name)
     return found if found in _names() else taken_over().get(found.partition(":")[2], found)
 
 

@@ -15,6 +15,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.reading import Cell, Rows
 from stallwise.readers._cells import count_of, number_of
+from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.aligned import spaced
 from stallwise.readers.shapes.delimited import table_in
 
@@ -25,10 +26,8 @@ _COPIES = ("[CUDA memcpy", "[CUDA memset", "[CUDA Unified")
 _ALLOCATE = ("cudaMalloc", "cuMemAlloc", "cudaMallocManaged")
 _FREE = ("cudaFree", "cuMemFree")
 _LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch")
-_WAITS = re.compile("cuda(?:Device|Stream|Event)Synchronize|cu(?:Stream|Ctx)Synchronize")
+_P = patterns("nsys")
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-_UNIT = re.compile(r"\((ns|us|ms|s)\)$")
-_APART = re.compile(r"[,\s]")  # what languages put between thousands
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
 def _calls(rows: list[SummaryRow], file: str) -> Iterator[Item]:
     """The synchronising calls: time each, and who they are. The allocating ones: how many a launch, how much of all the time."""
     yield from _allocations(rows, file)
-    waits = [row for row in rows if _WAITS.fullmatch(_plain(row.name))]
+    waits = [row for row in rows if _P["waits"].fullmatch(_plain(row.name))]
     for worst in [max(waits, key=lambda row: row.total_s)] if waits else ():
         source = Source(file, f"line {worst.line}")
         yield Fact(run.SYNC_TIME, worst.total_s / max(worst.count, 1.0), source, samples=count_of(worst.count))
@@ -121,7 +120,7 @@ def _summary(rows: Rows, above: int) -> Summary | None:
     at = next((i for i, title in enumerate(rows.columns) if title.startswith("Total Time")), None)
     if at is None or at + 1 >= len(rows.columns):
         return None
-    unit = _UNIT.search(rows.columns[at])
+    unit = _P["unit"].search(rows.columns[at])
     scale = _SCALE[unit[1] if unit else "ns"]
     totals, counts = ([_number(cell) for cell in rows.cells[i]] for i in (at, at + 1))
     told = [
@@ -133,4 +132,4 @@ def _summary(rows: Rows, above: int) -> Summary | None:
 
 
 def _number(cell: Cell) -> float | None:
-    return number_of(_APART.sub("", cell) if isinstance(cell, str) else cell)
+    return number_of(_P["apart"].sub("", cell) if isinstance(cell, str) else cell)

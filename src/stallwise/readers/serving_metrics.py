@@ -16,7 +16,8 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.reading import Cell, Rows
-from stallwise.readers._cells import NUMBER, number_of
+from stallwise.readers._cells import number_of
+from stallwise.readers._patterns import patterns
 from stallwise.readers._scrape import Scrape, known_metric, metric_names, parse_scrape, scrape_of, taken_over
 from stallwise.readers._scraped_facts import facts_from
 from stallwise.readers.shapes import delimited
@@ -28,19 +29,14 @@ CAPTURE = "curl -s http://HOST:8000/metrics > metrics.txt"
 EXCLUSIVE = True
 HEAD_BYTES = 1 << 16
 MILLISECONDS = 1e11  # a count since 1970 above this is in milliseconds
-_KIND = re.compile(r'"resultType"\s*:\s*"(?:matrix|vector)"')
-_NAME = re.compile(r'"__name__"\s*:\s*"([^"]{1,200})"')
-_EPOCH = re.compile(r"(?<![\d.])(1[4-9]\d{8}(?:\.\d+)?)(?:\d{3})?(?![\d.])")
-PAGE = re.compile(
-    rf"^# stallwise scrape t=({NUMBER})\s*$", re.MULTILINE
-)  # what `stallwise watch --save` writes between pages
+_P = patterns("metrics")
 
 
 def recognises(name: str, head: bytes) -> bool:
     """A metric of a known engine: a line of a page, a name in an answer, a title or a cell of a table."""
     text = head.decode("utf-8", "replace")
     if text.lstrip()[:1] in ("{", "["):  # a large trace is not worth the search
-        return _KIND.search(text) is not None and any(map(known_metric, _NAME.findall(text)))
+        return _P["kind"].search(text) is not None and any(map(known_metric, _P["name"].findall(text)))
     return _known().search(text) is not None or _table(text[:HEAD_BYTES]) is not None
 
 
@@ -78,7 +74,7 @@ def _by_time(told: Iterable[tuple[float, str]]) -> list[Scrape]:
 
 def pages(text: str) -> list[Scrape]:
     """The readings in a file of pages."""
-    parts = PAGE.split(text)
+    parts = _P["page"].split(text)
     found = [parse_scrape(page, at) for page, at in _apart(parts[0])]
     found += [parse_scrape(page, float(t)) for t, page in zip(parts[1::2], parts[2::2], strict=True)]
     return [scrape for scrape in found if scrape]
@@ -110,7 +106,7 @@ def _apart(text: str) -> list[tuple[str, float]]:
 
 def _moment(line: str) -> float | None:
     """Since 1970 where such a count is printed, else of the calendar or since midnight; None without a clock."""
-    return float(found[1]) if (found := _EPOCH.search(line)) else clock_of(line)
+    return float(found[1]) if (found := _P["epoch"].search(line)) else clock_of(line)
 
 
 def _of_answer(text: str) -> Iterator[tuple[float, str]]:
