@@ -18,7 +18,6 @@ class Frame(NamedTuple):
     code: str = ""
 
 
-_FRAME = patterns("stacks")["frame"]
 _P = patterns("stacks")
 
 
@@ -33,9 +32,9 @@ def frames_before(lines: Sequence[str], end: int, most: int = 120) -> list[Frame
     found: list[Frame] = []
     for at in range(end - 1, max(-1, end - most), -1):
         line = _P["prefix"].sub("", lines[at]).strip()
-        if match := _FRAME.search(line):
+        if match := _P["frame"].search(line):
             following = _P["prefix"].sub("", lines[at + 1]).strip() if at + 1 < end else ""
-            code = "" if _FRAME.search(following) else following
+            code = "" if _P["frame"].search(following) else following
             found.append(Frame(match["file"], match["function"], code))
         elif line.startswith("Traceback (most recent call last)"):
             break
