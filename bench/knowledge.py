@@ -1,7 +1,7 @@
 """Counts the cases anew and fits what is fitted to them: `make knowledge`.
 
 Reads every case that has a truth (tests/incidents, and the shared cases where that folder is), writes
-src/stallwise/knowledge/cases/*.toml and fitted.toml, and prints what moved. Each case's testimony is taken
+src/stallwise/knowledge/cases/*.jsonl and fitted.toml, and prints what moved. Each case's testimony is taken
 with its whole project left out, so that what is fitted is how well cases of other projects speak.
 """
 
@@ -44,6 +44,7 @@ RATE_LEANS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # in cases
 FOLDS = 20  # of whole projects, for what a base rate borrows: one number needs no finer ones
 NEVER = 1e-4  # a truth that no rule declares under its symptom costs this much, whatever is borrowed
 KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
+IN_WORDS = ("wordings", "complaints", "complaints_kept")
 NOT_A_CAUSE = {"none", "unclear"}
 
 
@@ -75,9 +76,10 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
         for row in _rows(INCIDENTS / half / "index.jsonl"):
             kind = "lines" if str(row["basis"]).startswith("real lines") else "composed"
             yield half, row, str(row["project"]), kind, [str(INCIDENTS / half / str(row["id"]))], ()
-    for row in _rows(INCIDENTS / "wordings.jsonl"):
-        words = {**row, "id": str(row["text"])}
-        yield "wordings", words, "/".join(str(row["url"]).split("/")[3:5]), "wording", [], (f"symptom={row['text']}",)
+    for name in IN_WORDS:
+        for row in _rows(INCIDENTS / f"{name}.jsonl"):
+            project = "/".join(str(row["url"]).split("/")[3:5])
+            yield name, {**row, "id": str(row["text"])}, project, "wording", [], (f"symptom={row['text']}",)
     if not SHARED.is_dir():
         return
     owners = {}
@@ -132,21 +134,16 @@ def write_cases(told: list[Told]) -> None:
         for word in case.marks:
             users[word].add(case.project)
     for name in dict.fromkeys(case.set for case in told):
-        lines = [f"# {name}: written by `make knowledge`", ""]
+        lines = []
         for case in (c for c in told if c.set == name):
             keep = sorted(w for w in case.marks if len(users[w]) >= WITNESSED and ";" not in w)
             own = case.kind != "capture"
-            lines += [
-                "[[case]]",
-                f"id = {json.dumps(case.id, ensure_ascii=False)}",
-                f"project = {json.dumps(case.project)}",
-                f"kind = {json.dumps(case.kind)}",
-                f"causes = {json.dumps(case.causes)}",
-                f"symptoms = {json.dumps(case.symptoms)}",
-                f"words = {json.dumps(';'.join(keep) if own else '', ensure_ascii=False)}",
-                "",
-            ]
-        (KNOWLEDGE / "cases" / f"{name}.toml").write_text("\n".join(lines), encoding="utf-8")
+            row = {
+                "id": case.id, "project": case.project, "kind": case.kind, "causes": case.causes,
+                "symptoms": case.symptoms, "words": ";".join(keep) if own else "",
+            }  # fmt: skip
+            lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+        (KNOWLEDGE / "cases" / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
     forget()
 
 
@@ -156,7 +153,10 @@ def forget() -> None:
         counted._all_cases,
         counted._counting,
         rarity._seen,
-        vote._electorate,
+        vote.electorate,
+        vote._silent,
+        vote._says,
+        vote._inverse,
         fitted.fitted,
         rates._rates,
         rates._overall,
@@ -176,7 +176,6 @@ def design(told: list[Told], *without: str) -> tuple[NDArray[np.float64], NDArra
                 if case.project == project:
                     for cause, says in statements(case.marks, case.clues, case.spoken).items():
                         x[i, at[cause], : len(WITNESSES)] = [says[w] for w in WITNESSES]
-        vote._electorate.cache_clear()
     for i, case in enumerate(told):
         x[i, -1, -2:] = 1.0, math.log1p(len(case.marks))
         for cause in case.causes:

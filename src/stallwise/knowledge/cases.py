@@ -1,18 +1,19 @@
 """The cases that knowledge is counted from: whose they are, what was told, and what it turned out to be.
 
-`cases/*.toml` are written by `make knowledge`, never by hand. A case holds the words of its files, each once, as far as
+`cases/*.jsonl` are written by `make knowledge`, never by hand. A case holds the words of its files, each once, as far as
 another project uses them too: a word that one project alone uses has no second witness and cannot tell anything.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+import msgspec
 
 # Composed from the facts of a thread, a case shows what its author found worth telling; a capture shows what is there.
 WEIGHTS = {"capture": 1.0, "lines": 1.0, "composed": 0.7, "wording": 0.7}
@@ -40,8 +41,8 @@ class Case:
 def _all_cases() -> tuple[Case, ...]:
     found: list[Case] = []
     folder = files("stallwise.knowledge") / "cases"
-    for path in sorted((p for p in folder.iterdir() if p.name.endswith(".toml")), key=lambda p: p.name):
-        for row in tomllib.loads(path.read_text(encoding="utf-8")).get("case", []):
+    for path in sorted((p for p in folder.iterdir() if p.name.endswith(".jsonl")), key=lambda p: p.name):
+        for row in msgspec.json.Decoder().decode_lines(path.read_bytes()):
             found.append(
                 Case(row["id"], row["project"], row["kind"], tuple(row["causes"]), tuple(row["symptoms"]),
                      frozenset(row["words"].split(";")) - {""})

@@ -7,30 +7,34 @@ likeness times what each case says for or against the cause; what it says is sol
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.knowledge.cases import Case, cases, left_out
+from stallwise.knowledge.cases import Case, cases, leaving_out, left_out
 from stallwise.knowledge.rarity import rarity
 
 DOUBT = 0.3  # how little one case is believed, against a likeness of 1 to itself
 SHORT = 2.0  # a text of few rare words is not sure to be like anything
+WIDESPREAD = 32  # cases with a mark: from there on a dense column is cheaper than all pairs of its cases
 
 
 @dataclass(frozen=True, slots=True)
 class Electorate:
-    """Cases as columns, and what each says."""
+    """Every case, who has which mark, and how alike they are."""
 
     cases: tuple[Case, ...]
     causes: tuple[str, ...]
-    column: Mapping[str, int]  # of a mark
-    rarities: NDArray[np.float32]
-    marks: NDArray[np.float32]  # case x mark, of length below 1
-    says: NDArray[np.float64]  # case x cause
+    rarities: Mapping[str, float]  # of every mark
+    owners: Mapping[str, NDArray[np.intp]]  # of a mark: the cases that have it
+    lengths: NDArray[np.float64]  # of the cases
+    alike: NDArray[np.float64]  # case x case, with the doubt about each on the diagonal
+    truth: NDArray[np.float64]  # case x cause
 
 
 def votes(said: frozenset[str]) -> tuple[dict[str, float], tuple[Case, ...]]:
@@ -38,44 +42,95 @@ def votes(said: frozenset[str]) -> tuple[dict[str, float], tuple[Case, ...]]:
     known = electorate()
     if not known.cases:
         return {}, ()
-    like = known.marks @ _row(said, known)
-    score = like.astype(np.float64) @ known.says
+    like = np.zeros(len(known.cases))
+    mine = sorted(mark for mark in said if mark in known.owners)
+    for mark in mine:
+        like[known.owners[mark]] += known.rarities[mark] ** 2
+    like /= known.lengths * _length(mine, known.rarities)
+    like[_silent(left_out())] = 0.0
+    score = like @ _says(left_out())
     nearest = np.argsort(-like, kind="stable")[:3]
-    return dict(zip(known.causes, map(float, score), strict=True)), tuple(known.cases[i] for i in nearest)
-
-
-def electorate() -> Electorate:
-    """Of the cases that count at the moment."""
-    return _electorate(left_out())
+    return dict(zip(known.causes, map(float, score), strict=True)), tuple(
+        known.cases[i] for i in nearest if like[i] > 0
+    )
 
 
 @cache
-def _electorate(_without: frozenset[str]) -> Electorate:
-    known = tuple(c for c in cases() if c.words and c.causes)
-    column = {mark: i for i, mark in enumerate(sorted({w for c in known for w in c.words}))}
-    causes = tuple(sorted({x for c in known for x in c.causes}))
-    rarities = np.array([rarity(mark) for mark in column], dtype=np.float32)
-    empty = Electorate(known, causes, column, rarities, np.zeros((0, 0), np.float32), np.zeros((0, 0)))
-    if not known:
-        return empty
-    marks = np.stack([_row(c.words, empty) for c in known])
+def electorate() -> Electorate:
+    """Of all cases: how rare a word is and how alike two texts are tell nothing about what is behind them."""
+    with leaving_out():
+        known = tuple(c for c in cases() if c.words and c.causes)
+        causes = tuple(sorted({x for c in known for x in c.causes}))
+        holders: dict[str, list[int]] = defaultdict(list)
+        for i, case in enumerate(known):
+            for mark in sorted(case.words):
+                holders[mark].append(i)
+        owners = {mark: np.array(holders[mark]) for mark in sorted(holders)}
+        rarities = {mark: rarity(mark) for mark in owners}
+    lengths = np.array([_length(sorted(c.words), rarities) for c in known])
     at = {cause: i for i, cause in enumerate(causes)}
     truth = np.zeros((len(known), len(causes)))
     for i, case in enumerate(known):
         truth[i, [at[c] for c in case.causes]] = 1.0 / len(case.causes)
-    return Electorate(known, causes, column, rarities, marks, what_each_says(marks, truth, known))
+    doubt = np.diag([DOUBT / c.weight for c in known])  # a case of little weight is doubted more
+    return Electorate(known, causes, rarities, owners, lengths, likeness(owners, rarities, lengths) + doubt, truth)
 
 
-def what_each_says(
-    marks: NDArray[np.float32], truth: NDArray[np.float64], known: Sequence[Case]
+@cache
+def _silent(without: frozenset[str]) -> NDArray[np.intp]:
+    """The cases of projects that are left out."""
+    return np.array([i for i, case in enumerate(electorate().cases) if case.project in without], dtype=np.intp)
+
+
+@lru_cache(maxsize=2)  # one project's absence after the other
+def _says(without: frozenset[str]) -> NDArray[np.float64]:
+    """Case x cause, solved so that every case is explained by the others; those left out say nothing and explain nothing.
+
+    A part of a system is solved by the inverse of the whole, less what goes through the rest of it.
+    """
+    known, silent = electorate(), _silent(without)
+    heard = np.setdiff1d(np.arange(len(known.cases)), silent)
+    truth = np.zeros_like(known.truth)
+    if not len(heard):
+        return truth
+    truth[heard] = known.truth[heard] - known.truth[heard].mean(axis=0)
+    if not len(silent):
+        return np.asarray(np.linalg.solve(known.alike, truth))
+    whole = _inverse()
+    said = whole @ truth
+    through = np.linalg.solve(whole[np.ix_(silent, silent)], said[silent])
+    said = said - whole[:, silent] @ through
+    said[silent] = 0.0
+    return np.asarray(said)
+
+
+@cache
+def _inverse() -> NDArray[np.float64]:
+    return np.asarray(np.linalg.inv(electorate().alike))
+
+
+def likeness(
+    owners: Mapping[str, NDArray[np.intp]], rarities: Mapping[str, float], lengths: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Solved so that every case is explained by the others; a case of little weight is doubted more."""
-    doubt = np.diag([DOUBT / c.weight for c in known])
-    return np.linalg.solve((marks @ marks.T).astype(np.float64) + doubt, truth - truth.mean(axis=0))
+    """Of every case to every other: few marks are widespread, and the rest have few pairs of cases."""
+    count = len(lengths)
+    found = np.zeros((count, count))
+    wide = [mark for mark, cases_ in owners.items() if len(cases_) >= WIDESPREAD]
+    if wide:
+        columns = np.zeros((count, len(wide)))
+        for at, mark in enumerate(wide):
+            columns[owners[mark], at] = rarities[mark]
+        found += columns @ columns.T
+    alike: dict[int, list[str]] = defaultdict(list)
+    for mark, cases_ in owners.items():
+        if len(cases_) < WIDESPREAD:
+            alike[len(cases_)].append(mark)
+    for marks in alike.values():
+        who = np.stack([owners[m] for m in marks])
+        weight = np.array([rarities[m] ** 2 for m in marks])
+        np.add.at(found, (who[:, :, None], who[:, None, :]), weight[:, None, None])
+    return np.asarray(found / np.outer(lengths, lengths))
 
 
-def _row(said: frozenset[str], known: Electorate) -> NDArray[np.float32]:
-    row = np.zeros(len(known.column), dtype=np.float32)
-    at = [known.column[m] for m in said if m in known.column]
-    row[at] = known.rarities[at]
-    return row / np.float32(np.sqrt(float(row @ row) + SHORT))
+def _length(marks: Sequence[str], rarities: Mapping[str, float]) -> float:
+    return math.sqrt(math.fsum(rarities[mark] ** 2 for mark in marks) + SHORT)
