@@ -296,7 +296,7 @@ def leaving_out(workload: str) -> None:
 def _row(r: Priced) -> dict[str, object]:
     return {
         "group": r.case.group, "case": r.case.name, "fix": r.fix, "cause": r.cause, "low_s": r.low_s,
-        "high_s": r.high_s, "likely_s": r.likely_s, "measured_s": r.measured_s, "inside": r.inside,
+        "high_s": r.high_s, "likely_s": r.likely_s, "measured_s": r.measured_s, "change": r.change, "inside": r.inside,
     }  # fmt: skip
 
 
