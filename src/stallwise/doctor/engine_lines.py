@@ -33,12 +33,12 @@ def worth_reading(artifact: Artifact) -> bool:
 def engine_samples(artifact: Artifact) -> Iterator[Item]:
     """A table of all lines that say how much runs or waits and how fast or how full it is."""
     found: list[Samples] = []
-    for lines in records(artifact.skeletons, is_wanted):
-        named = [column_of(*key) for key in lines.keys]
+    for lines in records(artifact.skeletons, lambda key, unit, bare: not bare and is_wanted(key, unit)):
+        named = [column_of(key.key, key.unit) for key in lines.like.keys]
         if not is_sample({n[0] for n in named if n}):
             continue
         columns: dict[str, Column] = {}
-        for one, numbers in zip(named, lines.values, strict=True):
+        for one, numbers in zip(named, lines.values.T, strict=True):
             if one is not None and one[0] not in columns:
                 columns[one[0]] = all_in_si(one[1], numbers)
         found.append(Samples(lines.lines, columns, clocks_of(artifact.skeletons, lines.skeleton)))
@@ -52,10 +52,10 @@ def card_samples(artifact: Artifact) -> Iterator[Item]:
     head = artifact.head
     if b"\x00" in head[:4096] or sum(h in head for h in CARD_HINTS) < 2:
         return
-    for lines in records(artifact.skeletons, is_card_key):
+    for lines in records(artifact.skeletons, lambda key, unit, bare: not bare and is_card_key(key, unit)):
         cells: tuple[list[Cell], ...] = tuple(
-            [f"{v} {unit}" if unit else v for v in values.tolist()]
-            for (_, unit), values in zip(lines.keys, lines.values, strict=True)
+            [f"{v} {key.unit}" if key.unit else v for v in values.tolist()]
+            for key, values in zip(lines.like.keys, lines.values.T, strict=True)
         )
-        titles = tuple(key for key, _ in lines.keys)
+        titles = tuple(key.key for key in lines.like.keys)
         yield from samples(Rows(titles, cells, [at + 1 for at in lines.lines]), artifact.name)

@@ -37,6 +37,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 
 def _series(table: Table, chosen: NDArray[Any]) -> Iterator[Fact]:
+    chosen = chosen & np.isfinite(table.columns["ranks"])
     order = np.argsort(table.columns["ranks"][chosen], kind="stable")
     ranks = table.columns["ranks"][chosen][order]
     nodes = table.columns["nodes"][chosen][order]

@@ -24,6 +24,7 @@ from stallwise.evidence.number_columns import TOKEN
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
 LOOKED_AT = 240  # prefixes end before this
+LONGEST_RANK = 18  # digits: what a whole number of 64 bits holds
 ENDS = 64  # lines at each end of a long run
 NOBODY = -1  # the rank of lines that name none
 REMEMBERED = 4096  # shapes of prefixes: a log has a few dozen
@@ -40,7 +41,7 @@ _LEVELS = {
 }  # fmt: skip
 # A rank that the message itself names as its speaker.
 _SPEAKER = re.compile(r"\[(?:PG[^\]]{0,80} )?rank[ _=:]?(\d{1,6})\]|\brank[=:](\d{1,6})\b", re.IGNORECASE)
-_WHOLE = re.compile(r"\d{1,18}")
+_DIGITS = re.compile(r"\d+")
 _NOWHERE = re.compile("()")  # a rank that must be looked for in each line
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
 _FILE_RANK = re.compile(
@@ -241,9 +242,11 @@ class Speakers:
         if all(rank == self.own for rank in shown.values()):
             return None
         first = self.text.lines[members[0]][:LOOKED_AT]
-        for number in _WHOLE.finditer(first):
-            before = r"\d+".join(map(re.escape, _WHOLE.split(first[: number.start()])))
-            pattern = re.compile(rf"{before}(\d{{1,18}})")
+        for number in _DIGITS.finditer(first):
+            if len(number[0]) > LONGEST_RANK:
+                continue
+            before = r"\d+".join(map(re.escape, _DIGITS.split(first[: number.start()])))
+            pattern = re.compile(rf"{before}(\d{{1,{LONGEST_RANK}}})(?!\d)")
             found = [(pattern.match(self.text.lines[at]), rank) for at, rank in shown.items()]
             if all(m is not None and int(m[1]) == rank for m, rank in found):
                 return pattern
