@@ -7,12 +7,10 @@ the next that has the same shape.
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import PurePath
 
 import numpy as np
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.line import NAN, Line
 from stallwise.evidence.number_columns import TOKEN
-from stallwise.readers._patterns import patterns
+from stallwise.readers._patterns import document, patterns
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
 LOOKED_AT = 240  # prefixes end before this
@@ -32,10 +30,6 @@ REMEMBERED = 4096  # shapes of prefixes: a log has a few dozen
 _DAYS = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _MONTHS = {m: i + 1 for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
 _P = patterns("lines")
-_LEVELS = {
-    "v": "debug", "d": "debug", "trace": "debug", "call": "debug", "i": "info", "notice": "info", "version": "info",
-    "w": "warning", "warn": "warning", "e": "error", "f": "error", "fatal": "error", "critical": "error", "abort": "error",
-}  # fmt: skip
 _DIGITS = re.compile(r"\d+")
 _NOWHERE = re.compile("()")  # a rank that must be looked for in each line
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
@@ -55,10 +49,9 @@ class Prefix:
 @cache
 def prefixes() -> tuple[Prefix, ...]:
     """All of them, as the file orders them: the more telling first."""
-    rows = tomllib.loads(files("stallwise.readers.shapes").joinpath("prefixes.toml").read_text(encoding="utf-8"))
     return tuple(
         Prefix(r["name"], re.compile(r["pattern"]), r["starts"], r.get("wrapper", False), r["sample"])
-        for r in rows["prefix"]
+        for r in document("shapes/prefixes")["prefix"]
     )
 
 
@@ -144,7 +137,7 @@ def line_of(
         file,
         time_s=time_of(row["time"]) if "time" in row else NAN,
         boot_s=float(row["boot"]) if "boot" in row else NAN,
-        level=_LEVELS.get(level, level),
+        level=document("shapes/prefixes")["levels"].get(level, level),
         rank=int(row["rank"]) if "rank" in row else rank,
         node=row.get("node", node),
         gpu=int(row["gpu"]) if "gpu" in row and not row["gpu"].startswith("-") else None,

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
-from stallwise.readers._patterns import patterns
+from stallwise.readers._patterns import document, patterns
 from stallwise.units import Unit, readings_of
 
 WIDE = 2.0  # ends of a range farther apart than this say that it varies, not what it is
-_P = patterns("spoken")
+_P, _DATA = patterns("spoken"), document("shapes/spoken")
 _COUNTED = (Unit.COUNT, Unit.TOKEN)
 
 
@@ -34,7 +31,7 @@ def told_plainly(sentence: str) -> str:
     said = _fractions().sub(lambda m: f"{_share(m[1]):.4g}% of ", said)
     said = _P["keys"].sub(_each_with_its_key, said)
     said = _P["of_most"].sub(_of_most, said)
-    said = _written_out().sub(lambda m: f"{_data()['number'][m[1].lower()]}{m[2]}", said)
+    said = _written_out().sub(lambda m: f"{document('shapes/spoken')['number'][m[1].lower()]}{m[2]}", said)
     for pattern, means, where in _notations():
         if where.search(said):
             said = pattern.sub(means, said)
@@ -71,24 +68,22 @@ def _of_most(match: re.Match[str]) -> str:
 
 
 def _share(words: str) -> float:
-    return 100.0 * float(_data()["fraction"][" ".join(words.lower().split())])
-
-
-@cache
-def _data() -> dict[str, Any]:
-    return tomllib.loads(files("stallwise.readers.shapes").joinpath("spoken.toml").read_text(encoding="utf-8"))
+    return 100.0 * float(_DATA["fraction"][" ".join(words.lower().split())])
 
 
 @cache
 def _fractions() -> re.Pattern[str]:
-    said = "|".join(sorted(_data()["fraction"], key=len, reverse=True))
-    return re.compile(rf"(?<![\w-])(?<!by )({said})(?: of | (?=(?:{_data()['whole']['words']})\b))", re.IGNORECASE)
+    said = "|".join(sorted(_DATA["fraction"], key=len, reverse=True))
+    return re.compile(
+        rf"(?<![\w-])(?<!by )({said})(?: of | (?=(?:{document('shapes/spoken')['whole']['words']})\b))", re.IGNORECASE
+    )
 
 
 @cache
 def _written_out() -> re.Pattern[str]:
     return re.compile(
-        rf"(?<![\w-])({'|'.join(_data()['number'])})( (?:{_data()['counted']['words']})\b)", re.IGNORECASE
+        rf"(?<![\w-])({'|'.join(document('shapes/spoken')['number'])})( (?:{document('shapes/spoken')['counted']['words']})\b)",
+        re.IGNORECASE,
     )
 
 
@@ -96,5 +91,5 @@ def _written_out() -> re.Pattern[str]:
 def _notations() -> tuple[tuple[re.Pattern[str], str, re.Pattern[str]], ...]:
     return tuple(
         (re.compile(row["pattern"], re.IGNORECASE), row["means"], re.compile(row["where"], re.IGNORECASE))
-        for row in _data()["notation"]
+        for row in _DATA["notation"]
     )
