@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from stallwise.doctor.reading import read_artifact
 from stallwise.evidence.artifact import Artifact
@@ -10,7 +11,8 @@ from stallwise.evidence.catalog import hardware, run
 from stallwise.evidence.fact import Series, Table
 from stallwise.evidence.reading import Rows
 from stallwise.evidence.skeletons import skeletons_of
-from stallwise.readers.shapes import delimited, shapes_in
+from stallwise.meaning.understand import understand
+from stallwise.readers.shapes import delimited, keyed, shapes_in
 from stallwise.readers.shapes.clock import clock_of, clocks_at
 from stallwise.readers.shapes.unwrap import unwrapped
 
@@ -102,3 +104,25 @@ def test_clocks_of_many_lines_are_those_of_each() -> None:
     one_by_one = [clock_of(line) for line in lines]
     assert np.array_equal(clocks_at(text, range(len(lines))), np.array(one_by_one, dtype=float), equal_nan=True)
     assert one_by_one[0] == clock_of("2026-07-22 11:00:07")
+
+
+def test_the_heading_of_a_line_says_what_its_keys_are_of() -> None:
+    found = list(keyed.pairs_in("Memory info: current: 0.18 GB, peak: 61.2 GB", "line 1"))
+    assert [(r.path, r.value, r.unit) for r in found] == [
+        (("Memory info", "current"), 0.18, "GB"), (("Memory info", "peak"), 61.2, "GB"),
+    ]  # fmt: skip
+    assert [r.path for r in keyed.pairs_in("loss: 2.1, lr: 0.1", "line 1")] == [("loss",), ("lr",)]
+
+
+@pytest.mark.parametrize(
+    ("line", "quantity", "value"),
+    [
+        ("KV cache: usage: 93 %, hit rate: 4 %", "serve.kv_max", 0.93),  # and not the card's
+        ("Timing (ms): data: 812, forward: 91", "stage.forward", 0.091),
+        ("TTFT: mean: 4200 ms, p99: 9800 ms", "serve.ttft_tail", 9.8),
+    ],
+)
+def test_keys_are_named_with_their_heading(line: str, quantity: str, value: float) -> None:
+    found = understand(keyed.pairs_in(line, "line 1"), line, "x.txt", written=True)
+    assert [f.value for f in found.facts if f.quantity.name == quantity] == [pytest.approx(value)]
+    assert not any(f.quantity.name == "run.gpu_busy" for f in found.facts)

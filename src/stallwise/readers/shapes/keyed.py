@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from stallwise.evidence.reading import Reading
+from stallwise.readers._patterns import patterns
 from stallwise.units import readings_of
 
 NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
@@ -24,6 +25,7 @@ _TRIPLE = re.compile(
 )
 _ANY_NUMBER = re.compile(rf"(?<![\w.]){NUMBER}(?![\w])")
 LONGEST = 4000
+_P = patterns("keyed")
 
 
 def triple_in(text: str, place: str) -> Reading | None:
@@ -46,12 +48,14 @@ def pair_matches(text: str) -> Iterator[re.Match[str]]:
 
 
 def pairs_in(text: str, place: str) -> Iterator[Reading]:
-    """Every pair of the line with a number; keys are as written, the words before them cut at signs."""
+    """Every pair of the line with a number, under the line's heading; keys are as written, the words before them cut at signs."""
     found = list(pair_matches(text))
+    headed = _P["heading"].match(text[:LONGEST]) if found else None
+    above = (headed["head"].strip(),) if headed is not None and found[0].start("key") >= headed.end() else ()
     for at, match in enumerate(found):
         value = float(match["value"].replace(",", ""))
         taken = any(following.start("key") <= match.start("unit") for following in found[at + 1 : at + 2])
-        yield Reading((match["key"].strip(),), value, "" if taken else match["unit"] or "", place)
+        yield Reading((*above, match["key"].strip()), value, "" if taken else match["unit"] or "", place)
 
 
 def word_pair(text: str, place: str) -> Reading | None:
