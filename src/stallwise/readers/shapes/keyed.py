@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stallwise.evidence.reading import Reading
+from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
 from stallwise.readers._patterns import patterns
 from stallwise.units import readings_of
 
@@ -62,3 +62,23 @@ def word_pair(text: str, place: str) -> Reading | None:
     """A line that is one pair of a key and words."""
     match = _WORD_PAIR.match(text[:LONGEST])
     return Reading((match["key"].strip(),), match["value"].strip(), "", place) if match else None
+
+
+def over_places(key: str, numbers: list[Cell], line: int = 0) -> Rows | None:
+    """A list of one number a place, such as "tokens per rank", as rows of the place and its number; None for any other key."""
+    told = _P["over"].match(key.strip())
+    if told is None:
+        return None
+    value = told["value"] + (f" ({told['unit']})" if told["unit"] else "")
+    records: list[list[Cell]] = [[float(at), number] for at, number in enumerate(numbers)]
+    places = [line or at for at in range(1, len(numbers) + 1)]
+    return rows_of([told["axis"].rstrip("s"), value], records, places, noun="line" if line else "item")
+
+
+def list_in(text: str, line: int) -> Rows | None:
+    """The same of a line."""
+    found = _P["list"].match(text[:LONGEST])
+    if found is None:
+        return None
+    key = found["key"] if not found["unit"] else f"{found['key']} ({found['unit']})"
+    return over_places(key, [float(number) for number in found["numbers"].split(",")], line)
