@@ -26,7 +26,6 @@ from stallwise.meaning.gauge_book import gauge_books
 from stallwise.meaning.match import loudness
 from stallwise.readers import _gpu_samples, _traceback, oom_message
 from stallwise.readers._patterns import document
-from stallwise.readers.engine_iterations import forms
 from stallwise.readers.native._ncu_names import sentences
 from stallwise.readers.shapes.lines import prefixes
 
@@ -60,7 +59,6 @@ def _patterns() -> list[tuple[str, re.Pattern]]:
     found += [(f"signature {s.id} unless", re.compile(s.unless, re.IGNORECASE)) for s in book() if s.unless]
     found += [(f"gauge {b.format} unless", re.compile(g.unless)) for b in gauge_books() for g in b.gauges if g.unless]
     found += [(f"prefix {p.name}", p.pattern) for p in prefixes()]
-    found += [(f"iterations of {f['engine']}", f[part]) for f in forms() for part in ("record", "pairs")]
     found.append(("loud lines", loudness()[1]))
     found += [
         (f"gauge {b.format}: {g.anchors[0]}", re.compile(g.pattern, 0 if g.cased else re.IGNORECASE))

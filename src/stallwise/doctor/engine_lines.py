@@ -13,7 +13,7 @@ from stallwise.meaning.cards import samples
 from stallwise.meaning.samples import column_of, is_sample, is_wanted
 from stallwise.meaning.value import all_in_si
 from stallwise.readers._engine_samples import Samples, merged
-from stallwise.readers.shapes.clock import clocks_of
+from stallwise.readers.shapes.clock import clocks_at
 from stallwise.readers.shapes.logged import records
 
 CARD_HINTS = (b"power", b"temp", b"clock")
@@ -41,8 +41,9 @@ def engine_samples(artifact: Artifact) -> Iterator[Item]:
         for one, numbers in zip(named, lines.values.T, strict=True):
             if one is not None and one[0] not in columns:
                 columns[one[0]] = all_in_si(one[1], numbers)
-        found.append(Samples(lines.lines, columns, clocks_of(artifact.skeletons, lines.skeleton)))
-    table = merged(artifact.name, "", found)
+        found.append(Samples(lines.lines, columns))
+    clocks = clocks_at(artifact.skeletons, [at for s in found for at in s.lines])
+    table = merged(artifact.name, "", found, clocks)
     if table is not None:
         yield table
 

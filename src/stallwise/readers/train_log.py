@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.reading import Course, Points, Printed, Wanted, points_of
+from stallwise.evidence.reading import Course, Points, Printed, Wanted
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.clock import DAY_S, clocks_at
@@ -104,19 +104,24 @@ class _Log:
         if len(steps) < MIN_CLOCKS:
             return None
         shortest_s = FINE_S if (clocks % 1 != 0).any() else COARSE_S
-        points: list[tuple[float, float, float]] = []
-        step_a, clock_a = float(steps[0]), float(clocks[0])
-        for step_b, clock_b, number in zip(
-            steps.tolist()[1:], clocks.tolist()[1:], (lines + 1).tolist()[1:], strict=True
-        ):
-            passed = clock_b - clock_a
-            if passed < 0:
-                passed += DAY_S  # midnight
-            if passed < shortest_s:
-                continue
-            points.append((step_b, passed / (step_b - step_a), number))
-            step_a, clock_a = step_b, clock_b
-        return Course("step time", "s", points_of(points))
+        passed = np.diff(clocks)
+        clocks = clocks + DAY_S * np.concatenate([[0.0], np.cumsum(passed < -DAY_S / 2)])  # midnight
+        ends = _apart(clocks, shortest_s)
+        took = np.diff(clocks[ends]) / np.diff(steps[ends])
+        points = np.column_stack([steps[ends][1:], took, lines[ends][1:] + 1.0])
+        return Course("step time", "s", points)
+
+
+def _apart(clocks: NDArray[np.float64], least_s: float) -> NDArray[np.intp]:
+    """The first moment, and then each that comes so long after the one before it that was taken."""
+    if (np.diff(clocks) >= least_s).all():
+        return np.arange(len(clocks))
+    taken, last = [0], clocks[0]
+    for at, clock in enumerate(clocks.tolist()):
+        if clock - last >= least_s:
+            taken.append(at)
+            last = clock
+    return np.array(taken)
 
 
 def _may_train(text: str) -> bool:
@@ -132,6 +137,11 @@ def _points(block: Records, mask: NDArray[np.bool_], at: int, steps: NDArray[np.
 
 def running_steps(steps: list[float], owners: list[int], keys: list[list[Key]]) -> list[float]:
     """Printed steps (NaN: none) as one rising count: lines without a step belong to the last one or get the next number."""
+    if not any(step != step for step in steps):  # a new epoch starts counting again
+        told = np.array(steps)
+        again = np.diff(told, prepend=told[0]) < 0
+        running = told + np.cumsum(np.where(again, np.roll(told, 1) + 1 - told, 0.0))
+        return np.maximum(running, 0.0).tolist()  # type: ignore[no-any-return]
     named = [frozenset(key.key for key in own) for own in keys]
     offset, last, found = 0.0, -1.0, []
     seen: frozenset[str] = frozenset()

@@ -60,7 +60,6 @@ class Records:
     lines: list[int]  # indices
     like: Line
     numbers: Column  # a row a line: its values, its step, its rank
-    skeleton: int
 
     @property
     def values(self) -> Column:
@@ -89,12 +88,12 @@ def records(text: Skeletons, wanted: Wanted, worth: Callable[[str], bool] = bool
         members = text.members(skeleton)
         numbers = _numbers(text, skeleton, line) if len(members) > 1 else None
         if numbers is not None:
-            yield Records(members, line, numbers, skeleton)
+            yield Records(members, line, numbers)
             continue
         for at in members:
             own = line_in(text.lines[at], wanted)
             told = [told.number for told in (*own.values, *own.step, *own.rank)]
-            yield Records([at], own, np.array([told]), skeleton)
+            yield Records([at], own, np.array([told]))
 
 
 def _numbers(text: Skeletons, skeleton: int, line: Line) -> Column | None:
