@@ -72,11 +72,14 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
         return [], [Bag(frozenset(), Source(artifact.name))]
     stored, artifact = artifact, plain(artifact)
     told, readers = _told(artifact)
-    if told is artifact and _owned(readers) and (parts := parts_of(artifact, lambda part: _owned(readers_for(part)))):
+    owners, alone = _owned(readers), any(getattr(r, "EXCLUSIVE", False) for r in readers)
+    parts: list[Artifact] = []
+    if told is artifact and owners:  # one that owns the file would leave the others' outputs unread
+        parts = parts_of(artifact, lambda part: _owned(readers_for(part)), unasked=alone or len(owners) > 1)
+    if parts:
         formats, items = _each(parts, keep_timelines)
         return formats, items + _losses(stored, artifact)
     written = is_written(told)
-    alone = any(getattr(r, "EXCLUSIVE", False) for r in readers)
     source = Source(artifact.name)
     quoted = written or (not alone and is_document(artifact))
     said = [] if alone else list(kept(messages_in(artifact, written=quoted), "the book of messages", source))

@@ -8,6 +8,7 @@ from itertools import combinations, pairwise
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.readers._patterns import patterns
+from stallwise.readers.shapes.unwrap import is_text
 
 MAX_BYTES = 1 << 16  # people paste pages, not logs
 MOST_PARTS = 24
@@ -15,13 +16,17 @@ Owners = Callable[[Artifact], frozenset[str]]  # the formats that take a text as
 _P = patterns("pasted")
 
 
-def parts_of(artifact: Artifact, owners: Owners) -> list[Artifact]:
-    """The outputs of different formats, and what nobody owns; lines keep their numbers. Empty where all is of one format."""
-    if artifact.size_bytes > MAX_BYTES:
+def parts_of(artifact: Artifact, owners: Owners, *, unasked: bool = True) -> list[Artifact]:
+    """The outputs of different formats, and what nobody owns; lines keep their numbers. Empty where all is of one format.
+
+    Empty lines part outputs only where `unasked`: every log has some, and a prompt is rare.
+    """
+    tree = artifact.head[:64].lstrip()[:1] in (b"{", b"[", b"<")
+    if tree or artifact.size_bytes > MAX_BYTES or not is_text(artifact.head):
         return []
     lines = artifact.lines()
     prompts = [at for at, line in enumerate(lines) if _P["prompt"].match(line)]
-    blocks = [at for at in range(1, len(lines)) if lines[at].strip() and not lines[at - 1].strip()]
+    blocks = [at for at in range(1, len(lines)) if unasked and lines[at].strip() and not lines[at - 1].strip()]
     return next((found for starts in (prompts, blocks) if (found := _parted(artifact, starts, owners))), [])
 
 
