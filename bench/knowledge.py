@@ -1,8 +1,8 @@
 """Counts the cases anew and fits what is fitted to them: `make knowledge`.
 
-Reads every case that has a truth (tests/incidents, and the shared cases where that folder is), writes
-src/stallwise/knowledge/cases/*.toml and fitted.toml, and prints what moved. Each case's testimony is taken
-with its whole project left out, so that what is fitted is how well cases of other projects speak.
+Reads every case that has a truth (tests/incidents, and the shared cases where that folder is) and what the drill plants,
+writes src/stallwise/knowledge/cases/*.toml, clues/*.toml and fitted.toml, and prints what moved. Each case's testimony is
+taken with its whole project left out, so that what is fitted is how well cases of other projects speak.
 """
 
 from __future__ import annotations
@@ -13,25 +13,31 @@ import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.doctor.consider import consider
-from stallwise.doctor.differential import SOMETHING_ELSE
+from stallwise.doctor.differential import SOMETHING_ELSE, clue_outcomes, parts_of
 from stallwise.doctor.gather import gather
 from stallwise.doctor.said import said
 from stallwise.doctor.stating import state
-from stallwise.doctor.suspicion import WITNESSES, by_clues, by_rules, probabilities, statements
+from stallwise.doctor.suspicion import WITNESSES, by_rules, probabilities, statements, weighed
+from stallwise.doctor.symptoms import complaints
+from stallwise.drill.generate import incident_of
+from stallwise.drill.incident import model_answer
+from stallwise.drill.papers.dice import Dice
+from stallwise.drill.scenarios import authors
 from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.symptom import Symptom
+from stallwise.findings.clue import Clue
+from stallwise.findings.finding import Finding, Unknown
 from stallwise.knowledge import cases as counted
-from stallwise.knowledge import fitted, rarity, rates, vote
+from stallwise.knowledge import clues, fitted, rarity, rates, vote
 from stallwise.measures import measure_evidence
-from stallwise.rules import all_rules, rivals
+from stallwise.rules import all_rules, declared
 
 ROOT = Path(__file__).parents[1]
 INCIDENTS = ROOT / "tests" / "incidents"
@@ -40,8 +46,11 @@ KNOWLEDGE = ROOT / "src" / "stallwise" / "knowledge"
 WITNESSED = 2  # projects that must use a word
 FEWEST_IN_A_STEP = 25  # answers behind each step of the curve from score to frequency
 RIDGE = 0.01
-RATE_LEANS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # in cases
-FOLDS = 20  # of whole projects, for what a base rate borrows: one number needs no finer ones
+CLUE_LEANS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # in cases
+RATE_LEANS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+FOLDS = 20  # of whole projects, for what clues and base rates borrow: one number each needs no finer ones
+PLANTED, FIRST_SEED = 3, 90_000  # incidents of each cause that the drill plants, far from the seeds that people play
+MOST_TOLD = 10  # of the clues that moved
 NEVER = 1e-4  # a truth that no rule declares under its symptom costs this much, whatever is borrowed
 KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
 NOT_A_CAUSE = {"none", "unclear"}
@@ -59,9 +68,11 @@ class Told:
     never: tuple[str, ...]
     marks: frozenset[str]
     symptoms: tuple[str, ...]
-    clues: dict[str, float]
-    spoken: dict[str, float]
-    proved: bool
+    outcomes: tuple[tuple[str, Clue, bool], ...]  # by cause, what its clues say
+    evidence: Evidence
+    verdicts: list[Finding | Unknown]
+    spoken: dict[str, float] = field(default_factory=dict)
+    proved: bool = False
 
     @property
     def causes(self) -> tuple[str, ...]:
@@ -107,17 +118,60 @@ def heard() -> list[Told]:
             continue
         state(evidence, facts)
         measure_evidence(evidence)
-        known = consider(evidence, all_rules(), [v for rule in all_rules() for v in rule.verdicts(evidence)])
-        symptoms = tuple(c.symptom for c in known.heard)
+        verdicts = [v for rule in all_rules() for v in rule.verdicts(evidence)]
+        symptoms = tuple(c.symptom for c in complaints(evidence))
         found.append(
             Told(
                 name, str(row["id"]), project, kind, _words(row["accept"]), _words(row.get("never", [])),
-                said(evidence, symptoms), tuple(s.name for s in symptoms), by_clues(evidence), by_rules(known.seen), known.proved,
+                said(evidence, symptoms), tuple(s.name for s in symptoms), outcomes_in(evidence), evidence, verdicts,
             )
         )  # fmt: skip
         print(f"\r{len(found)} cases", end="", file=sys.stderr)
     print(file=sys.stderr)
     return found
+
+
+def outcomes_in(evidence: Evidence) -> tuple[tuple[str, Clue, bool], ...]:
+    """What every clue says that the evidence decides; not of one kernel among several, for no truth says which is meant."""
+    single = (r for r in all_rules() if len(parts_of(r, evidence)) <= 1)
+    return tuple((r.cause, clue, held) for r in single for clue, held, _ in clue_outcomes(r, evidence))
+
+
+def judge(told: list[Told]) -> None:
+    """What rules and clues make of each case, by what other projects have taught."""
+    for case in told:
+        with counted.leaving_out(case.project):
+            known = consider(case.evidence, all_rules(), case.verdicts)
+        case.spoken, case.proved = by_rules(known.seen), known.proved
+
+
+def planted(cause: str) -> list[Evidence]:
+    """What the papers of the drill's incidents of a cause hold."""
+    place, found = list(authors()).index(cause), []
+    for turn in range(PLANTED):
+        seed = FIRST_SEED + PLANTED * place + turn
+        dice = Dice(seed)
+        writers = authors()[cause]
+        incident = incident_of(seed, cause, writers[turn % len(writers)](dice), dice)
+        found.append(model_answer(incident).evidence)
+    return found
+
+
+def drilled() -> dict[tuple[str, str], list[int]]:
+    """For every clue, how many of the drill's incidents lie on each side."""
+    found: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(clues.SIDES))
+    for place, planted_cause in enumerate(authors()):
+        for evidence in planted(planted_cause):
+            for cause, clue, held in outcomes_in(evidence):
+                found[cause, clue.says][clues.SIDES.index(side_of(held, cause == planted_cause))] += 1
+        print(f"\r{place + 1} causes drilled", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return found
+
+
+def side_of(held: bool, at_work: bool) -> str:
+    """Where a case stands in a clue's count."""
+    return f"{'held' if held else 'denied'}_{'with' if at_work else 'without'}"
 
 
 def _words(given: object) -> tuple[str, ...]:
@@ -150,18 +204,43 @@ def write_cases(told: list[Told]) -> None:
     forget()
 
 
+def write_clues(told: list[Told], in_drills: dict[tuple[str, str], list[int]]) -> None:
+    """One file a family: of every clue the cases on each side, but for those of which nobody knows the cause."""
+    heard_in: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for case in (c for c in told if c.causes or "unclear" not in c.accept):
+        for cause, clue, held in case.outcomes:
+            heard_in[cause, clue.says][side_of(held, cause in case.causes)].append(case.id)
+    lines: dict[str, list[str]] = defaultdict(list)
+    for rule in all_rules():
+        for clue in rule.clues:
+            sides = heard_in[rule.cause, clue.says]
+            lines[rule.family] += [
+                "[[clue]]",
+                f'cause = "{rule.cause}"',
+                f"says = {json.dumps(clue.says)}",
+                f'tells = "{clue.tells}"',
+                *(f"{s} = {json.dumps(sorted(sides[s]), ensure_ascii=False)}" for s in clues.SIDES if s in sides),
+                f"drilled = {in_drills[rule.cause, clue.says]}",
+                "",
+            ]
+    for family, rows in lines.items():
+        title = f"# {family}: written by `make knowledge`. The cases that decide each clue, with its cause at work and without; "
+        text = "\n".join([title + "of the drill's, how many.", "", *rows])
+        (KNOWLEDGE / "clues" / f"{family}.toml").write_text(text, encoding="utf-8")
+    forget()
+
+
+def forget_counts() -> None:
+    """Counts clues and rates anew."""
+    for known in (clues._tables, rates._rates, rates._words, rates._counted):
+        known.cache_clear()
+
+
 def forget() -> None:
     """Reads the tables anew."""
-    for known in (
-        counted._all_cases,
-        counted._counting,
-        rarity._seen,
-        vote._electorate,
-        fitted.fitted,
-        rates._rates,
-        rates._overall,
-    ):
+    for known in (counted._all_cases, counted._counting, rarity._seen, vote._electorate, fitted.fitted, clues.listed):
         known.cache_clear()
+    forget_counts()
 
 
 def design(told: list[Told], *without: str) -> tuple[NDArray[np.float64], NDArray[np.bool_], list[str]]:
@@ -174,7 +253,7 @@ def design(told: list[Told], *without: str) -> tuple[NDArray[np.float64], NDArra
         with counted.leaving_out(project, *without):
             for i, case in enumerate(told):
                 if case.project == project:
-                    for cause, says in statements(case.marks, case.clues, case.spoken).items():
+                    for cause, says in statements(case.marks, weighed(case.outcomes), case.spoken).items():
                         x[i, at[cause], : len(WITNESSES)] = [says[w] for w in WITNESSES]
         vote._electorate.cache_clear()
     for i, case in enumerate(told):
@@ -226,28 +305,34 @@ def firsts(x: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[NDArray[np.i
     return first, p[np.arange(len(p)), first]
 
 
-def rate_lean(told: list[Told]) -> float:
-    """How much base rates borrow where a symptom has few cases: what foretells the cases of left-out projects best."""
+def leans(told: list[Told]) -> tuple[float, float]:
+    """How much clues and base rates borrow where they have few cases: what foretells the cases of left-out projects best."""
     now, projects = fitted.fitted(), sorted({c.project for c in told})
     folds = [frozenset(projects[turn::FOLDS]) for turn in range(FOLDS)]
 
-    def likelihood(lean: float) -> float:
-        given = replace(now, rate_lean=lean)
-        rates.fitted = lambda: given  # type: ignore[attr-defined]
-        rates._rates.cache_clear()
-        total = 0.0
+    def likelihood(clue_lean: float, rate_lean: float) -> tuple[float, float]:
+        given = replace(now, clue_lean=clue_lean, rate_lean=rate_lean)
+        clues.fitted = rates.fitted = lambda: given  # type: ignore[attr-defined]
+        by_clue = by_rate = 0.0
         for fold in folds:
+            forget_counts()
             with counted.leaving_out(*fold):
-                for case in (c for c in told if c.project in fold and c.causes and c.symptoms):
-                    tables = [rates.rates(name, rivals(Symptom[name])) for name in case.symptoms]
-                    chance = sum(t.get(cause, 0.0) for t in tables for cause in case.causes) / len(tables)
-                    total += math.log(max(chance, NEVER))
-        return total
+                for case in (c for c in told if c.project in fold and c.causes):
+                    for cause, clue, held in case.outcomes:
+                        tells = clues.telling(cause, clue)
+                        chance = tells.under if cause in case.causes else tells.other
+                        by_clue += 0.0 if tells.silent else math.log(chance if held else 1.0 - chance)
+                    if case.symptoms:
+                        tables = [rates.rates(name, declared) for name in case.symptoms]
+                        chance = sum(t.get(cause, 0.0) for t in tables for cause in case.causes) / len(tables)
+                        by_rate += math.log(max(chance, NEVER))
+        return by_clue, by_rate
 
-    best = max(RATE_LEANS, key=likelihood)
-    rates.fitted = fitted.fitted  # type: ignore[attr-defined]
-    rates._rates.cache_clear()
-    return best
+    tried = [likelihood(*pair) for pair in zip(CLUE_LEANS, RATE_LEANS, strict=True)]
+    clues.fitted = rates.fitted = fitted.fitted  # type: ignore[attr-defined]
+    forget_counts()
+    best = [max(range(len(tried)), key=lambda i: tried[i][which]) for which in (0, 1)]
+    return CLUE_LEANS[best[0]], RATE_LEANS[best[1]]
 
 
 def stability(told: list[Told], largest: int) -> None:
@@ -268,6 +353,33 @@ def stability(told: list[Told], largest: int) -> None:
         )
 
 
+def write_fitted(known: fitted.Fitted, cases: int) -> None:
+    """fitted.toml."""
+    lines = [
+        "# Written by `make knowledge`: what each witness weighs, and how often an answer of that score is right, fitted to",
+        f"# {cases} cases that nothing proves, each heard with its project left out; and how many cases clues and base rates borrow.",
+        "[weights]", *(f"{n} = {v:.4f}" for n, v in known.weights.items()), "", "[right]",
+        f"score = {list(known.scores)}", f"frequency = {list(known.frequencies)}", "",
+        "[lean]", f"clue = {known.clue_lean}", f"rate = {known.rate_lean}", "",
+    ]  # fmt: skip
+    (KNOWLEDGE / "fitted.toml").write_text("\n".join(lines), encoding="utf-8")
+    forget()
+
+
+def all_tellings() -> dict[str, float]:
+    """How much every clue tells when it holds."""
+    return {f"{r.cause}, {c.says}": clues.telling(r.cause, c).ratio for r in all_rules() for c in r.clues}
+
+
+def tell_clues(before: dict[str, float], after: dict[str, float]) -> None:
+    """The clues that moved most."""
+    moved = sorted(after, key=lambda name: -abs(math.log(after[name] / before[name])))
+    changed = [name for name in moved if not math.isclose(before[name], after[name], rel_tol=0.01)]
+    print(f"{len(changed)} of {len(after)} clues tell more or less than before")
+    for name in changed[:MOST_TOLD]:
+        print(f"    {before[name]:7.2f} -> {after[name]:7.2f} {name}")
+
+
 def main(told: list[Told] | None = None) -> None:
     """Reads, counts, fits, writes, tells."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -275,32 +387,29 @@ def main(told: list[Told] | None = None) -> None:
         "--stability", type=int, default=0, metavar="N", help="then take away each of the N largest projects"
     )
     given = parser.parse_args()
-    before = fitted.fitted()
+    before, tellings = fitted.fitted(), all_tellings()
     told = told or heard()
     write_cases(told)
-    lean = rate_lean(told)
-    rates.fitted = lambda: replace(before, rate_lean=lean)  # type: ignore[attr-defined]
+    write_clues(told, drilled())
+    clue_lean, rate_lean = leans(told)
+    write_fitted(replace(before, clue_lean=clue_lean, rate_lean=rate_lean), 0)
+    judge(told)
     x, y, causes = design(told)
     open_ = np.array([not c.proved for c in told])
     weight = np.array([counted.WEIGHTS[c.kind] for c in told])
     w = fit(x[open_], y[open_], weight[open_])
     names = (*WITNESSES, "else", "else_words")
-    raw = fitted.Fitted(dict(zip(names, map(float, w), strict=True)), (0.0, 1.0), (0.0, 1.0))
     first, top = firsts(x, w)
     right = np.array([causes[f] in c.causes for f, c in zip(first, told, strict=True)])
     score, frequency = curve(top[open_], right[open_])
-    lines = [
-        "# Written by `make knowledge`: what each witness weighs, and how often an answer of that score is right, fitted to",
-        f"# {int(open_.sum())} cases that nothing proves, each heard with its project left out.",
-        "[weights]", *(f"{n} = {v:.4f}" for n, v in raw.weights.items()), "", "[right]",
-        f"score = {[0.0, *score, 1.0]}", f"frequency = {[0.0, *frequency, max(frequency)]}", "",
-        "[lean]", f"rate = {lean}", "",
-    ]  # fmt: skip
-    (KNOWLEDGE / "fitted.toml").write_text("\n".join(lines), encoding="utf-8")
-    rates.fitted = fitted.fitted  # type: ignore[attr-defined]
-    forget()
+    weights = dict(zip(names, map(float, w), strict=True))
+    ends = (0.0, *score, 1.0), (0.0, *frequency, max(frequency))
+    write_fitted(fitted.Fitted(weights, *ends, clue_lean, rate_lean), int(open_.sum()))
     after = fitted.fitted()
-    print(f"a base rate borrows {after.rate_lean} cases (was {before.rate_lean})")
+    print(
+        f"a clue borrows {after.clue_lean} cases (was {before.clue_lean}), a rate {after.rate_lean} ({before.rate_lean})"
+    )
+    tell_clues(tellings, all_tellings())
     for n in names:
         print(f"{n:12s} {before.weights.get(n, 0.0):8.3f} -> {after.weights[n]:8.3f}")
     for name in dict.fromkeys(c.set for c in told):

@@ -12,6 +12,7 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import PERHAPS, Finding, Fix
 from stallwise.findings.rule import Rule
+from stallwise.knowledge.clues import telling
 
 MOST_FIXES = 4
 AGAINST = 0.5  # of the odds are left: less would not change anybody's mind
@@ -43,9 +44,9 @@ def overturning(rule: Rule, evidence: Evidence) -> tuple[str, ...]:
     told = {
         clue.says_not: clue
         for clue in rule.clues
-        if clue.says_not and clue.otherwise <= AGAINST and clue.weigh(evidence) is None
+        if clue.says_not and telling(rule.cause, clue).otherwise <= AGAINST and clue.outcome(evidence) is None
     }
-    strongest = sorted(told.values(), key=lambda clue: clue.otherwise)[:MOST_OVERTURNING]
+    strongest = sorted(told.values(), key=lambda clue: telling(rule.cause, clue).otherwise)[:MOST_OVERTURNING]
     return tuple(f"{clue.says_not}{_answered_by(clue)}" for clue in strongest)
 
 
