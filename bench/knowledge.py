@@ -1,8 +1,9 @@
 """Counts the cases anew and fits what is fitted to them: `make knowledge`.
 
-Reads every case that has a truth (tests/incidents, and the shared cases where that folder is) and what the drill plants,
-writes src/stallwise/knowledge/cases/*.toml, clues/*.toml and fitted.toml, and prints what moved. Each case's testimony is
-taken with its whole project left out, so that what is fitted is how well cases of other projects speak.
+Reads every case that has a truth (tests/incidents, the wordings of strangers that may be looked at, and the shared cases
+where that folder is) and what the drill plants, writes src/stallwise/knowledge/cases/*.toml, clues/*.toml and fitted.toml,
+and prints what moved. Each case's testimony is taken with its whole project left out, so that what is fitted is how well
+cases of other projects speak.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import json
 import math
 import sys
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -41,6 +43,7 @@ from stallwise.rules import all_rules, declared
 
 ROOT = Path(__file__).parents[1]
 INCIDENTS = ROOT / "tests" / "incidents"
+FORUMS = ROOT / "tests" / "questions" / "forums"
 SHARED = ROOT.parent / "shared"
 KNOWLEDGE = ROOT / "src" / "stallwise" / "knowledge"
 WITNESSED = 2  # projects that must use a word
@@ -89,6 +92,11 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
     for row in _rows(INCIDENTS / "wordings.jsonl"):
         words = {**row, "id": str(row["text"])}
         yield "wordings", words, "/".join(str(row["url"]).split("/")[3:5]), "wording", [], (f"symptom={row['text']}",)
+    for path in sorted(FORUMS.glob("*improve.toml")):  # the other halves are kept aside
+        for row in tomllib.loads(path.read_text(encoding="utf-8"))["wording"]:
+            told, (project, thread, _) = {"id": row["words"], "accept": row["causes"]}, row["seen"].partition("#")
+            if thread:  # what is merely well known is nobody's incident
+                yield "forums", told, project, "wording", [], (f"symptom={row['words']}",)
     if not SHARED.is_dir():
         return
     owners = {}

@@ -123,8 +123,6 @@ def test_clues_read_what_they_say() -> None:
 
 
 def test_what_definition_rules_out_no_count_brings_back() -> None:
-    for word, throttled in (("forbids", "yes"), ("required", "no")):
-        clue = yes(stated.THROTTLED, word, "it throttles", "it does not")  # type: ignore[arg-type]
-        rules = [a_rule("cannot be", 0.3, clue), a_rule("other", 0.2)]
-        hypotheses, _ = differential(hung(f"throttled={throttled}"), rules, ())
-        assert {h.cause: h.probability for h in hypotheses}.get("cannot be", 0.0) < 0.02
+    rules = [a_rule("cannot be", 0.3, yes(stated.THROTTLED, "forbids", "x")), a_rule("other", 0.2)]
+    hypotheses, _ = differential(hung("throttled=yes"), rules, ())
+    assert {h.cause: h.probability for h in hypotheses}.get("cannot be", 0.0) < 0.02
