@@ -1,9 +1,8 @@
 """Counts the cases anew and fits what is fitted to them: `make knowledge`.
 
-Reads every case that has a truth (tests/incidents, the wordings of strangers that may be looked at, and the shared cases
-where that folder is) and what the drill plants, writes src/stallwise/knowledge/cases/*.toml, clues/*.toml and fitted.toml,
-and prints what moved. Each case's testimony is taken with its whole project left out, so that what is fitted is how well
-cases of other projects speak.
+Reads every case that has a truth (tests/incidents, and the shared cases where that folder is) and what the drill plants,
+writes src/stallwise/knowledge/cases/*.toml, clues/*.toml and fitted.toml, and prints what moved. Each case's testimony is
+taken with its whole project left out, so that what is fitted is how well cases of other projects speak.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import argparse
 import json
 import math
 import sys
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -43,7 +41,6 @@ from stallwise.rules import all_rules, declared
 
 ROOT = Path(__file__).parents[1]
 INCIDENTS = ROOT / "tests" / "incidents"
-FORUMS = ROOT / "tests" / "questions" / "forums"
 SHARED = ROOT.parent / "shared"
 KNOWLEDGE = ROOT / "src" / "stallwise" / "knowledge"
 WITNESSED = 2  # projects that must use a word
@@ -51,6 +48,7 @@ FEWEST_IN_A_STEP = 25  # answers behind each step of the curve from score to fre
 RIDGE = 0.01
 CLUE_LEANS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # in cases
 RATE_LEANS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+AS_WELL = 1.0  # in log likelihood: the odds of one model against another that nobody would call different
 FOLDS = 20  # of whole projects, for what clues and base rates borrow: one number each needs no finer ones
 PLANTED, FIRST_SEED = 3, 90_000  # incidents of each cause that the drill plants, far from the seeds that people play
 MOST_TOLD = 10  # of the clues that moved
@@ -92,11 +90,6 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
     for row in _rows(INCIDENTS / "wordings.jsonl"):
         words = {**row, "id": str(row["text"])}
         yield "wordings", words, "/".join(str(row["url"]).split("/")[3:5]), "wording", [], (f"symptom={row['text']}",)
-    for path in sorted(FORUMS.glob("*improve.toml")):  # the other halves are kept aside
-        for row in tomllib.loads(path.read_text(encoding="utf-8"))["wording"]:
-            told, (project, thread, _) = {"id": row["words"], "accept": row["causes"]}, row["seen"].partition("#")
-            if thread:  # what is merely well known is nobody's incident
-                yield "forums", told, project, "wording", [], (f"symptom={row['words']}",)
     if not SHARED.is_dir():
         return
     owners = {}
@@ -339,8 +332,13 @@ def leans(told: list[Told]) -> tuple[float, float]:
     tried = [likelihood(*pair) for pair in zip(CLUE_LEANS, RATE_LEANS, strict=True)]
     clues.fitted = rates.fitted = fitted.fitted  # type: ignore[attr-defined]
     forget_counts()
-    best = [max(range(len(tried)), key=lambda i: tried[i][which]) for which in (0, 1)]
-    return CLUE_LEANS[best[0]], RATE_LEANS[best[1]]
+    by_clue, by_rate = zip(*tried, strict=True)
+    return fewest(CLUE_LEANS, by_clue), fewest(RATE_LEANS, by_rate)
+
+
+def fewest(leans_tried: tuple[float, ...], likelihoods: tuple[float, ...]) -> float:
+    """The least borrowing that foretells about as well as the best does: what cases can say for themselves they shall."""
+    return next(x for x, got in zip(leans_tried, likelihoods, strict=True) if got >= max(likelihoods) - AS_WELL)
 
 
 def stability(told: list[Told], largest: int) -> None:
