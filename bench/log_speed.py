@@ -1,6 +1,9 @@
 """Megabytes of log a second, from file to verdict, beyond start-up: kinds of logs that people have, grown to a few megabytes.
 
-python bench/log_speed.py [MEGABYTES] [LOG...]    LOG: a file of your own, grown in the same way
+python bench/log_speed.py [MEGABYTES] [LOG...]    LOG: a file of your own, repeated with other clocks, counters and fractions;
+                                                  one that is as long already is read as it is
+
+What names a thing (a bus, an error code, a rank, how many steps there are) stays as it is: no program says a thousand of these.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ os.environ.setdefault("STALLWISE_CACHE", "off")
 from stallwise.doctor.examine import diagnose
 from stallwise.errors import StallwiseError
 
-_LAST_DIGITS = re.compile(r"(?<=\d)\d{1,2}\b")
+_LAST_DIGITS = re.compile(r"(?<=\.\d)\d{1,6}\b|(?<=:\d\d:\d)\d\b|(?<![\w:/.-]\d\d)(?<=[ =\[(]\d\d)\d{2,6}(?![\w:/.-])")
 WARM_LINES = 400
 WARM = "step 1 loss 2.0 step_time 0.5s\n" * 20
 
@@ -74,11 +77,13 @@ KINDS = (megatron, vllm, nccl, torchrun, hugging_face, requests)
 
 
 def grown(text: str, size: int) -> str:
-    """The same lines again and again, with other last digits, until the size is reached."""
+    """The same lines again and again, with other last digits, until the size is reached. A long one stays as it is."""
+    if len(text) >= size / 2:
+        return text
     lines, rng, out, total = text.splitlines(), random.Random(0), [], 0
     while total < size:
         for line in lines:
-            out.append(_LAST_DIGITS.sub(lambda m: str(rng.randrange(10)) * len(m[0]), line))
+            out.append(_LAST_DIGITS.sub(lambda m: str(rng.randrange(10 ** len(m[0]))).zfill(len(m[0])), line))
             total += len(out[-1]) + 1
     return "\n".join(out)
 

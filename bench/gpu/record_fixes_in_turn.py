@@ -36,6 +36,7 @@ from record_clean_and_traced import (
     Clock,
     Mlp,
     Step,
+    Workload,
     bf16,
     captured,
     counted,
@@ -489,6 +490,20 @@ def copy_and_chain(*fixes: str) -> Step:
 # ---------------------------------------------------------------- recording
 
 USUAL = ({}, {"record_shapes": True})
+CLEAN_BLOCKS = 5  # on either side of a recording
+MOST_TRACE_BYTES = 3_500_000  # packed, of traces beside the usual one
+SETTLE_STEPS = 0  # between a recording and the clean steps after it: a loader has filled its queue meanwhile
+
+
+def options_of(work: Workload, turn: int) -> dict[str, dict[str, bool]]:
+    """The sets of profiler options that a workload is recorded under; the first is the usual one."""
+    sets: dict[str, dict[str, bool]] = {
+        "shapes" if turn % 2 else "cpu+cuda": USUAL[turn % 2],
+        "cuda only": {"device_only": True},
+    }
+    if work.stack:
+        sets["shapes+stack"] = {"record_shapes": True, "with_stack": True}
+    return sets
 
 
 def block_ms(clock: Clock, steps: int) -> float:
@@ -522,19 +537,20 @@ def record(name: str, turn: int, traces: dict[str, bytes]) -> tuple[list[dict[st
             clock.run(1)
     sync()
     rows: list[dict[str, Any]] = []
-    usual = {"shapes" if turn % 2 else "cpu+cuda": USUAL[turn % 2], "cuda only": {"device_only": True}}
-    if work.stack:
-        usual["shapes+stack"] = {"record_shapes": True, "with_stack": True}
+    usual = options_of(work, turn)
     for options, settings in usual.items():
-        before = statistics.median(block_ms(faulty, work.every) for _ in range(5))
+        before = statistics.median(block_ms(faulty, work.every) for _ in range(CLEAN_BLOCKS))
         traced, prof = faulty.traced(work.marks, **settings)
         text = exported(prof)
         del prof
-        traces[f"{name}.{options.replace('+', '_').replace(' ', '_')}.json.gz"] = gzip.compress(text, 4)
+        packed = gzip.compress(text, 4)
+        if not rows or len(packed) < MOST_TRACE_BYTES:
+            traces[f"{name}.{options.replace('+', '_').replace(' ', '_')}.json.gz"] = packed
+        faulty.run(SETTLE_STEPS)
         while faulty.count % work.every:
             faulty.run(1)
         sync()
-        after = statistics.median(block_ms(faulty, work.every) for _ in range(5))
+        after = statistics.median(block_ms(faulty, work.every) for _ in range(CLEAN_BLOCKS))
         row = {
             "workload": name,
             "options": options,
@@ -607,6 +623,7 @@ def main() -> None:
             f"  {time.perf_counter() - start:.0f} s",
             flush=True,
         )
+        pack(out, parts)  # whoever is stopped keeps what he has
     pack(out, parts)
     print(f"{time.time() - began:.0f} s", flush=True)
 

@@ -10,7 +10,7 @@ import math
 import re
 import tomllib
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from stallwise.errors import BadRequest
@@ -226,6 +226,7 @@ def _forms() -> dict[str, tuple[tuple[str, float], ...]]:
     return found
 
 
+@lru_cache(maxsize=4096)
 def readings_of(written: str) -> tuple[tuple[Unit | None, float], ...]:
     """What this unit may measure; (None, 1) is steps a second. Empty for a word that is no unit."""
     plain = _PER.sub("/", written.strip().strip("()[]"))

@@ -12,7 +12,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.unread import Unread
 from stallwise.meaning.book import signatures_in
-from stallwise.meaning.match import matcher_of
+from stallwise.meaning.match import KEPT_APART, matcher_of
+from stallwise.measures import driver_errors
 from stallwise.measures.first_failure import from_evidence
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB"
@@ -126,3 +127,18 @@ not_sample = ["the capacitor is full"]
     found = matcher_of(tuple(signatures_in("flux.toml", text)))
     events = found.hear(["the flux capacitor 12 is empty"], lambda i: Line(1, "the flux capacitor 12 is empty")).events
     assert [(e.kind, e.number("which")) for e in events if isinstance(e, Event)] == [("flux-empty", 12.0)]
+
+
+def test_of_a_storm_a_few_lines_of_each_card_and_code_are_kept_and_all_are_counted() -> None:
+    codes = [(bus, code) for bus in ("1b", "dc") for code in (145, 45)]
+    lines = [
+        f"[{n}.{n:06d}] NVRM: Xid (PCI:0000:{bus}:00): {code}, pid={n}, name=python3, Ch {n:08x}\n"
+        for n in range(400)
+        for bus, code in codes
+    ]
+    evidence = said("".join(lines), "dmesg.txt")
+    assert len(evidence.said("driver-error")) == len(codes) * 2 * KEPT_APART
+    assert not evidence.unread
+    facts = [f for f in driver_errors.from_evidence(evidence) if isinstance(f, Fact) and " times" in str(f.value)]
+    assert [f.samples for f in facts] == [400] * len(codes)
+    assert evidence.at(facts[0].source) is evidence.events[0]

@@ -59,7 +59,7 @@ def _patterns() -> list[tuple[str, re.Pattern]]:
     found += [(f"signature {s.id} unless", re.compile(s.unless, re.IGNORECASE)) for s in book() if s.unless]
     found += [(f"gauge {b.format} unless", re.compile(g.unless)) for b in gauge_books() for g in b.gauges if g.unless]
     found += [(f"prefix {p.name}", p.pattern) for p in prefixes()]
-    found += [(f"iterations of {f['engine']}", f[part]) for f in forms() for part in ("record", "pairs", "stamp")]
+    found += [(f"iterations of {f['engine']}", f[part]) for f in forms() for part in ("record", "pairs")]
     found.append(("loud lines", loudness()[1]))
     found += [
         (f"gauge {b.format}: {g.anchors[0]}", re.compile(g.pattern, 0 if g.cased else re.IGNORECASE))

@@ -83,6 +83,9 @@ def test_a_large_trace_is_shared_among_the_cores_that_are_free(tmp_path: Path, m
     monkeypatch.setattr(_trace_shared, "WORTH_SHARING_BYTES", 0)
     monkeypatch.setattr(_trace_shared.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     artifact = written(tmp_path, [])
-    for load, parts in ((0.4, 3), (6.2, 2), (7.0, 1), (30.0, 1)):
-        monkeypatch.setattr(_trace_shared.os, "getloadavg", lambda load=load: (load, load, load), raising=False)
+    monkeypatch.setattr(_trace_shared, "RUNNING", tmp_path / "loadavg")
+    for mean, running, parts in ((0.4, 1, 3), (6.2, 7, 2), (7.0, 8, 1), (30.0, 30, 1), (30.0, 1, 3), (0.4, 30, 3)):
+        (tmp_path / "loadavg").write_text(f"{mean} 9.9 9.9 {running}/171 26055\n")
         assert _trace_shared._parts(artifact) == parts
+    (tmp_path / "loadavg").unlink()
+    assert _trace_shared._parts(artifact) == 3

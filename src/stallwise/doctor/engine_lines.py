@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.number_columns import Column
@@ -14,7 +12,7 @@ from stallwise.meaning.cards import is_wanted as is_card_key
 from stallwise.meaning.cards import samples
 from stallwise.meaning.samples import column_of, is_sample, is_wanted
 from stallwise.meaning.value import all_in_si
-from stallwise.readers._engine_samples import samples_table
+from stallwise.readers._engine_samples import Samples, merged
 from stallwise.readers.shapes.clock import clocks_of
 from stallwise.readers.shapes.logged import records
 
@@ -34,8 +32,7 @@ def worth_reading(artifact: Artifact) -> bool:
 
 def engine_samples(artifact: Artifact) -> Iterator[Item]:
     """A table of all lines that say how much runs or waits and how fast or how full it is."""
-    found: list[tuple[list[int], dict[str, Column]]] = []
-    clocks: dict[int, float | None] = {}
+    found: list[Samples] = []
     for lines in records(artifact.skeletons, is_wanted):
         named = [column_of(*key) for key in lines.keys]
         if not is_sample({n[0] for n in named if n}):
@@ -44,16 +41,8 @@ def engine_samples(artifact: Artifact) -> Iterator[Item]:
         for one, numbers in zip(named, lines.values, strict=True):
             if one is not None and one[0] not in columns:
                 columns[one[0]] = all_in_si(one[1], numbers)
-        found.append((lines.lines, columns))
-        clocks |= zip(lines.lines, clocks_of(artifact.skeletons, lines.skeleton), strict=True)
-    if not found:
-        return
-    order = np.argsort(at := np.concatenate([lines for lines, _ in found]), kind="stable")
-    whole = {"line": at[order] + 1.0}
-    for name in dict.fromkeys(n for _, columns in found for n in columns):
-        parts = [columns.get(name, np.full(len(lines), np.nan)) for lines, columns in found]
-        whole[name] = np.concatenate(parts)[order]
-    table = samples_table(artifact.name, "", [clocks[line] for line in at[order].tolist()], whole)
+        found.append(Samples(lines.lines, columns, clocks_of(artifact.skeletons, lines.skeleton)))
+    table = merged(artifact.name, "", found)
     if table is not None:
         yield table
 

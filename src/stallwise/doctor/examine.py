@@ -23,6 +23,7 @@ from stallwise.doctor.suspects import suspect
 from stallwise.doctor.suspicion import suspicion
 from stallwise.doctor.tree import narrate
 from stallwise.doctor.verdict import LOUD, judge
+from stallwise.evidence import collector
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.contained import tried
@@ -60,7 +61,8 @@ def diagnose(
     how = {"engine": engine, "workers": workers, "cache": cache, "live_s": live_s, "base": base, "limits": limits}
     evidence = gather(listed(*paths), **how) if paths else Evidence()  # type: ignore[arg-type]
     state(evidence, facts)
-    return examine(evidence)
+    with collector.paused():
+        return examine(evidence)
 
 
 def examine(evidence: Evidence) -> Diagnosis:

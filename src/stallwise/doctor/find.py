@@ -101,7 +101,7 @@ def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
 def _is_sentence(given: str) -> bool:
     """A complaint typed where a path is expected; what begins or ends like a path stays one, mistyped or not."""
     return (
-        len(given.split()) >= LEAST_WORDS
+        (len(given.split()) >= LEAST_WORDS or (" " in given and given.endswith("?")))
         and not given.startswith(("/", ".", "~", "\\"))
         and not _EXTENSION.search(given)
     )

@@ -41,7 +41,7 @@ def owners(evidence: Evidence, rules: Iterable[Rule], found: Sequence[Finding], 
             continue
         part = _part(rule.owns, evidence, ledger, step_s)
         if part is not None and part[0] >= UNEXPLAINED_SHARE:
-            spoken.append(_finding(rule, rule.owns, part, step_s, evidence))
+            spoken.append(_finding(rule, rule.owns, part, _mean_step_s(evidence, step_s), evidence))
     return spoken
 
 
@@ -52,6 +52,12 @@ def _step_s(evidence: Evidence, ledger: Ledger | None) -> float:
         if step_s > 0:
             return step_s
     return ledger.whole_s if ledger is not None and ledger.unit == "step" else float("nan")
+
+
+def _mean_step_s(evidence: Evidence, step_s: float) -> float:
+    """Shares are of all the time, so seconds a step are of the mean one: a usual step may hold none of it."""
+    series = next((x for q in (traced.STEP_TIME, run.STEP_TIME) for x in evidence.series(q)), None)
+    return float(series.values.mean()) if series is not None and len(series.values) else step_s
 
 
 def _part(
@@ -67,7 +73,8 @@ def _part(
     for quantity in owned.shares:
         fact = evidence.get(quantity, run=None)
         if fact is not None and _number(fact) and fact.number <= 1.0:
-            told.append((fact.number, quantity.meaning, (fact.source,)))
+            elsewhere = sum(evidence.value(q, 0.0) for q in owned.bursts)
+            told.append((max(fact.number - elsewhere, 0.0), quantity.meaning, (fact.source,)))
     for fact in evidence.all(change.PART_SHARE):
         if fact.scope.layer in names and fact.number <= 1.0:
             told.append((fact.number, names[fact.scope.layer], (fact.source,)))

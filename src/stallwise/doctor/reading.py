@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
 from stallwise.doctor.understanding import LOG_READERS, is_document, is_written, understood
 from stallwise.errors import StallwiseError
+from stallwise.evidence import collector
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag, stems_of
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
@@ -169,10 +170,11 @@ def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
     """Never raises what a user should not see; a problem is part of the answer. Looked up before it is computed."""
     from stallwise.doctor.cache import recall, remember
 
+    artifact = replace(artifact)  # what is looked at on the way goes when it has been read
     key, seconds = "", plan.limits.file_s
     try:
         seconds = plan.limits.seconds_for(artifact.size_bytes)
-        with within(plan.limits), at_most(seconds), np.errstate(all="ignore"):
+        with within(plan.limits), at_most(seconds), np.errstate(all="ignore"), collector.paused():
             if plan.cache and not plan.keep_timelines:
                 key, known = recall(artifact)
                 if known is not None:

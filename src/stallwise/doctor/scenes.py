@@ -55,7 +55,8 @@ def _proof(table: Table, finding: Finding) -> tuple[int, ...]:
     main = np.isin(c["version"], MAIN_VERSION)
     event = main & (c["track"] > 0)
     said = " ".join(reason.text for reason in finding.because)
-    spoken = np.array([_speaks_of(said, name) for name in table.meta["names"]], bool)
+    words = [w for w in _WORD.findall(said) if len(w) >= SHORTEST_NAME and ("_" in w or "::" in w)]
+    spoken = np.array([_speaks_of(said, words, name) for name in table.meta["names"]], bool)
     named = event & spoken[c["name"]] if len(spoken) else np.zeros(len(table), bool)
     if not named.any():
         kinds = np.array([re.search(rf"\b{re.escape(word)}\b", said) is not None for word in table.meta["works"]], bool)
@@ -76,10 +77,6 @@ def _proof(table: Table, finding: Finding) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _speaks_of(said: str, name: str) -> bool:
+def _speaks_of(said: str, words: list[str], name: str) -> bool:
     """The whole name, or a part of it that only a program would write."""
-    if len(name) >= SHORTEST_NAME and name in said:
-        return True
-    return any(
-        len(word) >= SHORTEST_NAME and ("_" in word or "::" in word) and word in name for word in _WORD.findall(said)
-    )
+    return (len(name) >= SHORTEST_NAME and name in said) or any(word in name for word in words)

@@ -21,6 +21,8 @@ _JOINING = frozenset(
     "me us am do up".split()
 )
 _NUMBER = re.compile(r"^\s*[-+]?\d[\d.,:eE%+-]*\s*\w{0,4}\s*$")
+_DOUBLE_RULE = re.compile(r"^\s*[|+╞╠][=+|═╪╬]{8,400}[|+╡╣]\s*$")
+_BETWEEN_BARS = re.compile(r"^\s*[|│║](?!-{3})")
 FEWEST_COLUMNS = 4  # cells that make a line a row
 
 
@@ -45,7 +47,10 @@ def stems_of(text: str) -> frozenset[str]:
 def _without_titles(text: str) -> Iterator[str]:
     """The lines but for those that title columns of numbers: they tell what was sampled, not what is wrong."""
     lines = text.splitlines()
-    for line, below in zip(lines, [*lines[1:], ""], strict=False):
+    boxed = _boxed_titles(lines)
+    for at, (line, below) in enumerate(zip(lines, [*lines[1:], ""], strict=False)):
+        if at in boxed:
+            continue
         mark = next((m for m in ",\t|;" if line.count(m) >= FEWEST_COLUMNS - 1), "")
         if mark and line.count(mark) == below.count(mark):
             cells = below.split(mark)
@@ -54,6 +59,17 @@ def _without_titles(text: str) -> Iterator[str]:
             ) * 2 > len(cells):
                 continue
         yield line
+
+
+def _boxed_titles(lines: list[str]) -> set[int]:
+    """Rows of a drawn table above its double rule, up to the rule before."""
+    found: set[int] = set()
+    for at in (i for i, line in enumerate(lines) if _DOUBLE_RULE.match(line)):
+        above = at - 1
+        while above >= 0 and _BETWEEN_BARS.match(lines[above]):
+            found.add(above)
+            above -= 1
+    return found
 
 
 def stem(word: str) -> str:

@@ -48,6 +48,8 @@ class Evidence:
     _parts: _Parts | None = field(default=None, init=False)
     _labels: dict[tuple[str, str], ByLabel] = field(default_factory=dict, init=False)
     _scopes: dict[str, Scopes] = field(default_factory=lambda: defaultdict(Scopes), init=False)
+    _at: dict[Source, Event] = field(default_factory=dict, init=False)  # the first event of each line
+    _placed: int = field(default=0, init=False)  # events that `_at` knows of
 
     def __repr__(self) -> str:
         count = sum(map(len, self.facts.values()))
@@ -108,7 +110,10 @@ class Evidence:
 
     def at(self, source: Source) -> Event | None:
         """The event read off this line: what a fact of the same line is, beyond its words."""
-        return next((e for e in self.events if e.source == source), None)
+        for event in self.events[self._placed :]:
+            self._at.setdefault(event.source, event)
+        self._placed = len(self.events)
+        return self._at.get(source)
 
     def last_words(self) -> list[Event]:
         """Errors that end a log. A run that ends so was not healthy, whatever came before."""

@@ -43,13 +43,14 @@ class Scope:
     request: str | None = None
 
     def __str__(self) -> str:
-        return " ".join(f"{f.name} {v}" for f in fields(self) if (v := getattr(self, f.name)) is not None)
+        return " ".join(f"{name} {v}" for name, v in self.to_dict().items())
 
     def to_dict(self) -> dict[str, Any]:
         """Only the labels that are set."""
-        return {f.name: v for f in fields(self) if (v := getattr(self, f.name)) is not None}
+        return {name: v for name in _LABELS if (v := getattr(self, name)) is not None}
 
 
+_LABELS = tuple(f.name for f in fields(Scope))
 WHOLE = Scope()
 
 

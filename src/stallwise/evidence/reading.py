@@ -106,11 +106,16 @@ def _unit_to_title(title: str, cells: list[Cell]) -> tuple[str, list[Cell]]:
     return f"{title} ({unit})", [None if m is None else float(m[1].replace(",", "")) for m in found]
 
 
+_WORDED = frozenset("abcdefghjklmopqrstuvwxyzABCDEFGHJKLMOPQRSTUVWXYZ({[</")  # begins no number, neither nan nor inf
+
+
 def cell_of(text: str) -> Cell:
     """A written cell: a number where it is one, nothing where it is empty, else its words."""
     plain = text.strip().strip('"')
     if not plain or plain in ("-", "N/A", "n/a", "[N/A]", "None", "null"):
         return None
+    if plain[0] in _WORDED:
+        return plain  # most cells that are words
     try:
         return float(plain)
     except ValueError:

@@ -146,6 +146,11 @@ class Timeline:
         kept: NDArray[np.intp] = rows[passes[self.name[rows]]]
         return kept
 
+    def codes(self, rows: NDArray[np.intp]) -> list[int]:
+        """The name codes that these rows use, each once, in order."""
+        used: list[int] = np.flatnonzero(np.bincount(self.name[rows])).tolist()
+        return used
+
     def details_of(self, row: int) -> dict[str, Any]:
         """The args of one event that were kept (shapes, types, collective, grid), decoded; empty where none."""
         return self._detail(int(self.detail[row]))

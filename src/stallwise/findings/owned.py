@@ -17,6 +17,7 @@ class Owned:
     right: int  # cases (H200 runs with a measured fix, public incidents) with a tenth of the step there that were this cause
     of: int  # all cases with as much there
     shares: tuple[Quantity, ...] = ()  # the same as a part of the step
+    bursts: tuple[Quantity, ...] = ()  # of the shares: what falls into a few late steps, which another cause owns
     whole_account: bool = True  # False: only the named parts are its own, not all that the account holds
 
     @property

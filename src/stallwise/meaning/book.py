@@ -41,6 +41,7 @@ class Signature:
     samples: tuple[str, ...] = ()
     not_samples: tuple[str, ...] = ()
     every: bool = False  # all occurrences count, not the first and last ones
+    apart: tuple[str, ...] = ()  # slots: of each combination of their words the first and last occurrences count
 
     @property
     def starts_line(self) -> bool:
@@ -51,6 +52,10 @@ class Signature:
         """Where the message stands in this line, with its slots."""
         found = compiled(self.pattern, self.cased).search(text)
         return None if found is None or self.refuses(text) else found
+
+    def kind_of(self, match: re.Match[str]) -> tuple[str, ...]:
+        """What occurrences that are counted together have in common."""
+        return (self.id, *(match[slot] or "" for slot in self.apart))
 
     def refuses(self, text: str) -> bool:
         """Words stand there that make it something else."""
@@ -100,4 +105,5 @@ def signatures_in(name: str, text: str) -> Iterator[Signature]:
             samples=tuple(entry.get("sample", ())),
             not_samples=tuple(entry.get("not_sample", ())),
             every=entry.get("every", False),
+            apart=tuple(entry.get("apart", ())),
         )

@@ -14,7 +14,7 @@ import numpy as np
 
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Scope, Series, Source
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
 from stallwise.evidence.number_columns import FEW_LINES, TOKEN
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, loosened
 from stallwise.meaning.anchors import Finder, finder
@@ -193,7 +193,8 @@ class _Reading:
             self._take(gauge, slots, line)
 
     def _take(self, gauge: Gauge, slots: dict[str, Value], line: int) -> None:
-        scope = Scope(**{k: _scoped(k, slots[v]) for k, v in gauge.scope.items() if v in slots})
+        scoped = {k: _scoped(k, slots[v]) for k, v in gauge.scope.items() if v in slots}
+        scope = Scope(**scoped) if scoped else WHOLE
         for name, told in gauge.facts.items():
             value = _constant(told[1:]) if told.startswith("=") else slots.get(told)
             if told == "@elapsed":

@@ -31,8 +31,8 @@ from stallwise.meaning.slots import typed
 
 LONGEST = 4000  # characters of a line that a pattern sees: messages are shorter
 MARK = -1  # stands for the marks of loud lines, among the numbers of signatures
-MOST_KNOWN = 10_000  # events of one file that may be messages of no judged weight
 KEPT = 100  # events of one signature from the start of a file, and as many from its end
+KEPT_APART = 3  # the same of each card, say, and code
 SEVERAL = (0, 1, -1)  # lines of a skeleton that are asked for all of them
 LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank prints
 MOST_PLACES = 1e9  # ranks or cards: a number beyond it is damage
@@ -43,6 +43,7 @@ _QUIET = ("info", "debug")
 _DIGIT = re.compile(r"\d")
 _LOOKS_AROUND = re.compile(r"\(\?<?[=!]")
 _Places = NDArray[np.intp]
+_Kind = tuple[str, ...]  # a signature, and the words that keep its occurrences apart
 LineMaker = Callable[[int], Line]  # index of a line -> the line with its row
 
 
@@ -69,9 +70,11 @@ class Matcher:
         known_as = said if isinstance(said, Skeletons) else skeletons_of(said)
         (candidates, passed, more), lines = self._candidates(known_as, line_of), known_as.lines
         heard = Heard()
-        counts: dict[str, int] = {}
+        counts: dict[_Kind, int] = {}
         late: dict[str, deque[tuple[Signature, re.Match[str], Line]]] = {}
         known_by: dict[int, Known | None] = {}  # of each skeleton
+        told: dict[_Kind, int] = {}  # the first event of each
+        known_times: dict[int, int] = {}  # the same
         louds: dict[int, bool] = {}  # of each skeleton, too
         unknown: dict[int, tuple[Line, int]] = {}  # the same
         for number in sorted(candidates):
@@ -86,6 +89,8 @@ class Matcher:
             if not owners and own in unknown:
                 unknown[own] = unknown[own][0], unknown[own][1] + 1
                 continue
+            if not owners and known_times.get(own, 0) >= KEPT:
+                continue
             line = line_of(number)
             fitting = [(s, m) for s in owners if (m := _fits(s, line.text, text)) is not None]
             if own not in louds:
@@ -99,23 +104,27 @@ class Matcher:
                 if known is None:
                     first, times = unknown.get(own, (line, more[own]))
                     unknown[own] = first, times + 1
-                elif len(heard.events) < MOST_KNOWN:
+                elif known_times.get(own, 0) < KEPT:
+                    known_times[own] = known_times.get(own, 0) + 1
                     heard.events.append(_known_event(known, line))
             for signature, match in {s.event: (s, m) for s, m in reversed(fitting)}.values():  # one of each kind
-                count = counts[signature.id] = counts.get(signature.id, 0) + 1
+                kind = signature.kind_of(match)
+                count = counts[kind] = counts.get(kind, 0) + 1
                 if count <= KEPT or signature.every:
+                    told.setdefault(kind, len(heard.events))
                     heard.events.append(_event(signature, match, line, len(lines)))
                 else:
                     late.setdefault(signature.id, deque(maxlen=KEPT)).append((signature, match, line))
-        _count(heard.events, {name: n + passed.get(name, 0) for name, n in counts.items()})
+        for kind, place in told.items():  # the first event of a kind carries how often the file has it
+            heard.events[place] = replace(heard.events[place], times=counts[kind] + passed.get(kind, 0))
         heard.events += [_event(*one, len(lines)) for last in late.values() for one in last]
         heard.unknown += unknown.values()
         return heard
 
     def _candidates(
         self, text: Skeletons, line_of: LineMaker
-    ) -> tuple[dict[int, set[int]], dict[str, int], dict[int, int]]:
-        """Lines that hold an anchor, and whose; and how many lines of each signature and of each loud skeleton were passed over.
+    ) -> tuple[dict[int, set[int]], dict[_Kind, int], dict[int, int]]:
+        """Lines that hold an anchor, and whose; and how many lines of each kind and of each loud skeleton were passed over.
 
         Of a message that comes again and again the first and the last lines are enough.
         """
@@ -125,20 +134,24 @@ class Matcher:
         for (anchor, _), number in zip(hits, _lines_at(data, [at for _, at in hits]), strict=True):
             found.setdefault(number, set()).update(self.owners[anchor])
         kept: dict[int, set[int]] = {}
-        passed: dict[str, int] = {}
+        passed: dict[_Kind, int] = {}
         more: dict[int, int] = {}
+        apart: dict[int, list[int]] = {}  # lines of signatures whose occurrences are told apart
         for skeleton, owners in found.items():
             sample, members = text.lines[text.firsts[skeleton]][:LONGEST], text.members(skeleton)
             ends = members if len(members) <= 2 * KEPT else [*members[:KEPT], *members[-KEPT:]]
             message, certain = line_of(members[0]).text, False
-            for owner in owners - {MARK}:
+            for owner in sorted(owners - {MARK}):
                 signature = self.signatures[owner]
                 if not _may(signature, message, sample):
                     continue
                 chosen = members
-                if not signature.every and _all_alike(signature, sample):
+                if signature.apart:
+                    apart.setdefault(owner, []).extend(members)
+                    chosen, owners = [], owners - {MARK}  # all of these lines are explained
+                elif not signature.every and _all_alike(signature, sample):
                     chosen, certain = ends, True
-                    passed[signature.id] = passed.get(signature.id, 0) + len(members) - len(ends)
+                    passed[(signature.id,)] = passed.get((signature.id,), 0) + len(members) - len(ends)
                 elif len(members) > len(ends) and not signature.every and not signature.starts_line:
                     chosen = _holding(text, members, signature)
                 for line in chosen:
@@ -149,6 +162,12 @@ class Matcher:
                 for line in ends:
                     kept.setdefault(line, set()).add(MARK)
                 more[skeleton] = 0 if certain else len(members) - len(ends)
+        for owner, members in apart.items():
+            for kind, own in _kinds(text, sorted(members), self.signatures[owner]).items():
+                ends = own if len(own) <= 2 * KEPT_APART else [*own[:KEPT_APART], *own[-KEPT_APART:]]
+                passed[kind] = len(own) - len(ends)
+                for line in ends:
+                    kept.setdefault(line, set()).add(owner)
         return kept, passed, more
 
 
@@ -181,6 +200,17 @@ def _holding(text: Skeletons, members: list[int], told: Signature) -> list[int]:
     joined, ends = "\n".join(lines), list(accumulate(len(x) + 1 for x in lines))
     found = {bisect_right(ends, hit.start()) for hit in pattern.finditer(joined)}
     return [members[at] for at in sorted(found)]
+
+
+def _kinds(text: Skeletons, members: list[int], told: Signature) -> dict[_Kind, list[int]]:
+    """The lines that an expression fits, by the words that keep its occurrences apart."""
+    found: dict[_Kind, list[int]] = {}
+    search = compiled(told.pattern, told.cased).search
+    for at in members:
+        match = search(text.lines[at][:LONGEST])
+        if match is not None:
+            found.setdefault(told.kind_of(match), []).append(at)
+    return found
 
 
 def _of_equal_numbers(text: Skeletons, members: list[int], told: Signature) -> tuple[_Places, _Places] | None:
@@ -291,15 +321,6 @@ def _slots(signature: Signature, match: re.Match[str]) -> dict[str, float | str]
                 known = {"name": code.name, "means": code.means, "fault": code.fault, "role": code.role}
                 slots |= {f"{name}.{k}": v for k, v in known.items() if v}
     return slots
-
-
-def _count(events: list[Event], counts: dict[str, int]) -> None:
-    """The first event of a signature carries how often the file has it."""
-    seen: set[str] = set()
-    for place, event in enumerate(events):
-        if event.signature in counts and event.signature not in seen:
-            seen.add(event.signature)
-            events[place] = replace(event, times=counts[event.signature])
 
 
 def facts_fed(events: Sequence[Event]) -> Iterator[tuple[str, float | str, Event]]:

@@ -79,8 +79,9 @@ def _keys_first(rows: Rows) -> list[Reading]:
     if len(first) < len(rows) or len(rows.columns) < 2:
         return []
     scoped = [i for i, c in enumerate(rows.columns) if i and scope_of(words_of(c))]
-    named = sum(name((c,), "", False) is not None for c in first)
-    if len(scoped) < len(rows.columns) - 1 or named < KEYS_NAMED * len(first):
+    if len(scoped) < len(rows.columns) - 1:
+        return []
+    if sum(name((c,), "", False) is not None for c in first) < KEYS_NAMED * len(first):
         return []
     return [
         Reading((rows.columns[i], str(rows.cells[0][at])), cell, "", f"{rows.noun} {rows.places[at]}")
@@ -157,7 +158,7 @@ def named_columns(rows: Rows) -> list[Column]:
         if _counts_steps(title, cells):
             continue
         texts = [c for c in cells if isinstance(c, str)]
-        parsed = [number_in(c) for c in texts]
+        parsed = [number_in(c) for c in dict.fromkeys(texts)]
         worded = bool(texts) and len(texts) == sum(c is not None for c in cells) and not all(parsed)
         unit = next((p[1] for p in parsed if p and p[1]), "")
         path = (*rows.path, title)

@@ -30,7 +30,8 @@ class ByName:
 
 def by_name(code: NDArray[np.int64], values: Floats, most: int = MOST_ROWS, weight: Floats | None = None) -> ByName:
     """Ordered by the sum of `values`, or of `weight` where another quantity decides."""
-    names, which = np.unique(code, return_inverse=True)
+    seen = np.bincount(code) > 0
+    names, which = np.flatnonzero(seen), (np.cumsum(seen) - 1)[code]
     total = _sums(which, values, len(names))
     count = np.bincount(which, minlength=len(names)).astype(np.float64)
     order = np.lexsort((values, which))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,7 @@ from stallwise.measures._vocabulary import Host, Work, work_of_operator
 from stallwise.sim.replay.change import Change, play
 from stallwise.sim.replay.graph import NOTHING as NOBODY
 from stallwise.sim.replay.graph import Graph
-from stallwise.sim.replay.retime import borders
+from stallwise.sim.replay.retime import Retimed, borders
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -36,6 +36,7 @@ class Replays:
     """The steps of one timeline, ready to be played with changes."""
 
     book: StepBook
+    _played: dict[tuple[Change, float], Retimed] = field(default_factory=dict)
 
     @cached_property
     def _whole(self) -> tuple[Graph, NDArray[np.intp]]:
@@ -64,12 +65,19 @@ class Replays:
 
     def step_s(self, change: Change, share: float = 1.0) -> float:
         """The mean step after a change."""
-        played = play(self.graph, change, share)
+        played = self.played(change, share)
         lasts = self.graph.duration_s
         if change.work is not None:
             lasts = lasts * (1.0 - share * (1.0 - change.work))
         marks = self.book.windows.host[: self.steps + 1]
         return float(np.diff(borders(self.graph, played, played.start_s + lasts, marks)).mean())
+
+    def played(self, change: Change, share: float = 1.0) -> Retimed:
+        """The steps after a change; each is played once."""
+        found = self._played.get((change, share))
+        if found is None:
+            found = self._played[change, share] = play(self.graph, change, share)
+        return found
 
     def gain_s(self, change: Change, share: float = 1.0) -> float:
         """What the change wins in a mean step."""
@@ -147,7 +155,7 @@ READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
 def graphs(r: Replays) -> Change | None:
     """Launches are replayed as graphs: the host's time for them goes."""
     view, t = r.book.view, r.book.timeline
-    drivers = {t.names[code] for code in np.unique(t.name[view.launch_row[view.launched]]).tolist()}
+    drivers = {t.names[code] for code in t.codes(view.launch_row[view.launched])}
     if not any(name.startswith(GRAPH_DRIVERS) for name in drivers):
         return None
     return Change(r.launching.start, r.launching.end, longest_lag_s=GRAPH_LAG_S)
@@ -160,10 +168,7 @@ def _launching_spans(book: StepBook) -> Spans:
         kept = kept | view.ranges(meaning)
     for call in (Host.SYNC, Host.ALLOC, Host.COPY_CALL):
         kept = kept | view.call_spans(call)
-    t = book.timeline
-    rows = t.rows(Kind.CPU_OP, Kind.RUNTIME)
-    rows = rows[view.working_lanes[t.lane[rows]]]
-    edges = np.unique(np.concatenate((t.start_s[rows], t.end_s[rows])))
+    edges = view.host_edges
     quiet = np.diff(edges) >= QUIET_S
     kept = kept | Spans(edges[:-1][quiet], edges[1:][quiet])
     return Spans.of(edges[:1], edges[-1:]) - kept

@@ -60,13 +60,21 @@ def event_facts(
         np.stack((t.detail[rows].astype(np.float64), theirs.astype(np.float64), size)),
         axis=1, return_index=True, return_inverse=True,
     )  # fmt: skip
+    by_detail: dict[int, list[str]] = {}
+
+    def words(row: int) -> list[str]:
+        code = int(t.detail[row])
+        if code not in by_detail:
+            by_detail[code] = list(_told(t.details_of(row)))
+        return by_detail[code]
+
     codes: dict[tuple[str, ...], int] = {}
     found = []
     for (_, _, moved), at in zip(keys.T.tolist(), first.tolist(), strict=True):
         told = [f"size: {show(moved, Unit.BYTE)}"] if moved >= 0 else []
-        told += _told(t.details_of(int(rows[at])))
+        told += words(int(rows[at]))
         if operator[at] >= 0:
-            told += [x for x in _told(t.details_of(int(operator[at]))) if x not in told]
+            told += [x for x in words(int(operator[at])) if x not in told]
         known = tuple(told) in codes or len(codes) < MOST_TEXTS
         found.append(codes.setdefault(tuple(told), len(codes)) if told and known else NO_ID)
     return [list(text) for text in codes], np.array(found, np.int64)[which.ravel()]

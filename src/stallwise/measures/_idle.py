@@ -153,7 +153,8 @@ def _quiet_stretches(view: TraceView, left: Spans) -> list[tuple[Idle, Spans]]:
     if not len(rows) or not len(left):
         # Nobody can be launching for so long without a single recorded call.
         return [(Idle.UNKNOWN, left.longer_than(QUIET_S))] if len(left) else []
-    edges = np.unique(np.concatenate((t.start_s[rows], t.end_s[rows], [left.start[0]], [left.end[-1]])))
+    ends = [left.start[0], left.end[-1]]
+    edges = np.insert(view.host_edges, np.searchsorted(view.host_edges, ends), ends)
     long = np.diff(edges) >= QUIET_S
     lo, hi = edges[:-1][long], edges[1:][long]
     middle = (lo + hi) / 2
@@ -170,8 +171,9 @@ def _launching_operators(view: TraceView) -> Spans:
     """Operators that put work on the device themselves, and launch calls."""
     tree = view.tree
     launches = view.calls(Host.LAUNCH)
-    at = np.unique(view.operator[view.operator >= 0])
-    rows = np.concatenate((tree.row[at], launches)) if len(tree) else launches
+    mine = np.zeros(len(tree), bool)
+    mine[view.operator[view.operator >= 0]] = True
+    rows = np.concatenate((tree.row[mine], launches)) if len(tree) else launches
     return _spans(view, rows)
 
 

@@ -57,5 +57,7 @@ def channels_last(r: Replays) -> Change | None:
 def _named(r: Replays, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     t = r.book.timeline
     codes = t.name[r.book.view.work]
-    hit = {int(c): pattern.search(t.names[c]) is not None for c in np.unique(codes)}
-    return np.array([hit[c] for c in codes.tolist()], bool)
+    hit = np.zeros(len(t.names), bool)
+    used = t.codes(r.book.view.work)
+    hit[used] = [pattern.search(t.names[c]) is not None for c in used]
+    return hit[codes]

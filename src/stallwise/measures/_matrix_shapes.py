@@ -99,12 +99,12 @@ def _known_above(book: StepBook, operator: NDArray[np.int64]) -> NDArray[np.int6
     """The nearest operator, upwards, whose cost follows from its shapes."""
     t, tree = book.timeline, book.view.tree
     names = known_operators()
-    known = np.isin(t.name[tree.row], [i for i, n in enumerate(t.names) if n in names])
+    known = np.array([n in names for n in t.names], bool)
     found = operator.copy()
     for _ in range(4):
-        climb = (found >= 0) & ~known[np.maximum(found, 0)]
-        found = np.where(climb, tree.parent[np.maximum(found, 0)], found)
-    return np.where((found >= 0) & known[np.maximum(found, 0)], found, -1)
+        climb = (found >= 0) & ~known[t.name[tree.row[found]]]
+        found = np.where(climb, tree.parent[found], found)
+    return np.where((found >= 0) & known[t.name[tree.row[found]]], found, -1)
 
 
 def _cost(name: str, detail: dict[str, object]) -> tuple[Cost | None, int]:

@@ -48,9 +48,9 @@ class Purposes:
         view = self.view
         names = view.timeline.names
         # Names of non-operators are never looked up: annotations and Python frames may be in the hundreds of thousands.
-        used = np.unique(view.timeline.name[view.tree.row])
+        used = view.timeline.codes(view.tree.row)
         known = np.full(len(names), _SAYS_NOTHING, np.uint8)
-        known[used] = [_code(work_of_operator(names[code])) for code in used.tolist()]
+        known[used] = [_code(work_of_operator(names[code])) for code in used]
         work = known[view.timeline.name[view.tree.row]]
         parent = view.tree.parent
         for _ in range(_CLIMB):
@@ -65,9 +65,9 @@ class Purposes:
         """What each piece of device work is for."""
         view, t = self.view, self.view.timeline
         code = t.name[view.work]
-        used = np.unique(code)
+        used = t.codes(view.work)
         by_name = np.zeros(len(t.names), np.uint8)
-        by_name[used] = [int(work_of_kernel(t.names[c])) for c in used.tolist()]
+        by_name[used] = [int(work_of_kernel(t.names[c])) for c in used]
         kernel = by_name[code]
         result = kernel.copy()
         if len(view.tree):

@@ -7,6 +7,7 @@ and the same in the backward pass around the softmax's gradient.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ class _Scores:
     after: NDArray[np.intp]
 
 
+@lru_cache(maxsize=1)  # several measures ask in turn
 def _near_softmax(book: StepBook) -> _Scores:
     view, t = book.view, book.timeline
     order = np.flatnonzero(book.inside)

@@ -16,7 +16,7 @@ from stallwise.measures._purpose import Purposes
 from stallwise.measures._step_book import StepBook
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._windows import Windows
-from stallwise.sim.replay.change import Change, play
+from stallwise.sim.replay.change import Change
 from stallwise.sim.replay.retime import borders
 
 Floats = NDArray[np.float64]
@@ -97,7 +97,7 @@ def _changed(book: StepBook, replays: Replays, at: int, rows: Rows) -> Iterator[
 
 def _played(book: StepBook, replays: Replays, at: int, rows: Rows, change: Change, word: str, meaning: str) -> Version:
     t, view, graph = book.timeline, book.view, replays.graph
-    played = play(graph, change)
+    played = replays.played(change)
     lasts = graph.duration_s if change.work is None else graph.duration_s * change.work
     marks = book.windows.host[: replays.steps + 1]
     lo, hi = borders(graph, played, played.start_s + lasts, marks)[at : at + 2].tolist()

@@ -30,6 +30,9 @@ class TraceView:
         self.end: Floats = self.start + self.duration
         self.is_kernel: Bools = timeline.kind[self.work] == Kind.KERNEL
         self._ranges: dict[tuple[Host, tuple[Kind, ...]], Spans] = {}
+        self._meant: dict[tuple[Kind, ...], tuple[NDArray[np.intp], NDArray[np.int64]]] = {}
+        self._calls: dict[Host, NDArray[np.intp]] = {}
+        self._call_spans: dict[Host, Spans] = {}
 
     def __len__(self) -> int:
         return len(self.work)
@@ -65,8 +68,8 @@ class TraceView:
     def _meaning(self, of: Callable[[str], Host], rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """By name code; only names that these rows use are looked at."""
         found = np.zeros(len(self.timeline.names), np.int64)
-        used = np.unique(self.timeline.name[rows])
-        found[used] = [int(of(self.timeline.names[code])) for code in used.tolist()]
+        used = self.timeline.codes(rows)
+        found[used] = [int(of(self.timeline.names[code])) for code in used]
         return found
 
     @cached_property
@@ -143,20 +146,35 @@ class TraceView:
 
     def _found_ranges(self, meaning: Host, kinds: tuple[Kind, ...]) -> Spans:
         t = self.timeline
-        rows = t.rows(*(kinds or (Kind.ANNOTATION, Kind.CPU_OP, Kind.PYTHON)))
-        hit = (self.range_flags[t.name[rows]] & int(meaning)) != 0
-        rows = rows[hit & self.working_lanes[t.lane[rows]]]
+        if kinds not in self._meant:  # few of many rows mean anything
+            rows = t.rows(*(kinds or (Kind.ANNOTATION, Kind.CPU_OP, Kind.PYTHON)))
+            rows = rows[(self.range_flags != 0)[t.name[rows]]]
+            rows = rows[self.working_lanes[t.lane[rows]]]
+            self._meant[kinds] = rows, self.range_flags[t.name[rows]]
+        rows, flags = self._meant[kinds]
+        rows = rows[(flags & int(meaning)) != 0]
         return Spans.of(t.start_s[rows], t.end_s[rows])
 
     def calls(self, meaning: Host) -> NDArray[np.intp]:
-        """Rows of driver calls of this meaning."""
-        found: NDArray[np.intp] = self.runtime_rows[(self.runtime_flags & int(meaning)) != 0]
-        return found
+        """Rows of driver calls of this meaning, not to be written to."""
+        if meaning not in self._calls:
+            self._calls[meaning] = self.runtime_rows[(self.runtime_flags & int(meaning)) != 0]
+        return self._calls[meaning]
 
     def call_spans(self, meaning: Host) -> Spans:
         """When some thread was inside such a call."""
-        rows = self.calls(meaning)
-        return Spans.of(self.timeline.start_s[rows], self.timeline.end_s[rows])
+        if meaning not in self._call_spans:
+            rows = self.calls(meaning)
+            self._call_spans[meaning] = Spans.of(self.timeline.start_s[rows], self.timeline.end_s[rows])
+        return self._call_spans[meaning]
+
+    @cached_property
+    def host_edges(self) -> Floats:
+        """When working threads enter or leave an operator or a driver call, in order."""
+        t = self.timeline
+        rows = t.rows(Kind.CPU_OP, Kind.RUNTIME)
+        rows = rows[self.working_lanes[t.lane[rows]]]
+        return np.sort(np.concatenate((t.start_s[rows], t.end_s[rows])))
 
 
 def _of_busiest_device(timeline: Timeline, rows: NDArray[np.intp]) -> NDArray[np.intp]:

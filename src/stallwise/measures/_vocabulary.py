@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from enum import IntEnum, IntFlag
 from functools import lru_cache
+from typing import TypeVar
 
 
 class Work(IntEnum):
@@ -34,8 +35,18 @@ class Work(IntEnum):
     COPY_OP = 16  # a copy operator before its reason (cast or layout) is known
 
 
-def _table(*rows: tuple[Work, str]) -> tuple[tuple[Work, re.Pattern[str]], ...]:
-    return tuple((work, re.compile(pattern, re.IGNORECASE)) for work, pattern in rows)
+T = TypeVar("T")
+Table = tuple[tuple[T, re.Pattern[str]], ...]
+
+
+def _table(*rows: tuple[T, str]) -> Table[T]:
+    """Patterns for names in lower case: a third of the time that ignoring case takes."""
+    return tuple((meaning, re.compile(pattern.lower())) for meaning, pattern in rows)
+
+
+def _first(table: Table[T], name: str, otherwise: T) -> T:
+    lowered = name.lower()
+    return next((meaning for meaning, pattern in table if pattern.search(lowered)), otherwise)
 
 
 _OPERATORS = _table(
@@ -74,20 +85,14 @@ _KERNELS = _table(
 @lru_cache(maxsize=65536)
 def work_of_operator(name: str) -> Work | None:
     """The purpose an operator's name tells; None for one that says nothing (a wrapper, a user range)."""
-    for work, pattern in _OPERATORS:
-        if pattern.search(name):
-            return work
     # Every other ATen operator computes element by element: add, mul, sin, silu, where, dropout...
-    return Work.ELEMENTWISE if name.startswith("aten::") else None
+    return _first(_OPERATORS, name, Work.ELEMENTWISE if name.startswith("aten::") else None)
 
 
 @lru_cache(maxsize=65536)
 def work_of_kernel(name: str) -> Work:
     """The purpose a kernel's name tells."""
-    for work, pattern in _KERNELS:
-        if pattern.search(name):
-            return work
-    return Work.OTHER
+    return _first(_KERNELS, name, Work.OTHER)
 
 
 class Host(IntFlag):
@@ -213,30 +218,21 @@ def names_an_iteration(name: str) -> bool:
 
 
 # How matrix kernels tell their arithmetic. Tensile writes types as letters after the layout: HHS, BBS, SB, DB, F8.
-_PRECISION = (
-    ("fp64", re.compile(r"dgemm|_d884|f64f64|nvjet_(?:sm\d+_)?(?!sm\d)d|_DB_|_DD_|f64gemm|double", re.I)),
-    ("fp8", re.compile(r"e4m3|e5m2|fp8|_f8|nvjet_(?:sm\d+_)?(?!sm\d)qq|F8F8|float8", re.I)),
-    ("tf32", re.compile(r"tf32|tensorop_s1688(gemm|fprop|dgrad|wgrad)|nvjet_(?:sm\d+_)?(?!sm\d)s|xf32", re.I)),
-    (
-        "bf16",
-        re.compile(r"bf16|bfloat16|nvjet_(?:sm\d+_)?(?!sm\d)t|_BBS_|_BSS_|_BB_|_B_BS_", re.I),
-    ),
-    (
-        "fp16",
-        re.compile(r"fp16|f16|half|hgemm|[sh](884|1688|16816)|nvjet_(?:sm\d+_)?(?!sm\d)h|_HHS_|_HSS_|_HH_|_H_HS_|_HB_|hcudnn|fp32_icudnn", re.I),
-    ),
-    ("int8", re.compile(r"int8|i8i8|_i8|imma|s8s8|nvjet_(?:sm\d+_)?(?!sm\d)[ib]", re.I)),
-    ("fp32", re.compile(r"simt|sgemm|scudnn|f32f32|_f32_|ffma|_SB_|_S_B|float|fp32|gemv|gemmk1|gemm_?SN", re.I)),
+_PRECISION = _table(
+    ("fp64", r"dgemm|_d884|f64f64|nvjet_(?:sm\d+_)?(?!sm\d)d|_DB_|_DD_|f64gemm|double"),
+    ("fp8", r"e4m3|e5m2|fp8|_f8|nvjet_(?:sm\d+_)?(?!sm\d)qq|F8F8|float8"),
+    ("tf32", r"tf32|tensorop_s1688(gemm|fprop|dgrad|wgrad)|nvjet_(?:sm\d+_)?(?!sm\d)s|xf32"),
+    ("bf16", r"bf16|bfloat16|nvjet_(?:sm\d+_)?(?!sm\d)t|_BBS_|_BSS_|_BB_|_B_BS_"),
+    ("fp16", r"fp16|f16|half|hgemm|[sh](884|1688|16816)|nvjet_(?:sm\d+_)?(?!sm\d)h|_HHS_|_HSS_|_HH_|_H_HS_|_HB_|hcudnn|fp32_icudnn"),
+    ("int8", r"int8|i8i8|_i8|imma|s8s8|nvjet_(?:sm\d+_)?(?!sm\d)[ib]"),
+    ("fp32", r"simt|sgemm|scudnn|f32f32|_f32_|ffma|_SB_|_S_B|float|fp32|gemv|gemmk1|gemm_?SN"),
 )  # fmt: skip
 
 
 @lru_cache(maxsize=65536)
 def matrix_precision(kernel: str) -> str:
     """The arithmetic of a matrix or convolution kernel; empty when its name does not tell."""
-    for precision, pattern in _PRECISION:
-        if pattern.search(kernel):
-            return precision
-    return ""
+    return _first(_PRECISION, kernel, "")
 
 
 _NARROW = re.compile(r"align(1|2)\b|align(1|2)>", re.I)

@@ -97,7 +97,7 @@ def recording_cost(view: TraceView) -> RecordingCost | None:
     t = view.timeline
     if KINETO not in t.properties and not any(name.startswith(OPERATORS) for name in t.names[:20000]):
         return None
-    drivers = {t.names[code] for code in np.unique(t.name[view.runtime_rows]).tolist()}
+    drivers = {t.names[code] for code in t.codes(view.runtime_rows)}
     if drivers and not any(name.startswith(DRIVERS) for name in drivers):
         return None
     calls = view.calls(Host.LAUNCH)

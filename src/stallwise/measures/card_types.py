@@ -27,9 +27,11 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     if view.gpu is not None:
         yield said(book, card.MATRIX_TYPES, _types(view.gpu))
     at = np.flatnonzero((book.purposes.work == Work.GEMM) & book.inside & view.is_kernel)
-    slow = (
-        at[[matrix_precision(timeline.text(int(view.work[i]))) in ("fp32", "") for i in at.tolist()]] if len(at) else at
-    )
+    rows = view.work[at]
+    plain = np.zeros(len(timeline.names), bool)
+    used = timeline.codes(rows)
+    plain[used] = [matrix_precision(timeline.names[code]) in ("fp32", "") for code in used]
+    slow = at[plain[timeline.name[rows]]]
     total = float(view.duration[slow].sum())
     if total > 0 and (view.operator >= 0).any():  # a trace of the device alone knows of no operator
         # Kernels of a replayed graph share one launch, which stands in no operator either.

@@ -136,7 +136,10 @@ def _stalls(
         over = sum(e for _, e in seen)
         if over > 0 and not relative:
             share = sum(w for w, _ in seen) / over
-            yield Fact(change.STALL_IN_DATA, float(min(max(share, 0.0), 1.0)), data.source, scope, samples=len(seen))
+            share = float(min(max(share, 0.0), 1.0))
+            yield Fact(change.STALL_IN_DATA, share, data.source, scope, samples=len(seen))
+            late = share * float(excess.sum() / values.sum())
+            yield Fact(change.LATE_BATCH_SHARE, late, data.source, scope, samples=len(seen))
     spacing = float(np.median(np.diff(x))) if len(x) > 1 else 1.0  # logs that print every tenth step know no better
     for event, coincides in (
         (run.GC_PAUSE, change.STALL_AT_GC),

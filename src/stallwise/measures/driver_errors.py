@@ -45,6 +45,7 @@ class Row:
     address: str
     source: Source
     fault: str
+    times: int  # in its file, of the first line of its kind
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -57,12 +58,13 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     for (node, bus_id, code, switch), found in groups.items():
         first = found[0]
         fault = "follows" if first.fault == "program" and (node, bus_id) in broken else first.fault
-        times = f" {len(found)} times" if len(found) > 1 else ""
+        count = _count(found)
+        times = f" {count} times" if count > 1 else ""
         who = f" ({first.process})" if first.process and "unknown" not in first.process else ""
         where = f" of {node}" if node else ""
         means = first.text[:80] if switch else _xid(code).means
         text = f"{'SXid' if switch else 'Xid'} {code} on {bus_id}{where}{who}{times}: {means}"
-        yield Fact(QUANTITY[fault], text, first.source, Scope(node=node or None), len(found), note=first.text)
+        yield Fact(QUANTITY[fault], text, first.source, Scope(node=node or None), count, note=first.text)
     for fact in evidence.all(hw.GPU_XID):
         if fact.note == "reported by DCGM" or not rows:  # a code that somebody states is as good as the driver's line
             code = int(fact.number)
@@ -80,8 +82,16 @@ def _row(event: Event) -> Row:
     return Row(
         code, _bus(event.word("bus")), event.scope.node or "", switch, detail,
         process[1].strip() if process else "", address[1] if address else "", event.source,
-        "nvlink" if switch else _xid(code).fault,
+        "nvlink" if switch else _xid(code).fault, event.times,
     )  # fmt: skip
+
+
+def _count(rows: list[Row]) -> int:
+    """Of a storm a few lines are kept, and the first one of a file says how many there were."""
+    most: dict[str, int] = {}
+    for row in rows:
+        most[row.source.file] = max(most.get(row.source.file, 0), row.times)
+    return sum(most.values())
 
 
 def _xid(code: int) -> Code:

@@ -1,8 +1,9 @@
-"""Collects what an engine's lines say at each moment into one table per log."""
+"""Puts what an engine says at each moment into one table per log."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,47 +15,36 @@ HALF_DAY_S = 43200.0
 DAY_S = 86400.0
 
 
-class EngineSamples:
-    """Rows in order of appearance."""
+class Samples(NamedTuple):
+    """What some of the lines say, as columns; NaN where one is silent."""
 
-    def __init__(self, name: str, engine: str) -> None:
-        self.name, self.engine = name, engine
-        self.rows: list[dict[str, float]] = []
-        self.clocks: list[float | None] = []
-
-    def put(self, clock_s: float | None, line: int, **values: float | None) -> None:
-        """One sample; unknown columns are refused by name."""
-        row = {"line": float(line)} | {k: float(v) for k, v in values.items() if v is not None}
-        assert set(row) <= set(serving.SAMPLE_COLUMNS)
-        self.rows.append(row)
-        self.clocks.append(clock_s)
-
-    def table(self, **meta: Any) -> Table | None:
-        """All samples as columns, NaN where silent; None without any."""
-        columns = {
-            name: np.array([row.get(name, np.nan) for row in self.rows], dtype=np.float64)
-            for name in serving.SAMPLE_COLUMNS
-        }
-        return samples_table(self.name, self.engine, self.clocks, columns, **meta)
+    lines: list[int]  # indices
+    columns: dict[str, Column]
+    clocks: Column
 
 
-def samples_table(
-    name: str, engine: str, clocks: list[float | None], columns: dict[str, Column], **meta: Any
-) -> Table | None:
-    """Samples as columns, in the order of their lines; logs without a date wrap at midnight."""
-    if not clocks:
+def columns_of(rows: Sequence[dict[str, float]]) -> dict[str, Column]:
+    """Rows of named numbers as columns."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
+
+
+def merged(name: str, engine: str, found: list[Samples], **meta: Any) -> Table | None:
+    """All of them in the order of their lines; None without any. Logs without a date wrap at midnight."""
+    if not found or not any(s.lines for s in found):
         return None
-    time_s, wrapped_s, last_s = [], 0.0, None
-    for clock_s in clocks:
-        now_s = (last_s or 0.0) if clock_s is None else clock_s + wrapped_s
-        if last_s is not None and now_s < last_s - HALF_DAY_S:
-            wrapped_s += DAY_S
-            now_s += DAY_S
-        last_s = now_s
-        time_s.append(now_s)
-    silent = np.full(len(clocks), np.nan)
-    whole = {column: columns.get(column, silent) for column in serving.SAMPLE_COLUMNS}
-    whole["time_s"] = np.array(time_s) - time_s[0]
-    lines = whole["line"]
-    source = Source(name, f"lines {int(lines[0])}-{int(lines[-1])}")
-    return Table(serving.ENGINE_SAMPLES, whole, source, Scope(), {"engine": engine, "start_s": time_s[0], **meta})
+    order = np.argsort(lines := np.concatenate([s.lines for s in found]), kind="stable")
+    whole = {"line": lines[order] + 1.0}
+    for column in serving.SAMPLE_COLUMNS:
+        if column not in whole:
+            parts = [s.columns.get(column, np.full(len(s.lines), np.nan)) for s in found]
+            whole[column] = np.concatenate(parts)[order]
+    clocks = np.concatenate([s.clocks for s in found])[order]
+    told = np.maximum.accumulate(np.where(np.isnan(clocks), -1, np.arange(len(clocks))))  # the last line with a clock
+    time_s = np.where(told < 0, 0.0, clocks[told])
+    time_s += DAY_S * np.concatenate([[0.0], np.cumsum(np.diff(time_s) < -HALF_DAY_S)])
+    whole["time_s"] = time_s - time_s[0]
+    source = Source(name, f"lines {int(whole['line'][0])}-{int(whole['line'][-1])}")
+    return Table(
+        serving.ENGINE_SAMPLES, whole, source, Scope(), {"engine": engine, "start_s": float(time_s[0]), **meta}
+    )

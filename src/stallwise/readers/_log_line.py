@@ -16,6 +16,7 @@ from stallwise.readers._patterns import patterns
 from stallwise.units import readings_of
 
 _P = patterns("log_line")
+_LISTED = re.compile(r"[^, ]+")  # one number of a list
 HEAD = 120  # characters before which a line names its rank
 SHORT = ("k", "K", "M", "B", "G")  # thousands and so on
 STEP_TIME, STEP_RATE, EPOCH_TIME = "step time", "it/s", "epoch time"
@@ -48,6 +49,7 @@ class _Plan:
     values: tuple[tuple[Key, int, float], ...]  # key, number of the line (-1: the constant), sign or constant
     step: tuple[int, ...]  # numbers of the line that are the step, or epoch, step and steps an epoch
     rank: int  # number of the line that is the rank; -1 where it names none
+    epoch: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +104,13 @@ def _planned(text: Skeletons, skeleton: int, plan: _Plan) -> Block | None:
     parts = [column[slot] for slot in plan.step]
     steps = parts[0] * parts[2] + parts[1] if len(parts) == 3 else parts[0] if parts else None
     keys = tuple(key for key, _, _ in plan.values)
-    return Block(text.members(skeleton), keys, values, steps, column.get(plan.rank))
+    return Block(text.members(skeleton), keys, values, steps, column.get(plan.rank), plan.epoch)
 
 
 def _plan(text: str, wanted: Wanted) -> _Plan | None:
     """How lines like this one are read; None where the numbers must be looked for each time."""
     line = parse_line(text, wanted)
-    if line.epoch or any(place < 0 for place in line.places):
+    if any(place < 0 for place in line.places):
         return None
     slots = {m.start(): slot for slot, m in enumerate(TOKEN.finditer(text))}
     values: list[tuple[Key, int, float]] = []
@@ -125,16 +127,15 @@ def _plan(text: str, wanted: Wanted) -> _Plan | None:
     ranked = _P["rank"].search(text[:HEAD])
     if not all(place in slots for place in places):
         return None
-    return _Plan(
-        tuple(values), tuple(slots[p] for p in places), slots.get(ranked.start(1), -1) if ranked is not None else -1
-    )
+    rank = slots.get(ranked.start(1), -1) if ranked is not None else -1
+    return _Plan(tuple(values), tuple(slots[p] for p in places), rank, line.epoch)
 
 
 def _step_places(text: str) -> tuple[int, ...]:
     """Where the numbers stand that are the step."""
     if match := _P["epoch_step"].search(text):
         return (match.start(1), match.start(2), match.start(3)) if match[1] is not None else (match.start(5),)
-    simple = _P["bar"].search(text) or _P["step"].search(text)
+    simple = _P["bar"].search(text) or _P["step"].search(text) or _P["epoch"].search(text)
     return () if simple is None else (simple.start(1),)
 
 
@@ -163,7 +164,8 @@ def parse_line(text: str, wanted: Wanted) -> Line:
         line.step, line.epoch = float(epoch[1]), True
         if took := _P["epoch_time"].search(text.rstrip()):
             unit = "min" if (took[2] or "").lower() == "min" else "s"
-            _add(line, Key(EPOCH_TIME, unit), float(took[1] or took[3]))
+            group = 1 if took[1] else 3
+            _add(line, Key(EPOCH_TIME, unit), float(took[group]), took.start(group))
     return line
 
 
@@ -181,8 +183,8 @@ def _listed(text: str, line: Line) -> list[tuple[int, int]]:
     """Step times that come as a list or as a total over many steps; where they stood."""
     spans: list[tuple[int, int]] = []
     for match in _P["list"].finditer(text):
-        for number in re.split(r"[, ]+", match[2]):
-            _add(line, Key(STEP_TIME, match[1] or "s"), float(number))
+        for number in _LISTED.finditer(text, *match.span(2)):
+            _add(line, Key(STEP_TIME, match[1] or "s"), float(number[0]), number.start())
         spans.append(match.span())
     for match in _P["total"].finditer(text):
         if int(match[1]):

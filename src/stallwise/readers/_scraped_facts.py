@@ -11,7 +11,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
 from stallwise.evidence.load_phases import calm_phase, worst_phase
 from stallwise.readers._cells import count_of
-from stallwise.readers._engine_samples import EngineSamples
+from stallwise.readers._engine_samples import Samples, columns_of, merged
 from stallwise.readers._scrape import Histogram, Scrape
 
 MEANS = {
@@ -158,7 +158,8 @@ def _impossible(scrapes: Sequence[Scrape]) -> list[str]:
 
 
 def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
-    samples = EngineSamples(name, engine)
+    spoken: list[int] = []
+    rows: list[dict[str, float]] = []
     for i, scrape in enumerate(scrapes):
         if not scrape.gauges:
             continue
@@ -172,5 +173,7 @@ def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
                 gained = scrape.counters.get(word, 0.0) - scrapes[i - 1].counters.get(word, 0.0)
                 if word in scrape.counters and gained >= 0:
                     values[column] = gained / span_s
-        samples.put(scrape.time_s, i + 1, **values)
-    return samples.table(scraped=True)
+        spoken.append(i)
+        rows.append(values)
+    clocks = np.array([scrapes[i].time_s for i in spoken])
+    return merged(name, engine, [Samples(spoken, columns_of(rows), clocks)], scraped=True)

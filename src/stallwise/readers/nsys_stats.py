@@ -27,6 +27,7 @@ _LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch")
 _WAITS = re.compile("cuda(?:Device|Stream|Event)Synchronize|cu(?:Stream|Ctx)Synchronize")
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _UNIT = re.compile(r"\((ns|us|ms|s)\)$")
+_APART = re.compile(r"[,\s]")  # what languages put between thousands
 _RULER = re.compile(r"^\s*-{3,}(\s+-{3,})+\s*$")
 
 
@@ -157,7 +158,7 @@ def _summary(titles: list[str], body: Iterator[tuple[int, list[str]]]) -> Summar
     rows = []
     for number, cells in body:
         try:
-            total, count = (float(cells[i].replace(",", "")) for i in (at, at + 1))
+            total, count = (float(_APART.sub("", cells[i])) for i in (at, at + 1))
         except (ValueError, IndexError):
             continue
         rows.append(SummaryRow(total * scale, count, cells[-1].strip(), number))

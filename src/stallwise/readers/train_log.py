@@ -7,7 +7,7 @@ names decide what they mean. Where no step time is printed, the clock between st
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from stallwise.evidence.reading import Course, Points, Printed, Wanted, points_o
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._log_line import STEP_TIME, Block, Key, blocks_in, names_steps
 from stallwise.readers._patterns import patterns
-from stallwise.readers.shapes.clock import DAY_S, clock_of
+from stallwise.readers.shapes.clock import DAY_S, clocks_at
 
 FORMAT = "training log"
 CAPTURE = "python train.py 2>&1 | tee train.log"
@@ -51,7 +51,7 @@ def read(artifact: Artifact) -> Iterator[Printed]:
 @dataclass(slots=True)
 class _Log:
     text: Skeletons
-    clocks: list[tuple[float, int]] = field(default_factory=list)  # step and line
+    told: tuple[NDArray[np.float64], NDArray[np.int64]] = (np.empty(0), np.empty(0, dtype=np.int64))  # steps, lines
 
     def courses(self, wanted: Wanted) -> Iterator[Course]:
         """One course a key, unit and rank."""
@@ -90,21 +90,25 @@ class _Log:
         placed = np.empty(len(own))
         placed[order] = running_steps(steps[order].tolist(), own[order].tolist(), [b.keys for b in blocks])
         told = order[~np.isnan(steps[order])]
-        self.clocks = list(zip(placed[told].tolist(), lines[told].tolist(), strict=True))
+        self.told = placed[told], lines[told]
         return np.split(placed, np.cumsum(counts)[:-1])
 
     def by_clock(self) -> Course | None:
         """Step times from the clock, over stretches long enough that its resolution does not matter."""
-        stamped = [
-            (step, clock, at + 1) for step, at in self.clocks if (clock := clock_of(self.text.lines[at])) is not None
-        ]
-        rising = [c for i, c in enumerate(stamped) if i == 0 or c[0] > stamped[i - 1][0]]
-        if len(rising) < MIN_CLOCKS:
+        steps, lines = self.told
+        clocks = clocks_at(self.text, lines.tolist())
+        stamped = ~np.isnan(clocks)
+        steps, lines, clocks = steps[stamped], lines[stamped], clocks[stamped]
+        rising = np.diff(steps, prepend=-np.inf) > 0
+        steps, lines, clocks = steps[rising], lines[rising], clocks[rising]
+        if len(steps) < MIN_CLOCKS:
             return None
-        shortest_s = FINE_S if any(clock != int(clock) for _, clock, _ in rising) else COARSE_S
+        shortest_s = FINE_S if (clocks % 1 != 0).any() else COARSE_S
         points: list[tuple[float, float, float]] = []
-        step_a, clock_a, _ = rising[0]
-        for step_b, clock_b, number in rising[1:]:
+        step_a, clock_a = float(steps[0]), float(clocks[0])
+        for step_b, clock_b, number in zip(
+            steps.tolist()[1:], clocks.tolist()[1:], (lines + 1).tolist()[1:], strict=True
+        ):
             passed = clock_b - clock_a
             if passed < 0:
                 passed += DAY_S  # midnight

@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +59,8 @@ def asset(name: str) -> str:
 @cache
 def version_shown() -> str:
     """Of this program, as reports tell it."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to load, and only a page tells it
+
     try:
         return version("stallwise")
     except PackageNotFoundError:  # run from a checkout that was never installed

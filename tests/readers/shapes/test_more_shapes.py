@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from stallwise.doctor.reading import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hardware, run
 from stallwise.evidence.fact import Series, Table
 from stallwise.evidence.reading import Rows
-from stallwise.readers.shapes import shapes_in
+from stallwise.evidence.skeletons import skeletons_of
+from stallwise.readers.shapes import delimited, shapes_in
+from stallwise.readers.shapes.clock import clock_of, clocks_at
 from stallwise.readers.shapes.unwrap import unwrapped
 
 
@@ -82,3 +86,19 @@ def test_a_table_over_a_clock_with_broken_cells() -> None:
     series = {i.quantity.name: i for i in items if isinstance(i, Series)}
     assert series[run.GPU_BUSY.name].over == "time_s" and len(series[run.GPU_BUSY.name].x) == 9
     assert hardware.GPU_POWER.name in series
+
+
+def test_a_log_with_bars_or_commas_is_no_table() -> None:
+    log = "".join(f'2020-12-16 20:11:0{n} | INFO | train_inner | {{"loss": "12.{n}"}}\n' for n in range(9))
+    assert delimited.sign_of(log) is None
+    assert delimited.sign_of("".join(f"worker 1{n}, batch {n}, took {n} ms\n" for n in range(9))) is None
+    assert delimited.sign_of("".join(["worker, batch, took\n", *(f"{n}, {n}, {n}\n" for n in range(9))])) == ","
+
+
+def test_clocks_of_many_lines_are_those_of_each() -> None:
+    lines = [f"[07/{22 + n // 30}/2026-11:{n % 60:02d}:07] iter = {n}" for n in range(60)]
+    lines += [f"2026-07-2{n % 3} 10:00:{n % 60:02d}.25 step {n}" for n in range(60)] + ["no clock at all"]
+    text = skeletons_of(lines)
+    one_by_one = [clock_of(line) for line in lines]
+    assert np.array_equal(clocks_at(text, range(len(lines))), np.array(one_by_one, dtype=float), equal_nan=True)
+    assert one_by_one[0] == clock_of("2026-07-22 11:00:07")

@@ -18,6 +18,9 @@ STALL_REGULARITY = Quantity(
     "change.stall_regularity", Unit.SHARE, "1 when slow steps come at an exact period, 0 when they fall at random", _C
 )
 STALL_IN_DATA = Quantity("change.stall_in_data", Unit.SHARE, "part of the slow steps' excess that is loader wait", _C)
+LATE_BATCH_SHARE = Quantity(
+    "change.late_batch_share", Unit.SHARE, "share of wall time lost in the few steps whose batch came late", _C
+)
 STALL_AT_GC = Quantity("change.stall_at_gc", Unit.SHARE, "slow steps that coincide with a full garbage collection", _C)
 FIRST_STEPS_RATIO = Quantity("change.first_steps_ratio", Unit.RATIO, "the first steps over the steady step", _C)
 FIRST_STEPS_EXCESS = Quantity("change.first_steps_excess", Unit.SECOND, "time lost in the first steps", _C)

@@ -18,6 +18,12 @@ def _count(name: str, meaning: str, *aliases: str) -> Quantity:
 TIME = Quantity("kernel.time", Unit.SECOND, "time of one launch of the kernel", NCU, ("kernel duration",))
 TOTAL_TIME = Quantity("kernel.total_time", Unit.SECOND, "time of all launches of the kernel together", NSYS)
 TIME_SHARE = Quantity("kernel.time_share", Unit.SHARE, "this kernel's part of all kernel time", NSYS)
+NARROW_SHARE = Quantity(
+    "kernel.narrow_share",
+    Unit.SHARE,
+    "part of all kernel time in matrix kernels that load one or two elements at once",
+    NSYS,
+)
 DEVICE = Quantity("kernel.device", Unit.TEXT, "the GPU that ran the kernel", NCU)
 CAPABILITY = Quantity("kernel.compute_capability", Unit.TEXT, "compute capability of that GPU", NCU)
 NAMED_PRECISION = Quantity("kernel.named_precision", Unit.TEXT, "arithmetic that the kernel's name tells", NSYS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -35,16 +36,9 @@ class Codes(dict[Any, int]):
         code = self[value] = len(self)
         return code
 
-
-class _Threads(dict[Any, int]):
-    """Threads of one process to the codes of their lanes."""
-
-    def __init__(self, lanes: Codes, process: Any) -> None:
-        self.lanes, self.process = lanes, process
-
-    def __missing__(self, thread: Any) -> int:
-        code = self[thread] = self.lanes[self.process, thread]
-        return code
+    def of(self, values: Iterable[Any]) -> NDArray[np.int32]:
+        """The codes of many."""
+        return np.array(list(map(self.__getitem__, values)), dtype=np.int32)
 
 
 @dataclass
@@ -129,22 +123,13 @@ class Columns:
         self._take(columns)
 
     def _timed(self, events: list[Any]) -> dict[str, NDArray[Any]]:
-        names = self.names
+        lanes = zip([e.pid for e in events], [e.tid for e in events], strict=True)
         return {
             "start": np.array([e.ts for e in events], dtype=np.float64),
             "duration": np.array([e.dur for e in events], dtype=np.float64),
-            "name": np.array([names[e.name] for e in events], dtype=np.int32),
-            "lane": np.array(self._lane_codes(events), dtype=np.int32),
+            "name": self.names.of([e.name for e in events]),
+            "lane": self.lanes.of(lanes),
         }
-
-    def _lane_codes(self, events: list[Any]) -> list[int]:
-        lanes = self.lanes
-        processes = [e.pid for e in events]
-        if processes.count(processes[0]) != len(processes):
-            return [lanes[e.pid, e.tid] for e in events]
-        # Most blocks are of one process: looking up the thread alone is half the cost.
-        threads = _Threads(lanes, processes[0])
-        return [threads[e.tid] for e in events]
 
     def _append(self, events: list[Event]) -> None:
         args = [e.args or NO_ARGS for e in events]
@@ -173,9 +158,9 @@ class Columns:
         for nothing in _NOTHING:
             self.details[nothing]
         recoded = {
-            "name": np.array([self.names[name] for name in other.names], np.int32),
-            "lane": np.array([self.lanes[lane] for lane in other.lanes], np.int32),
-            "detail": np.array([self.details[key] for key in other.details][len(_NOTHING) :], np.int32) - len(_NOTHING),
+            "name": self.names.of(other.names),
+            "lane": self.lanes.of(other.lanes),
+            "detail": self.details.of(other.details)[len(_NOTHING) :] - len(_NOTHING),
         }
         for column, codes in recoded.items():
             # The last entry stands for "none", which is -1.
@@ -221,21 +206,21 @@ class Columns:
             rows = np.flatnonzero(group[kind])
             if len(rows):
                 mine = args if len(rows) == len(args) else [args[i] for i in rows.tolist()]
-                codes[rows] = [details[key] for key in keys(mine)]
+                codes[rows] = details.of(keys(mine))
         return np.maximum(codes - len(_NOTHING), NO_ID)
 
     def finish(self) -> Finished:
         """Sorted arrays; the parts are given up one by one so that memory never holds everything twice."""
         starts = np.concatenate(self.parts["start"])
-        good = np.isfinite(starts)
-        if good.any():
-            good &= np.abs(starts - np.median(starts[good])) < PLAUSIBLE_US
-        self.untimed += int(len(starts) - good.sum())
-        origin_us = float(starts[good].min()) if good.any() else 0.0
         durations = np.concatenate(self.parts.pop("duration"))
         durations = np.where(np.isfinite(durations) & (durations > 0), durations, 0.0)
-        order = np.lexsort((-durations, starts))
-        order = order[good[order]]
+        good = np.isfinite(starts)
+        if good.any() and not np.ptp(starts) < PLAUSIBLE_US:
+            good &= np.abs(starts - np.median(starts[good])) < PLAUSIBLE_US
+        self.untimed += int(len(starts) - good.sum())
+        order = _in_time(starts, durations)
+        order = order if good.all() else order[good[order]]
+        origin_us = float(starts[order[0]]) if len(order) else 0.0
         taken = {"start": (starts[order] - origin_us) * 1e-6, "duration": durations[order] * 1e-6}
         del starts, durations, self.parts["start"]
         memory = self._finished_memory(order)
@@ -274,11 +259,11 @@ class Columns:
 
     def _resolve_lanes(self, taken: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int32], list[Lane]]:
         """A host process and a device may bear the same number, so being on the device is part of a lane."""
-        mixed = taken.pop("lane").astype(np.int64) * 2 + _mask(*ON_DEVICE)[taken["kind"]]
-        seen, lane = np.unique(mixed, return_inverse=True)
+        mixed = taken.pop("lane") * 2 + _mask(*ON_DEVICE)[taken["kind"]]
+        seen = np.bincount(mixed) > 0
         known = list(self.lanes)
-        lanes = [self._lane(known[code >> 1], bool(code & 1)) for code in seen.tolist()]
-        return lane.astype(np.int32), lanes
+        lanes = [self._lane(known[code >> 1], bool(code & 1)) for code in np.flatnonzero(seen).tolist()]
+        return (np.cumsum(seen, dtype=np.int32) - 1)[mixed], lanes
 
     def _lane(self, key: tuple[Any, Any], on_device: bool) -> Lane:
         pid, tid = key
@@ -300,25 +285,45 @@ class Finished:
 
 
 _launch_fields = attrgetter(*LAUNCH_DETAIL)
-_launch_short = attrgetter(*LAUNCH_DETAIL[:8])
 _sync_fields = attrgetter(*SYNC_DETAIL)
 _op_fields = attrgetter(*OP_DETAIL)
-_op_short = attrgetter(*OP_DETAIL[:4])
 _BETWEEN = b"\0"  # fields of a key; no JSON holds it
 _key = _BETWEEN.join
 
 
-# A key is the text of the kept args; the number of its fields tells which they are (see _as_json).
+# A key is the text of the kept args; the number of its fields tells which they are (see _as_json). Most events have only the
+# first few of them, OP_DETAIL[:4] and LAUNCH_DETAIL[:8], which are spelled out because that is twice as quick.
 def _op_keys(args: list[Any]) -> list[bytes]:
-    return [_key(_op_short(a) if a.collective is ABSENT and a.dims_old is ABSENT else _op_fields(a)) for a in args]
+    return [
+        _key((a.dims, a.types, a.strides, a.concrete))
+        if a.collective is ABSENT and a.dims_old is ABSENT
+        else _key(_op_fields(a))
+        for a in args
+    ]
 
 
 def _launch_keys(args: list[Any]) -> list[bytes]:
-    return [_key(_launch_short(a) if a.collective is ABSENT else _launch_fields(a)) for a in args]
+    return [
+        _key((a.grid, a.block, a.registers, a.shared, a.occupancy, a.graph, a.graph_node, a.copy_kind))
+        if a.collective is ABSENT
+        else _key(_launch_fields(a))
+        for a in args
+    ]
 
 
 def _sync_keys(args: list[Any]) -> list[bytes]:
     return [_key(_sync_fields(a)) for a in args]
+
+
+def _in_time(starts: NDArray[np.float64], durations: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The order by start, of those that start together the longer first: only these are looked at twice."""
+    order = np.argsort(starts, kind="stable")
+    ordered = starts[order]
+    again = ordered[1:] == ordered[:-1]
+    tied = np.flatnonzero(np.append(again, False) | np.append(False, again))
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((-durations[rows], starts[rows]))]
+    return order
 
 
 def _ids(values: list[int | None]) -> NDArray[np.int64]:

@@ -6,10 +6,8 @@ end, categories nobody knows) is left to one process, which can look across bloc
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.blocks import Blocks
@@ -18,6 +16,7 @@ from stallwise.readers.native._trace_split import Share, Sorted, Split, Unshared
 
 WORTH_SHARING_BYTES = 100 << 20  # unpacked: some 400,000 events, over a second of decoding
 USUAL_PACKING = 15.0  # of gzip on traces
+RUNNING = Path("/proc/loadavg")
 MOST_PARTS = 3  # beyond, unpacking in every process costs what sharing saves
 
 
@@ -26,6 +25,9 @@ def columns_together(artifact: Artifact) -> tuple[Columns, Split, Blocks] | None
     parts = _parts(artifact)
     if parts < 2:
         return None
+    import multiprocessing  # slow to load, and small traces need neither
+    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+
     pool = ProcessPoolExecutor(parts - 1, mp_context=multiprocessing.get_context("fork"))
     try:
         others = [pool.submit(_of_part, artifact, Share(part, parts)) for part in range(1, parts)]
@@ -33,7 +35,7 @@ def columns_together(artifact: Artifact) -> tuple[Columns, Split, Blocks] | None
         for other in others:
             columns.join(other.result())
         return columns, split, blocks
-    except (Unshared, BrokenProcessPool, OSError):
+    except (Unshared, BrokenExecutor, OSError):
         return None
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -55,18 +57,16 @@ def columns_of(artifact: Artifact, share: Share | None = None) -> tuple[Columns,
 
 
 def _of_part(artifact: Artifact, share: Share) -> Columns:
-    import gc
-
-    gc.disable()  # see the reader: decoding makes no cycles
-    return columns_of(artifact, share)[0]
+    return columns_of(artifact, share)[0]  # with the collector as it was at the fork: paused
 
 
 def _parts(artifact: Artifact) -> int:
-    if artifact.path is None or "fork" not in multiprocessing.get_all_start_methods():
+    if artifact.path is None or artifact.size_bytes * (USUAL_PACKING if artifact.packed else 1.0) < WORTH_SHARING_BYTES:
         return 1
-    if multiprocessing.parent_process() is not None:  # a worker already: the other cores have their own files
-        return 1
-    if artifact.size_bytes * (USUAL_PACKING if artifact.packed else 1.0) < WORTH_SHARING_BYTES:
+    import multiprocessing
+
+    # A worker already: the other cores have their own files.
+    if "fork" not in multiprocessing.get_all_start_methods() or multiprocessing.parent_process() is not None:
         return 1
     return max(1, min(_free_cores(), MOST_PARTS))
 
@@ -74,7 +74,13 @@ def _parts(artifact: Artifact) -> int:
 def _free_cores() -> int:
     """Those that nobody uses: on a busy machine sharing wins no time and costs every part its own unpacking."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores - _others_at_work()
+
+
+def _others_at_work() -> int:
+    """Of a minute's mean and of this moment the smaller: the mean still counts what has just ended."""
     try:
-        return cores - int(os.getloadavg()[0])
-    except (AttributeError, OSError):  # not told here
-        return cores
+        mean, _, _, running, _ = RUNNING.read_text().split()
+        return min(int(float(mean)), int(running.partition("/")[0]) - 1)
+    except (OSError, ValueError):  # not told here
+        return 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from stallwise.errors import UnreadableInput
+from stallwise.evidence import collector
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Item
@@ -56,7 +55,7 @@ def is_of_xla(head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """One timeline, and notes of what was lost."""
-    with _collector_paused():
+    with collector.paused():
         columns, split, blocks = columns_together(artifact) or columns_of(artifact)
     if not split.found or not columns.parts:
         raise _nothing_inside(artifact, blocks, split)
@@ -76,18 +75,6 @@ def read(artifact: Artifact) -> Iterator[Item]:
             yield Note(said, timeline.source)
         timeline = left
     yield timeline
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Decoding makes millions of short-lived objects and no cycles; Python's collector would walk them in vain."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _nothing_inside(artifact: Artifact, blocks: Blocks, split: Split) -> UnreadableInput:

@@ -89,7 +89,7 @@ def spaced_begins(lines: list[str]) -> list[bool]:
             found.append(bool(found) and found[-1])
             continue
         row = _GAP.split(line.strip())
-        words = not any(isinstance(cell_of(c.lstrip("# ")), float) for c in row)
+        words = not row[0].endswith(":") and not any(isinstance(cell_of(c.lstrip("# ")), float) for c in row)
         alike = widths[len(row)]
         found.append(words and 0 < alike >= ALIKE * widths.total() and with_numbers[len(row)] > 0)
         widths[len(row)] += 1

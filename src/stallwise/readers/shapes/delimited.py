@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import re
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -15,6 +16,8 @@ SAME_WIDTH = 0.8  # share of the lines that must have the header's number of cel
 LONGEST_HEADER = 4000
 LOOKED_AT = 60  # lines that decide
 Row = TypeVar("Row")
+_CLOCK = re.compile(r"\b\d\d:\d\d:\d\d\b")
+_NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
 def recognises(name: str, text: str) -> bool:
@@ -27,6 +30,8 @@ def sign_of(text: str) -> str | None:
     lines = [x for x in text[: 1 << 16].splitlines() if x.strip() and not x.startswith("#")][:LOOKED_AT]
     if len(lines) < 1 + MIN_ROWS or len(lines[0]) > LONGEST_HEADER:
         return None
+    if _CLOCK.search(lines[0]) or lines[0].translate(_NO_DIGITS) == lines[1].translate(_NO_DIGITS):
+        return None  # titles name no moment, and are other words than what they stand over
     for sign in SIGNS:
         if sign in lines[0] and _fits(lines, sign):
             return sign

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue, above, yes
+from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
@@ -14,6 +16,8 @@ EXPLAINS = {
     Symptom.SUDDEN_SLOWDOWN: "at times",
     Symptom.HANG: "at times",
 }
+
+OWNS = Owned(Account.INPUT_WAIT, (), right=0, of=0, shares=(change.LATE_BATCH_SHARE,), whole_account=False)
 
 
 def _remote_and_idle(evidence: Evidence) -> bool | None:

@@ -20,7 +20,14 @@ EXPLAINS = {
     Symptom.SLOW_SCALING: "at times",
 }
 
-OWNS = Owned(Account.INPUT_WAIT, (stages.BATCH_WAIT, run.DATA_TIME), right=8, of=9, shares=(run.DATA_SHARE,))
+OWNS = Owned(
+    Account.INPUT_WAIT,
+    (stages.BATCH_WAIT, run.DATA_TIME),
+    right=8,
+    of=9,
+    shares=(run.DATA_SHARE,),
+    bursts=(change.LATE_BATCH_SHARE,),
+)
 
 
 def _crowded(evidence: Evidence) -> bool | None:

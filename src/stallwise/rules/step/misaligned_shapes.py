@@ -22,23 +22,27 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import STEP_SHAPE
 from stallwise.evidence.catalog import gains
+from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
+from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
 from stallwise.findings.symptom import Symptom
 
+AVOID = "Do not change the precision first: narrow loads slow every type."
 SHORT = 60  # characters of a kernel's name that a person reads
 
 EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.SLOW_KERNEL: "at times"}
 
 
-@rule(s.NARROW_TIME, s.STEP_TIME)
+@rule()
 def misaligned_shapes(evidence: Evidence) -> Finding | None:
-    """Looks for matrix kernels that cannot load whole vectors."""
+    """Looks for matrix kernels that cannot load whole vectors, in steps of a trace or in a summary of kernels."""
     facts = StepFacts(evidence)
+    if not facts.knows(s.NARROW_TIME) or not facts.knows(s.STEP_TIME):
+        return _of_summary(evidence)
     slow = facts.seconds(s.NARROW_TIME)
     if facts.share(slow) < NOTICEABLE:
         return None
@@ -58,17 +62,42 @@ def misaligned_shapes(evidence: Evidence) -> Finding | None:
             ),
             facts.because(f"for example {_short(what)}", s.NARROW_SHAPE),
         ),
-        fixes=(
-            Fix(
-                "pad vocabulary, feed-forward and head sizes to multiples of 64",
-                gain,
-                cost="a little memory",
-                risk="checkpoints need the same padding",
-            ),
-            Fix("pad the batch or sequence dimension where it is the odd one", gain, cost="wasted rows"),
-        ),
-        avoid="Do not change the precision first: narrow loads slow every type.",
+        fixes=_fixes(gain),
+        avoid=AVOID,
         next=(STEP_SHAPE,),
+    )
+
+
+def _of_summary(evidence: Evidence) -> Finding | None:
+    narrow = evidence.get(k.NARROW_SHARE)
+    if narrow is None or narrow.number < NOTICEABLE:
+        return None
+    return Finding(
+        headline=f"Odd dimensions force slow matrix kernels: {percent(narrow.number)} of all kernel time.",
+        confidence=0.93,
+        because=(
+            Reason.of(
+                f"{percent(narrow.number)} of the kernel time is in kernels that load one or two elements at once",
+                narrow,
+            ),
+            Reason.of(f"for example {_short(narrow.note)}", narrow),
+        ),
+        fixes=_fixes(None),
+        avoid=AVOID,
+        next=(STEP_SHAPE,),
+        optional=narrow.number < WORTH_FIXING,
+    )
+
+
+def _fixes(gain: Gain | None) -> tuple[Fix, ...]:
+    return (
+        Fix(
+            "pad vocabulary, feed-forward and head sizes to multiples of 64",
+            gain,
+            cost="a little memory",
+            risk="checkpoints need the same padding",
+        ),
+        Fix("pad the batch or sequence dimension where it is the odd one", gain, cost="wasted rows"),
     )
 
 
