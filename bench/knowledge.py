@@ -34,10 +34,11 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Unknown
+from stallwise.findings.symptom import Symptom
 from stallwise.knowledge import cases as counted
 from stallwise.knowledge import clues, fitted, rarity, rates, vote
 from stallwise.measures import measure_evidence
-from stallwise.rules import all_rules, declared
+from stallwise.rules import all_rules, rivals
 
 ROOT = Path(__file__).parents[1]
 INCIDENTS = ROOT / "tests" / "incidents"
@@ -233,7 +234,7 @@ def write_clues(told: list[Told], in_drills: dict[tuple[str, str], list[int]]) -
 
 def forget_counts() -> None:
     """Counts clues and rates anew."""
-    for known in (clues._tables, rates._rates, rates._words, rates._counted):
+    for known in (clues._tables, rates._rates, rates._overall):
         known.cache_clear()
 
 
@@ -324,7 +325,7 @@ def leans(told: list[Told]) -> tuple[float, float]:
                         chance = tells.under if cause in case.causes else tells.other
                         by_clue += 0.0 if tells.silent else math.log(chance if held else 1.0 - chance)
                     if case.symptoms:
-                        tables = [rates.rates(name, declared) for name in case.symptoms]
+                        tables = [rates.rates(name, rivals(Symptom[name])) for name in case.symptoms]
                         chance = sum(t.get(cause, 0.0) for t in tables for cause in case.causes) / len(tables)
                         by_rate += math.log(max(chance, NEVER))
         return by_clue, by_rate

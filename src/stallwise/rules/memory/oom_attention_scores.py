@@ -28,7 +28,8 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times"}
+# Less frequent since fused attention became the default.
+EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05}
 CLUES = (
     Clue(
         (m.TENSOR,), lambda e: "sequence^2" in e.text(m.TENSOR), "decisive", "the request is heads x sequence squared"
