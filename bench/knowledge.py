@@ -288,14 +288,16 @@ def fit(x: NDArray[np.float64], y: NDArray[np.bool_], weight: NDArray[np.float64
 def curve(score: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[list[float], list[float]]:
     """How often an answer of each score is right: pooled until it rises with the score."""
     order = np.argsort(score, kind="stable")
-    steps: list[list[float]] = []  # sum of scores, right, count
+    steps: list[list[float]] = []  # right, count, least score, most
     for part in np.array_split(order, max(1, len(order) // FEWEST_IN_A_STEP)):
-        steps.append([float(score[part].sum()), float(right[part].sum()), float(len(part))])
-        while len(steps) > 1 and steps[-2][1] / steps[-2][2] >= steps[-1][1] / steps[-1][2]:
+        steps.append([float(right[part].sum()), float(len(part)), float(score[part[0]]), float(score[part[-1]])])
+        while len(steps) > 1 and steps[-2][0] / steps[-2][1] >= steps[-1][0] / steps[-1][1]:
             last = steps.pop()
-            steps[-1] = [a + b for a, b in zip(steps[-1], last, strict=True)]
+            steps[-1] = [steps[-1][0] + last[0], steps[-1][1] + last[1], steps[-1][2], last[3]]
     # A Beta prior of one right and one wrong: no step is certain.
-    return [round(s / n, 4) for s, _, n in steps], [round((r + 1.0) / (n + 2.0), 4) for _, r, n in steps]
+    # Both ends of a step have its frequency: between its cases nothing is known that would make one surer than another.
+    ends = [(round(end, 4), round((r + 1.0) / (n + 2.0), 4)) for r, n, *both in steps for end in both]
+    return [end for end, _ in ends], [often for _, often in ends]
 
 
 def firsts(x: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:

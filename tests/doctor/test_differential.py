@@ -46,7 +46,12 @@ def test_probabilities_sum_to_one(table: list[tuple[float, Tells]], throttled: b
     assert [h.probability for h in hypotheses] == sorted((h.probability for h in hypotheses), reverse=True)
 
 
-@given(rates, st.sampled_from([w for w in get_args(Tells) if "when seen" not in w and w not in ("against", "forbids")]))
+@given(
+    rates,
+    st.sampled_from(
+        [w for w in get_args(Tells) if "when seen" not in w and w not in ("against", "required", "forbids")]
+    ),
+)
 def test_evidence_for_a_cause_raises_it_and_evidence_against_lowers_it(rate: float, word: Tells) -> None:
     clue = yes(stated.THROTTLED, word, "it throttles", "it does not")
     rules = [a_rule("hot", rate, clue), a_rule("other", 0.2)]
@@ -123,6 +128,8 @@ def test_clues_read_what_they_say() -> None:
 
 
 def test_what_definition_rules_out_no_count_brings_back() -> None:
-    rules = [a_rule("cannot be", 0.3, yes(stated.THROTTLED, "forbids", "x")), a_rule("other", 0.2)]
-    hypotheses, _ = differential(hung("throttled=yes"), rules, ())
-    assert {h.cause: h.probability for h in hypotheses}.get("cannot be", 0.0) < 0.02
+    excluded: tuple[tuple[Tells, str], ...] = (("forbids", "yes"), ("required", "no"))
+    for word, throttled in excluded:
+        rules = [a_rule("cannot be", 0.3, yes(stated.THROTTLED, word, "x")), a_rule("other", 0.2)]
+        hypotheses, _ = differential(hung(f"throttled={throttled}"), rules, ())
+        assert {h.cause: h.probability for h in hypotheses}.get("cannot be", 0.0) < 0.02

@@ -2,7 +2,7 @@
 
 Nobody types how much likelier an outcome is under the cause: that is counted from cases, clue by clue, and a clue that few
 cases decide borrows from the others of its word (`knowledge/clues.py`). What follows from arithmetic or from what the cause *is*
-(`forbids`) needs no cases, and no number of them outweighs it.
+(`required`, `forbids`) needs no cases, and no number of them outweighs it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from stallwise.evidence.quantity import Quantity
 # decisive: hardly ever seen without the cause; strong: seldom; fair: some other causes show it too; hint: many do.
 # "needed": the cause can hardly be without it. "when seen": its absence says nothing, for the cause is often there without it, or
 # nobody would have noted that it is not. against: seldom seen where the cause is at work.
-# forbids: by definition or arithmetic there is no such cause where it holds.
+# By definition or arithmetic there is no such cause without what is required, nor with what it forbids.
 Tells = Literal[
     "decisive, needed", "decisive", "decisive when seen",
     "strong, needed", "strong", "strong when seen",
     "fair, needed", "fair", "fair when seen",
     "hint, needed", "hint", "hint when seen",
-    "against", "forbids",
+    "against", "required", "forbids",
 ]  # fmt: skip
 SPEAK_AGAINST: tuple[Tells, ...] = ("against", "forbids")
 WHEN_SEEN = " when seen"
@@ -46,7 +46,7 @@ class Clue:
 
     def rules_out(self, held: bool) -> bool:
         """Whether by definition this outcome leaves no room for the cause."""
-        return held and self.tells == "forbids"
+        return self.tells == ("forbids" if held else "required")
 
     def sentence(self, held: bool) -> str:
         """For the report."""

@@ -26,7 +26,7 @@ CLUES = (
     Clue((kernel.STALL_LONG_SCOREBOARD,), _waits_for_memory, "fair",
          "warps wait for loads and for the shared-memory queue", "warps do not wait for memory"),
     yes(stated.ASYNC_COPY, "against", "tiles already come by asynchronous copy", "no asynchronous copy feeds the tiles"),
-    yes(stated.WGMMA, "hint, needed", "the SASS holds tensor-core instructions", "the SASS holds no tensor-core instruction"),
+    yes(stated.WGMMA, "required", "the SASS holds tensor-core instructions", "the SASS holds no tensor-core instruction"),
     above(kernel.DRAM_SHARE, 0.8, "against", "DRAM is at its roof: the kernel cannot be fed faster", "DRAM is not the limit"),
 )  # fmt: skip
 

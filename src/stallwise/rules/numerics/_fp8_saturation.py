@@ -32,7 +32,7 @@ CLUES = (
     below(stated.ACCURACY_SHORT_DROP, 0.015, "hint", "short inputs are fine: range grows with length", "short inputs suffer too"),
     says_one_of(stated.SCALING, ("tensor",), "hint", "one scale a tensor: a single outlier decides it", "scales are fine-grained"),
     above(expected.CLIP_RATIO, 1.1, "strong, needed", "activations pass the calibrated maximum", "activations stay inside the calibrated range"),
-    above(stated.SATURATED_SHARE, 0.0005, "strong, needed", "values clip at the format's limit", "nothing clips"),
+    above(stated.SATURATED_SHARE, 0.0005, "required", "values clip at the format's limit", "nothing clips"),
 )  # fmt: skip
 
 
