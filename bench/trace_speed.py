@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -60,10 +61,12 @@ PROGRAMS = {
 OTHERS = Path(
     os.environ.get("OTHERS") or HERE.parent / ".venv-others/bin/python"
 )  # a Python that has HTA and TraceLens
+# Processes that share the reading count with their own peak, though they share most of its pages.
 MEASURE = (
-    "import resource, sys, time\nPATH = sys.argv[1]\nbegan = time.perf_counter()\n{program}\n"
-    "print('\\n@', time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    "import resource, sys\nPATH = sys.argv[1]\n{program}\n"
+    "print('\\n@', sum(resource.getrusage(w).ru_maxrss for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024)"
 )
+Row = tuple[float, float, float]
 
 
 def python_with(module: str) -> str | None:
@@ -76,23 +79,30 @@ def python_with(module: str) -> str | None:
     return None
 
 
-def measured(name: str, path: str, repeat: int, python: str = sys.executable) -> tuple[float, float, float]:
-    """Median wall seconds of a fresh process (start included), its median CPU seconds and its peak memory in MB."""
-    walls, spent, peaks = [], [], []
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "src"), "STALLWISE_CACHE": "off"}
+def measured(names: Sequence[str], path: str, repeat: int, python: str = sys.executable) -> dict[str, Row]:
+    """Of each program the median wall seconds of a fresh process (start included), its median CPU seconds and its peak in MB.
+
+    They take turns, so that a busy minute of the machine meets all of them.
+    """
+    runs: dict[str, list[Row]] = {name: [] for name in names}
     for _ in range(repeat):
-        before = _children_s()
-        began = time.perf_counter()
-        done = subprocess.run(
-            [python, "-c", MEASURE.format(program=PROGRAMS[name]), path],
-            env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        walls.append(time.perf_counter() - began)
-        spent.append(_children_s() - before)
-        if done.returncode:
-            raise SystemExit(f"{name} failed:\n{done.stderr[-2000:]}")
-        peaks.append(float(done.stdout.rsplit("@", 1)[1].split()[1]))
-    return statistics.median(walls), statistics.median(spent), max(peaks)
+        for name in names:
+            runs[name].append(_once(name, path, python))
+    medians = {name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in runs.items()}
+    return {name: (medians[name][0], medians[name][1], max(peak for _, _, peak in rows)) for name, rows in runs.items()}
+
+
+def _once(name: str, path: str, python: str) -> Row:
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "src"), "STALLWISE_CACHE": "off"}
+    before, began = _children_s(), time.perf_counter()
+    done = subprocess.run(
+        [python, "-c", MEASURE.format(program=PROGRAMS[name]), path],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    wall, spent = time.perf_counter() - began, _children_s() - before
+    if done.returncode:
+        raise SystemExit(f"{name} failed:\n{done.stderr[-2000:]}")
+    return wall, spent, float(done.stdout.rsplit("@", 1)[1])
 
 
 def _children_s() -> float:
@@ -106,7 +116,7 @@ def growth(source: Path, sizes: list[int]) -> dict[str, object]:
         for size in sizes:
             path = Path(folder) / "rank-0.json.gz"
             count = grow(source, path, size)
-            wall, cpu, peak = measured("verdict", str(path), 1)
+            wall, cpu, peak = _once("verdict", str(path), sys.executable)
             rows.append(
                 {"events": count, "seconds": round(wall, 1), "cpu_seconds": round(cpu, 2), "peak_mb": round(peak)}
             )
@@ -131,10 +141,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rank-0.json.gz"
         count = grow(args.source, path, args.events)
-        rows = {name: measured(name, str(path), args.repeat) for name in ("json.load", "columns", "verdict")}
+        rows = measured(("json.load", "columns", "verdict"), str(path), args.repeat)
         if not args.no_hta and (python := python_with("hta")):
-            rows["HTA"] = measured("HTA", str(path), 1, python)
-        rows |= {name: measured(name, "", max(args.repeat, 5)) for name in ("bare click", "--help")}
+            rows |= measured(("HTA",), str(path), 1, python)
+        rows |= measured(("bare click", "--help"), "", max(args.repeat, 5))
     result: dict[str, object] = {
         "events": count,
         "seconds": {name: round(wall, 3) for name, (wall, _, _) in rows.items()},

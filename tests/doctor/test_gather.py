@@ -188,7 +188,9 @@ def test_a_worker_that_dies_costs_no_answer(tmp_path: Path, monkeypatch: pytest.
     broken: Future = Future()
     broken.set_exception(BrokenProcessPool())
     artifact = artifacts_of([str(trace(tmp_path / "a.json", 0))])[0]
-    assert engine_local._result(artifact, broken, ReadingPlan(cache=False)).formats == ["PyTorch trace"]
+    assert [r.formats for r in engine_local._result([artifact], broken, ReadingPlan(cache=False))] == [
+        ["PyTorch trace"]
+    ]
 
 
 def test_a_second_look_comes_from_the_cache(tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

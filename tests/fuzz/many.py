@@ -227,7 +227,7 @@ class Guided:
         """What it saw; one that did not end by itself had a last input that nothing interrupts."""
         tally = Tally()
         try:
-            code = self.process.wait(LIMIT_S)
+            code = self.process.wait(4 * LIMIT_S)  # what one input may last
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = None
@@ -274,10 +274,14 @@ def main() -> None:
     parser.add_argument(
         "--guided", type=int, default=2, help="of the processes under libFuzzer, where atheris is installed"
     )
+    parser.add_argument(
+        "--whole", type=float, default=SHARES["whole"], help="share of the cases that go through the whole diagnosis"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seeds", nargs="*", default=[], help="more folders of files to damage")
     parser.add_argument("--out", type=Path, default=Path("fuzz"), help="folder for report.json and the failures")
     chosen = parser.parse_args()
+    SHARES["whole"] = chosen.whole
     keep = chosen.out / "failures"
     keep.mkdir(parents=True, exist_ok=True)
     every = seeds(chosen.seeds)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
+import urllib.request
 import venv
 import zipfile
 from pathlib import Path
@@ -148,3 +150,90 @@ def test_a_pytorch_job_is_recorded_watched_and_diagnosed(installed: Path, tmp_pa
         done.stderr
     )
     assert len(done.stdout) > 200  # the verdict, whatever it is
+
+
+WALK = """
+import contextlib, io, json, sys
+import stallwise
+from stallwise.cli import console
+
+told = {"from": stallwise.__file__}
+for words in json.load(sys.stdin):
+    out, err = io.StringIO(), io.StringIO()
+    sys.argv = ["stallwise", *words]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            console()
+            code = 0
+        except SystemExit as end:
+            code = end.code
+    told[" ".join(words)] = [code, out.getvalue(), err.getvalue()]
+with contextlib.redirect_stdout(io.StringIO()):
+    told["plan()"] = repr(stallwise.plan("llama-3-8b", "8xh100", seq=4096, global_batch=64))
+    told["simulate()"] = stallwise.simulate(stages=4, microbatches=8, schedule="1f1b")["bubble_step_share"]
+    told["diagnose()"], told["compare()"] = repr(stallwise.diagnose("slow.log")), repr(stallwise.compare("slow.log", "fast.log"))
+print(json.dumps(told))
+"""
+LINE = " iteration {n}/ 500 | elapsed time per iteration (ms): {ms}.0 | global batch size: 256 | lm loss: 2.0E+00 |\n"
+VERBS = (  # the command, and a word of its answer
+    ("--version", "."), ("demo", "input-starved"), ("formats", "$ "), ("causes", "launch-bound"), ("explain input-starved", "## Fix"),
+    ("diagnose slow.log --json", '"state"'), ("diagnose loss-is-nan.txt", "loss"), ("compare slow.log fast.log", "faster"),
+    ("plan formula pipeline-bubble", "bubble"), ("plan memory --model llama-3-8b --cluster 8xh100", "GB"),
+    ("plan models", "llama"), ("whatif TRACE", "step"), ("drill rounds", "round"), ("completion bash", "complete"),
+    ("try --help", "Usage"), ("history", ""), ("facts --template", "symptom"), ("lint slow.py", ""),
+)  # fmt: skip
+
+
+def test_every_verb_answers_from_a_wheel_in_an_empty_home(installed: Path, tmp_path: Path) -> None:
+    for name, ms in (("slow", 200), ("fast", 120)):
+        (tmp_path / f"{name}.log").write_text("".join(LINE.format(n=n, ms=ms) for n in range(1, 60)))
+    (tmp_path / "loss-is-nan.txt").write_text("Our loss is nan after step 900 since we moved to fp16.\n")
+    (tmp_path / "slow.py").write_text(TRAINS)
+    (tmp_path / "home").mkdir()
+    trace = next((installed.parent / "lib").glob("python*/site-packages/stallwise/cli/_demo/*/trace.json.gz"))
+    asked = [verb.replace("TRACE", str(trace)).split() for verb, _ in VERBS]
+    env = {**clean(installed), "HOME": str(tmp_path / "home"), "COLUMNS": "120"}
+    done = subprocess.run(
+        [str(installed / "python"), "-c", WALK],
+        input=json.dumps(asked), cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert str(installed.parent) in told["from"]
+    for (verb, wanted), words in zip(VERBS, asked, strict=True):
+        code, out, err = told[" ".join(words)]
+        assert code == 0 and wanted in out and "a bug of ours" not in err, (verb, code, out[-400:], err[-400:])
+    assert "40.0% better" in told["compare()"] and 0 < told["simulate()"] < 1 and told["plan()"].startswith("<Plan")
+
+
+def test_the_page_and_the_tools_of_a_wheel_answer(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "run.log").write_text("".join(LINE.format(n=n, ms=200) for n in range(1, 60)))
+    env = {**clean(installed), "HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1"}
+    page = subprocess.Popen(
+        [str(installed / "stallwise"), "ui", str(tmp_path), "--no-browser"], env=env, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert page.stdout is not None
+        address = re.search(r"http://127\.0\.0\.1:\d+\S*", page.stdout.readline())
+        assert address is not None
+        with urllib.request.urlopen(address[0], timeout=60) as answer:
+            assert answer.status == 200 and b"<html" in answer.read().lower()
+    finally:
+        page.terminate()
+        page.wait(30)
+    if importlib.util.find_spec("mcp") is None:
+        return
+    hello = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    server = subprocess.Popen(
+        [str(installed / "stallwise"), "mcp", str(tmp_path)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )  # fmt: skip
+    try:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(json.dumps(ask) + "\n")
+        server.stdin.flush()
+        assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "stallwise"
+    finally:
+        server.kill()
+        server.wait(30)

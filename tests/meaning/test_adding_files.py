@@ -13,6 +13,7 @@ import pytest
 from stallwise.evidence.line import Line
 from stallwise.meaning import entries as lexicon
 from stallwise.meaning import name as naming
+from stallwise.meaning import tables
 from stallwise.readers import shapes
 
 WORD = '["run.save_time"]\nbetter = "lower"\nwords = ["snapshot flush"]\n'
@@ -38,7 +39,7 @@ def _forget() -> None:
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The package's tables in a folder of the test."""
     shutil.copytree(str(files("stallwise.meaning") / "lexicon"), tmp_path / "lexicon")
-    monkeypatch.setattr(lexicon, "files", lambda _: tmp_path)
+    monkeypatch.setattr(tables, "files", lambda _: tmp_path)
     _forget()
     yield tmp_path
     monkeypatch.undo()
@@ -95,7 +96,7 @@ def test_a_signature_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     shutil.copytree(str(files("stallwise.meaning") / "signatures"), tmp_path / "signatures")
     (tmp_path / "signatures" / "zz_mine.toml").write_text(SIGNATURE, encoding="utf-8")
-    monkeypatch.setattr(judged, "files", lambda _: tmp_path)
+    monkeypatch.setattr(tables, "files", lambda _: tmp_path)
     judged.book.cache_clear()
     try:
         heard = match.matcher_of(judged.book()).hear(
@@ -114,7 +115,7 @@ def test_a_format_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     shutil.copytree(str(files("stallwise.meaning") / "gauges"), tmp_path / "gauges")
     (tmp_path / "gauges" / "zz_mine.toml").write_text(GAUGE, encoding="utf-8")
-    monkeypatch.setattr(gauge_book, "files", lambda _: tmp_path)
+    monkeypatch.setattr(tables, "files", lambda _: tmp_path)
     gauge_book.gauge_books.cache_clear()
     gauges._finder.cache_clear()
     try:

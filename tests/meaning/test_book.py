@@ -10,8 +10,9 @@ import pytest
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.event import Role
 from stallwise.evidence.line import Line
-from stallwise.meaning.book import SHORTEST, Signature, book, compiled
+from stallwise.meaning.book import SHORTEST, Signature, book
 from stallwise.meaning.codes import source_of, table, tables
+from stallwise.meaning.expressions import compiled
 from stallwise.meaning.known import SHORTEST as PIECE
 from stallwise.meaning.known import books, known_message
 from stallwise.meaning.match import Matcher, matcher, matcher_of

@@ -13,23 +13,21 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.readers import (
     dcgm_text,
+    named_columns,
     nccl_log,
     nccl_tests,
     nvidia_smi_csv,
-    nvidia_smi_q,
-    nvidia_smi_table,
-    nvidia_smi_xml,
+    nvidia_smi_report,
     python_stacks,
     rank_progress,
     run_outcomes,
     run_speed,
-    scaling_csv,
 )
 from stallwise.readers.native import flight_recorder, nccl_inspector, nccl_ras, nvidia_smi_topo
 
 READERS = (
     dcgm_text, flight_recorder, nccl_inspector, nccl_log, nccl_ras, nccl_tests, nvidia_smi_csv,
-    nvidia_smi_q, nvidia_smi_table, nvidia_smi_topo, nvidia_smi_xml, python_stacks, rank_progress, run_outcomes, run_speed, scaling_csv,
+    nvidia_smi_report, nvidia_smi_topo, python_stacks, rank_progress, run_outcomes, run_speed, named_columns,
 )  # fmt: skip
 SEEDS = [
     b"[rank0]:[E1218 20:27:21.4 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=13, NumelOut=13, Timeout(ms)=600000) ran for 600081 milliseconds before timing out.\n",

@@ -24,7 +24,8 @@ from stallwise.evidence.skeletons import loosened
 from stallwise.meaning.book import book
 from stallwise.meaning.gauge_book import gauge_books
 from stallwise.meaning.match import loudness
-from stallwise.readers import _gpu_state, _oom_text, _traceback
+from stallwise.readers import _gpu_samples, _traceback, oom_message
+from stallwise.readers._patterns import document
 from stallwise.readers.engine_iterations import forms
 from stallwise.readers.native._ncu_names import sentences
 from stallwise.readers.shapes.lines import prefixes
@@ -77,11 +78,13 @@ def _patterns() -> list[tuple[str, re.Pattern]]:
 
 def _made_when_needed() -> Iterator[tuple[str, re.Pattern]]:
     """Expressions of books that are compiled when a text first asks for them."""
-    book = _oom_text._book()
+    book = document("oom_words")
     yield from ((f"oom {name}", re.compile(text)) for name, text in book.items() if isinstance(text, str))
-    yield from (("oom size", pattern) for _, pattern, _ in _oom_text._sizes())
+    yield from (("oom size", pattern) for _, pattern, _ in oom_message.sizes())
     yield from ((f"phase {name}", pattern) for name, pattern in _traceback._phases())
-    yield from ((f"card {t}", pattern) for t in ("summed", "report") for pattern, _ in _gpu_state._patterns(t))
+    yield from ((f"card {t}", pattern) for t in ("summed", "report") for pattern, _ in _gpu_samples.report_patterns(t))
+    kinds = document("named_columns")["kind"]
+    yield from ((f"title of {role['is']}", re.compile(role["match"])) for kind in kinds for role in kind["role"])
     yield from ((f"sentence of {row['is']}", pattern) for pattern, row in sentences())
 
 

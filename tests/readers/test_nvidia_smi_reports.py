@@ -12,7 +12,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.fact import Fact, Table
-from stallwise.readers import dcgm_text, nvidia_smi_csv, nvidia_smi_q, nvidia_smi_table, nvidia_smi_xml
+from stallwise.readers import dcgm_text, nvidia_smi_csv, nvidia_smi_report
 from stallwise.readers.native import nvidia_smi_topo
 
 SMI = Path(__file__).parents[1] / "fixtures" / "smi"
@@ -32,7 +32,10 @@ def from_text(reader: object, text: str) -> list[object]:
 
 
 def test_text_and_xml_of_one_card_say_the_same() -> None:
-    text, xml = one_table(nvidia_smi_q, SMI / "nvidia_smi_q.txt"), one_table(nvidia_smi_xml, SMI / "nvidia_smi_q.xml")
+    text, xml = (
+        one_table(nvidia_smi_report, SMI / "nvidia_smi_q.txt"),
+        one_table(nvidia_smi_report, SMI / "nvidia_smi_q.xml"),
+    )
     steady = {"power_limit_w": 700.0, "power_default_limit_w": 700.0, "clock_sm_max_hz": 1980e6, "pcie_gen_max": 5.0,
               "pcie_width": 16.0, "memory_total_bytes": 143771 * 2**20, "remap_pending": 0.0, "ecc_uncorrected": 0.0,
               "ecc_corrected": 0.0, "thermal_margin_c": 50.0, "reasons": 1.0, "utilisation_share": 0.0}  # fmt: skip
@@ -59,7 +62,7 @@ GPU 00000000:07:00.0
                 Device Memory          : 2
                 Total                  : 2
 """
-    (table,) = [i for i in from_text(nvidia_smi_q, text) if isinstance(i, Table)]
+    (table,) = [i for i in from_text(nvidia_smi_report, text) if isinstance(i, Table)]
     assert table.columns["reasons"][0] == 0x48
     assert table.columns["power_limit_w"][0] == 300.0 and table.columns["ecc_uncorrected"][0] == 2.0
 
@@ -67,13 +70,13 @@ GPU 00000000:07:00.0
 def test_xml_with_entities_is_refused() -> None:
     bomb = b'<?xml version="1.0"?><!DOCTYPE nvidia_smi_log [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><nvidia_smi_log><gpu>&b;</gpu></nvidia_smi_log>'
     with pytest.raises(UnreadableInput, match="entities"):
-        list(nvidia_smi_xml.read(Artifact("x", content=bomb)))
+        list(nvidia_smi_report.read(Artifact("x", content=bomb)))
 
 
 def test_xml_cut_in_the_middle_gives_what_is_whole_or_says_so() -> None:
     data = (SMI / "nvidia_smi_q.xml").read_bytes()
     with pytest.raises(UnreadableInput, match="damaged"):
-        list(nvidia_smi_xml.read(Artifact("x", content=data[: len(data) // 2])))
+        list(nvidia_smi_report.read(Artifact("x", content=data[: len(data) // 2])))
 
 
 def test_dmon_columns_are_found_by_their_header() -> None:
@@ -91,7 +94,7 @@ def test_the_plain_table_is_read() -> None:
 | N/A   63C    P0            697W /  700W |   74102MiB /  81559MiB |    100%      Default |
 +-----------------------------------------+------------------------+----------------------+
 """
-    (table,) = [i for i in from_text(nvidia_smi_table, text) if isinstance(i, Table)]
+    (table,) = [i for i in from_text(nvidia_smi_report, text) if isinstance(i, Table)]
     assert table.meta == {"name": "NVIDIA H100 80GB HBM3", "bus_id": "00000000:1b:00.0"}
     assert table.columns["utilisation_share"][0] == 1.0 and table.columns["ecc_uncorrected"][0] == 2.0
     assert table.columns["memory_used_bytes"][0] == 74102 * 2**20

@@ -7,8 +7,10 @@ from importlib.resources import files
 
 import pytest
 
-from stallwise.readers._patterns import entries, patterns
+from stallwise.evidence.reading import Rows
+from stallwise.readers._patterns import document, entries, patterns
 from stallwise.readers.engine_iterations import forms
+from stallwise.readers.named_columns import JUDGED, kind_of
 
 BOOKS = sorted(p.name.removesuffix(".toml") for p in files("stallwise.readers").joinpath("patterns").iterdir())
 ENTRIES = [(book, name) for book in BOOKS for name in entries(book)]
@@ -28,3 +30,10 @@ def test_a_form_of_iterations_fits_its_samples(form: dict) -> None:
     assert form["sample"]
     assert form["source"]
     assert all(form["record"].search(line) for line in form["sample"])
+
+
+@pytest.mark.parametrize("kind", document("named_columns")["kind"], ids=lambda k: k["judged"])
+def test_a_kind_of_table_is_known_by_its_titles_alone(kind: dict) -> None:
+    assert kind["judged"] in JUDGED
+    assert kind_of(kind, Rows(tuple(kind["titles"]), tuple([] for _ in kind["titles"]), []), "") is not None
+    assert kind_of(kind, Rows(("step", "loss"), ([], []), []), "") is None

@@ -10,7 +10,7 @@ from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
 from stallwise.evidence.catalog import distributed as q
 from stallwise.measures import measure_evidence
-from stallwise.readers import iperf, rank_table
+from stallwise.readers import iperf, named_columns
 
 STAGES = "stage,layers,forward_ms,backward_ms\n0,8,1.0,2.0\n1,8,1.0,2.0\n2,8,1.3,2.6\n"
 TOKENS = "rank,tokens,dispatch_us\n0,9000,2400\n1,1000,2410\n2,1000,2405\n3,1000,2400\n"
@@ -47,7 +47,7 @@ def test_tokens_by_rank_tell_uneven_experts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["step,rank,loss\n1,0,2.0\n", "name,value\na,1\n", "", "rank\n1\n"])
 def test_other_tables_are_not_taken(text: str) -> None:
-    assert not rank_table.recognises("x.csv", text.encode())
+    assert not named_columns.recognises("x.csv", text.encode())
 
 
 def run_of(client: str, clock: str, gbit: float) -> str:

@@ -194,7 +194,7 @@ def test_strangers_stay_strangers(name: str) -> None:
 
 LOGGERS = [r for r in all_readers() if r.__name__.split(".")[-1] in {
     "train_log", "step_table",
-    "host_profile", "launch_probe", "tensorboard_events", "nsys_stats",
+    "host_profile", "named_columns", "tensorboard_events", "nsys_stats",
     "stated_facts",
 }]  # type: ignore[attr-defined]  # fmt: skip
 

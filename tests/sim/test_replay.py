@@ -76,6 +76,16 @@ def test_somebody_outside_keeps_his_pace() -> None:
     assert np.diff(ready.start_s) == pytest.approx(20 * US, abs=US)
 
 
+def test_somebody_outside_does_not_wait_for_us() -> None:
+    """Two batches were done before they were asked for; the third comes when it came, however late the others were fetched."""
+    waits = [(10.0, 0.0, NOTHING), (120.0, 0.0, NOTHING), (140.0, 0.0, NOTHING), (160.0, 40.0, NOTHING)]
+    g = graph([205], [5], [200], waits=waits, pace=[-np.inf, 30, 30, 130])
+    assert as_recorded(g) == pytest.approx(g.start_s, abs=1e-12)
+    points = np.array([0, 10, 120, 140, 160, 200]) * US
+    faster = retime(g, clock_of(points, np.array([0, 60, 0, 0, 0]) * US, g.wait_s, g.waited_s, 0.1))
+    assert faster.start_s == pytest.approx(g.start_s, abs=US)
+
+
 def test_work_on_another_stream_is_waited_for() -> None:
     g = graph([10, 115, 130], [100, 10, 10], [0, 5, 8], stream=[0, 1, 1])
     assert g.after[1] == 0

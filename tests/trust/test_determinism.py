@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,8 @@ from stallwise.doctor.examine import diagnose
 from stallwise.render import strict_json
 from stallwise.render.json import to_dict
 from tests.trust.inputs import GOOD_LOG, TRAIN_LOG
+from tests.trust.mixes import answer as digest
+from tests.trust.mixes import elsewhere, material, mixes
 
 REPO = Path(__file__).parents[2]
 NCCL = "".join(
@@ -28,14 +27,7 @@ BUNDLES = {  # a traced job with its logs; every rare format at once, damaged on
     "healthy": REPO / "tests/cases/none/compiled_healthy",
     "stated": REPO / "examples/scenarios/02_mfu_collapse",
 }
-ALL = """
-import sys
-from stallwise.doctor.examine import diagnose
-from stallwise.render import strict_json
-from stallwise.render.json import to_dict
-for folder in sys.argv[1:]:
-    print(strict_json.dumps(to_dict(diagnose(folder, cache=False, workers=1)), sort_keys=True))
-"""
+MIXES, POOLED, SEED = 10, 4, 20261116  # mixes in all; of them through a pool
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +62,16 @@ def test_the_order_of_files_and_the_number_of_workers_change_nothing(
     assert answer(*reversed(files), workers=2) == answers[name]
 
 
-def test_the_hash_seed_changes_nothing(folders: dict[str, Path], answers: dict[str, str]) -> None:
-    for seed in ("0", "4242"):
-        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPO / "src"), "STALLWISE_DEBUG": ""}
-        command = [sys.executable, "-c", ALL, *map(str, folders.values())]
-        ran = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
-        assert ran.stdout.splitlines() == list(answers.values()), ran.stderr
+def test_ten_random_mixes_are_answered_alike_in_any_order_pool_and_hash_seed(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = list(mixes(MIXES, SEED, material([])))
+    wanted += [sorted(folder.iterdir()) for folder in folders.values()]
+    plain = [digest(mix) for mix in wanted]
+    assert len(set(plain)) == len(plain) and len(wanted) > MIXES
+    assert elsewhere(wanted, order=1, hash_seed=4242) == plain  # this process has a hash seed of its own
+    monkeypatch.setattr(engine_local, "WORTH_A_POOL_BYTES", 0)
+    assert [digest(mix, order=7, workers=2) for mix in wanted[:POOLED]] == plain[:POOLED]
 
 
 def test_what_was_kept_from_the_last_time_changes_nothing(

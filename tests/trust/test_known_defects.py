@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -459,9 +459,9 @@ HOSTILE = {
         b"INFO 07-01 12:00:00 metrics.py:351] Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 12.3 tokens/s, "
         b"Running: 1 reqs, Swapped: 0 reqs, Pending: 0 reqs, GPU KV cache usage: 0.5%, CPU KV cache usage: 0.0%.\n" + b"9" * 500_000
     ),
-    "colliding.pickle": lambda: (
-        b"\x80\x02}("
-        + b"".join(b"\x8a\x0b" + (i * (2**61 - 1)).to_bytes(11, "little") + b"K\x00" for i in range(60_000)) + b"u."
+    "colliding.pickle": lambda: (  # a snapshot by its first key, then keys that all have one hash
+        b"\x80\x02}(X\x08\x00\x00\x00segments]"
+        + b"".join(b"\x8a\x0b" + (i * (2**61 - 1)).to_bytes(11, "little") + b"K\x00" for i in range(200_000)) + b"u."
     ),
 }  # fmt: skip
 
@@ -469,6 +469,34 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_small_file_holds_the_tool_up(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(HOSTILE[name]())
+    code, _, err = told("diagnose", tmp_path / name)
+    assert answered(code, err), err
+
+
+def many_kernels() -> bytes:
+    """As many kernels as a long profile has, each of another name."""
+    head = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",'
+    row = (
+        '"{n}","1","python","h","kernel_{n}","1","7","(128,1,1)","(64,1,1)","0","9.0","GPU Speed Of Light Throughput",'
+    )
+    rows = "".join(row.format(n=n) + f'"Duration","us","{n % 50}.5"\n' for n in range(2200))
+    return (head + '"Section Name","Metric Name","Metric Unit","Metric Value"\n' + rows).encode()
+
+
+def endless_head() -> bytes:
+    """A trace whose properties never end: 400 kB that unpack to 400 MB."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=6) as stream:
+        stream.write(b'{"schemaVersion": 1, "deviceProperties": [], "traceName": "')
+        for _ in range(400):
+            stream.write(b"a" * (1 << 20))
+    return packed.getvalue()
+
+
+@FULL
+@pytest.mark.parametrize(("name", "made"), [("kernels.csv", many_kernels), ("head.json.gz", endless_head)])
+def test_no_larger_file_does_either(tmp_path: Path, name: str, made: Callable[[], bytes]) -> None:
+    (tmp_path / name).write_bytes(made())
     code, _, err = told("diagnose", tmp_path / name)
     assert answered(code, err), err
 

@@ -19,6 +19,7 @@ from stallwise.render.visible import visible
 
 HERE = Path(__file__).parent
 BUG = 4
+LEAST_WORDS = 3  # that make a question of what was typed; a command mistyped has fewer
 LONGEST_PROBLEM = 2000  # letters that anybody reads
 
 
@@ -53,8 +54,20 @@ class Commands(click.Group):
             from difflib import get_close_matches
 
             close = get_close_matches(args[0], self.list_commands(ctx), n=1)
-            hint = f" Did you mean '{close[0]}'?" if close else ""
+            hint = f" Did you mean '{close[0]}'?" if close else _asked_without_a_verb(args)
             raise click.UsageError(f"{error.message}{hint}", ctx) from error
+
+
+def _asked_without_a_verb(args: list[str]) -> str:
+    """A file, or a question in words, where a command is expected: it is meant for `diagnose`."""
+    try:
+        is_path = Path(args[0]).exists()
+    except (OSError, ValueError):  # longer than a name can be, or no name at all
+        is_path = False
+    words = [w for w in args if not w.startswith("-")]
+    if not is_path and " " not in args[0].strip() and len(words) < LEAST_WORDS:
+        return ""
+    return f" To ask about it: stallwise diagnose {args[0] if is_path else repr(' '.join(words))}"
 
 
 def _first_line(path: Path) -> str:

@@ -55,6 +55,7 @@ from stallwise.render import strict_json as json
     help="Most seconds for one small file; larger ones get more. Default: 60.",
 )
 @click.option("--max-unpacked", metavar="SIZE", help="Most bytes that one archive may unpack to, such as 20GB.")
+@click.option("--max-files", type=click.IntRange(1), help="Most files that are read; default: 100,000.")
 @click.option(
     "--series", default="", metavar="NAME", help="Keep the run in the history under this name, not its folder's."
 )
@@ -74,6 +75,7 @@ def command(
     live: str,
     max_seconds: float | None,
     max_unpacked: str | None,
+    max_files: int | None,
     series: str,
     no_history: bool,
     no_cache: bool,
@@ -81,7 +83,7 @@ def command(
     """Read any mix of artifacts (files, folders, globs, '-', a complaint in words) and name the stage that stalls."""
     from stallwise.doctor.examine import diagnose
     from stallwise.doctor.stating import split_words
-    from stallwise.evidence.limits import FILE_S, Limits
+    from stallwise.evidence.limits import FILE_S, MOST_FILES, Limits
     from stallwise.render.json import to_dict
     from stallwise.units import Unit, parse
 
@@ -90,7 +92,8 @@ def command(
         words.append(f"step.clean_time={clean_step}")
     if not places and not words:
         raise click.UsageError("give a file, a folder, or --fact WORD=VALUE")
-    limits = Limits(max_seconds or FILE_S, int(parse(max_unpacked, Unit.BYTE)) if max_unpacked else 0)
+    unpacked_bytes = int(parse(max_unpacked, Unit.BYTE)) if max_unpacked else 0
+    limits = Limits(max_seconds or FILE_S, unpacked_bytes, max_files or MOST_FILES)
     diagnosis = diagnose(
         *places, facts=words, engine=engine, workers=workers, cache=not no_cache, live_s=parse(live, Unit.SECOND),
         limits=limits,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from math import exp, log
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +24,22 @@ class RecordingCost:
 
 
 @cache
-def _table() -> dict[str, float]:
+def _table() -> dict[str, Any]:
     text = (files("stallwise.costs") / "measured" / "profiler.toml").read_text(encoding="utf-8")
-    table: dict[str, float] = tomllib.loads(text)["torch"]
+    table: dict[str, Any] = tomllib.loads(text)["torch"]
     return table
 
 
-def torch_recording(launch_s: float | None, shapes: bool) -> RecordingCost:
-    """The cost of the PyTorch profiler on a host whose median recorded launch takes this long."""
+def torch_recording(shortest_s: Mapping[str, float]) -> RecordingCost:
+    """The cost of the PyTorch profiler on a host whose shortest launches, operators and pauses take this long."""
     table = _table()
-    launch = launch_s if launch_s is not None else table["launch_s"]
-    excess = max(launch - table["launch_alone_s"], table["least_excess_s"])
+    usual: dict[str, float] = table["shortest_s"]
+    slower = [log(seconds / usual[name]) for name, seconds in shortest_s.items() if name in usual and seconds > 0]
+    pace = exp(sum(slower) / len(slower)) if slower else 1.0
     return RecordingCost(
-        operator_s=table["operator"] * excess + (table["shapes_s"] if shapes else 0.0),
-        runtime_call_s=table["runtime_call"] * excess,
-        python_frame_s=table["python_frame"] * excess,
+        operator_s=table["operator_s"] * pace,
+        runtime_call_s=table["runtime_call_s"] * pace,
+        python_frame_s=table["python_frame_s"] * pace,
         device_record_s=table["device_record_s"],
         doubt_low=table["doubt_low"],
         doubt_high=table["doubt_high"],

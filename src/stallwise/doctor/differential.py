@@ -36,6 +36,7 @@ OTHER_TRADE = 0.2  # of the odds are left to a cause of training where only a se
 TRAINING = (run.STEP_TIME, run.LOSS, run.SAMPLES_PER_S, run.GRAD_NORM)  # what only a training run shows
 SERVICE_SYMPTOMS = (Symptom.SERVING_SLOW, Symptom.SERVING_COLLAPSE, Symptom.HIGH_TTFT, Symptom.SERVER_WONT_START)
 CLEAR = 0.8  # a rule this sure has seen its cause; below, it is one explanation among others
+BELOW = 0.99  # of a cause's share: what follows from it never stands above it
 KEPT = 0.01  # hypotheses below this are not worth a line
 
 
@@ -88,6 +89,11 @@ def differential(
         for cause in finding.explains:
             if cause in by_cause and by_cause[cause].odds < by_cause[finding.cause].odds:
                 by_cause[cause].follows = True
+    for finding in told:
+        known = [f.confidence for f in told if f.blocking and not f.last_resort]
+        if finding.last_resort and known:  # that the run died takes nothing from what it died of
+            weight = by_cause[finding.cause]
+            weight.follows, weight.seen, weight.most = True, 0.0, BELOW * max(known)
     if not by_cause:
         return (), tuple(heard)
     return _normalised(by_cause, rest, any(c.by_person for c in heard)), tuple(heard)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
 
-from stallwise.doctor.reading import Reading, ReadingPlan, one_by_one, reading_of
+from stallwise.doctor.reading import Reading, ReadingPlan, one_by_one
 from stallwise.evidence.artifact import Artifact
+
+if TYPE_CHECKING:  # slow to load, and a single file needs no pool
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 WORTH_A_POOL_BYTES = 70 << 20  # unpacked: about 300,000 events, a second of work; a pool starts in a third of that
 USUAL_PACKING = 15.0  # of gzip on traces
+SMALL_FILE_BYTES = 140_000  # of a trace: what asking every reader about a tiny file costs
+BATCH_BYTES = 4_000_000  # of work that one worker is handed at once: some thirty tiny files, or one trace
 IN_FLIGHT_PER_WORKER = 4  # enough to keep workers busy, few enough to keep results from piling up
 
 
@@ -33,37 +36,62 @@ class LocalEngine:
         yield from self._pooled(artifacts, plan, workers)
 
     def _pooled(self, artifacts: list[Artifact], plan: ReadingPlan, workers: int) -> Iterator[Reading]:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
         # fork shares the loaded code; where it does not exist every worker imports anew.
         method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
         with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context(method)) as pool:
-            pending: deque[tuple[Artifact, Future[Reading] | None]] = deque()
-            left = iter(artifacts)
+            pending: deque[tuple[list[Artifact], Future[list[Reading]] | None]] = deque()
+            left = _batches(artifacts)
             while True:
-                while len(pending) < workers * IN_FLIGHT_PER_WORKER and (artifact := next(left, None)) is not None:
-                    pending.append((artifact, _submitted(pool, artifact, plan)))
+                while len(pending) < workers * IN_FLIGHT_PER_WORKER and (batch := next(left, None)) is not None:
+                    pending.append((batch, _submitted(pool, batch, plan)))
                 if not pending:
                     return
-                artifact, future = pending.popleft()
-                yield _result(artifact, future, plan)
+                batch, future = pending.popleft()
+                yield from _result(batch, future, plan)
 
 
-def _submitted(pool: ProcessPoolExecutor, artifact: Artifact, plan: ReadingPlan) -> Future[Reading] | None:
-    if artifact.in_memory:
+def _batches(artifacts: list[Artifact]) -> Iterator[list[Artifact]]:
+    """Neighbours that are read in one go: a worker that is handed one tiny file at a time waits for the next most of the time."""
+    batch: list[Artifact] = []
+    size = 0.0
+    for artifact in artifacts:
+        size += work_bytes(artifact)
+        if batch and (size > BATCH_BYTES or batch[0].in_memory or artifact.in_memory):
+            yield batch
+            batch, size = [], work_bytes(artifact)
+        batch.append(artifact)
+    if batch:
+        yield batch
+
+
+def _submitted(pool: ProcessPoolExecutor, batch: list[Artifact], plan: ReadingPlan) -> Future[list[Reading]] | None:
+    from concurrent.futures import BrokenExecutor
+
+    if batch[0].in_memory:
         return None
     try:
-        return pool.submit(reading_of, artifact.bare(), plan)
-    except BrokenProcessPool:
+        return pool.submit(_read, [artifact.bare() for artifact in batch], plan)
+    except BrokenExecutor:
         return None
 
 
-def _result(artifact: Artifact, future: Future[Reading] | None, plan: ReadingPlan) -> Reading:
+def _read(batch: list[Artifact], plan: ReadingPlan) -> list[Reading]:
+    return list(one_by_one(batch, plan))
+
+
+def _result(batch: list[Artifact], future: Future[list[Reading]] | None, plan: ReadingPlan) -> list[Reading]:
     """A worker that dies (killed for memory) takes nobody else's answer with it."""
     if future is not None:
+        from concurrent.futures import BrokenExecutor
+
         try:
             return future.result()
-        except BrokenProcessPool:
+        except BrokenExecutor:
             pass
-    return reading_of(artifact, plan)
+    return _read(batch, plan)
 
 
 def usable_cores() -> int:
@@ -76,4 +104,4 @@ def usable_cores() -> int:
 def work_bytes(artifact: Artifact) -> float:
     """About how much there is to parse."""
     packed = artifact.name.endswith((".gz", ".zip"))
-    return artifact.size_bytes * (USUAL_PACKING if packed else 1.0)
+    return SMALL_FILE_BYTES + artifact.size_bytes * (USUAL_PACKING if packed else 1.0)

@@ -13,6 +13,7 @@ from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.differential import CLEAR, MOST_SURE, SOMETHING_ELSE
 from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
+from stallwise.doctor.idioms import in_its_words
 from stallwise.doctor.next_step import next_steps, not_just_done, telling_first
 from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.doctor.scenes import scenes_of
@@ -127,7 +128,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         subject=subject_of(evidence),
         state=verdict.state,
         ranked=ranked,
-        findings=(*said, *known.of_kernels),
+        findings=in_its_words((*said, *known.of_kernels), evidence),
         ledger=ledger,
         evidence=evidence,
         hypotheses=hypotheses,

@@ -23,6 +23,7 @@ PACKAGES = {"__pycache__", "site-packages", "dist-packages", "node_modules"}
 ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")  # what lies in a folder that is one
 _URL = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 LEAST_WORDS = 3  # of a complaint: "loss is nan"; names of files have fewer
+WORDY = 6  # words of a sentence even where it ends like a file: "it hangs at the first optimizer.step"
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,6}$")
 _DIGITS = re.compile(r"([0-9]{1,18})")  # more digits than a number has are words
 
@@ -53,13 +54,27 @@ def find(paths: Iterable[str], live_s: float = 0.0) -> tuple[list[Artifact], lis
             found.setdefault(artifact.name, artifact)
     artifacts: list[Artifact] = []
     problems: list[tuple[str, StallwiseError]] = []
-    for artifact in found.values():
+    for artifact in _at_most(list(found.values()), problems):
         try:
             for member in _unzipped(artifact):
                 artifacts.append(member)  # members before a damage stay
         except StallwiseError as error:
             problems.append((artifact.name, error))
     return sorted(artifacts, key=lambda a: natural(a.name)), problems
+
+
+def _at_most(found: list[Artifact], problems: list[tuple[str, StallwiseError]]) -> list[Artifact]:
+    """As many as are read in one go: those nearest to the folder that was named, for data lies below the logs of its job."""
+    most = current().files
+    if len(found) <= most:
+        return found
+    nearest = sorted(found, key=lambda a: (a.name.count("/"), natural(a.name)))
+    left = UnreadableInput(
+        f"{len(found):,} files were found and {most:,} of them read; {len(found) - most:,} were not looked at",
+        hint="name the folder of the job alone, or raise --max-files",
+    )
+    problems.append((nearest[most].name, left))
+    return nearest[:most]
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
@@ -100,11 +115,10 @@ def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
 
 def _is_sentence(given: str) -> bool:
     """A complaint typed where a path is expected; what begins or ends like a path stays one, mistyped or not."""
-    return (
-        (len(given.split()) >= LEAST_WORDS or (" " in given and given.endswith("?")))
-        and not given.startswith(("/", ".", "~", "\\"))
-        and not _EXTENSION.search(given)
-    )
+    words = len(given.split())
+    if given.startswith(("/", ".", "~", "\\")) or (words < WORDY and _EXTENSION.search(given)):
+        return False
+    return words >= LEAST_WORDS or (words > 1 and given.endswith("?"))
 
 
 def _page(url: str, live_s: float) -> Artifact:

@@ -27,6 +27,7 @@ DEFAULT_LIMITS = Limits()
 ENGINES = ("local", "ray")
 NO_READER = "no reader knows this file"
 CELLS = 4  # numbers under headers: fewer may be a line of text with signs in it
+SMALL_BYTES = 50_000  # of a file that takes as long to be asked about as to be read
 NAMED = 3  # files named in a message before the rest is counted
 AGAIN = "capture one: stallwise record -- python train.py   (formats: stallwise formats)"
 
@@ -58,8 +59,9 @@ def gather(
     plan = ReadingPlan(keep_timelines=keep_timelines, cache=cache, limits=limits)
     read = _engine(engine, workers).readings(artifacts, plan)
     before_bytes = Blocks.passed_bytes
-    sizes = [float(a.size_bytes) for a in artifacts]
-    drawn = shown(read, len(artifacts), "reading", "files", sizes, lambda: Blocks.passed_bytes - before_bytes)
+    sizes = _sizes(artifacts)
+    passed = (lambda: Blocks.passed_bytes - before_bytes) if sizes else None
+    drawn = shown(read, len(artifacts), "reading", "files", sizes, passed)
     evidence, others, budget = Evidence(), set[str](), Budget()
     readings: list[Reading] = []
     for reading in drawn:
@@ -85,6 +87,12 @@ def gather(
     if not _speak_of_a_run(evidence, readings) and not _hold_tables(evidence, readings):
         raise _nothing_readable(artifacts, readings, problems)
     return evidence
+
+
+def _sizes(artifacts: list[Artifact]) -> list[float]:
+    """What each adds to the progress; none where there are so many small ones that files tell it better than bytes."""
+    sizes = [float(a.size_bytes) for a in artifacts]
+    return sizes if sum(sizes) >= len(sizes) * SMALL_BYTES else []
 
 
 def _give_words(reading: Reading, stems: set[str]) -> None:

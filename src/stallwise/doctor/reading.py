@@ -67,6 +67,8 @@ class ReadingPlan:
 
 def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[list[str], list[Item]]:
     """The formats that matched and what they gave. Timelines are measured here and then dropped unless kept."""
+    if artifact.size_bytes == 0:  # thousands of them lie in some folders, and none says anything
+        return [], [Bag(frozenset(), Source(artifact.name))]
     stored, artifact = artifact, plain(artifact)
     told, readers = _told(artifact)
     written = is_written(told)

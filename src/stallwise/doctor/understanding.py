@@ -19,7 +19,7 @@ from stallwise.meaning.rows import named_columns
 from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps
-from stallwise.meaning.telling import told_in
+from stallwise.meaning.telling import is_settled, told_in, unresolved
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
@@ -61,7 +61,7 @@ LOG_READERS = {
     "tracebacks of collectives",
 }  # fmt: skip
 TABLE_READERS = {
-    "table of steps", "scaling series", "table of variants", "table of a load", "table of ranks, stages or experts", "launch probe",
+    "table of steps", "table of named columns",
     "layer statistics", "nvidia-smi CSV",
 }  # fmt: skip
 # Readers that take a line here and there of any text: what they know does not make it their format.
@@ -69,7 +69,7 @@ ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
     "out-of-memory error", "messages", "tracebacks of collectives", "table of steps", "autotune log",
-    "scaling series", "table of variants", "table of a load",
+    "table of named columns",
 }  # fmt: skip
 
 
@@ -218,11 +218,12 @@ def _complaint(text: str, file: str, known: list[Item]) -> Iterator[Item]:
     if any(isinstance(item, Fact) and item.quantity is stated.SYMPTOM for item in known):
         return
     sentences = [x for x in prose.sentences(text) if _is_sentence(x)]
-    heard = [(order_of(s), at, x) for at, x in enumerate(sentences) if (s := symptom_in(x))]
+    settled = is_settled(text)
+    heard = [(order_of(s), at, x) for at, x in enumerate(sentences) if not settled and (s := symptom_in(unresolved(x)))]
     if heard:
         _, _, sentence = min(heard)
         yield Fact(stated.SYMPTOM, sentence[:200], Source(file, sentence[:40], True))
-    elif any(isinstance(i, Fact) and not isinstance(i.value, str) for i in known):
+    elif not settled and any(isinstance(i, Fact) and not isinstance(i.value, str) for i in known):
         sentence, asked = told_in(sentences, text)
         if sentence:
             quantity = stated.ASKED if asked else stated.TOLD

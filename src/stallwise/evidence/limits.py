@@ -1,4 +1,4 @@
-"""What one file may cost before it is given up: seconds and unpacked bytes. Others' answers do not wait for it.
+"""What one file may cost before it is given up: seconds and unpacked bytes; and how many are read. Others' answers do not wait for it.
 
 The clock interrupts Python and its regular expressions wherever they are; what runs in a database asks `out_of_time`.
 Threads cannot be interrupted: who reads for several people does so in a process of its own. Files are given time by the
@@ -20,6 +20,7 @@ from stallwise.errors import UnreadableInput
 FILE_S = 60.0  # for a file of no size; ordinary ones take a second
 SLOWEST_BYTES_PER_S = 1e6  # as stored: ten times slower than the slowest reader on a slow machine
 STEP_S = 30.0  # of the processor's time, for one measure or one rule over everything that was read
+MOST_FILES = 100_000  # that are read in one go: 3 kB of memory and two milliseconds each, if they are tiny
 EXAMINATION_S = 120.0  # of it, for all of them together
 LEAST_UNPACKED_BYTES = 2 << 30  # whatever the size of the archive
 MOST_PACKING = 200.0  # times the stored size: logs pack 10 to 60 times, bombs a thousand
@@ -36,6 +37,7 @@ class Limits:
 
     file_s: float = FILE_S
     unpacked_bytes: int = 0  # 0: by the size of the archive
+    files: int = MOST_FILES
 
     def seconds_for(self, size_bytes: int) -> float:
         """A file may take longer the larger it is."""
@@ -54,6 +56,7 @@ class _Clock:
     timer: str
     signal: str
     deadline: float = float("inf")
+    listening: bool = False  # an outer limit hears the bell: an inner one need not ask for it again
 
 
 _WALL = _Clock(time.monotonic, "ITIMER_REAL", "SIGALRM")
@@ -104,13 +107,17 @@ def _limited(seconds: float, clock: _Clock) -> Iterator[None]:
         return
     timer, rings = getattr(signal, clock.timer), getattr(signal, clock.signal)
     began = clock.now()
-    before = signal.signal(rings, _interrupt)
+    outermost = not clock.listening
+    before = signal.signal(rings, _interrupt) if outermost else None
+    clock.listening = True
     left, again = signal.setitimer(timer, max(clock.deadline - began, 1e-3), AGAIN_S)
     try:
         yield
     finally:
         signal.setitimer(timer, 0.0)
-        signal.signal(rings, before if before is not None else signal.SIG_DFL)
+        if outermost:
+            clock.listening = False
+            signal.signal(rings, before if before is not None else signal.SIG_DFL)
         clock.deadline = outer
         if left:  # somebody else's alarm, or the outer limit's
             signal.setitimer(timer, max(left - (clock.now() - began), 1e-3), again)

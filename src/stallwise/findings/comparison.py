@@ -40,7 +40,10 @@ class Comparison(Shown):
     rate: bool = False  # the metric is one of which more is better
 
     def _line(self) -> str:
-        by = "nothing to compare" if self.worse_by is None else f"{self.metric} {self.worse_by:+.1%} worse"
+        if self.worse_by is None:
+            by = "nothing to compare"
+        else:
+            by = f"{self.metric} {abs(self.worse_by):.1%} {'better' if self.worse_by < 0 else 'worse'}"
         return f"{by}; {len(self.changes)} changes, {len(self.appeared)} new causes"
 
     @property

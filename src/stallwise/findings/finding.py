@@ -86,6 +86,7 @@ class Finding:
     next: tuple[Capture, ...] = ()
     explains: tuple[str, ...] = ()  # causes that are only consequences of this one
     blocking: bool = False  # the run is dead, stuck or wrong, not merely slow
+    last_resort: bool = False  # says that the run is dead, not why: whatever says why comes before it
     optional: bool = False  # nothing is broken; a gain is there for the taking
     summary: str = ""  # one or two sentences of why, under the headline
     predicted: Gain | None = None  # what was expected before the gain was measured

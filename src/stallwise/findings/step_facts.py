@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stallwise.evidence.catalog import distributed, gains
+from stallwise.evidence.catalog import distributed, gains, stages
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
@@ -49,6 +49,11 @@ class StepFacts:
     def steps(self) -> int:
         """Steps seen in the trace."""
         return int(self.evidence.value(traced.STEP_COUNT, 0.0))
+
+    @cached_property
+    def on_host(self) -> bool:
+        """A record of host times alone: the job has no GPU, or none was seen at work."""
+        return self.evidence.value(stages.ON_DEVICE, 1.0) == 0
 
     def seconds(self, quantity: Quantity) -> float:
         """Seconds of a mean step; 0 where not measured."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from stallwise.meaning.groups import Line, clauses, line_of, plain, says
+from stallwise.meaning.groups import Line, clauses, line_of, plain, sayable, says
 from stallwise.meaning.words import book
 
 QUANTITY = "blamed"
@@ -50,6 +50,7 @@ def blamed_in(text: str) -> tuple[str, str] | None:
     parts, whole = clauses(lowered), _SENTENCE.split(lowered)
     for thing in things():
         for lines, texts in ((thing.lines, parts), (thing.across, whole)):
-            if found := next((part for part in texts if any(says(line, part) for line in lines)), None):
+            heard = sayable(lines, lowered)
+            if found := next((part for part in texts if any(says(line, part) for line in heard)), None):
                 return thing.name, found.strip()
     return None

@@ -5,10 +5,12 @@ One file per table in `codes/`. A signature names the table of its slot; whoever
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
+from typing import Any
+
+from stallwise.meaning.tables import tables_in
+from stallwise.meaning.words import book
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +29,26 @@ class Code:
 @cache
 def tables() -> tuple[str, ...]:
     """Names of all tables."""
-    folder = files("stallwise.meaning").joinpath("codes")
-    return tuple(sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")))
+    return tuple(name for name, _ in tables_in("codes"))
 
 
 @cache
 def table(name: str) -> tuple[Code, ...]:
     """Every code of one table."""
-    text = files("stallwise.meaning").joinpath("codes", f"{name}.toml").read_text(encoding="utf-8")
-    document = tomllib.loads(text)
+    document = book(f"codes/{name}.toml")
     shared = document.get("actions", {})
-    return tuple(
-        Code(
-            name,
-            row.get("code"),
-            row.get("name", ""),
-            row["means"],
-            row.get("fault", ""),
-            row.get("role", ""),
-            shared.get(row.get("action", ""), row.get("action", "")),
-        )
-        for row in document["code"]
-    )
+    return tuple(_code(name, row, shared) for row in document["code"])
 
 
-@cache
+def _code(table: str, row: dict[str, Any], actions: dict[str, str]) -> Code:
+    known = {key: row[key] for key in ("means", "fault", "role") if key in row}
+    action = row.get("action", "")
+    return Code(table, row.get("code"), row.get("name", ""), action=actions.get(action, action), **known)
+
+
 def source_of(name: str) -> str:
     """Where the table comes from."""
-    text = files("stallwise.meaning").joinpath("codes", f"{name}.toml").read_text(encoding="utf-8")
-    return str(tomllib.loads(text)["source"])
+    return str(book(f"codes/{name}.toml")["source"])
 
 
 @cache

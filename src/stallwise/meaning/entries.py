@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.quantity import Quantity
+from stallwise.meaning.tables import tables_in
 from stallwise.meaning.words import classed, words_of
 from stallwise.units import Unit
 
@@ -33,6 +33,7 @@ class Entry:
     whole: str = ""  # the quantity of which this is a part
     tail: str = ""  # the quantity of its 99th percentile
     expected: str = ""  # the quantity of what was hoped for
+    limit: str = ""  # the quantity of the most it can be: "250 W of 700 W"
     symptom: str = ""  # what people complain of when it is worse than it was
 
 
@@ -41,20 +42,21 @@ def entries() -> dict[str, Entry]:
     """By name of the quantity: what the tables say, then the catalogue's own names for what they leave out."""
     known = quantities()
     found: dict[str, Entry] = {}
-    for path in sorted((files("stallwise.meaning") / "lexicon").iterdir(), key=lambda p: p.name):
-        if path.name.endswith(".toml"):
-            for name, row in _rows(tomllib.loads(path.read_text(encoding="utf-8"))):
-                found[name] = Entry(
-                    known[name], _phrases(row["words"], row.get("exact", False)), row.get("better", ""),
-                    row.get("whole", ""), row.get("tail", ""), row.get("expected", ""), row.get("symptom", ""),
-                )  # fmt: skip
+    for _, text in tables_in("lexicon"):
+        for name, row in _rows(tomllib.loads(text)):
+            more = {key: value for key, value in row.items() if key not in ("words", "exact", "unit")}
+            found[name] = Entry(known[name], _phrases(row["words"], row.get("exact", False)), **more)
     for name, quantity in known.items():
         family, dot, rest = name.partition(".")
         if name not in found and not (dot and family in DERIVED) and quantity.unit is not Unit.TEXT:
-            found[name] = Entry(
-                quantity, _phrases([rest.replace("_", " ") or name.replace("_", " "), *quantity.aliases])
-            )
+            own = [w for w in [rest.replace("_", " ") or name.replace("_", " ")] if _stands(w)]
+            found[name] = Entry(quantity, _phrases([*own, *quantity.aliases]))
     return found
+
+
+def _stands(written: str) -> bool:
+    """ "requests done" says no more than requests once the empty word is gone, and those are anybody's."""
+    return len(classed(words_of(written))) > 1 or len(words_of(written)) == 1
 
 
 def _rows(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

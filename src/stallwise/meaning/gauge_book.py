@@ -11,25 +11,23 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from stallwise.meaning.book import compiled
+from stallwise.meaning.expressions import Expression, Value, looks_for
+from stallwise.meaning.tables import tables_in
 
-Value = float | str
-_PLAIN = ("by", "times", "note", "within", "until", "begins", "many", "over", "unless")
+_PLAIN = ("by", "times", "note", "within", "until", "begins", "many", "over", "facts", "words", "scope", "keep")
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauge(Expression):
     """One line of one program."""
 
-    anchors: tuple[str, ...]
-    pattern: str
-    facts: dict[str, str]  # quantity: slot, a word after "=", or "@elapsed": seconds since the first clock
-    slots: dict[str, str]  # type of a slot
-    words: dict[str, str]  # how the words of a slot are told
-    scope: dict[str, str]  # field of the scope: slot
+    facts: dict[str, str] = field(
+        default_factory=dict
+    )  # quantity: slot, "=" and a word, or "@elapsed": since the first clock
+    words: dict[str, str] = field(default_factory=dict)  # how the words of a slot are told
+    scope: dict[str, str] = field(default_factory=dict)  # field of the scope: slot
     keep: str = "each"
     by: str = ""  # slot that keeps values apart
     times: str = ""  # slot that the values are multiplied with
@@ -42,9 +40,6 @@ class Gauge:
     retracts: tuple[str, ...] = ()  # quantities that this line takes back
     many: bool = False  # every match of a line
     over: str = ""  # "steps" or "clock": a series, besides
-    cased: bool = False
-    unless: str = ""
-    samples: tuple[str, ...] = ()
 
     @property
     def alone(self) -> bool:
@@ -59,14 +54,9 @@ class Gauge:
 
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Where it stands in a line."""
-        if not self.unless or not compiled(self.unless, self.cased).search(text):
-            yield from self.found(text)
-
-    def found(self, text: str) -> Iterator[re.Match[str]]:
-        """The same, whatever else the line holds."""
-        if self.many:
-            yield from compiled(self.pattern, self.cased).finditer(text)
-        elif (match := compiled(self.pattern, self.cased).search(text)) is not None:
+        if self.many and not self.refuses(text):
+            yield from self.ready.finditer(text)
+        elif not self.many and (match := self.fits(text)) is not None:
             yield match
 
 
@@ -87,28 +77,19 @@ class GaugeBook:
 @cache
 def gauge_books() -> tuple[GaugeBook, ...]:
     """Every book."""
-    folder = files("stallwise.meaning").joinpath("gauges")
-    names = sorted(p.name for p in folder.iterdir() if p.name.endswith(".toml"))
-    return tuple(book_in(folder.joinpath(name).read_text(encoding="utf-8")) for name in names)
+    return tuple(book_in(text) for _, text in tables_in("gauges"))
 
 
 def book_in(text: str) -> GaugeBook:
     """The book of one file."""
-    document: dict[str, Any] = tomllib.loads(text)
-    head = document["book"]
-    return GaugeBook(
-        head["format"], head["reads"], tuple(_gauge(row, head) for row in document["gauge"]), head.get("given", {}),
-        tuple(w.lower() for w in head.get("needs", ())), head.get("says", {}), head.get("in_logs", False),
-        head.get("capture", ""),
-    )  # fmt: skip
+    document = tomllib.loads(text)
+    head: dict[str, Any] = dict(document["book"])
+    gauges = tuple(_gauge({"keep": head.get("keep", "each"), **row}) for row in document["gauge"])
+    head["needs"] = tuple(w.lower() for w in head.get("needs", ()))
+    head.pop("keep", None)
+    return GaugeBook(gauges=gauges, **head)
 
 
-def _gauge(row: dict[str, Any], head: dict[str, Any]) -> Gauge:
-    more: dict[str, Any] = {key: tuple(row.get(key, ())) for key in ("sets", "clears", "retracts")}
-    more |= {key: row[key] for key in _PLAIN if key in row}
-    anchors = row["anchor"] if isinstance(row["anchor"], list) else [row["anchor"]]
-    return Gauge(
-        tuple(a.lower() for a in anchors), row["match"], row.get("facts", {}), row.get("slots", {}), row.get("words", {}),
-        row.get("scope", {}), row.get("keep", head.get("keep", "each")), cased=row.get("case", False),
-        samples=tuple(row.get("sample", ())), **more,
-    )  # fmt: skip
+def _gauge(row: dict[str, Any]) -> Gauge:
+    lists: dict[str, Any] = {key: tuple(row.get(key, ())) for key in ("sets", "clears", "retracts")}
+    return Gauge(**looks_for(row), **lists, **{key: row[key] for key in _PLAIN if key in row})

@@ -16,10 +16,10 @@ from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
 from stallwise.evidence.number_columns import FEW_LINES, TOKEN
-from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, loosened
+from stallwise.evidence.skeletons import LONGEST, Skeletons
 from stallwise.meaning.anchors import Finder, finder
-from stallwise.meaning.book import compiled
-from stallwise.meaning.gauge_book import Gauge, GaugeBook, Value, gauge_books
+from stallwise.meaning.expressions import Value, first_line, holders
+from stallwise.meaning.gauge_book import Gauge, GaugeBook, gauge_books
 from stallwise.meaning.slots import is_plain, plain_numbers, typed
 
 MOST_KEPT = 2000  # facts of one gauge in one file where every line counts
@@ -67,18 +67,15 @@ class Place:
 
 def read_gauges(text: Skeletons, place: Place) -> Iterator[tuple[GaugeBook, list[Item]]]:
     """Every book that this text speaks, with what it gives."""
-    data = ("\n" + "\n".join(text.keys)).encode("utf-8", "replace").lower()
     find, owners = _finder()
-    found = list(find(data))
-    feeds = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
-    rows = np.searchsorted(feeds, np.array([at for _, at in found], dtype=np.int64), side="right") - 1
     hits: dict[int, dict[int, set[int]]] = {}  # book -> skeleton -> gauges
-    for (anchor, _), skeleton in zip(found, rows.tolist(), strict=True):
+    for anchor, skeleton in holders(find, text):
         for book, gauge in owners[anchor]:
             hits.setdefault(book, {}).setdefault(skeleton, set()).add(gauge)
+    words = "\n".join(text.keys).lower() if hits else ""
     for number in sorted(hits):
         known = gauge_books()[number]
-        if known.needs and not any(word.encode() in data for word in known.needs):
+        if known.needs and not any(word in words for word in known.needs):
             continue
         if items := list(_Reading(known, text, place).items(hits[number])):
             yield known, items
@@ -98,7 +95,7 @@ class _Reading:
 
     def items(self, hits: dict[int, set[int]]) -> Iterator[Item]:
         """Facts and series of the lines whose skeletons hold an anchor."""
-        order = {s: [g for g in self._sorted(gauges) if self._may(g, s)] for s, gauges in hits.items()}
+        order = {s: [g for g in self._sorted(gauges) if g.may(first_line(self.text, s))] for s, gauges in hits.items()}
         told = {*self.context, *(name for gauges in order.values() for g in gauges for name in g.sets)}
         order = {s: [g for g in gauges if not g.within or g.within in told] for s, gauges in order.items()}
         if not any(gauge.retracts for gauges in order.values() for gauge in gauges):
@@ -118,16 +115,11 @@ class _Reading:
     def _sorted(self, numbers: set[int]) -> list[Gauge]:
         return [self.book.gauges[n] for n in sorted(numbers)]
 
-    def _may(self, gauge: Gauge, skeleton: int) -> bool:
-        """Lines of a skeleton differ in digits alone: an expression fits none of them if it fits none with other digits."""
-        sample = self.text.lines[self.text.firsts[skeleton]][:LONGEST]
-        return compiled(loosened(gauge.pattern), gauge.cased).search(sample) is not None
-
     def _at_once(self, gauge: Gauge, skeleton: int) -> bool:
         """Takes all lines of a skeleton in which nothing but plain numbers differs and no other line has a say; True where it did."""
         members = self.text.members(skeleton)
         words = self.text.lines[members[0]][:LONGEST]
-        if len(members) < FEW_LINES or not gauge.alone or asks_for_digits(gauge.pattern + gauge.unless):
+        if len(members) < FEW_LINES or not gauge.alone or gauge.wants_digits:
             return False
         match = next(gauge.matches(words), None)
         if match is None:
@@ -181,10 +173,8 @@ class _Reading:
         for match in gauge.matches(words):
             self.heard = True
             slots: dict[str, Value] = {**self.context, "file": self.place.file, "line": words.strip()[:200]}
-            for raw, written in match.groupdict().items():
-                name = raw.rstrip("_")  # a pattern may need one slot in two places
-                if written is not None and (value := typed(gauge.slots.get(name, "text"), written.strip())) is not None:
-                    slots[name] = gauge.words.get(str(value).lower(), value) if gauge.words else value
+            for name, _, value in gauge.told(match):
+                slots[name] = gauge.words.get(str(value).lower(), value) if gauge.words else value
             for name in gauge.clears:
                 self.context.pop(name, None)
             self.context |= {name: slots.get(name, 1.0) for name in gauge.sets}

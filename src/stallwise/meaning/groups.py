@@ -7,7 +7,7 @@ A line of groups is said by a text when a word of every group stands in it, at w
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 _NEGATION = re.compile(
@@ -56,6 +56,11 @@ def plain(text: str) -> str:
 def clauses(text: str) -> list[str]:
     """The parts of a plain text that each say something of their own."""
     return _CLAUSE.split(text)
+
+
+def sayable(lines: Iterable[Line], text: str) -> list[Line]:
+    """The lines that a clause of a plain text may say: all their groups stand in it somewhere. Most texts have none."""
+    return [x for x in lines if x.groups[0].search(text) and all(p.search(text) for p in x.groups[1:])]
 
 
 def says(line: Line, text: str) -> bool:

@@ -22,14 +22,13 @@ from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import Scope
 from stallwise.evidence.line import Line
 from stallwise.evidence.number_columns import TOKEN
-from stallwise.evidence.skeletons import Skeletons, asks_for_digits, loosened, skeletons_of
+from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, skeletons_of
 from stallwise.meaning.anchors import Finder, finder
-from stallwise.meaning.book import Signature, book, compiled
+from stallwise.meaning.book import Signature, book
 from stallwise.meaning.codes import code_of
+from stallwise.meaning.expressions import first_line, holders
 from stallwise.meaning.known import Known, known_message
-from stallwise.meaning.slots import typed
 
-LONGEST = 4000  # characters of a line that a pattern sees: messages are shorter
 MARK = -1  # stands for the marks of loud lines, among the numbers of signatures
 KEPT = 100  # events of one signature from the start of a file, and as many from its end
 KEPT_APART = 3  # the same of each card, say, and code
@@ -128,17 +127,15 @@ class Matcher:
 
         Of a message that comes again and again the first and the last lines are enough.
         """
-        data = ("\n" + "\n".join(text.keys)).encode("utf-8", "replace").lower()
-        hits = list(self.find(data))
         found: dict[int, set[int]] = {}
-        for (anchor, _), number in zip(hits, _lines_at(data, [at for _, at in hits]), strict=True):
-            found.setdefault(number, set()).update(self.owners[anchor])
+        for anchor, skeleton in holders(self.find, text):
+            found.setdefault(skeleton, set()).update(self.owners[anchor])
         kept: dict[int, set[int]] = {}
         passed: dict[_Kind, int] = {}
         more: dict[int, int] = {}
         apart: dict[int, list[int]] = {}  # lines of signatures whose occurrences are told apart
         for skeleton, owners in found.items():
-            sample, members = text.lines[text.firsts[skeleton]][:LONGEST], text.members(skeleton)
+            sample, members = first_line(text, skeleton), text.members(skeleton)
             ends = members if len(members) <= 2 * KEPT else [*members[:KEPT], *members[-KEPT:]]
             message, certain = line_of(members[0]).text, False
             for owner in sorted(owners - {MARK}):
@@ -172,16 +169,15 @@ class Matcher:
 
 
 def _may(signature: Signature, message: str, whole: str) -> bool:
-    """Lines of a skeleton differ in digits alone: an expression fits none of them if it fits none with other digits."""
-    loose = compiled(loosened(signature.pattern), signature.cased)
-    if loose.search(message) is None and loose.search(whole) is None:
+    """Whether it may fit a line of this skeleton."""
+    if signature.may(message, whole) is None:
         return False
     return not signature.unless or asks_for_digits(signature.unless) or not signature.refuses(message)
 
 
 def _all_alike(signature: Signature, sample: str) -> bool:
     """Whether all lines of a skeleton are of this signature or none: it wants no certain digits, or stands where there are none."""
-    if not asks_for_digits(signature.pattern + signature.unless):
+    if not signature.wants_digits:
         return True
     if signature.starts_line or asks_for_digits(signature.unless) or _LOOKS_AROUND.search(signature.pattern):
         return False
@@ -191,7 +187,7 @@ def _all_alike(signature: Signature, sample: str) -> bool:
 
 def _holding(text: Skeletons, members: list[int], told: Signature) -> list[int]:
     """The lines of a skeleton that an expression fits: it is asked of one line of those whose numbers in its place are the same."""
-    pattern = compiled(told.pattern, told.cased)
+    pattern = told.ready
     if (groups := _of_equal_numbers(text, members, told)) is not None:
         first, group = groups
         fits = np.array([pattern.search(text.lines[members[at]][:LONGEST]) is not None for at in first.tolist()])
@@ -205,7 +201,7 @@ def _holding(text: Skeletons, members: list[int], told: Signature) -> list[int]:
 def _kinds(text: Skeletons, members: list[int], told: Signature) -> dict[_Kind, list[int]]:
     """The lines that an expression fits, by the words that keep its occurrences apart."""
     found: dict[_Kind, list[int]] = {}
-    search = compiled(told.pattern, told.cased).search
+    search = told.ready.search
     for at in members:
         match = search(text.lines[at][:LONGEST])
         if match is not None:
@@ -216,7 +212,7 @@ def _kinds(text: Skeletons, members: list[int], told: Signature) -> dict[_Kind, 
 def _of_equal_numbers(text: Skeletons, members: list[int], told: Signature) -> tuple[_Places, _Places] | None:
     """A line of each group, and the group of each line, by the only number from where it may start; None if there are more."""
     sample = text.lines[members[0]][:LONGEST]
-    loose = compiled(loosened(told.pattern), told.cased).search(sample)
+    loose = told.may(sample)
     if loose is None:
         return None
     slots = [slot for slot, number in enumerate(TOKEN.finditer(sample)) if number.end() > loose.start()]
@@ -230,12 +226,6 @@ def _of_equal_numbers(text: Skeletons, members: list[int], told: Signature) -> t
 def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:
     """The message alone first: an expression may ask for its start. The place a prefix names may be part of it, too."""
     return signature.fits(message) or (signature.fits(whole) if len(whole) != len(message) else None)
-
-
-def _lines_at(data: bytes, places: list[int]) -> list[int]:
-    """The line of each place; every line of the data begins with its line feed."""
-    feeds = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
-    return list(map(int, np.searchsorted(feeds, np.array(places, dtype=np.int64), side="right") - 1))
 
 
 @cache
@@ -306,13 +296,8 @@ def _known_event(known: Known, line: Line) -> Event:
 def _slots(signature: Signature, match: re.Match[str]) -> dict[str, float | str]:
     """What the groups hold, as their types say; a code also gets its name and what it stands for."""
     slots: dict[str, float | str] = {}
-    for raw, written in match.groupdict().items():
-        if written is None:
-            continue
-        name = raw.rstrip("_")  # a pattern may need one slot in two places: size and size_
-        kind = signature.slots.get(name, "text")
-        value = typed(kind, written.strip())
-        if value is None or name in slots:
+    for name, kind, value in signature.told(match):
+        if name in slots:
             continue
         slots[name] = value
         if kind.startswith("code:"):

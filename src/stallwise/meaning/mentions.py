@@ -38,6 +38,11 @@ def names_a_card(words: str) -> bool:
     return any(match.end() == len(words[-40:]) for match in _cards().finditer(words[-40:]))
 
 
+def begins_with_a_card(words: str) -> bool:
+    """Whether they begin with the name of a known card: "64 H100s" counts them."""
+    return _cards().match(words[:40]) is not None
+
+
 def _settings(text: str, file: str) -> Iterator[Fact]:
     seen: set[str] = set()
     for match in _SETTING.finditer(text):

@@ -22,6 +22,7 @@ SAID_ENOUGH = 0.5  # in a sentence the words around a number are not all its nam
 ABOVE = 0.75  # what a word of the keys above is worth against one of the key itself
 UNKNOWN_WEIGHT = 4.0  # of a word that no quantity has
 CONTEXT = 0.25  # what explaining the keys above adds
+SAID_CONTEXT = 0.05  # in a sentence only the unit stands above, and what it implies is no word that was said
 TELLING_WORD = 3.2  # weight from which one word is a name of its own
 _NEED_UNIT = (Unit.SECOND, Unit.FLOP_PER_S, Unit.SHARE, Unit.RATIO, Unit.PER_S, Unit.TOKEN_PER_S, Unit.BYTE)
 # One-letter and ambiguous unit words at the end of a key, which more often mean something else there.
@@ -100,7 +101,7 @@ def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | N
     own = classed(telling) if telling else around or classed(words)
     units = readings_of(unit) or readings_of(written) or _unit_above(path)
     around |= {w for u, _ in units for w in _IMPLIED.get(u, ())}
-    best = _best(own, around - own, units, text, SAID_ENOUGH if said else SURE_ENOUGH)
+    best = _best(own, around - own, units, text, said)
     if best is None:
         return None
     entry, score = best
@@ -158,7 +159,7 @@ def _is_rate(unit: str) -> bool:
 
 
 def _best(
-    own: frozenset[str], around: frozenset[str], units: tuple[tuple[Unit | None, float], ...], text: bool, enough: float
+    own: frozenset[str], around: frozenset[str], units: tuple[tuple[Unit | None, float], ...], text: bool, said: bool
 ) -> tuple[Entry, float] | None:
     weight = weights()
     own_weight = fsum(weight.get(w, UNKNOWN_WEIGHT) for w in own)
@@ -172,14 +173,16 @@ def _best(
             if len(phrase) == 1 and not units and weight[word] < TELLING_WORD and entry.quantity.unit in _NEED_UNIT:
                 continue  # "rate", "achieved", "use" alone could be anything
             score = matched / (own_weight + fsum(weight[w] for w in phrase - own))
-            score += CONTEXT * fsum(weight[w] for w in phrase & around) / (around_weight or 1.0)
+            score += (
+                (SAID_CONTEXT if said else CONTEXT) * fsum(weight[w] for w in phrase & around) / (around_weight or 1.0)
+            )
             if score > found.get(entry.quantity.name, (0.0, entry))[0]:
                 found[entry.quantity.name] = (score, entry)
     # Of equals a number is a measured time or share rather than a yes or no.
     ranked = sorted(
         found.values(), key=lambda x: (-x[0], x[1].quantity.unit is Unit.FLAG and not text, _plainness(x[1].quantity))
     )
-    if not ranked or ranked[0][0] < enough:
+    if not ranked or ranked[0][0] < (SAID_ENOUGH if said else SURE_ENOUGH):
         return None
     return ranked[0][1], ranked[0][0]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from stallwise.meaning.groups import pattern_of, plain
+from stallwise.meaning.groups import clauses, pattern_of, plain
 from stallwise.meaning.words import book
 
 LEAST_WORDS = 6  # fewer are a title, a status or an answer
@@ -26,6 +26,21 @@ def told_in(sentences: Iterable[str], page: str) -> tuple[str, bool]:
     if not told or _words("content").search(plain(page)):
         return "", False
     return told, _QUESTION.search(page) is not None or _words("asking").search(plain(page)) is not None
+
+
+def is_settled(page: str) -> bool:
+    """Whether the page closes its matter, and neither asks nor doubts."""
+    said = plain(page)
+    return (
+        _words("settled").search(said) is not None
+        and _QUESTION.search(page) is None
+        and not any(_words("doubt").search(clause) for clause in clauses(unresolved(said)))
+    )
+
+
+def unresolved(sentence: str) -> str:
+    """A sentence without its clauses on trouble that is over."""
+    return ", ".join(part for part in clauses(plain(sentence)) if not _words("over").search(part))
 
 
 def _is_told(sentence: str) -> bool:

@@ -13,11 +13,14 @@ from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
 from stallwise.evidence.vocabulary import EVENTS
+from stallwise.meaning.clause import clause_after
 from stallwise.meaning.entries import by_word, entries
+from stallwise.meaning.hearing import named_in
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
-from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
-from stallwise.meaning.sentences import UNIT_ALONE, clause_after, named_in, said_in, topic
+from stallwise.meaning.scopes import BEFORE, EXPECTED, pair_words, scope_of
+from stallwise.meaning.sentences import said_in
+from stallwise.meaning.topics import UNIT_ALONE, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import classed, words_of
 from stallwise.specs.hardware import find_gpu
@@ -98,16 +101,13 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
     for reading in singles:
         if reading.said:
             by_place[reading.place].append(reading)
-    taken: dict[str, set[tuple[str, str]]] = defaultdict(set)
     sentences = {place: tuple(said[:LONGEST_SENTENCE]) for place, said in by_place.items()}
     endless = {id(reading) for said in by_place.values() for reading in said[LONGEST_SENTENCE:]}
     for reading in singles:
         one = None
         if id(reading) not in endless:
             said = reading.said
-            one = (
-                _said_number(reading, sentences[reading.place], taken[reading.place]) if said else _keyed_value(reading)
-            )
+            one = _said_number(reading, sentences[reading.place]) if said else _keyed_value(reading)
         if one is None:
             unnamed.append(reading)
         else:
@@ -184,11 +184,11 @@ def _unit_of(reading: Reading) -> str:
     return parsed[1] if parsed else ""
 
 
-def _said_number(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]]) -> _Named | None:
+def _said_number(reading: Reading, sentence: tuple[Reading, ...]) -> _Named | None:
     number = float(reading.value)
     if reading.unit == BILLION:  # "a 405B model"
         return _Named(reading, Name(stated.PARAMETERS, 1e9, "", False, 1.0, True), number * 1e9)
-    found = named_in(reading, sentence, taken)
+    found = named_in(reading, sentence)
     if found is None:
         return None
     value = in_si(found, number)
@@ -343,8 +343,6 @@ def _plain(reading: Reading) -> float:
 
 def pivoted(rows: Rows) -> Rows:
     """A long table (…, Metric, Value) of one metric, with the metric as the value's title."""
-    from stallwise.meaning.scopes import pair_words
-
     heads = [" ".join(words_of(c)) for c in rows.columns]
     words = pair_words()
     value = next((i for i, h in enumerate(heads) if h in words["value"]), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.evidence.timeline import Kind
+from stallwise.measures._arrivals import waits_for_batches
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._vocabulary import Host
 from stallwise.sim.replay.graph import CLOCK_GRAIN_S, NOTHING, Graph, graph_of
@@ -23,8 +23,6 @@ RETURN_S = 100e-6  # a call that waited returns this soon after the work; later,
 QUEUE_DEPTH = 100
 BLOCKED_S = 50e-6
 WAITS = Host.SYNC | Host.COPY_CALL | Host.ALLOC  # what they do may be to wait for the device
-OUTSIDE_S = 300e-6  # handing a ready batch over takes less,
-OUTSIDE_SHARE = 0.05  # or less than this part of the time from batch to batch
 
 
 def graph_of_view(view: TraceView) -> tuple[Graph, NDArray[np.intp]]:
@@ -62,7 +60,7 @@ def _waits(
     begin, finish, target = begin[known], finish[known], target[known]
     until = np.clip(end[target], begin, finish)
     wait, waited, pace = begin, until - begin, np.zeros(len(begin))
-    outside, stood, rhythm = _outside(view)
+    outside, stood, rhythm = waits_for_batches(view)
     at = np.concatenate((wait, outside))
     by_time = np.argsort(at, kind="stable")
     joined = (
@@ -122,26 +120,6 @@ def blocked_calls(view: TraceView) -> NDArray[np.intp]:
     depth = np.searchsorted(handed, t.start_s[long]) - np.searchsorted(ended, t.start_s[long])
     full: NDArray[np.intp] = long[depth >= QUEUE_DEPTH]
     return full
-
-
-def _outside(view: TraceView) -> tuple[Floats, Floats, Floats]:
-    """Waits for batches that other processes make: when, how long, and the pace at which they came."""
-    t = view.timeline
-    rows = t.rows(Kind.ANNOTATION)
-    hit = (view.range_flags[t.name[rows]] & int(Host.LOADER)) != 0
-    rows = rows[hit & view.working_lanes[t.lane[rows]]]
-    apart = np.array(["MultiProcess" in n for n in t.names], bool)
-    rows = rows[apart[t.name[rows]]] if len(rows) else rows
-    # A batch that was ready is handed over soon and says nothing of the pace.
-    usual = float(np.median(np.diff(t.end_s[rows]))) if len(rows) > 1 else 0.0
-    rows = rows[t.duration_s[rows] > max(OUTSIDE_S, OUTSIDE_SHARE * usual)]
-    begin, length, finish = t.start_s[rows], t.duration_s[rows], t.end_s[rows]
-    pace = np.full(len(rows), -np.inf)
-    pace[1:] = np.diff(finish)
-    # The first keeps its length: there is nothing to count from, only its end to count on.
-    begin, length = begin.copy(), length.copy()
-    begin[:1], length[:1] = finish[:1], 0.0
-    return begin, length, pace
 
 
 def _said_by_events(

@@ -68,28 +68,21 @@ def matrix_shapes(book: StepBook, at: NDArray[np.intp]) -> MatrixShapes | None:
     detail = np.where(rows >= 0, t.detail[np.maximum(rows, 0)], -1)
     if not (detail >= 0).any():
         return None
-    # A product may be split over several kernels: its work is shared out by time.
-    spent = np.bincount(np.maximum(operator, 0), weights=view.duration[at], minlength=len(view.tree))
     seconds = view.duration[at]
-    cache: dict[tuple[int, int], tuple[Cost | None, int]] = {}
-    flop, odd = np.full(len(at), np.nan), np.zeros(len(at), bool)
-    count, peak = np.full(len(at), np.nan), np.full(len(at), np.nan)
-    floor = np.full(len(at), np.nan)  # what the card needs at least, by arithmetic or by bytes
-    text = [""] * len(at)
-    size = np.full(len(at), np.nan)
-    for i in np.flatnonzero(detail >= 0).tolist():
-        key = (int(t.name[rows[i]]), int(detail[i]))
-        if key not in cache:
-            cache[key] = _cost(t.names[key[0]], t.details_of(int(rows[i])))
-        cost, width = cache[key]
-        if cost is None:
-            continue
-        flop[i] = cost.flop * seconds[i] / max(spent[operator[i]], 1e-12)
-        count[i], peak[i] = cost.rows, _peak(view.gpu, width)
-        size[i] = cost.elements * width * seconds[i] / max(spent[operator[i]], 1e-12)
-        floor[i] = _floor_s(view.gpu, cost, width) * seconds[i] / max(spent[operator[i]], 1e-12)
-        odd[i] = width == 2 and any(n > 8 and n * width % CHUNK_BYTES for n in cost.inner[1:])
-        text[i] = " x ".join(str(n) for n in cost.inner)
+    asked = np.flatnonzero(detail >= 0)
+    alike = t.name[rows[asked]] * np.int64(len(t.details)) + detail[asked]
+    _, first, which = np.unique(alike, return_index=True, return_inverse=True)
+    sorts = [_sort(view.gpu, t.text(row), t.details_of(row)) for row in rows[asked[first]].tolist()]
+    # A product may be split over several kernels: its work is shared out by time.
+    spent = np.bincount(np.maximum(operator, 0), weights=seconds, minlength=len(view.tree))
+    told = np.full((5, len(at)), np.nan)
+    told[:, asked] = np.array([numbers for numbers, _, _ in sorts]).T[:, which]
+    told[:3, asked] = told[:3, asked] * seconds[asked] / np.maximum(spent[operator[asked]], 1e-12)
+    flop, size, floor, count, peak = told
+    odd, text = np.zeros(len(at), bool), [""] * len(at)
+    odd[asked] = np.array([is_odd for _, is_odd, _ in sorts], bool)[which]
+    for i, sort in zip(asked.tolist(), which.tolist(), strict=True):
+        text[i] = sorts[sort][2]
     slow = np.nan_to_num(floor, nan=np.inf) < SLOW_SHARE * seconds
     slow &= (np.nan_to_num(flop) > BIG_FLOP) & (seconds > LONG_S)
     return MatrixShapes(at, flop, seconds, count, odd, slow, peak, text, size)
@@ -105,6 +98,18 @@ def _known_above(book: StepBook, operator: NDArray[np.int64]) -> NDArray[np.int6
         climb = (found >= 0) & ~known[t.name[tree.row[found]]]
         found = np.where(climb, tree.parent[found], found)
     return np.where((found >= 0) & known[t.name[tree.row[found]]], found, -1)
+
+
+def _sort(
+    gpu: Gpu | None, name: str, detail: dict[str, object]
+) -> tuple[tuple[float, float, float, float, float], bool, str]:
+    """Of all products of one shape: arithmetic, bytes and the least time the card needs, rows and peak; whether a row is odd."""
+    cost, width = _cost(name, detail)
+    if cost is None:
+        return (np.nan,) * 5, False, ""
+    numbers = (cost.flop, cost.elements * width, _floor_s(gpu, cost, width), cost.rows, _peak(gpu, width))
+    odd = width == 2 and any(n > 8 and n * width % CHUNK_BYTES for n in cost.inner[1:])
+    return numbers, odd, " x ".join(str(n) for n in cost.inner)
 
 
 def _cost(name: str, detail: dict[str, object]) -> tuple[Cost | None, int]:

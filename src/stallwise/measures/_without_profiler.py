@@ -18,7 +18,9 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.timeline import Kind, Recorded, Timeline
+from stallwise.measures._arrivals import batches_asked
 from stallwise.measures._dependencies import graph_of_view
+from stallwise.measures._host_pace import shortest_s
 from stallwise.measures._host_points import HostPoints, points_of
 from stallwise.measures._moved_events import moved
 from stallwise.measures._purpose import purposes_of
@@ -45,11 +47,12 @@ HOST_LED = (
     0.02  # of the step between the cheapest and the dearest recorder: with less, recording did not reach the pace
 )
 LAG_LEFT = 0.4  # of the time between queued work
+LEAST_LAUNCH_S = (
+    1.5e-6  # no driver launches faster: shorter calls are captured into a graph, and nothing of that is a step
+)
 DISPATCH_S = 2e-6  # from a hand-over to a start at least
 MOST_WORK = 20_000  # pieces of work over which the doubt is found
-ENOUGH_LAUNCHES = 20  # for their median to be a yardstick
 PEERS_SHARE = 0.01  # of the device's work: less communication does not set the pace
-LONGEST_LAUNCH_S = 40e-6  # of launches that only launch; longer ones load code or wait
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,11 +103,10 @@ def recording_cost(view: TraceView) -> RecordingCost | None:
     drivers = {t.names[code] for code in t.codes(view.runtime_rows)}
     if drivers and not any(name.startswith(DRIVERS) for name in drivers):
         return None
-    calls = view.calls(Host.LAUNCH)
-    lengths = t.duration_s[calls]
-    lengths = lengths[lengths < LONGEST_LAUNCH_S]
-    launch = float(np.median(lengths)) if len(lengths) >= ENOUGH_LAUNCHES else None
-    return torch_recording(launch, shapes=bool(t.properties.get("record_shapes")))
+    launches = t.duration_s[view.calls(Host.LAUNCH)]
+    if len(launches) and np.median(launches) < LEAST_LAUNCH_S:
+        return None
+    return torch_recording(shortest_s(view))
 
 
 def without_profiler(timeline: Timeline) -> Cleaned | None:
@@ -131,7 +133,9 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     unnoticed = max(NOTICED * traced, _standard_error(np.diff(windows.device)))
     told = traced if traced - unnoticed < step < traced else step
     pace = HOST_PACE if high - low > HOST_LED else DEVICE_PACE
-    low_s, high_s = (1 - pace) * low * step, (1 + pace) * max(high * step, told)
+    # Batches that were ready for the traced host may not be for a faster one: how fast they are made, nobody saw.
+    slowest = traced if len(batches_asked(view)) else told
+    low_s, high_s = (1 - pace) * low * step, (1 + pace) * max(high * step, slowest)
     clean = _moved(
         view, graph, order, played, Recorded(timeline.start_s, timeline.end_s, windows.device, (low_s, high_s))
     )

@@ -40,6 +40,13 @@ def all_readers() -> tuple[Reader, ...]:
     return tuple(cast(Reader, import_module(name)) for name in sorted(names, key=lambda n: n.rpartition(".")[2]))
 
 
+@cache
+def _by_claim() -> tuple[tuple[Reader, ...], tuple[Reader, ...]]:
+    """Those that own an artifact alone, and the others."""
+    alone = tuple(r for r in all_readers() if getattr(r, "EXCLUSIVE", False))
+    return alone, tuple(r for r in all_readers() if r not in alone)
+
+
 def readers_for(artifact: Artifact) -> list[Reader]:
     """The readers that know this artifact; an exclusive one takes it alone, and is asked before the others."""
     head = artifact.head
@@ -49,7 +56,8 @@ def readers_for(artifact: Artifact) -> list[Reader]:
             return [reader]
     head = artifact.distinct_head
     # Readers of logs search the whole sample for many words: a trace must not pay for that.
-    for alone in (r for r in all_readers() if getattr(r, "EXCLUSIVE", False)):
+    owners, others = _by_claim()
+    for alone in owners:
         if alone.recognises(artifact.name, head):
             return [alone]
-    return [r for r in all_readers() if not getattr(r, "EXCLUSIVE", False) and r.recognises(artifact.name, head)]
+    return [r for r in others if r.recognises(artifact.name, head)]

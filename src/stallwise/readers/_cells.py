@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 NUMBER = r"\d{1,30}(?:\.\d{0,30})?(?!\.?\d)"  # the pattern of one: 1.2.3 is a version or an address
 INDEX = r"\d{1,18}"  # of a line, a rank or a card: Python refuses to read thousands of digits
 MOST_SAMPLES = 1e15
@@ -41,3 +44,8 @@ _SECONDS = {
 def seconds_in(words: Sequence[str]) -> float | None:
     """What turns the numbers of a column into seconds, as the words of its title say."""
     return next((_SECONDS[word] for word in reversed(words) if word in _SECONDS), None)
+
+
+def columns_of(names: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, NDArray[Any]]:
+    """Rows of at least one, as columns of a table."""
+    return {name: np.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}

@@ -1,83 +1,96 @@
-"""Samples of GPU state, whatever printed them: collected by GPU, handed on as one table each with equal columns.
+"""Samples of GPU state, whatever printed them: words into columns (gpu_words.toml, SI), collected by GPU, one table each.
 
-nvidia-smi says the same things in five layouts. Each layout's reader turns its words into the columns below (SI), and
+nvidia-smi says the same things in five layouts. Each layout's reader hands over what it finds under which name, and
 `GpuSamples` yields for every GPU a Table "gpu.samples" and the Series that others plot.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Series, Source, Table
 from stallwise.evidence.quantity import Quantity
+from stallwise.readers._patterns import document
 
 TABLE = "gpu.samples"
-MIB = 2.0**20
-
 PLOTTED: dict[str, Quantity] = {
-    "utilisation_share": hw.GPU_UTILISATION,
-    "power_w": hw.GPU_POWER,
-    "clock_sm_hz": hw.GPU_CLOCK,
-    "temperature_c": hw.GPU_TEMPERATURE,
-    "memory_used_bytes": hw.GPU_MEMORY_USED,
-}
-NOT_A_VALUE = {
-    "",
-    "-",
-    "n/a",
-    "[n/a]",
-    "[not supported]",
-    "not supported",
-    "[unknown error]",
-    "unknown error",
-    "unknown",
-}
-LOST = re.compile(r"gpu is lost|gpu requires reset|unable to determine the device handle", re.IGNORECASE)
+    "utilisation_share": hw.GPU_UTILISATION, "power_w": hw.GPU_POWER, "clock_sm_hz": hw.GPU_CLOCK,
+    "temperature_c": hw.GPU_TEMPERATURE, "memory_used_bytes": hw.GPU_MEMORY_USED,
+}  # fmt: skip
+ALL_REASONS = (1 << 48) - 1  # more bits than any driver has given a meaning to, and few enough for a float
+_LOST = re.compile(r"gpu is lost|gpu requires reset|unable to determine the device handle|^\|.*ERR!", re.IGNORECASE)
 _NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
-_SCALES = {"MiB": MIB, "KiB": 2.0**10, "GiB": 2.0**30, "MHz": 1e6, "%": 0.01, "KB/s": 1e3, "MB/s": 1e6}
-_TIME_LAYOUTS = (
-    "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S",
-    "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%a %b %d %H:%M:%S %Y", "%a %d %b %Y %I:%M:%S %p",
-    "%Y%m%d %H:%M:%S",
-)  # fmt: skip
+_SCALES = {"MiB": 2.0**20, "KiB": 2.0**10, "GiB": 2.0**30, "MHz": 1e6, "%": 0.01, "KB/s": 1e3, "MB/s": 1e6}
+_FLAGS = {"yes": 1.0, "no": 0.0}
+_REASON = re.compile(r"clocks_(?:event|throttle)_reasons[./](?:.*/)?(?:clocks_(?:event|throttle)_reason_)?(\w+)$")
+_STAMPS = ("%a %b %d %H:%M:%S %Y", "%a %d %b %Y %I:%M:%S %p")
+
+
+def gpu_words() -> dict[str, Any]:
+    """How tools name what a card tells of itself."""
+    return document("gpu_words")
 
 
 @cache
-def gpu_words() -> dict[str, Any]:
-    """How tools name what a card tells of itself (gpu_words.toml)."""
-    return tomllib.loads(files("stallwise.readers").joinpath("gpu_words.toml").read_text(encoding="utf-8"))
+def report_patterns(table: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Paths of a report, and the columns that they are."""
+    return tuple((re.compile(pattern), column) for pattern, column in gpu_words()[table])
 
 
 def number(text: str, unit: str = "") -> float:
-    """ "99 %" as 0.99, "13312 MiB" as bytes; `unit` is used where the text has none. NaN where there is no value."""
-    if text.strip().lower() in NOT_A_VALUE:
-        return float("nan")
+    """ "99 %" as 0.99, "13312 MiB" as bytes, yes as 1; `unit` is used where the text has none. NaN where there is no value."""
     match = _NUMBER.match(text)
     if not match:
-        return float("nan")
+        return _FLAGS.get(text.strip().lower(), float("nan"))
     return float(match[1]) * _SCALES.get(match[2] or unit, 1.0)
 
 
 def seconds(text: str) -> float:
     """A timestamp in any of nvidia-smi's spellings, as seconds; NaN when it is none."""
-    cleaned = " ".join(text.strip().split())
-    for layout in _TIME_LAYOUTS:
+    cleaned = " ".join(text.split())
+    for read in (datetime.fromisoformat, *((lambda x, y=y: datetime.strptime(x, y)) for y in _STAMPS)):
         try:
-            return datetime.strptime(cleaned, layout).replace(tzinfo=UTC).timestamp()
-        except ValueError:
+            return read(cleaned.replace("/", "-")).replace(tzinfo=UTC).timestamp()
+        except (ValueError, OverflowError):
             continue
     return float("nan")
+
+
+def put(values: dict[str, float], path: str, text: str, unit: str = "") -> None:
+    """Stores what stands under a name, or a path of names, in the column that it belongs to, if any."""
+    if reason := _REASON.search(path):
+        if (bits := _bits(reason[1], text.strip().lower())) is not None:
+            values["reasons"] = float((int(values.get("reasons", 0.0)) | bits) & ALL_REASONS)
+        return
+    value = number(text, unit)
+    if path in gpu_words()["query"]:
+        values[gpu_words()["query"][path]] = value
+    elif value == value:
+        summed = next((column for pattern, column in report_patterns("summed") if pattern.search(path)), None)
+        if summed is not None:
+            values[summed] = values.get(summed, 0.0) + value
+        elif column := next((c for pattern, c in report_patterns("report") if pattern.search(path)), None):
+            values.setdefault(column, value)
+
+
+def _bits(field: str, text: str) -> int | None:
+    """A mask in hexadecimal, or one reason that holds, or held for a part of the time."""
+    if field in ("active", "supported"):
+        mask = re.fullmatch(r"0x([0-9a-f]{1,16})", text)
+        return int(mask[1], 16) if mask and field == "active" else None
+    part = number(text)
+    if text not in ("active", "not active") and part != part:
+        return None
+    bit: int = gpu_words()["reasons"].get(field, 0)
+    return bit if text == "active" or part > 0 else 0
 
 
 class GpuSamples:
@@ -85,10 +98,8 @@ class GpuSamples:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.rows: dict[Scope, list[dict[str, float]]] = {}
-        self.lines: dict[Scope, list[int]] = {}
-        self.names: dict[Scope, str] = {}
-        self.bus_ids: dict[Scope, str] = {}
+        self.rows: dict[Scope, list[tuple[int, dict[str, float]]]] = {}
+        self.meta: dict[Scope, dict[str, str]] = {}
 
     def add(
         self,
@@ -102,36 +113,29 @@ class GpuSamples:
     ) -> None:
         """One sample of one GPU."""
         scope = Scope(gpu=gpu, node=node)
-        self.rows.setdefault(scope, []).append(values)
-        self.lines.setdefault(scope, []).append(line)
-        if name:
-            self.names[scope] = name
-        if bus_id:
-            self.bus_ids[scope] = bus_id.lower()
+        self.rows.setdefault(scope, []).append((line, values))
+        known = self.meta.setdefault(scope, {"name": "", "bus_id": ""})
+        known |= {key: text for key, text in (("name", name), ("bus_id", bus_id.lower())) if text}
+
+    def lost(self, line: str, number: int) -> Iterator[Fact]:
+        """A card that can no longer be reached, where a line says so."""
+        if _LOST.search(line):
+            yield Fact(hw.GPU_LOST, line.strip("| ").strip()[:200], Source(self.file, f"line {number}"))
 
     def items(self) -> Iterator[Item]:
         """Tables, series and names."""
         for scope, rows in self.rows.items():
-            lines = self.lines[scope]
-            where = f"line {lines[0]}" if lines[0] == lines[-1] else f"lines {lines[0]}-{lines[-1]}"
-            source = Source(self.file, where)
-            columns = self._columns(rows)
-            meta = {"name": self.names.get(scope, ""), "bus_id": self.bus_ids.get(scope, "")}
-            yield Table(TABLE, columns, source, scope, meta)
-            if meta["name"]:
-                yield Fact(hw.GPU_NAME, meta["name"], source, scope)
+            first, last = rows[0][0], rows[-1][0]
+            source = Source(self.file, f"line {first}" if first == last else f"lines {first}-{last}")
+            names = dict.fromkeys(("time_s", *(key for _, row in rows for key in row)))
+            columns = {name: np.array([row.get(name, np.nan) for _, row in rows]) for name in names}
+            if np.isnan(columns["time_s"]).any():  # without clocks the order is all there is
+                columns["time_s"] = np.arange(len(rows), dtype=float)
+            yield Table(TABLE, columns, source, scope, self.meta[scope])
+            if self.meta[scope]["name"]:
+                yield Fact(hw.GPU_NAME, self.meta[scope]["name"], source, scope)
             for column, quantity in PLOTTED.items():
                 if column in columns and len(rows) > 1:
                     known = ~np.isnan(columns[column])
-                    yield Series(
-                        quantity, columns["time_s"][known], columns[column][known], source, scope, over="time_s"
-                    )
-
-    @staticmethod
-    def _columns(rows: list[dict[str, float]]) -> dict[str, NDArray[np.float64]]:
-        names = dict.fromkeys(key for row in rows for key in row)
-        columns = {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
-        time_s = columns.pop("time_s", np.full(len(rows), np.nan))
-        if np.isnan(time_s).any():  # without clocks the order is all there is
-            time_s = np.arange(len(rows), dtype=float)
-        return {"time_s": time_s, **columns}
+                    over, values = columns["time_s"][known], columns[column][known]
+                    yield Series(quantity, over, values, source, scope, over="time_s")

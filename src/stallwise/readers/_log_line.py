@@ -123,20 +123,13 @@ def _plan(text: str, wanted: Wanted) -> _Plan | None:
             values.append((key, -1, number))
         else:
             return None
-    places = _step_places(text)
+    epoch = _P["epoch"].search(text)
+    places = [place for place, _ in _steps_in(text)] or ([epoch.start(1)] if epoch else [])
     ranked = _P["rank"].search(text[:HEAD])
     if not all(place in slots for place in places):
         return None
     rank = slots.get(ranked.start(1), -1) if ranked is not None else -1
     return _Plan(tuple(values), tuple(slots[p] for p in places), rank, line.epoch)
-
-
-def _step_places(text: str) -> tuple[int, ...]:
-    """Where the numbers stand that are the step."""
-    if match := _P["epoch_step"].search(text):
-        return (match.start(1), match.start(2), match.start(3)) if match[1] is not None else (match.start(5),)
-    simple = _P["bar"].search(text) or _P["step"].search(text) or _P["epoch"].search(text)
-    return () if simple is None else (simple.start(1),)
 
 
 def parse_line(text: str, wanted: Wanted) -> Line:
@@ -200,17 +193,19 @@ def _number(text: str) -> float:
         return float(text.replace(",", ""))
 
 
+def _steps_in(text: str) -> list[tuple[int, str]]:
+    """The numbers that are the step, or epoch, step and steps an epoch, and where they stand."""
+    if match := _P["epoch_step"].search(text):
+        groups = (1, 2, 3) if match[1] is not None else (5,)
+        return [(match.start(group), match[group]) for group in groups]
+    simple = _P["bar"].search(text) or _P["step"].search(text)
+    return [] if simple is None else [(simple.start(1), simple[1])]
+
+
 def step_of(text: str) -> float | None:
     """The step that a line names."""
-    if match := _P["epoch_step"].search(text):
-        if match[1] is not None:
-            return float(int(match[1]) * int(match[3]) + int(match[2]))
-        return float(match[5])
-    if match := _P["bar"].search(text):
-        return float(match[1])
-    if match := _P["step"].search(text):
-        return float(match[1])
-    return None
+    told = [float(digits) for _, digits in _steps_in(text)]
+    return (told[0] * told[2] + told[1] if len(told) == 3 else told[0]) if told else None
 
 
 def names_steps(text: str) -> bool:

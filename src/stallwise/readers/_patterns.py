@@ -1,4 +1,4 @@
-"""How programs put things into their lines: `patterns/*.toml`, one file a reader. Lines that an expression fits are its test."""
+"""What readers keep as data: books beside them, and `patterns/*.toml`, how programs put things into their lines, one file a reader."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from typing import Any
 
 
 @cache
+def document(name: str) -> dict[str, Any]:
+    """A book as it is written."""
+    return tomllib.loads(files("stallwise.readers").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
 def entries(book: str) -> dict[str, dict[str, Any]]:
     """The expressions of one file with their samples."""
-    text = files("stallwise.readers").joinpath("patterns", f"{book}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return document(f"patterns/{book}")
 
 
 def patterns(book: str) -> dict[str, re.Pattern[str]]:

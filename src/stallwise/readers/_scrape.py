@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any
+
+from stallwise.readers._cells import number_of
+from stallwise.readers._patterns import document
 
 _LINE = re.compile(
     r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|NaN|Inf|nan|inf))(?:\s+-?\d+)?\s*$"
@@ -57,31 +57,12 @@ class Scrape:
 @cache
 def _names() -> dict[str, list[tuple[str, str, str, int]]]:
     """Metric name to (kind, word, required label, rank): the first alias that is present wins."""
-    text = (files("stallwise.readers") / "metric_names.toml").read_text(encoding="utf-8")
     found: dict[str, list[tuple[str, str, str, int]]] = {}
-    for kind, words in tomllib.loads(text).items():
-        for word, aliases in words.items():
-            for place, alias in enumerate(aliases):
-                found.setdefault(alias["name"], []).append((kind, word, alias.get("label", ""), place))
+    for kind in ("gauge", "counter", "histogram"):
+        for word, aliases in document("metric_names")[kind].items():
+            for rank, alias in enumerate(aliases):
+                found.setdefault(alias["name"], []).append((kind, word, alias.get("label", ""), rank))
     return found
-
-
-@cache
-def _sums() -> tuple[tuple[str, str, float, str], ...]:
-    """Words of sums that another counter divides: (word, name, scale, counter)."""
-    text = (files("stallwise.readers") / "metric_names.toml").read_text(encoding="utf-8")
-    return tuple(
-        (word, alias["name"], float(alias.get("scale", 1.0)), alias["per"])
-        for word, aliases in tomllib.loads(text)["histogram"].items()
-        for alias in aliases
-        if "per" in alias
-    )
-
-
-def _divided(raw: dict[str, float]) -> Iterator[tuple[str, float, float]]:
-    for word, name, scale, per in _sums():
-        if name in raw and raw.get(per, 0.0) > 0:
-            yield word, raw[name] * scale, raw[per]
 
 
 def metric_names() -> tuple[str, ...]:
@@ -137,10 +118,12 @@ def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
                 slot.setdefault(rank, []).append(value)
             engine = engine or re.split(r"[:_]", name)[0]
             model = model or (m[1] if (m := _MODEL.search(labels)) else "")
-    known = {"tgi", "vllm", "sglang", "trtllm", "llamacpp", "dynamo"}
-    scrape = Scrape(time_s, engine={"nv": "trtllm"}.get(engine, engine if engine in known else ""), model=model)
-    for word, total, count in _divided(raw):
-        scrape.histograms.setdefault(word, Histogram(total=total, count=count))
+    scrape = Scrape(time_s, engine=document("metric_names")["engines"].get(engine, ""), model=model)
+    divided = ((word, a) for word, all_ in document("metric_names")["histogram"].items() for a in all_ if "per" in a)
+    for word, sum_ in divided:  # by another counter
+        if sum_["name"] in raw and raw.get(sum_["per"], 0.0) > 0:
+            whole = Histogram(total=raw[sum_["name"]] * sum_.get("scale", 1.0), count=raw[sum_["per"]])
+            scrape.histograms.setdefault(word, whole)
     for (kind, word), slot in seen.items():
         best = slot[min(slot)]
         if kind == "histogram":
@@ -152,10 +135,8 @@ def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
 
 
 def _histogram_part(name: str) -> tuple[str, str]:
-    for part in ("_bucket", "_sum", "_count"):
-        if name.endswith(part):
-            return name.removesuffix(part), part
-    return name, ""
+    part = next((part for part in ("_bucket", "_sum", "_count") if name.endswith(part)), "")
+    return name.removesuffix(part), part
 
 
 def _observe(histogram: Histogram, part: str, labels: str, value: float) -> None:
@@ -163,9 +144,5 @@ def _observe(histogram: Histogram, part: str, labels: str, value: float) -> None
         histogram.total += value
     elif part == "_count":
         histogram.count += value
-    elif match := _EDGE.search(labels):
-        try:
-            edge = float(match[1])
-        except ValueError:
-            return
+    elif (match := _EDGE.search(labels)) and (edge := number_of(match[1])) is not None:
         histogram.edges[edge] = histogram.edges.get(edge, 0.0) + value

@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import numpy as np
 
-from stallwise.evidence.catalog import serving
+from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
 from stallwise.evidence.load_phases import calm_phase, worst_phase
 from stallwise.readers._cells import count_of
 from stallwise.readers._engine_samples import Samples, columns_of, merged
+from stallwise.readers._patterns import document
 from stallwise.readers._scrape import Histogram, Scrape
 
-MEANS = {
-    "ttft": serving.TTFT,
-    "request_time": serving.REQUEST_TIME,
-    "queue_time": serving.QUEUE_TIME,
-    "prefill_time": serving.PREFILL_TIME,
-    "decode_time": serving.DECODE_TIME,
-    "tpot": serving.TPOT,
-    "prompt_length": serving.PROMPT_TOKENS,
-    "output_length": serving.OUTPUT_TOKENS,
-}
-TOTALS = {
-    "preempted": serving.PREEMPTED,
-    "requests_done": serving.REQUESTS_DONE,
-    "prefix_queries": serving.PREFIX_QUERIES,
-    "prefix_hits": serving.PREFIX_HITS,
-}
-TOKENS = {  # counters of tokens, and the histogram that says their length better
-    "prompt_tokens": ("prompt_length", serving.PROMPT_TOKENS),
-    "generation_tokens": ("output_length", serving.OUTPUT_TOKENS),
-}
 BEFORE = "before"
 TAIL = 0.99
 
@@ -58,9 +40,9 @@ def facts_from(scrapes: Sequence[Scrape], name: str) -> Iterator[Item]:
     if table is not None and not lies:
         yield table
     first = scrapes[0] if len(scrapes) > 1 else Scrape()
-    for word, quantity in TOTALS.items():
+    for word, quantity in _told("total").items():
         if word in last.counters and (value := last.counters[word] - first.counters.get(word, 0.0)) >= 0:
-            yield Fact(quantity, value, source)
+            yield Fact(quantities()[quantity], value, source)
     worst, calm = _phases(scrapes)
     yield from _window(*(worst or (first, last)), source, WHOLE)
     if calm is not None:
@@ -86,10 +68,10 @@ def _window(first: Scrape, last: Scrape, source: Source, scope: Scope) -> Iterat
     done = last.counters.get("requests_done", 0.0) - first.counters.get("requests_done", 0.0)
     if span_s > 0 and done >= 0 and "requests_done" in last.counters:
         yield Fact(serving.ACHIEVED_RATE, done / span_s, source, scope)
-    lengths = [(w, q) for w, q in TOKENS.items() if w in last.counters and q[0] not in last.histograms]
-    for word, (_, quantity) in lengths:
-        if done > 0 and (tokens := last.counters[word] - first.counters.get(word, 0.0)) > 0:
-            yield Fact(quantity, tokens / done, source, scope, samples=count_of(done))
+    for word, length in _told("length").items():
+        tokens = last.counters.get(word, 0.0) - first.counters.get(word, 0.0)
+        if length not in last.histograms and done > 0 and tokens > 0:
+            yield Fact(quantities()[_told("mean")[length]], tokens / done, source, scope, samples=count_of(done))
     for word, histogram in last.histograms.items():
         seen = histogram.minus(first.histograms.get(word, Histogram()))
         if seen.count <= 0 and not scope.run:
@@ -101,14 +83,11 @@ def _latency(word: str, seen: Histogram, source: Source, scope: Scope) -> Iterat
     if seen.count <= 0 or seen.total < 0:
         return
     samples = count_of(seen.count)
-    yield Fact(MEANS[word], seen.mean, source, scope, samples=samples)
-    tail = {"ttft": serving.TTFT_TAIL, "tpot": serving.TPOT_TAIL}.get(word)
-    if tail is not None and seen.edges:
-        yield Fact(tail, quantile(seen, TAIL), source, scope, samples=samples)
+    yield Fact(quantities()[_told("mean")[word]], seen.mean, source, scope, samples=samples)
+    if word in _told("tail") and seen.edges:
+        yield Fact(quantities()[_told("tail")[word]], quantile(seen, TAIL), source, scope, samples=samples)
     if not scope.run and word == "tpot" and seen.edges:
-        edges = np.array(
-            sorted(e for e in seen.edges if e == e)
-        )  # an edge that is no number is equal to none, itself included
+        edges = np.array(sorted(seen.edges))
         counts = np.diff(np.array([seen.edges[e] for e in edges.tolist()]), prepend=0.0)
         columns = {"edge_s": edges, "count": counts}
         yield Table(serving.LATENCIES, columns, source, meta={"name": word, "sum_s": seen.total})
@@ -161,19 +140,18 @@ def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
     spoken: list[int] = []
     rows: list[dict[str, float]] = []
     for i, scrape in enumerate(scrapes):
-        if not scrape.gauges:
-            continue
         values = dict(scrape.gauges)
         if i and scrape.time_s > scrapes[i - 1].time_s:
-            span_s = scrape.time_s - scrapes[i - 1].time_s
-            for word, column in (
-                ("prompt_tokens", "prompt_token_per_s"),
-                ("generation_tokens", "generation_token_per_s"),
-            ):
-                gained = scrape.counters.get(word, 0.0) - scrapes[i - 1].counters.get(word, 0.0)
-                if word in scrape.counters and gained >= 0:
-                    values[column] = gained / span_s
-        spoken.append(i)
-        rows.append(values)
+            for word, column in _told("rate").items():
+                gained = scrape.counters.get(word, np.nan) - scrapes[i - 1].counters.get(word, 0.0)
+                values |= {column: gained / (scrape.time_s - scrapes[i - 1].time_s)} if gained >= 0 else {}
+        if scrape.gauges:
+            spoken.append(i)
+            rows.append(values)
     clocks = np.array([scrapes[i].time_s for i in spoken])
     return merged(name, engine, [Samples(spoken, columns_of(rows), clocks)], scraped=True)
+
+
+def _told(what: str) -> dict[str, str]:
+    """Which quantity, or other word, a word of the book is."""
+    return cast(dict[str, str], document("metric_names")["told"][what])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
+
+from stallwise.readers._patterns import document, patterns
 
 
 class Frame(NamedTuple):
@@ -18,15 +18,14 @@ class Frame(NamedTuple):
     code: str = ""
 
 
-_FRAME = re.compile(r'File "([^"]+)", line (\d{1,9}), in (\S+)')
+_FRAME = patterns("stacks")["frame"]
 _PREFIX = re.compile(r"^(?:\[(?:rank|default)?\d+\]:?\s?|\S*\(\w+ pid=\d+(?:, ip=\S+)?\)\s?|\d+:\s)+")
 
 
 @cache
 def _phases() -> tuple[tuple[str, re.Pattern[str]], ...]:
     """In order: the narrow ones first. A phase holds when any frame matches its file, function or code (phases.toml)."""
-    rows = tomllib.loads(files("stallwise.readers").joinpath("phases.toml").read_text(encoding="utf-8"))["phase"]
-    return tuple((row["name"], re.compile(row["frames"], re.IGNORECASE)) for row in rows)
+    return tuple((row["name"], re.compile(row["frames"], re.IGNORECASE)) for row in document("phases")["phase"])
 
 
 def frames_before(lines: Sequence[str], end: int, most: int = 120) -> list[Frame]:
@@ -37,7 +36,7 @@ def frames_before(lines: Sequence[str], end: int, most: int = 120) -> list[Frame
         if match := _FRAME.search(line):
             following = _PREFIX.sub("", lines[at + 1]).strip() if at + 1 < end else ""
             code = "" if _FRAME.search(following) else following
-            found.append(Frame(match[1], match[3], code))
+            found.append(Frame(match["file"], match["function"], code))
         elif line.startswith("Traceback (most recent call last)"):
             break
     return found[::-1]

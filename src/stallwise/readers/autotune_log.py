@@ -3,7 +3,6 @@ triton.Config(...) lines; and the rows of a sweep."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
-from stallwise.readers._cells import NUMBER, number_of
+from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import entries, patterns
 
 FORMAT = "autotune log"
@@ -24,11 +23,6 @@ BYTES_PER_SPILL = 4.0  # compilers count spilled 32-bit registers
 MAX_BYTES = 256 << 20
 _P = patterns("autotune")
 _SCALE = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
-_BEST = re.compile(rf"(?:Triton autotuning|Autotuner) for function (\S+?),?\s.*?finished after ({NUMBER})s.*?"
-                   r"best config selected: (.+?);", re.S)  # fmt: skip
-_TIMED = re.compile(rf"((?:\b[A-Za-z]\w*: \d+,? ?)+?)\s*:\s*({NUMBER})(?=,|\s|$)(.*)")
-_PER_CONFIG = re.compile(rf"config=(.+?);\s*(?:p50|mean)=({NUMBER}) ms")
-
 Row = dict[str, Any]
 
 
@@ -52,14 +46,14 @@ def read(artifact: Artifact) -> Iterator[Item]:
     for line in text.splitlines():
         if match := _P["kernel"].search(line):
             kernel = match[1]
-        elif match := _PER_CONFIG.search(line):
+        elif match := _P["per_config"].search(line):
             groups.setdefault(kernel, []).append({**_pairs(match[1]), "ms": float(match[2])})
         elif "Skip config" not in line and "best config selected" not in line and (row := _timed(line)):
             groups.setdefault(kernel, []).append(row)
     written = (m.expand(r"\1, \2").replace("'", "").replace('"', "") for m in _P["source"].finditer(text))
     if listed := [_pairs(config) for config in written]:
         groups.setdefault("", []).extend(listed)
-    for match in _BEST.finditer(text) if not groups else ():
+    for match in _P["best"].finditer(text) if not groups else ():
         yield Fact(a.BEST_CONFIG, match[3].strip(), source)
         yield Note("the log names the best configuration, not the ones that were tried", source)
     for name, rows in groups.items():
@@ -81,7 +75,7 @@ def sweep(whole: Any, source: Source) -> Iterator[Item]:
 
 
 def _timed(line: str) -> Row | None:
-    match = _TIMED.search(line)
+    match = _P["timed"].search(line)
     if match is None or not _P["axis_in_line"].search(match[1]):
         return None
     found = {key: float(v) for m in _P["compiled"].finditer(match[3]) for key, v in m.groupdict().items() if v}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from stallwise.evidence.number_columns import TOKEN, Column
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._cells import number_of
 from stallwise.readers._engine_samples import Samples, columns_of, merged
+from stallwise.readers._patterns import document
 from stallwise.readers.shapes.clock import clock_of, clocks_of
 
 FORMAT = "engine iterations"
@@ -32,9 +31,10 @@ _TIMES = ("iteration_s", "device_s")  # what takes no time was not measured
 @cache
 def forms() -> tuple[dict[str, Any], ...]:
     """Every program's, with its expressions ready."""
-    document = tomllib.loads(files("stallwise.readers").joinpath("iterations.toml").read_text(encoding="utf-8"))
     ready = {"record": "(?!)", "pairs": "(?!)"}
-    return tuple({**f, **{k: re.compile(f.get(k, none)) for k, none in ready.items()}} for f in document["form"])
+    return tuple(
+        {**f, **{k: re.compile(f.get(k, none)) for k, none in ready.items()}} for f in document("iterations")["form"]
+    )
 
 
 def _speaks(form: dict[str, Any], head: bytes) -> bool:

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
-from stallwise.readers._collective_waits import Wait, waits_table
-from stallwise.readers.python_stacks import C10D, COLLECTIVE
+from stallwise.readers._collective_waits import Call, Wait, wait_in, waits_table
+from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.lines import lines_of
 
 FORMAT = "tracebacks of collectives"
-FRAME = re.compile(r'File "([^"]+)", line (\d{1,9}), in (\S+)')
-ENDED = re.compile(r"(?:^|[\s:])(?:\w+\.)*\w*(?:Error|Exception)\b")
+_P = patterns("stacks")
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -23,29 +22,18 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """A wait for each rank whose last traceback ends in a collective."""
-    frames: dict[int, list[tuple[str, str, int]]] = {}
+    frames: dict[int, list[Call]] = {}
     waits: dict[int, Wait] = {}
     for line in lines_of(artifact):
         rank = -1 if line.rank is None else line.rank
-        if frame := FRAME.search(line.text):
-            frames.setdefault(rank, []).append((frame[1], frame[3], int(frame[2])))
+        if frame := _P["frame"].search(line.text):
+            frames.setdefault(rank, []).insert(0, (frame["function"], frame["file"], int(frame["line"])))
         elif "Traceback (most recent call last)" in line.text:
             frames[rank] = []
-        elif frames.get(rank) and ENDED.search(line.text):
-            wait = _wait(rank, frames.pop(rank), line.number)
+        elif frames.get(rank) and _P["ended"].search(line.text):
+            wait = wait_in(frames.pop(rank), "failed in", "traceback")
             if wait is not None:
+                wait.rank, wait.line, wait.time_s = rank, line.number, line.time_s
                 waits[rank] = wait
-                wait.time_s = line.time_s
     if waits:
         yield waits_table(list(waits.values()), artifact.name)
-
-
-def _wait(rank: int, frames: list[tuple[str, str, int]], line: int) -> Wait | None:
-    """Outermost frame first: the caller is the last frame before the library's."""
-    for place in range(len(frames) - 1, -1, -1):
-        file, function, _ = frames[place]
-        if C10D.search(file) and COLLECTIVE.match(function):
-            mine = [f for f in frames[:place] if not C10D.search(f[0])]
-            caller = f"{mine[-1][0]}:{mine[-1][2]} {mine[-1][1]}" if mine else ""
-            return Wait(rank=rank, op=function.lstrip("_"), state="failed in", frame=caller, via="traceback", line=line)
-    return None

@@ -7,10 +7,8 @@ import json
 import math
 import re
 import struct
-import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes import tree
 from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.delimited import whole_rows
@@ -27,13 +26,8 @@ FORMAT = "layer statistics"
 KIND = "numerics.layers"
 WORDS = ("layer", "dtype")  # columns that hold no numbers
 STEPS = {"step", "iteration", "batch_number"}  # every other key of x counts tokens
-_REPORT = re.compile(r"Detected inf/nan during batch_number=(\d+)")
-_MODULE = re.compile(r"^\s{8,}(\S+(?:\.\S+)*)\s+(\w+)\s*$")
-_VALUES = re.compile(r"^\s*([\d.e+-]+|inf|nan)\s+([\d.e+-]+|inf|nan)\s+(weight|bias|input\S*|output\S*)", re.I)
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
-_OBJECT, _KEY = re.compile(r"\[\s*\{"), re.compile(r'"(\w{1,40})"\s*:')
-_RANGE = re.compile(r"amax|abs_?max", re.I)
-_LIST_OF_RANGES = re.compile(r'"\w{0,30}?(?:amax|abs_?max)\w{0,30}"\s*:\s*\[', re.I)  # one number a layer
+_P = patterns("layer_stats")
 MAX_HEADER_BYTES = 1 << 24
 
 
@@ -44,11 +38,11 @@ def recognises(name: str, head: bytes) -> bool:
     if b"\x00" in head[:1024]:
         return False
     text = head[:65536].decode("utf-8", "replace")
-    if _REPORT.search(text):
+    if _P["report"].search(text):
         return True
     if text.lstrip()[:1] in ("{", "["):
-        by_row = is_layer_row(_KEY.findall(text[:8192]))
-        return _OBJECT.search(text) is not None and (by_row or _LIST_OF_RANGES.search(text) is not None)
+        by_row = is_layer_row(_P["key"].findall(text[:8192]))
+        return _P["object"].search(text) is not None and (by_row or _P["list_of_ranges"].search(text) is not None)
     first = next((line for line in text.splitlines() if line.strip()), "")
     return "," in first and is_layer_row(first.split(","))
 
@@ -60,7 +54,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield table_of(list(_safetensors(artifact)), source)
         return
     text = artifact.text()
-    if match := _REPORT.search(text):
+    if match := _P["report"].search(text):
         yield table_of(list(_report(text, float(match[1]))), source)
         return
     if text.lstrip()[:1] in ("{", "["):
@@ -84,17 +78,17 @@ def _objects(found: Any) -> Iterator[dict[str, Any]]:
         for index, row in enumerate(rows):
             step = next((v for k, v in row.items() if role_of(k) == "x"), float(index))
             for key, values in row.items():
-                if isinstance(values, list) and _RANGE.search(key):
+                if isinstance(values, list) and _P["range"].search(key):
                     yield from ({"layer": f"{key}[{i}]", "step": step, "amax": v} for i, v in enumerate(values))
 
 
 def _report(text: str, step: float) -> Iterator[dict[str, Any]]:
     layer = ""
     for line in text.splitlines():
-        if (values := _VALUES.match(line)) and layer:
+        if (values := _P["values"].match(line)) and layer:
             if values[3].lower().startswith("output"):
                 yield {"layer": layer, "step": step, "amax": values[2]}
-        elif module := _MODULE.match(line):
+        elif module := _P["module"].match(line):
             layer = module[1]
 
 
@@ -130,8 +124,7 @@ def _safetensors(artifact: Artifact) -> Iterator[dict[str, Any]]:
 
 @cache
 def _roles() -> dict[str, str]:
-    book = tomllib.loads(files("stallwise.readers").joinpath("layers.toml").read_text(encoding="utf-8"))
-    return {key: role for role, keys in book.items() for key in keys}
+    return {key: role for role, keys in document("layers").items() for key in keys}
 
 
 def role_of(key: str) -> str | None:

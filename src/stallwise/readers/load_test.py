@@ -6,11 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-import tomllib
 from collections.abc import Iterator
-from functools import cache
-from importlib.resources import files
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,7 +18,8 @@ from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.load_phases import BAND, LASTING, phases
-from stallwise.readers._cells import NUMBER, number_of
+from stallwise.readers._cells import number_of
+from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.tree import tree_of
 
@@ -30,9 +27,7 @@ FORMAT = "load test"
 CAPTURE = "vllm bench serve --save-result ..."
 BEFORE = "before"
 ANNOUNCED = 8  # lines above a title
-_RULER = re.compile(r"^(?=.*={20})\W*$")  # closes a table
-_ROW = re.compile(rf"^\W*([A-Z][\w /().,-]*?)(?: \(excl\. 1st token\))?:\s+({NUMBER}|inf)\s*$")
-_UNIT = re.compile(r" \((?:req|tok)/s\)$")
+_P = patterns("load_test")
 _TO_S = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -44,11 +39,6 @@ class Result(NamedTuple):
     scope: Scope | None = None
 
 
-@cache
-def _book() -> dict[str, Any]:
-    return tomllib.loads((files("stallwise.readers") / "load_tests.toml").read_text(encoding="utf-8"))
-
-
 def recognises(name: str, head: bytes) -> bool:
     """The keys of a tree, the titles of a table, or the title of a printed one."""
     return _entry(head.decode("utf-8", "replace")) is not None
@@ -56,11 +46,14 @@ def recognises(name: str, head: bytes) -> bool:
 
 def _entry(text: str) -> dict[str, Any] | None:
     if text.lstrip()[:1] in ("{", "["):
-        return next((e for e in _book()["result"] if any(all(m in text for m in k) for k in e.get("keys", ()))), None)
+        return next(
+            (e for e in document("load_tests")["result"] if any(all(m in text for m in k) for k in e.get("keys", ()))),
+            None,
+        )
     titles = set(text.split("\n", 1)[0].replace('"', "").strip().split(","))
     told = (
         e
-        for e in _book()["result"]
+        for e in document("load_tests")["result"]
         if ("printed" in e and e["printed"] in text) or ("titles" in e and titles >= {*e["titles"]})
     )
     return next(told, None)
@@ -99,9 +92,9 @@ def _printed(lines: list[str], title: str) -> Iterator[Result]:
     starts = [i for i, text in enumerate(lines) if title in text and "====" in text]
     closed = 0
     for start, following in pairwise([*starts, len(lines)]):
-        end = next((i for i in range(start + 1, following) if _RULER.match(lines[i])), following)
-        rows = [m for line in lines[max(closed, start - ANNOUNCED) : end] if (m := _ROW.match(line))]
-        yield Result({"_".join(plain_words(_UNIT.sub("", m[1]))): m[2] for m in rows}, f"line {start + 1}")
+        end = next((i for i in range(start + 1, following) if _P["ruler"].match(lines[i])), following)
+        rows = [m for line in lines[max(closed, start - ANNOUNCED) : end] if (m := _P["row"].match(line))]
+        yield Result({"_".join(plain_words(_P["unit"].sub("", m[1]))): m[2] for m in rows}, f"line {start + 1}")
         closed = end
 
 
@@ -153,7 +146,7 @@ def _at(tree: Any, path: str) -> float | None:
     scale = 1.0
     for key in path.split("."):
         while isinstance(tree, dict) and key not in tree:
-            tree = next((tree[w] for w in _book()["wrappers"] if w in tree), None)
+            tree = next((tree[w] for w in document("load_tests")["wrappers"] if w in tree), None)
         scale = _TO_S.get(str(tree.get("unit")), 1.0) if isinstance(tree, dict) else 1.0
         tree = tree[key] if isinstance(tree, dict) else None
     number = number_of(tree)

@@ -9,19 +9,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog import fabric
+from stallwise.evidence.catalog import fabric, quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.skeletons import Skeletons
+from stallwise.readers._cells import columns_of
 from stallwise.readers._collective_waits import Wait, waits_table
 from stallwise.readers._patterns import entries, patterns
 from stallwise.readers.shapes.lines import Peeler
@@ -33,14 +30,7 @@ LONGEST = 2000  # characters of a line that are looked at: what it reads is shor
 WORDS = (b"NCCL INFO ", b"NCCL WARN ", b"NCCL version ", b"NCCL TRACE ")
 _P = patterns("nccl_log")
 TELLING = [_P[name] for name, entry in entries("nccl_log").items() if entry.get("tells")]
-_INFO = {  # the first of them that fits is what a line says
-    "env": fabric.NCCL_ENV,
-    "provider": fabric.NCCL_PROVIDER,
-    "net_chosen": fabric.NCCL_NET,
-    "rdma_absent": fabric.NCCL_RDMA_ABSENT,
-    "gdr_off": fabric.NCCL_GDR_OFF,
-    "interface": fabric.NCCL_INTERFACE,
-}
+LONGEST_VALUE = 160  # characters
 KEPT_CALLS = 5000  # of one file: the last ones, which is where it hangs
 
 
@@ -66,7 +56,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """Facts line by line, tables at the end."""
     state, said, peeler = _State(), artifact.skeletons, Peeler({})
     links = said.where(lambda x: "NCCL" in x and _P["channel"].search(x) and not _P["comm"].search(x))
-    state.sections = said.lines_of(said.where(_commands))
+    state.sections = said.lines_of(said.where(lambda x: x.startswith("$ ")))
     for skeleton in links:
         _links(state, said, skeleton)
     calls = said.where(lambda x: " opCount " in x and not _P["comm"].search(x))
@@ -82,8 +72,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
         match = _P["line"].search(line)
         process = f"{match['host']}:{match['pid']}" if match else ""
         if match is not None and (comm := _P["comm"].search(match["text"])):
-            _comm(state, comm, match["host"], match["pid"], at + 1)
-            state.comms[process, comm[1]] = int(comm[2]), comm[6] or ""
+            rank, ranks, device, bus_id, comm_id = int(comm[2]), int(comm[3]), *(comm[i] or "" for i in (4, 5, 6))
+            state.ranks[match["host"], match["pid"], device] = rank, ranks, bus_id, comm_id, at + 1
+            state.comms[process, comm[1]] = rank, comm_id
             heard.discard(who)  # of another process it is another communicator
         elif match is not None and (call := _P["call"].match(match["text"])):
             wait = Wait(
@@ -110,17 +101,8 @@ def _said(
     if match is not None:
         yield from ((quantity, value, node) for quantity, value in _info(state, match["text"], node or ""))
     elif (relabelled := _P["relabelled"].search(line)) is not None:
-        node = _labelled(line, peeler)
+        node = peeler.peel(line)[1].get("node")  # that a collector's prefix names
         yield from ((quantity, value, node) for quantity, value in _info(state, relabelled["text"], node or ""))
-
-
-def _labelled(line: str, peeler: Peeler) -> str | None:
-    """The node that a collector's prefix names."""
-    return peeler.peel(line)[1].get("node")
-
-
-def _commands(line: str) -> bool:
-    return line.startswith("$ ")
 
 
 def _tells(line: str) -> bool:
@@ -160,35 +142,17 @@ def _new(state: _State, kind: str, who: str, what: str) -> bool:
     return True
 
 
-def _comm(state: _State, comm: re.Match[str], host: str, pid: str, number: int) -> None:
-    state.ranks[host, pid, comm[4] or ""] = int(comm[2]), int(comm[3]), comm[5] or "", comm[6] or "", number
-
-
 def _info(state: _State, text: str, node: str) -> Iterator[tuple[Quantity, str]]:
-    for name, quantity in _INFO.items():
-        if (found := _P[name].search(text)) is None:
+    """By the first expression that fits; some lines name several interfaces."""
+    for name, entry in entries("nccl_log").items():
+        if "is" not in entry or (found := _P[name].search(text)) is None:
             continue
-        for value in _values(name, found, text):
-            if _new(state, name, node, "" if name == "rdma_absent" else value):
-                yield quantity, value
+        every = list(_P[entry["each"]].finditer(text)) if "each" in entry else []
+        for one in every or [found]:
+            value = entry["says"].format(*(part or "" for part in one.groups()), line=text).strip()[:LONGEST_VALUE]
+            if _new(state, name, node, "" if entry.get("once") else value):
+                yield quantities()[entry["is"]], value
         return
-
-
-def _values(name: str, found: re.Match[str], text: str) -> list[str]:
-    """What a line of this kind says."""
-    match name:
-        case "env":
-            return [f"{found[1]}={found[2]}"]
-        case "net_chosen":
-            return [(found[1] or found[2]).strip()]
-        case "rdma_absent":
-            return [text.strip()[:160]]
-        case "gdr_off":
-            return [found[1].strip()[:120]]
-        case "interface":
-            named = _P["more_interfaces"].findall(text) or [(found["name"], found["address"] or "")]
-            return [f"{interface}:{address}" for interface, address in named]
-    return [found[1]]
 
 
 def _tables(state: _State, file: str) -> Iterator[Table]:
@@ -196,12 +160,8 @@ def _tables(state: _State, file: str) -> Iterator[Table]:
     if state.ranks:
         rows = [(*key, *value) for key, value in state.ranks.items()]
         names = ("host", "pid", "device", "rank", "ranks", "bus_id", "comm_id", "line")
-        yield Table("nccl.ranks", _columns(names, rows), source)
+        yield Table("nccl.ranks", columns_of(names, rows), source)
     if state.channels:
         links = [(*key, count, state.first_line[key]) for key, count in state.channels.items()]
         names = ("host", "sender", "receiver", "via", "direction", "section", "count", "line")
-        yield Table("nccl.channels", _columns(names, links), source)
-
-
-def _columns(names: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> dict[str, NDArray[Any]]:
-    return {name: np.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+        yield Table("nccl.channels", columns_of(names, links), source)

@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import takewhile
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
-from stallwise.readers._cells import count_of
-from stallwise.readers.shapes.delimited import cells_in, whole_rows
+from stallwise.evidence.reading import Cell, Rows
+from stallwise.readers._cells import count_of, number_of
+from stallwise.readers.shapes.aligned import spaced
+from stallwise.readers.shapes.delimited import table_in
 
 FORMAT = "nsys summary"
 CAPTURE = "nsys stats --report cuda_gpu_kern_sum --format csv run.nsys-rep > kernels.csv"
@@ -28,7 +29,6 @@ _WAITS = re.compile("cuda(?:Device|Stream|Event)Synchronize|cu(?:Stream|Ctx)Sync
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _UNIT = re.compile(r"\((ns|us|ms|s)\)$")
 _APART = re.compile(r"[,\s]")  # what languages put between thousands
-_RULER = re.compile(r"^\s*-{3,}(\s+-{3,})+\s*$")
 
 
 @dataclass(frozen=True)
@@ -106,60 +106,31 @@ def _plain(name: str) -> str:
 def summaries(lines: list[str]) -> Iterator[Summary]:
     """Every summary of times in the order they stand."""
     for number, line in enumerate(lines):
-        if "Total Time" not in line:
-            continue
-        if "," in line:
-            titles = cells_in(line)
-            body = _cells_of_csv(lines, number + 1)
-        elif number + 1 < len(lines) and _RULER.match(lines[number + 1]):
-            edges = [match.span() for match in re.finditer("-+", lines[number + 1])]
-            titles = _cut(line, edges)
-            body = _cells_of_text(lines, number + 2, edges)
-        else:
-            continue
-        found = _summary([title.strip() for title in titles], body)
-        if found is not None:
-            yield found
+        if "Total Time" in line:
+            block = [
+                (at, text) for at, text in takewhile(lambda x: x[1].strip(), enumerate(lines[number:], number + 1))
+            ]
+            rows = table_in("\n".join(text for _, text in block)) if "," in line else spaced(block)
+            found = _summary(rows, number if "," in line else 0) if rows is not None else None
+            if found is not None:
+                yield found
 
 
-def _cut(line: str, edges: list[tuple[int, int]]) -> list[str]:
-    """Cells under the ruler, cut between words: a row that slipped by a letter keeps its numbers whole. The last may run on."""
-    starts = [_word_start(line, a) for a, _ in edges]
-    return [line[a:b].strip() for a, b in pairwise(starts)] + [line[starts[-1] :].strip()]
-
-
-def _word_start(line: str, at: int) -> int:
-    """This place, or the beginning of the word that it would cut."""
-    while 0 < at < len(line) and not line[at].isspace() and not line[at - 1].isspace():
-        at -= 1
-    return at
-
-
-def _cells_of_text(lines: list[str], begin: int, edges: list[tuple[int, int]]) -> Iterator[tuple[int, list[str]]]:
-    for number in range(begin, len(lines)):
-        if not lines[number].strip():
-            return
-        yield number + 1, _cut(lines[number], edges)
-
-
-def _cells_of_csv(lines: list[str], begin: int) -> Iterator[tuple[int, list[str]]]:
-    for number, row in enumerate(whole_rows(csv.reader(lines[begin:])), begin + 1):
-        if len(row) < 4:
-            return
-        yield number, row
-
-
-def _summary(titles: list[str], body: Iterator[tuple[int, list[str]]]) -> Summary | None:
-    at = next((i for i, title in enumerate(titles) if title.startswith("Total Time")), None)
-    if at is None or at + 1 >= len(titles):
+def _summary(rows: Rows, above: int) -> Summary | None:
+    """The total, the count beside it, and the name, which stands last."""
+    at = next((i for i, title in enumerate(rows.columns) if title.startswith("Total Time")), None)
+    if at is None or at + 1 >= len(rows.columns):
         return None
-    unit = _UNIT.search(titles[at])
-    scale = _SCALE[unit[1]] if unit else _SCALE["ns"]
-    rows = []
-    for number, cells in body:
-        try:
-            total, count = (float(_APART.sub("", cells[i])) for i in (at, at + 1))
-        except (ValueError, IndexError):
-            continue
-        rows.append(SummaryRow(total * scale, count, cells[-1].strip(), number))
-    return Summary(titles[at + 1], tuple(rows))
+    unit = _UNIT.search(rows.columns[at])
+    scale = _SCALE[unit[1] if unit else "ns"]
+    totals, counts = ([_number(cell) for cell in rows.cells[i]] for i in (at, at + 1))
+    told = [
+        SummaryRow(total * scale, count, str(name), above + place)
+        for total, count, name, place in zip(totals, counts, rows.cells[-1], rows.places, strict=True)
+        if total is not None and count is not None
+    ]
+    return Summary(rows.columns[at + 1], tuple(told))
+
+
+def _number(cell: Cell) -> float | None:
+    return number_of(_APART.sub("", cell) if isinstance(cell, str) else cell)

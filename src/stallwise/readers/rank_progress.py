@@ -14,6 +14,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.number_columns import TOKEN, Column
 from stallwise.evidence.skeletons import LONGEST, Skeletons
+from stallwise.readers._cells import columns_of
 from stallwise.readers._patterns import entries, patterns
 from stallwise.readers.shapes.lines import NOBODY, Speakers
 
@@ -99,10 +100,7 @@ def _without_head(text: str) -> str:
 def _tables(file: str, batches: dict[tuple[int, str], tuple[int, int, int]], tasks: list[Task]) -> Iterator[Table]:
     if batches:
         rows = [(rank, phase, *value) for (rank, phase), value in batches.items()]
-        names = ("rank", "phase", "done", "of", "line")
-        yield Table(
-            "rank.batches", {n: np.array(v) for n, v in zip(names, zip(*rows, strict=True), strict=True)}, Source(file)
-        )
+        yield Table("rank.batches", columns_of(("rank", "phase", "done", "of", "line"), rows), Source(file))
     if tasks:
         named = list(dict.fromkeys(name for name, *_ in tasks))
         columns = {

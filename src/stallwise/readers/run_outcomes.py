@@ -5,8 +5,9 @@ One row per run: the devices, the settings that matter (peer-to-peer off, shared
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from stallwise.readers._patterns import patterns
 
 FORMAT = "run outcomes"
 LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
+LEAST_PAIRS = 2
+PEERS_OFF = {("NCCL_P2P_DISABLE", "1"), ("NCCL_P2P_LEVEL", "0"), ("NCCL_P2P_LEVEL", "LOC")}
 _P = patterns("run_outcomes")
 
 
@@ -32,16 +35,28 @@ class _Run:
     steps: int = 0
     nccl: int = 0
 
+    def hear(self, line: str) -> None:
+        """Its devices and settings; of lines that are not NCCL's also how it goes."""
+        for name, value in _P["setting"].findall(line):
+            self.p2p_off |= (name, value) in PEERS_OFF
+            self.shm_off |= (name, value) == ("NCCL_SHM_DISABLE", "1")
+        if not self.devices and (found := _P["devices"].search(line)):
+            self.devices = found[1] or found[2] or found[3] or f"{found[4]},{found[5]}"
+        if _P["command"].match(line):
+            return
+        if _P["library"].search(line):
+            self.nccl += 1
+            self.p2p_used |= _is_direct(line)
+            return
+        self.ok += bool(_P["ok"].search(line)) and not _P["hung"].search(line)
+        self.hung += bool(_P["hung"].search(line))
+        self.steps += bool(_P["step"].search(line))
+
 
 def recognises(name: str, head: bytes) -> bool:
     """Commands with visible devices, lines per device pair, or an NCCL log."""
-    text = head.decode("utf-8", errors="replace")
-    lines = text.splitlines()[:2000]
-    return (
-        b"NCCL INFO" in head
-        or sum(bool(_P["pair"].match(x.strip()[:300]) and (_P["ok"].search(x) or _P["hung"].search(x))) for x in lines)
-        >= 2
-    )
+    lines = head.decode("utf-8", errors="replace").splitlines()[:2000]
+    return b"NCCL INFO" in head or sum(_pair(line) is not None for line in lines) >= LEAST_PAIRS
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -50,69 +65,43 @@ def read(artifact: Artifact) -> Iterator[Item]:
     current = _Run(1)
     text = artifact.skeletons
     chatter = text.where(_is_chatter)  # what NCCL says beside its settings: only counted
-    direct = text.where(lambda x: (via := _P["via"].search(x)) and via[1] == "P2P") & chatter
+    direct = text.where(_is_direct) & chatter
     for at in text.lines_of(text.where(_tells)):
+        line = text.lines[at][:LONGEST]
         if text.of[at] in chatter:
             current.nccl += 1
-            current.p2p_used = current.p2p_used or text.of[at] in direct
-            continue
-        number, line = at + 1, text.lines[at][:LONGEST]
-        pair = _P["pair"].match(line.strip()[:300])
-        if pair and (_P["ok"].search(pair[4]) or _P["hung"].search(pair[4])):
-            run = _Run(number, devices=f"{pair[1]},{pair[2]}")
-            _settings(line, run)
-            run.ok, run.hung = int(_P["ok"].search(pair[4]) is not None), int(_P["hung"].search(pair[4]) is not None)
-            runs.append(run)
-            continue
-        if _P["command"].match(line):
-            if current.nccl or current.ok or current.hung or current.steps:
+            current.p2p_used |= text.of[at] in direct
+        elif pair := _pair(line):
+            runs.append(_Run(at + 1, devices=f"{pair[1]},{pair[2]}"))
+            runs[-1].hear(line)
+        else:
+            if _P["command"].match(line):
                 runs.append(current)
-            current = _Run(number)
-            _settings(line, current)
-            current.devices = _devices(line)
-            continue
-        _follow(line, current)
-    if current.nccl or current.ok or current.hung:
-        runs.append(current)
-    if runs:
-        names = ("line", "devices", "p2p_off", "shm_off", "p2p_used", "ok", "hung", "steps")
-        columns = {n: np.array([getattr(r, n) for r in runs]) for n in names}
+                current = _Run(at + 1)
+            current.hear(line)
+    rows = [run for run in (*runs, current) if run.nccl or run.ok or run.hung or run.steps]
+    if rows:
+        columns = {f.name: np.array([getattr(run, f.name) for run in rows]) for f in fields(_Run) if f.name != "nccl"}
         yield Table("run.outcomes", columns, Source(artifact.name))
 
 
+def _pair(line: str) -> re.Match[str] | None:
+    """A line that says how two devices got on."""
+    pair = _P["pair"].match(line.strip()[:300])
+    return pair if pair and (_P["ok"].search(pair[4]) or _P["hung"].search(pair[4])) else None
+
+
+def _is_direct(line: str) -> bool:
+    via = _P["via"].search(line)
+    return via is not None and via[1] == "P2P"
+
+
 def _is_chatter(line: str) -> bool:
-    return bool(_P["library"].search(line)) and not any(
-        _P[name].search(line) for name in ("setting", "devices", "command")
-    )
+    told = (_P[name].search(line) for name in ("setting", "devices", "command"))
+    return bool(_P["library"].search(line)) and not any(told)
 
 
 def _tells(line: str) -> bool:
     """Anything that a run is known by; exit codes are told by their digits, so they are always looked at."""
     short = line.strip()[:300]
     return "exit status" in line or any(p.search(short) for name, p in _P.items() if name != "via")
-
-
-def _follow(line: str, run: _Run) -> None:
-    _settings(line, run)
-    run.devices = run.devices or _devices(line)
-    if _P["library"].search(line):
-        run.nccl += 1
-        via = _P["via"].search(line)
-        run.p2p_used = run.p2p_used or bool(via and via[1] == "P2P")
-        return
-    run.ok += bool(_P["ok"].search(line)) and not _P["hung"].search(line)
-    run.hung += bool(_P["hung"].search(line))
-    run.steps += bool(_P["step"].search(line))
-
-
-def _devices(line: str) -> str:
-    match = _P["devices"].search(line)
-    return (match[1] or match[2] or match[3] or f"{match[4]},{match[5]}") if match else ""
-
-
-def _settings(line: str, run: _Run) -> None:
-    for name, value in _P["setting"].findall(line):
-        if (name == "NCCL_P2P_DISABLE" and value == "1") or (name == "NCCL_P2P_LEVEL" and value in ("0", "LOC")):
-            run.p2p_off = True
-        elif name == "NCCL_SHM_DISABLE" and value == "1":
-            run.shm_off = True

@@ -28,6 +28,7 @@ EXCLUSIVE = True
 HEAD_BYTES = 1 << 16
 MILLISECONDS = 1e11  # a count since 1970 above this is in milliseconds
 _KIND = re.compile(r'"resultType"\s*:\s*"(?:matrix|vector)"')
+_NAME = re.compile(r'"__name__"\s*:\s*"([^"]{1,200})"')
 _METRIC = re.compile(r"^[A-Za-z_:][\w:]*(?:\{.*\})?\s+[-+\d.NIni]")
 _EPOCH = re.compile(r"(?<![\d.])(1[4-9]\d{8}(?:\.\d+)?)(?:\d{3})?(?![\d.])")
 PAGE = re.compile(
@@ -39,13 +40,8 @@ def recognises(name: str, head: bytes) -> bool:
     """A metric of a known engine: a line of a page, a name in an answer, a title or a cell of a table."""
     text = head.decode("utf-8", "replace")
     if text.lstrip()[:1] in ("{", "["):  # a large trace is not worth the search
-        return _KIND.search(text) is not None and any(stem in text for stem in _stems())
+        return _KIND.search(text) is not None and any(map(known_metric, _NAME.findall(text)))
     return _known().search(text) is not None or _table(text[:HEAD_BYTES]) is not None
-
-
-@cache
-def _stems() -> frozenset[str]:
-    return frozenset(n.partition(":")[0] + ":" if ":" in n else n for n in metric_names())
 
 
 @cache

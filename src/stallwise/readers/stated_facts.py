@@ -37,17 +37,18 @@ def recognises(name: str, head: bytes) -> bool:
         data = tomllib.loads(head.decode("utf-8"))
     except (ValueError, RecursionError):
         return name.endswith("case.toml")
-    keys = [k for k in _keys(data) if k not in IGNORED_KEYS]
+    keys = [key.removesuffix(f".{BEFORE}") for key, _, _ in _pairs(data, WHOLE)]
     known = sum(find(k) is not None or k in SUMMARY_KEYS for k in keys)
     return bool(keys) and known >= max(1, KNOWN_SHARE * len(keys))
 
 
-def _keys(data: Mapping[str, Any]) -> Iterator[str]:
+def _pairs(data: Mapping[str, Any], scope: Scope) -> Iterator[tuple[str, Any, Scope]]:
+    """Keys and values, those of inner tables of ours among them."""
     for key, value in data.items():
         if isinstance(value, Mapping) and (key in TABLES or key == BEFORE):
-            yield from _keys(value)
-        else:
-            yield key.removesuffix(f".{BEFORE}")
+            yield from _pairs(value, Scope(run=BEFORE) if key == BEFORE else scope)
+        elif key not in IGNORED_KEYS:
+            yield key, value, scope
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -56,22 +57,13 @@ def read(artifact: Artifact) -> Iterator[Item]:
         data = tomllib.loads(artifact.text())
     except (ValueError, RecursionError) as error:  # of TOML, and of numbers with thousands of digits
         raise UnreadableInput(f"{artifact.name} is not TOML: {error}", hint="stallwise facts --template") from error
-    yield from _table(data, artifact.name, WHOLE)
-
-
-def _table(data: Mapping[str, Any], name: str, scope: Scope) -> Iterator[Item]:
-    for key, value in data.items():
-        if key in IGNORED_KEYS or key in SUMMARY_KEYS:
+    for key, value, scope in _pairs(data, WHOLE):
+        if key in SUMMARY_KEYS:
             continue
-        if isinstance(value, Mapping) and key == BEFORE:
-            yield from _table(value, name, Scope(run=BEFORE))
-        elif isinstance(value, Mapping) and key in TABLES:
-            yield from _table(value, name, scope)
-        elif isinstance(value, Mapping) and find(key) is None and set(value) <= {BEFORE, "now"}:
-            pairs = {key if k == "now" else f"{key}.{BEFORE}": v for k, v in value.items()}
-            yield from stated_items(pairs, STATED)
-        else:
-            try:
-                yield from stated_items({key: value}, STATED, scope)
-            except BadRequest as error:
-                yield Note(f"{error.problem}{': ' + error.hint if error.hint else ''}", Source(name, key))
+        if isinstance(value, Mapping) and find(key) is None and set(value) <= {BEFORE, "now"}:
+            yield from stated_items({key if k == "now" else f"{key}.{BEFORE}": v for k, v in value.items()}, STATED)
+            continue
+        try:
+            yield from stated_items({key: value}, STATED, scope)
+        except BadRequest as error:
+            yield Note(f"{error.problem}{': ' + error.hint if error.hint else ''}", Source(artifact.name, key))

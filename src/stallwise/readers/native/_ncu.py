@@ -9,19 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from stallwise.evidence.catalog import kernel as k
+from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.quantity import Quantity
-from stallwise.readers.native._ncu_names import STALL_COUNTER, counters, displayed, facts_in_rule
+from stallwise.readers.native._ncu_names import STALL_COUNTER, counters, derived, displayed, facts_in_rule
 from stallwise.units import Unit
 
 _SCALE = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _TIME_UNIT = re.compile(r"^([nuµm]?)s(?:ec(?:ond)?s?)?$")
 _BYTE_UNIT = re.compile(r"^([kKMGT]?)(?:i?B|byte)s?(?:/(?:block|s|second|sector))?$")
 _EUROPEAN = re.compile(r"^\d{1,3}(?:\.\d{3})+,\d+$")  # 1.234,56 where the locale writes so
-L1 = "l1tex__"
 _VENDOR_LOCAL = "local"  # the tool's local estimates speak of one unit, not of the kernel
 
 
@@ -57,101 +58,49 @@ class Launch:
         self._derive(found)
         return found
 
-    def _raw(self, *names: str) -> float | None:
+    def _raw(self, *names: str, unit: Unit = Unit.COUNT) -> float | None:
         for name in names:
             if name in self.metrics:
-                value = number(*self.metrics[name], Unit.COUNT)
+                value = number(*self.metrics[name], unit)
                 if value is not None:
                     return value
         return None
 
     def _derive(self, found: dict[Quantity, float | str]) -> None:
         """Sums and ratios of counters of one launch: still a matter of format, not of cause."""
-        shared = [self._size("launch__shared_mem_per_block_dynamic", "Dynamic Shared Memory Per Block"),
-                  self._size("launch__shared_mem_per_block_static", "Static Shared Memory Per Block")]  # fmt: skip
-        if any(s is not None for s in shared):
-            found.setdefault(k.SHARED_BYTES, sum(s or 0.0 for s in shared))
-        active = self._raw("sm__cycles_active.avg", "SM Active Cycles", "Average SM Active Cycles")
-        elapsed = self._raw("sm__cycles_elapsed.max", "Elapsed Cycles")
-        most = self._raw("sm__cycles_active.max")
-        if active is not None and elapsed:
-            found.setdefault(k.SM_ACTIVE, min(active / elapsed, 1.0))
-        if active is not None and most:
-            found[k.SM_IMBALANCE] = max(0.0, 1 - active / most)
-        double = self._raw("sm__pipe_tensor_op_dmma_cycles_active.avg.pct_of_peak_sustained_elapsed")
-        if double:  # tensor cores in double precision are counted apart
-            found[k.TENSOR_SHARE] = max(double / 100, float(found.get(k.TENSOR_SHARE, 0.0)))
-        self._derive_memory(found)
-        self._derive_arithmetic(found)
+        for row in derived():
+            quantity = quantities()[row["is"]]
+            value = self._derived(row, quantity.unit)
+            if value is None or (row.get("keep") == "first" and quantity in found):
+                continue
+            found[quantity] = max(value, float(found.get(quantity, 0.0))) if row.get("keep") == "most" else value
         latency = self._raw("smsp__average_warp_latency_per_inst_issued.ratio", "Warp Cycles Per Issued Instruction")
         if latency:
             found[k.WARP_LATENCY] = latency
             for name in self.metrics:
                 match = STALL_COUNTER.match(name)
-                quantity = k.STALLS.get(match[1]) if match else None
-                if quantity is not None and (cycles := self._raw(name)) is not None:
-                    found[quantity] = min(cycles / latency, 1.0)
+                stall = k.STALLS.get(match[1]) if match else None
+                if stall is not None and (cycles := self._raw(name)) is not None:
+                    found[stall] = min(cycles / latency, 1.0)
 
-    def _derive_memory(self, found: dict[Quantity, float | str]) -> None:
-        excess = self._raw("derived__memory_l2_theoretical_sectors_global_excessive")
-        sectors = self._raw("memory_l2_theoretical_sectors_global")
-        if excess is not None and sectors:
-            found[k.EXCESS_SECTORS] = min(excess / sectors, 1.0)
-        atoms = self._raw(f"{L1}data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum") or 0.0
-        shares = [
-            self._ratio("derived__memory_l1_wavefronts_shared_excessive", "memory_l1_wavefronts_shared"),
-            self._ratio(
-                f"{L1}data_bank_conflicts_pipe_lsu_mem_shared.sum", f"{L1}data_pipe_lsu_wavefronts_mem_shared.sum"
-            ),
-        ]
-        conflicts = self._raw(f"{L1}data_bank_conflicts_pipe_lsu_mem_shared.sum") or 0.0
-        # Shared atomics that collide count as conflicts too, but padding does not help them: they are told as atomics.
-        if any(s is not None for s in shares) and atoms <= 0.5 * conflicts:
-            found[k.CONFLICT_SHARE] = max(s for s in shares if s is not None)
-        local = self._total(
-            f"{L1}t_sectors_pipe_lsu_mem_local_op_ld.sum", f"{L1}t_sectors_pipe_lsu_mem_local_op_st.sum"
-        )
-        other = self._total(
-            f"{L1}t_sectors_pipe_lsu_mem_global_op_ld.sum", f"{L1}t_sectors_pipe_lsu_mem_global_op_st.sum"
-        )
-        if local is not None and other is not None and local + other > 0:
-            found[k.LOCAL_TRAFFIC] = local / (local + other)
-        requests = self._total("smsp__sass_inst_executed_op_local_ld.sum", "smsp__sass_inst_executed_op_local_st.sum")
-        if requests is None:
-            requests = self._total("smsp__inst_executed_op_local_ld.sum", "smsp__inst_executed_op_local_st.sum")
-        if requests is not None:
-            found[k.SPILL_REQUESTS] = max(requests, float(found.get(k.SPILL_REQUESTS, 0.0)))
-        atomics = self._total(
-            f"{L1}t_requests_pipe_lsu_mem_global_op_atom.sum", f"{L1}t_requests_pipe_lsu_mem_global_op_red.sum"
-        )
-        if atomics is not None:
-            found[k.ATOMIC_REQUESTS] = atomics
-        for stem in ("lts__t_sectors", "lts__cycles_active"):
-            mean = self._ratio(f"{stem}.avg", f"{stem}.max")
-            if mean is not None and k.L2_IMBALANCE not in found:
-                found[k.L2_IMBALANCE] = max(0.0, 1 - mean)
+    def _derived(self, row: dict[str, Any], unit: Unit = Unit.COUNT) -> float | None:
+        """One row of the table; None where its counters are not there."""
+        other = row.get("unless")
+        if other and (share := self._derived(other)) is not None and share > other["above"]:
+            return None
+        if "beside" in row and self._raw(*row["beside"]) is None:
+            return None
+        value, whole = self._sum(row["sum"], unit), self._sum(row["over"], unit) if "over" in row else 1.0
+        if value is None or not whole:
+            return None
+        value = min(value / whole, 1.0) if "over" in row else value
+        if row.get("percent"):
+            return value / 100 or None
+        return max(0.0, 1 - value) if row.get("lack") else value
 
-    def _derive_arithmetic(self, found: dict[Quantity, float | str]) -> None:
-        stem = "smsp__sass_thread_inst_executed_op_{}_pred_on"
-        for tail in (".sum.per_cycle_elapsed", ".sum"):
-            parts = [self._raw(stem.format(op) + tail) for op in ("ffma", "fadd", "fmul")]
-            total = sum(p or 0.0 for p in parts)
-            if total > 0:
-                found.setdefault(k.FUSED_SHARE, (parts[0] or 0.0) / total)
-
-    def _ratio(self, part: str, whole: str) -> float | None:
-        above, below = self._raw(part), self._raw(whole)
-        return None if above is None or not below else min(above / below, 1.0)
-
-    def _total(self, *names: str) -> float | None:
-        parts = [self._raw(name) for name in names]
-        return None if all(p is None for p in parts) else sum(p or 0.0 for p in parts)
-
-    def _size(self, *names: str) -> float | None:
-        for name in names:
-            if name in self.metrics:
-                return number(*self.metrics[name], Unit.BYTE)
-        return None
+    def _sum(self, parts: list[list[str]], unit: Unit) -> float | None:
+        found = [self._raw(*names, unit=Unit.BYTE if unit is Unit.BYTE else Unit.COUNT) for names in parts]
+        return None if all(f is None for f in found) else sum(f or 0.0 for f in found)
 
 
 def _unit_class(unit: str) -> str:
@@ -213,8 +162,7 @@ def _group_facts(
     scope = Scope(kernel=label)
     first = members[0][0]
     place = Source(source.file, first.where)
-    quantities = dict.fromkeys(q for _, values in members for q in values)
-    for quantity in quantities:
+    for quantity in dict.fromkeys(q for _, values in members for q in values):
         found = [values[quantity] for _, values in members if quantity in values]
         numbers = [float(v) for v in found if not isinstance(v, str)]
         value = sum(numbers) / len(numbers) if numbers else found[0]

@@ -42,6 +42,12 @@ def counters() -> tuple[tuple[Quantity, tuple[str, ...]], ...]:
 
 
 @cache
+def derived() -> tuple[dict[str, Any], ...]:
+    """Sums and shares of counters, in their order."""
+    return tuple(_book()["derived"])
+
+
+@cache
 def sentences() -> tuple[tuple[re.Pattern[str], dict[str, Any]], ...]:
     """What the tool's own rules say, with the entry that tells what it is."""
     rows = _book()["sentence"]

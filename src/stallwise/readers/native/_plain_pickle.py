@@ -25,6 +25,8 @@ OPENINGS = (b"(dp", b"(lp", b"}q", b"]q", b"}r", b"]r", b"(d", b"(l")  # contain
 MAX_DEPTH = 100  # no dump nests deeper; whoever walks the result may recurse
 MAX_UNFOLDED = 1000  # times the values stored: stack frames repeat that often, bombs far more
 MAX_TUPLE = 1000  # values that one tuple may unfold to, beyond those written in it
+LONGEST_INT_BYTES = 9  # 64 bits and a sign; of longer ones so many can have one hash that a dict of them takes hours
+LONGEST_INT_LETTERS = 24  # the same as text, with its opcode and its end
 REFUSED = {
     "REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID", "NEXT_BUFFER",
     "READONLY_BUFFER",
@@ -38,6 +40,7 @@ _SIZED = {  # opcode: bytes of the length that follows
     b"X": 4, b"\x8c": 1, b"\x8d": 8, b"T": 4, b"U": 1, b"B": 4, b"C": 1, b"\x8e": 8, b"\x96": 8, b"\x8a": 1,
     b"\x8b": 4,
 }  # fmt: skip
+_INTEGERS = b"\x8a\x8b"
 _LINES = b"ILFSV"  # text opcodes: their argument ends with the line
 _LONGEST_LINE = 1 << 20
 
@@ -61,6 +64,7 @@ class _Slow(pickle._Unpickler):
 
     dispatch = dict(pickle._Unpickler.dispatch)
     stack: list[Any]
+    read: Callable[[int], bytes]
     pop_mark: Callable[[], list[Any]]
 
     def __init__(self, data: bytes) -> None:
@@ -80,6 +84,12 @@ class _Slow(pickle._Unpickler):
         self.kept.append(value)
         self.stack.append(value)
 
+    def integer(self, width: int) -> None:
+        length = int.from_bytes(self.read(width), "little")
+        if length > LONGEST_INT_BYTES:
+            raise _too_long()
+        self.stack.append(pickle.decode_long(self.read(length)))
+
     def refuse(self) -> None:
         raise _refusal("more than plain data")
 
@@ -89,6 +99,8 @@ class _Slow(pickle._Unpickler):
 
 _ACTS: dict[bytes, Any] = {
     **{op.code.encode("latin-1"): _Slow.refuse for op in pickletools.opcodes if op.name in REFUSED},
+    pickle.LONG1: lambda self: self.integer(1),
+    pickle.LONG4: lambda self: self.integer(4),
     pickle.TUPLE: lambda self: self.freeze(self.pop_mark()),
     pickle.FROZENSET: lambda self: self.freeze(self.pop_mark(), frozenset),
     pickle.TUPLE1: lambda self: self.freeze(self.last(1)),
@@ -101,6 +113,10 @@ _Slow.dispatch.update({code[0]: act for code, act in _ACTS.items()})
 
 def _refusal(wanted: str) -> UnreadableInput:
     return UnreadableInput(f"it asks for {wanted[:80]}, which would run code, so it was not opened", hint=HINT)
+
+
+def _too_long() -> UnreadableInput:
+    return UnreadableInput("it holds a whole number of more than 64 bits, as no dump does", hint=HINT)
 
 
 def looks_like_pickle(head: bytes) -> bool:
@@ -164,6 +180,8 @@ def _step(data: bytes, place: int, opcode: bytes) -> int:
         width = _SIZED[opcode]
         length = int.from_bytes(data[place + 1 : place + 1 + width], "little")
         after = place + 1 + width + length
+        if opcode in _INTEGERS and length > LONGEST_INT_BYTES:
+            raise _too_long()
     elif opcode == b"\x80":
         after = place + 2
         if place or data[1:2] > b"\x05":
@@ -175,6 +193,8 @@ def _step(data: bytes, place: int, opcode: bytes) -> int:
     elif opcode in _LINES:
         line_end = data.find(b"\n", place, place + _LONGEST_LINE)
         after = line_end + 1 if line_end >= 0 else len(data) + 1
+        if opcode in b"IL" and after - place > LONGEST_INT_LETTERS:
+            raise _too_long()
     else:  # text memo places, DUP, POP, tuples of more than numbers, frozen sets, no opcode at all, or one that is refused
         raise _Suspicious
     if after > len(data):

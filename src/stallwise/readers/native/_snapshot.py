@@ -70,10 +70,6 @@ def moment_at(snapshot: dict[str, Any], device: int, index: int | None) -> Momen
                 now.live[at] = {"size": int(block["size"]), "frames": _frames(block)}
             at += int(block["size"])
     trace = traces(snapshot)[device] if device < len(traces(snapshot)) else []
-    made = {}
-    for entry in trace:
-        if entry.get("action") == "alloc":
-            made[int(entry["addr"])] = entry
     for entry in reversed(trace[index:] if index is not None else []):
         _undo(now, entry)
     _name_from_trace(now, trace[:index] if index is not None else trace)

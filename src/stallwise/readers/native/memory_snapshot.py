@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
@@ -143,24 +144,21 @@ def _composition(moment: Moment, source: Source) -> Iterator[Item]:
 
 
 def _peak_index(trace: list[dict[str, Any]], end: Moment) -> int | None:
-    """The entry after which most is alive, found by undoing from the end."""
-    alive = end.allocated_bytes
-    best, index = alive, None
-    for i in range(len(trace) - 1, -1, -1):
-        entry = trace[i]
-        if entry.get("action") == "alloc":
-            alive -= entry["size"]
-        elif entry.get("action") in LEAVING:
-            alive += entry["size"]
-        if alive > best:
-            best, index = alive, i
-    return index
+    """The entry before which most is alive, found by undoing from the end; None where the end is the peak."""
+    before = end.allocated_bytes - np.cumsum(_changes(trace)[::-1])[::-1]
+    if not len(before) or before.max() <= end.allocated_bytes:
+        return None
+    return int(np.flatnonzero(before == before.max())[-1])
+
+
+def _changes(trace: list[dict[str, Any]]) -> NDArray[np.float64]:
+    """Bytes that each entry takes or gives back."""
+    signs = {"alloc": 1.0, **dict.fromkeys(LEAVING, -1.0)}
+    return np.array([signs.get(e.get("action", ""), 0.0) * float(e.get("size", 0)) for e in trace])
 
 
 def _timeline(trace: list[dict[str, Any]], start: Moment, source: Source, device: int) -> Iterator[Item]:
-    signs = {"alloc": 1.0, "free_completed": -1.0, "free": -1.0}
-    steps = np.array([signs.get(e.get("action", ""), 0.0) * float(e.get("size", 0)) for e in trace])
-    alive = start.allocated_bytes + np.cumsum(steps)
+    alive = start.allocated_bytes + np.cumsum(_changes(trace))
     times = np.array([float(e.get("time_us", i)) for i, e in enumerate(trace)]) * 1e-6
     keep = np.unique(np.linspace(0, len(trace) - 1, min(len(trace), TIMELINE_POINTS)).astype(int))
     yield Series(m.LIVE_BYTES, times[keep] - times[0], alive[keep], source, Scope(gpu=device), over="time_s")

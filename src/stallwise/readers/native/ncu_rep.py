@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.readers.native._ncu import Launch, facts_of
+from stallwise.readers.native._wire import fields_of
 
 FORMAT = "Nsight Compute report"
 CAPTURE = "ncu --set full -o report python script.py"
 EXCLUSIVE = True
 MAGIC = b"NVR\x00"
+PAYLOAD_FIELD = 5
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -58,54 +61,17 @@ def missing_bytes(data: bytes) -> int:
     while at + 4 <= len(data):
         size = int.from_bytes(data[at : at + 4], "little")
         at += 4 + size
-        header = data[at - size : at]
-        payload = _payload_bytes(header)
-        at += payload
+        at += _payload_bytes(data[at - size : at])
     return max(0, at - len(data))
 
 
 def _payload_bytes(header: bytes) -> int:
-    """The block header is a protobuf message whose field 5 is the size of what follows."""
-    fields = _varints(header)
-    return fields.get(_PAYLOAD_FIELD, 0)
-
-
-_PAYLOAD_FIELD = 5
-LONGEST_VARINT_BITS = 63
-
-
-def _varints(message: bytes) -> dict[int, int]:
-    found: dict[int, int] = {}
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        if tag & 7 == 0:
-            value, at = _varint(message, at)
-            found[tag >> 3] = value
-        elif tag & 7 == 2:
-            size, at = _varint(message, at)
-            at += size
-        elif tag & 7 == 1:
-            at += 8
-        elif tag & 7 == 5:
-            at += 4
-        else:
-            break
-    return found
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(message):
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-        if shift > LONGEST_VARINT_BITS:
-            return 0, len(message)  # no number: nothing after it can be trusted
-    return value, at
+    """The block header is a protobuf message one of whose fields is the size of what follows."""
+    size = 0
+    with suppress(ValueError, IndexError):  # a cut header
+        for field, _, value in fields_of(header):
+            size = value if field == PAYLOAD_FIELD and isinstance(value, int) else size
+    return size
 
 
 def _launches(context: Any) -> Iterator[Launch]:

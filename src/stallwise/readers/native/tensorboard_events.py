@@ -14,12 +14,12 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.reading import Course, Printed, points_of
+from stallwise.readers.native._wire import FIXED32, fields_of
 
 FORMAT = "TensorBoard events"
 CAPTURE = "SummaryWriter(log_dir)"
 EXCLUSIVE = True
 MAX_RECORD_BYTES = 256 << 20
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types of protobuf
 EVENT_STEP, EVENT_SUMMARY = 2, 5
 SUMMARY_VALUE, VALUE_TAG, VALUE_SIMPLE, VALUE_TENSOR = 1, 1, 2, 8
 TENSOR_DTYPE, TENSOR_CONTENT, TENSOR_FLOATS, TENSOR_DOUBLES = 1, 4, 5, 6
@@ -67,50 +67,15 @@ def _records(data: bytes) -> Iterator[bytes | None]:
         place += 16 + length
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[place]
-        value |= (byte & 0x7F) << shift
-        place += 1
-        if not byte & 0x80:
-            return value, place
-        shift += 7
-        if shift > 63:
-            raise ValueError("a varint of more than ten bytes")
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int, bytes | int]]:
-    """Field number, wire type and value."""
-    place = 0
-    while place < len(data):
-        key, place = _varint(data, place)
-        field, kind = key >> 3, key & 7
-        if kind == VARINT:
-            number, place = _varint(data, place)
-            yield field, kind, number
-            continue
-        if kind == BYTES:
-            length, place = _varint(data, place)
-        elif kind in (FIXED64, FIXED32):
-            length = 8 if kind == FIXED64 else 4
-        else:
-            raise ValueError(f"wire type {kind}")
-        if place + length > len(data):
-            raise ValueError("a field longer than its message")
-        yield field, kind, data[place : place + length]
-        place += length
-
-
 def _scalars(event: bytes) -> Iterator[tuple[int, str, float]]:
     step, summaries = 0, []
-    for field, _, value in _fields(event):
+    for field, _, value in fields_of(event):
         if field == EVENT_STEP and isinstance(value, int):
             step = value if value < 1 << 63 else value - (1 << 64)
         elif field == EVENT_SUMMARY and isinstance(value, bytes):
             summaries.append(value)
     for summary in summaries:
-        for field, _, value in _fields(summary):
+        for field, _, value in fields_of(summary):
             if field == SUMMARY_VALUE and isinstance(value, bytes):
                 found = _value(value)
                 if found is not None:
@@ -119,7 +84,7 @@ def _scalars(event: bytes) -> Iterator[tuple[int, str, float]]:
 
 def _value(message: bytes) -> tuple[str, float] | None:
     tag, number = "", None
-    for field, kind, value in _fields(message):
+    for field, kind, value in fields_of(message):
         if field == VALUE_TAG and isinstance(value, bytes):
             tag = value.decode("utf-8", "replace")
         elif field == VALUE_SIMPLE and kind == FIXED32 and isinstance(value, bytes):
@@ -131,7 +96,7 @@ def _value(message: bytes) -> tuple[str, float] | None:
 
 def _tensor(message: bytes) -> float | None:
     dtype = 1
-    for field, kind, value in _fields(message):
+    for field, _, value in fields_of(message):
         if field == TENSOR_DTYPE and isinstance(value, int):
             dtype = value
         elif isinstance(value, bytes) and len(value) in (4, 8):
@@ -139,5 +104,4 @@ def _tensor(message: bytes) -> float | None:
                 return float(struct.unpack("<f", value[:4])[0])
             if (field == TENSOR_DOUBLES or (field == TENSOR_CONTENT and dtype == DOUBLE_TYPE)) and len(value) == 8:
                 return float(struct.unpack("<d", value)[0])
-        del kind
     return None

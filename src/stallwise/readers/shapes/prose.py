@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from stallwise.evidence.reading import Reading
 from stallwise.readers.shapes.keyed import NUMBER
+from stallwise.readers.shapes.spoken import told_plainly
 from stallwise.units import Unit, readings_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*`-])|\n+")
@@ -17,11 +18,13 @@ _NUMBER = re.compile(
 _PRODUCT = re.compile(r"(?<![\w.])(\d{2,6})\s?[x×*]\s?(\d{2,6})\s?[x×*]\s?(\d{2,6})(?![\w.])")
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
 _IDENTIFIER = re.compile(r"\b[A-Za-z][A-Za-z\d]*(?:_[A-Za-z\d]+)+$")
-_BREAK = re.compile(r"[;,:()|]| and | while | but | where | with ")
+_BREAK = re.compile(r"[;,:()|]| and | while | but (?!un|not )| where | with ")
 _PER = re.compile(r"\s?(?:/|\b(?:per|an?|each|every)\b)\s?")
 _RATE = re.compile(r" ?[A-Za-z]{1,12}\s?(?:/|\bper\b)\s?[A-Za-z]{1,8}\b")
 THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
-_TO = re.compile(r"\s{0,4}(?:to|->|→|=>)\s{0,4}")
+_TO = re.compile(r"\s{0,4}(?:to|->|→|=>|of|out of)\s{0,4}")
+MONEY = ("$", "€", "£")
+_OF_A_MODEL = re.compile(r"[ -]?(?:param|model|llm|dense|weights|tokens)", re.IGNORECASE)
 MOST_BEFORE = 7
 LONGEST_AFTER = 100
 
@@ -33,6 +36,7 @@ def sentences(text: str) -> list[str]:
 
 def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
     """Every number of a sentence; `path` holds the words before it and those of its own clause, `after` what follows."""
+    sentence = told_plainly(sentence)
     for match in _PRODUCT.finditer(sentence):  # rows, columns and inner dimension
         for key, digits in zip("mnk", match.groups(), strict=True):
             yield Reading(("gemm", key), float(digits), "", place)
@@ -65,6 +69,10 @@ def _measured(match: re.Match[str], sentence: str) -> tuple[float, str, int]:
     """A number, its unit and where both end; "1.2k samples/sec" is 1,200 of them."""
     value = float(match["value"].replace(",", ""))
     unit, end = _unit(match)
+    if sentence[max(0, match.start() - 1) : match.start()] in MONEY:
+        return value * THOUSANDS.get(unit, 1.0), "$", end if unit in THOUSANDS else match.end("value")
+    if unit == "B" and match["unit"] and not _OF_A_MODEL.match(sentence, end) and sentence[match.end("value")] == " ":
+        unit = "bytes"  # "8 B latency"; a model's billions are written in one word, or named
     if unit in THOUSANDS and (rate := _RATE.match(sentence, end)) is not None:
         written = _PER.sub("/", rate[0].strip())
         if any(u in (Unit.TOKEN_PER_S, Unit.PER_S) for u, _ in readings_of(written)):

@@ -24,14 +24,15 @@ def _many(evidence: Evidence) -> bool | None:
     return evidence.value(stated.GPUS, 1.0) > 8
 
 
+ALIKE = "all ranks are slow alike"  # whoever says so: it would change the answer once, not three times
 UNCHANGED = ("nothing", "none", "no ")  # how people say that the code is the same
 
 CLUES = (
     above(stated.SLOW_RANK_RATIO, 1.1, "decisive, needed",
-          "per-rank timing shows one rank slower than its peers", "per-rank timing shows all ranks alike"),
+          "per-rank timing shows one rank slower than its peers", ALIKE),
     Clue((stated.SLOW_NODE,), lambda e: True, "fair when seen", "per-rank timing names a node"),
-    yes(stated.RANK_LOCAL, "strong, needed", "the slowdown is on few ranks", "the slowdown is on every rank alike"),
-    yes(stated.STRAGGLERS, "strong, needed", "some ranks lag", "no rank lags"),
+    yes(stated.RANK_LOCAL, "strong, needed", "the slowdown is on few ranks", ALIKE),
+    yes(stated.STRAGGLERS, "strong, needed", "some ranks lag", ALIKE),
     yes(stated.THROTTLED, "hint when seen", "a throttled GPU makes a straggler"),
     yes(stated.GPU_BUSY_UNCHANGED, "against", "the GPUs are not busier: time is lost on the host", "GPUs are busy or wait in collectives"),
     Clue((stated.GPUS,), _many, "hint", "many GPUs in lock step: one slow one holds all", "too few GPUs to wait for one"),

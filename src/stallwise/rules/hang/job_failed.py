@@ -61,6 +61,7 @@ def job_failed(evidence: Evidence) -> Finding | None:
         because=tuple(because),
         fixes=_fixes(code, name),
         blocking=True,
+        last_resort=True,
     )
 
 

@@ -14,5 +14,5 @@ EXPLAINS = {
 }
 CLUES = (
     above(change.RETRIES_AT_DROP, 0, "decisive, needed", "the allocator flushes its cache and retries while training", "the allocator never had to retry"),
-    above(run.ALLOC_RETRIES, 0, "decisive, needed", "allocation retries are logged", "no retry is logged"),
+    above(run.ALLOC_RETRIES, 0, "decisive, needed", "allocation retries are logged", "the allocator never had to retry"),
 )  # fmt: skip

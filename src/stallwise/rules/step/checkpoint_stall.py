@@ -90,6 +90,9 @@ def _in_log(facts: StepFacts) -> Finding | None:
     if save <= 0 or (every and step and save < LONG_SAVE * every * step):
         return None
     saves, whole_s = facts.number(logged.SAVES), _logged_s(facts)
+    told = facts.evidence.get(logged.SAVE_TIME)
+    if not saves and not every and told is not None and not told.stated:
+        return None  # "saves about 20 seconds": a duration beside the word, and no save
     if not every and whole_s and saves * save < LONG_SAVE * whole_s:
         return None
     per_step = save / every if every else None

@@ -73,7 +73,7 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
     gain = facts.replayed(gains.NO_HOST_WORK, (1 - STAYS) * lost, lost, "idle time while the host was elsewhere")
     place = facts.word(s.SILENT_PLACE)
     with_it, steps = facts.steps_with(s.SILENT_WAIT)
-    on_host = evidence.value(stages.ON_DEVICE, 1.0) == 0  # a record of host times alone knows of no GPU
+    on_host = facts.on_host
     nothing = "no stage of the loop" if on_host else "no operator and no driver call"
     because = [facts.because(f"{nothing} runs for {ms(silent)}, in {with_it} of {steps} steps", s.SILENT_WAIT)]
     if place:

@@ -95,7 +95,7 @@ def input_starved(evidence: Evidence) -> Finding | None:
     )
     workers = max(2, ceil(min(loader / max(facts.step_s - wait, 1e-9), MOST_WORKERS)) + 1)
     return Finding(
-        headline=f"The GPU waits for input: {ms(wait)} of every {ms(facts.step_s)}.",
+        headline=f"The {'loop' if facts.on_host else 'GPU'} waits for input: {ms(wait)} of every {ms(facts.step_s)}.",
         confidence=0.97 if steps >= 3 else 0.9,
         account=Account.INPUT_WAIT,
         optional=facts.is_optional(gain),
@@ -105,8 +105,7 @@ def input_starved(evidence: Evidence) -> Finding | None:
                 f"{_plain(name)} holds the main thread {ms(loader)} a {facts.unit}; idle in {waiting} of {steps}",
                 s.LOADER_TIME,
             ),
-            facts.because(f"no kernel runs for {ms(wait)} of it and none is queued", s.INPUT_WAIT),
-            facts.because(f"{ms(max(loader - wait, 0))} of the loader's time hide behind kernels", s.BUSY_TIME),
+            *_unhidden(facts, loader, wait),
         ),
         fixes=(
             _more_workers(
@@ -117,12 +116,27 @@ def input_starved(evidence: Evidence) -> Finding | None:
                 gain,
                 cost="once, offline",
             ),
-            Fix("pin_memory=True, prefetch_factor 4, persistent_workers=True", cost="host memory"),
+            Fix(
+                "prefetch_factor 4, persistent_workers=True"
+                if facts.on_host
+                else "pin_memory=True, prefetch_factor 4, persistent_workers=True",
+                cost="host memory",
+            ),
         ),
         not_here=_not_here(facts, compute),
-        avoid="Do not start with the model or the GPU: any speed-up there only lengthens the wait.",
+        avoid=f"Do not start with the model{'' if facts.on_host else ' or the GPU'}: any speed-up there only lengthens the wait.",
         next=(DATA_PROBE, PY_SPY),
         summary=_summary(facts, alone, loader, wait),
+    )
+
+
+def _unhidden(facts: StepFacts, loader: float, wait: float) -> tuple[Reason, ...]:
+    """That nothing goes on meanwhile; a record of the host alone has said so already."""
+    if facts.on_host:
+        return ()
+    return (
+        facts.because(f"no kernel runs for {ms(wait)} of it and none is queued", s.INPUT_WAIT),
+        facts.because(f"{ms(max(loader - wait, 0))} of the loader's time hide behind kernels", s.BUSY_TIME),
     )
 
 
@@ -177,9 +191,8 @@ def _summary(facts: StepFacts, alone: bool, loader: float, wait: float) -> str:
 
 
 def _not_here(facts: StepFacts, busy: float) -> tuple[Reason, ...]:
-    found = [
-        facts.because(f"GPU busy only {percent(facts.share(busy))} of the time: a symptom of the wait", s.BUSY_TIME)
-    ]
+    who = "the job computes" if facts.on_host else "GPU busy"
+    found = [facts.because(f"{who} only {percent(facts.share(busy))} of the time: a symptom of the wait", s.BUSY_TIME)]
     harmless = facts.seconds(s.SYNC_HARMLESS)
     if facts.share(harmless) > NOTICEABLE:
         found.append(

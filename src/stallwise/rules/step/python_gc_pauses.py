@@ -65,10 +65,13 @@ def python_gc_pauses(evidence: Evidence) -> Finding | None:
     pause = facts.seconds(logged.GC_PAUSE)
     if facts.share(seen) >= NOTICEABLE:
         gain: Gain | None = facts.gain((1 - SCHEDULED) * seen, seen, "idle time under the collector's frame")
-        headline = f"Garbage collection stops the host: the GPU idles {ms(seen)} of every {ms(facts.step_s)}."
+        idles = "that is" if facts.on_host else "the GPU idles"
+        headline = f"Garbage collection stops the host: {idles} {ms(seen)} of every {ms(facts.step_s)}."
         because = (
             facts.because(
-                f"the collector runs while no kernel does, {ms(seen)} a {facts.unit}", s.GC_WAIT, s.SILENT_PLACE
+                f"the collector runs while {'nothing else' if facts.on_host else 'no kernel'} does, {ms(seen)} a {facts.unit}",
+                s.GC_WAIT,
+                s.SILENT_PLACE,
             ),
         )
         confidence = 0.93

@@ -19,7 +19,8 @@ class Graph:
 
     A piece of work starts when the host has handed it over, the work before it on its stream has ended and the work that
     it waits for has ended, each plus its lag. A wait ends when its work has ended. One without work is a wait for somebody
-    outside (a loader's process) who goes on at his own pace: it ends as long after the last such wait as it did.
+    outside (a loader's process) who goes on at his own pace: it ends as long after the end of his last work as it did, and one whose
+    pace is -inf is the moment from which the next counts.
     """
 
     start_s: Floats
@@ -34,7 +35,7 @@ class Graph:
     wait_s: Floats  # when the host begins to wait
     waited_s: Floats  # how long it did
     wait_for: Ints  # position of the work, NOTHING for somebody outside
-    pace_s: Floats  # since the last wait for him, for those outside
+    pace_s: Floats  # since his last work was done, for those outside
 
     def __len__(self) -> int:
         return len(self.start_s)

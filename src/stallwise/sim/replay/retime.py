@@ -77,8 +77,9 @@ class _Waits:
         for at in range(len(self.sums), count):
             now, target = self.begin[at] + self.shift, self.work[at]
             if target == NOTHING:
-                self.shift += max(self.outside + self.pace[at] - now, 0.0)
-                self.outside = self.begin[at] + self.shift
+                # He does not wait for us: what he is done with before it is asked for, he is done with.
+                self.outside = now if self.pace[at] == -np.inf else self.outside + self.pace[at]
+                self.shift += max(self.outside - now, 0.0)
             elif target < len(ended):
                 self.shift += max(ended[target] - now, 0.0)
             self.sums.append(self.shift)

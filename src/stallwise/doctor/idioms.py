@@ -1,0 +1,57 @@
+"""Advice in the words of the framework that the job uses (idioms.toml)."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.finding import Finding, Fix
+
+
+class Framework(NamedTuple):
+    """One that says things in its own way."""
+
+    name: str
+    formats: frozenset[str]
+    unless: frozenset[str]
+    pattern: re.Pattern[str]
+    words: dict[str, str]
+
+    def told(self, text: str) -> str:
+        """The sentence in its words."""
+        return self.pattern.sub(lambda m: self.words[m[0]], text)
+
+    def fix(self, fix: Fix) -> Fix:
+        """The same thing to do."""
+        return replace(fix, action=self.told(fix.action), cost=self.told(fix.cost), risk=self.told(fix.risk))
+
+
+@cache
+def frameworks() -> tuple[Framework, ...]:
+    """All of the table."""
+    rows = tomllib.loads((files("stallwise.doctor") / "idioms.toml").read_text(encoding="utf-8"))["framework"]
+    return tuple(_framework(row) for row in rows)
+
+
+def _framework(row: dict[str, Any]) -> Framework:
+    words: dict[str, str] = dict(row["words"])
+    longest_first = sorted(words, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest_first)))
+    return Framework(row["name"], frozenset(row["formats"]), frozenset(row["unless"]), pattern, words)
+
+
+def in_its_words(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Finding, ...]:
+    """Findings whose advice speaks of the framework that the evidence shows; unchanged where none but PyTorch is seen."""
+    seen = frozenset(evidence.formats)
+    own = next((f for f in frameworks() if seen & f.formats and not seen & f.unless), None)
+    if own is None:
+        return findings
+    return tuple(
+        replace(f, fixes=tuple(own.fix(fix) for fix in f.fixes), avoid=own.told(f.avoid), summary=own.told(f.summary))
+        for f in findings
+    )

@@ -1,0 +1,97 @@
+"""Lines of programs as data knows them: words that must stand in a line, an expression with typed slots, words that forbid it.
+
+What the books of messages and of gauges have in common: how an entry is written, found in a text and read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, loosened
+from stallwise.meaning.anchors import Finder
+from stallwise.meaning.slots import typed
+
+Value = float | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """What an entry looks for."""
+
+    anchors: tuple[str, ...]  # lower case; one of them must stand in the line
+    pattern: str
+    slots: dict[str, str]  # name of a group: int, number, bytes, seconds, ms, or table of codes
+    unless: str = ""  # words that make it something else
+    cased: bool = False  # capitals count
+    samples: tuple[str, ...] = ()
+
+    @property
+    def ready(self) -> re.Pattern[str]:
+        """The expression, made when a line first needs it."""
+        return compiled(self.pattern, self.cased)
+
+    def fits(self, text: str) -> re.Match[str] | None:
+        """Where it stands in this line."""
+        found = self.ready.search(text)
+        return None if found is None or self.refuses(text) else found
+
+    def refuses(self, text: str) -> bool:
+        """Words stand there that make it something else."""
+        return bool(self.unless) and compiled(self.unless, self.cased).search(text) is not None
+
+    def may(self, *texts: str) -> re.Match[str] | None:
+        """Lines of a skeleton differ in digits alone: it fits none of them if it fits none with other digits."""
+        loose = compiled(loosened(self.pattern), self.cased)
+        return next((found for text in texts if (found := loose.search(text)) is not None), None)
+
+    @property
+    def wants_digits(self) -> bool:
+        """Lines of one skeleton may differ in whether it fits."""
+        return asks_for_digits(self.pattern + self.unless)
+
+    def told(self, match: re.Match[str]) -> Iterator[tuple[str, str, Value]]:
+        """Slots with their type and value. An expression may need one slot in two places: size and size_."""
+        for raw, written in match.groupdict().items():
+            name = raw.rstrip("_")
+            kind = self.slots.get(name, "text")
+            if written is not None and (value := typed(kind, written.strip())) is not None:
+                yield name, kind, value
+
+
+@cache
+def compiled(pattern: str, cased: bool) -> re.Pattern[str]:
+    """Made when a line first needs it: most lines of most logs need few."""
+    return re.compile(pattern, 0 if cased else re.IGNORECASE)
+
+
+def looks_for(row: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an expression from a row of a table."""
+    anchors = row["anchor"] if isinstance(row["anchor"], list) else [row["anchor"]]
+    return {
+        "anchors": tuple(a.lower() for a in anchors),
+        "pattern": row.get("match") or "|".join(map(re.escape, anchors)),
+        "slots": row.get("slots", {}),
+        "unless": row.get("unless", ""),
+        "cased": row.get("case", False),
+        "samples": tuple(row.get("sample", ())),
+    }
+
+
+def holders(find: Finder, text: Skeletons) -> Iterator[tuple[int, int]]:
+    """Which anchor stands in which skeleton."""
+    data = ("\n" + "\n".join(text.keys)).encode("utf-8", "replace").lower()
+    hits = list(find(data))
+    feeds = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
+    rows = np.searchsorted(feeds, np.array([at for _, at in hits], dtype=np.int64), side="right") - 1
+    yield from zip((anchor for anchor, _ in hits), rows.tolist(), strict=True)
+
+
+def first_line(text: Skeletons, skeleton: int) -> str:
+    """Of a skeleton, as far as expressions look."""
+    return text.lines[text.firsts[skeleton]][:LONGEST]

@@ -1,0 +1,13 @@
+"""Tables of which there is a folder: one more file is one more table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+
+
+def tables_in(folder: str) -> Iterator[tuple[str, str]]:
+    """Names and texts of the tables of a folder of this package."""
+    found = [p for p in files("stallwise.meaning").joinpath(folder).iterdir() if p.name.endswith(".toml")]
+    for path in sorted(found, key=lambda p: p.name):
+        yield path.name.removesuffix(".toml"), path.read_text(encoding="utf-8")

@@ -1,0 +1,124 @@
+"""What nvidia-smi tells of each GPU at one moment: the plain table, `-q` as indented text, and `-q -x` as XML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+from stallwise.errors import UnreadableInput
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Note, Source
+from stallwise.readers._cells import whole_of
+from stallwise.readers._gpu_samples import GpuSamples, number, put, seconds
+from stallwise.readers._patterns import patterns
+from stallwise.readers.shapes.xml import parsed
+
+FORMAT = "nvidia-smi report"
+CAPTURE = "nvidia-smi -q > q.txt"
+MAX_BYTES = 64 << 20  # a thousand GPUs are a few tens of megabytes
+_P = patterns("nvidia_smi")
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """The root element, a banner, a heading with pairs under it, or the two lines of a card where somebody pasted only those."""
+    if b"<nvidia_smi_log" in head[:4096]:
+        return True
+    text = head.decode("utf-8", "replace")
+    if "NVSMI LOG" in text or _P["banner"].search(text):
+        return True
+    lines = text.splitlines()
+    asked = any(map(_P["heading"].match, lines)) and any(map(_P["pair"].match, lines))
+    return asked or any(_P["card"].match(a) and _P["state"].match(b) for a, b in pairwise(lines))
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """One sample per GPU and report."""
+    samples = GpuSamples(artifact.name)
+    of_xml = b"<nvidia_smi_log" in artifact.head[:4096]
+    yield from _xml(artifact, samples) if of_xml else _text(artifact, samples)
+    yield from samples.items()
+
+
+def _text(artifact: Artifact, samples: GpuSamples) -> Iterator[Item]:
+    cards: list[tuple[int, str, int, float, list[str]]] = []
+    time_s, index = float("nan"), -1
+    told: list[str] | None = None  # the lines of a card
+    pending: re.Match[str] | None = None
+    for at, line in enumerate(artifact.lines(), 1):
+        if "NVSMI LOG" in line:
+            told, index = None, -1
+        elif heading := _P["heading"].match(line):
+            told, index = [], index + 1
+            cards.append((index, heading[1], at, time_s, told))
+        elif stamp := _P["stamp"].match(line):
+            time_s = seconds(stamp[1])
+        elif first := _P["card"].match(line):
+            pending = first
+        elif pending and (second := _P["state"].match(line)):
+            known = pending.groupdict() | second.groupdict()
+            gpu, name, bus_id = (known.pop(key) for key in ("gpu", "name", "bus_id"))
+            values = {"time_s": time_s, **{column: number(text) for column, text in known.items()}}
+            samples.add(int(gpu), values, at, name=name, bus_id=bus_id)
+            pending = None
+        elif told is not None and line.startswith(" "):
+            told.append(line)
+        yield from samples.lost(line, at)
+    for index, bus_id, at, moment_s, lines in cards:
+        _add(samples, index, bus_id, at, moment_s, _pairs(lines))
+
+
+def _xml(artifact: Artifact, samples: GpuSamples) -> Iterator[Item]:
+    text = artifact.text(MAX_BYTES)
+    report = parsed(text)
+    if report is None:
+        hint = "nvidia-smi writes none; do not trust this file"
+        raise UnreadableInput(f"{artifact.name} declares XML entities", hint=hint)
+    log = report.get("nvidia_smi_log")
+    gpus = log.get("gpu", []) if isinstance(log, dict) else []
+    whole = text.count("</gpu>")  # a card that the file ends in is left out
+    for index, gpu in enumerate((gpus if isinstance(gpus, list) else [gpus])[:whole]):
+        if isinstance(gpu, dict):
+            _add(samples, index, str(gpu.get("id", "")), 1, seconds(str(log.get("timestamp", ""))), _leaves(gpu, ""))
+    if "</nvidia_smi_log>" not in text:
+        if not samples.rows:
+            raise UnreadableInput(f"{artifact.name} is damaged XML", hint="run nvidia-smi -q -x again")
+        yield Note("cut off or damaged", Source(artifact.name))
+
+
+def _add(
+    samples: GpuSamples, index: int, bus_id: str, line: int, time_s: float, told: Iterable[tuple[str, str]]
+) -> None:
+    values, name = {"time_s": time_s}, ""
+    for path, value in told:
+        if path == "product_name":
+            name = value.strip()
+        elif path == "minor_number" and (minor := whole_of(value)) is not None:
+            index = minor
+        else:
+            put(values, path, value)
+    samples.add(index, values, line, name=name, bus_id=bus_id)
+
+
+def _pairs(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Paths and values: sections are told by their indentation, and a value ("HW Slowdown : Active") can be a section too."""
+    sections: list[tuple[int, str]] = []
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        key, colon, value = line.strip().partition(" : ")
+        while sections and sections[-1][0] >= indent:
+            sections.pop()
+        sections.append((indent, re.sub(r"[^a-z0-9]+", "_", key.lower()).strip("_")))
+        if colon:
+            yield "/".join(section for _, section in sections), value
+
+
+def _leaves(tree: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    for key, value in tree.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict):
+                yield from _leaves(one, f"{path}{key}/")
+            elif one:
+                yield f"{path}{key}", str(one)
