@@ -35,7 +35,8 @@ def page_scores(marks: frozenset[str]) -> dict[str, float]:
     scale = math.sqrt(FEW_WORDS + len(marks))
     weight = {mark: rarity(mark) for mark in marks}
     return {
-        cause: sum(page[mark] * weight[mark] for mark in page.keys() & marks) / scale for cause, page in pages().items()
+        cause: math.fsum(page[mark] * weight[mark] for mark in page.keys() & marks) / scale
+        for cause, page in pages().items()
     }
 
 
