@@ -87,17 +87,19 @@ def traces(source: Path, largest: int, folder: Path, repeat: int) -> Iterator[st
     for events in doubled(largest):
         growth.sizes.append(grow(source, path, events))
         growth.seconds.append(spent_s(lambda: diagnose(str(path), cache=False, workers=1), 2))
-    rows = {name: measured(name, str(path), repeat) for name in ("json.load", "columns", "verdict")}
+    rows = measured(("json.load", "columns", "verdict"), str(path), repeat)
     pythons = {name: python_with(module) for module, name in OTHERS.items()}
-    rows |= {name: measured(name, str(path), 1, python) for name, python in pythons.items() if python}
+    for name, python in pythons.items():
+        rows |= measured((name,), str(path), 1, python) if python else {}
     base = rows["json.load"]
-    yield f"| {growth.sizes[-1]:,.0f} events | CPU s | beside json.load | peak MB |\n|---|---:|---:|---:|"
-    for name, (_, cpu, peak) in rows.items():
+    titles = "CPU s | beside json.load | wall s | beside json.load | peak MB"
+    yield f"| {growth.sizes[-1]:,.0f} events | {titles} |\n|---|---:|---:|---:|---:|---:|"
+    for name, (wall, cpu, peak) in rows.items():
         shown = {"columns": "stallwise, columns in memory", "verdict": "stallwise, the whole verdict"}.get(name, name)
-        yield f"| {shown} | {cpu:.2f} | {cpu / base[1]:.2f} | {peak:,.0f} |"
-    yield from (f"| {name} | not installed here | | |" for name, python in pythons.items() if python is None)
-    start = {name: measured(name, "", max(repeat, 3))[1] for name in ("bare click", "--help")}
-    yield f"| `stallwise --help` | {start['--help']:.2f} | {start['--help'] / start['bare click']:.1f} x a bare click program | |"
+        yield f"| {shown} | {cpu:.2f} | {cpu / base[1]:.2f} | {wall:.2f} | {wall / base[0]:.2f} | {peak:,.0f} |"
+    yield from (f"| {name} | not installed here | | | | |" for name, python in pythons.items() if python is None)
+    start = {name: row[1] for name, row in measured(("bare click", "--help"), "", max(repeat, 3)).items()}
+    yield f"| `stallwise --help` | {start['--help']:.2f} | {start['--help'] / start['bare click']:.1f} x a bare click program | | | |"
     yield growth
 
 

@@ -25,8 +25,8 @@ from stallwise.render.json import to_dict
 
 REPO = Path(__file__).parents[2]
 OWN = ("examples/scenarios", "examples/traces", "tests/fuzz/seeds", "tests/fixtures")
-SMALL_BYTES = 60_000
-MOST_FILES = 6  # of a mix
+SMALL_BYTES = 25_000
+MOST_FILES = 4  # of a mix
 
 
 def material(folders: list[str]) -> list[Path]:

@@ -15,6 +15,7 @@ from stallwise.costs.collectives import Estimate, Op, collective_time
 from stallwise.costs.topology import Fabric
 from stallwise.errors import BadRequest
 
+MOST_RANKS = 10**9  # of a group: beyond, the number is damage
 JUMP_RATIO = 1.5  # doubling a group costs at most a few percent in bandwidth, and 2x only where all is latency
 LONGEST_STEP_S = 100e-6  # a network step of the slowest protocol takes 14 us in NCCL's tuner; 100 is a broken fabric
 
@@ -80,8 +81,8 @@ class JumpVerdict:
 
 def explain_jump(points: Sequence[tuple[int, float]]) -> JumpVerdict | None:
     """Reads (ranks, seconds) of the same message: the largest jump, and whether latency could be its cause."""
-    series = sorted(points)
-    if len(series) < 3 or any(n < 2 or s <= 0 for n, s in series):
+    series = sorted(dict(points).items())
+    if len(series) < 3 or any(not 2 <= n <= MOST_RANKS or not 0 < s < float("inf") for n, s in series):
         raise BadRequest("a scaling series needs three group sizes with times above zero", hint="64=45ms 128=52ms ...")
     ratios = [b[1] / a[1] for a, b in pairwise(series)]
     place = max(range(len(ratios)), key=ratios.__getitem__)

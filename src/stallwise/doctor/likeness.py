@@ -67,8 +67,8 @@ def pages() -> dict[str, dict[str, float]]:
     """What each page holds, with its weight there."""
     raw = {r.cause: _counted(r) for r in all_rules() if r.explains or r.needs or r.clues}
     spread = Counter(word for page in raw.values() for word in page)
-    sizes = {cause: sum(page.values()) for cause, page in raw.items()}
-    mean = sum(sizes.values()) / len(sizes)
+    sizes = {cause: math.fsum(page.values()) for cause, page in raw.items()}
+    mean = math.fsum(sizes.values()) / len(sizes)
     found = {}
     for cause, page in raw.items():
         length = 1.0 - LENGTH + LENGTH * sizes[cause] / mean

@@ -95,7 +95,7 @@ def suspicion(
         found.append(
             replace(before, probability=p, because=(*told, *reasons), by_rate_alone=False, by_words_alone=by_words)
         )
-    rest = max(0.0, 1.0 - sum(h.probability for h in found))
+    rest = max(0.0, 1.0 - math.fsum(h.probability for h in found))
     return tuple(sorted([*found, Hypothesis(SOMETHING_ELSE, rest)], key=lambda h: (-h.probability, h.cause)))
 
 
@@ -172,11 +172,11 @@ def by_rules(findings: Iterable[Finding]) -> dict[str, float]:
 def raw_probabilities(witnesses: Mapping[str, Mapping[str, float]], marks: int, known: Fitted) -> dict[str, float]:
     """From testimony to the share of each cause in the odds, with "something else" among them."""
     w = known.weights
-    scores = {cause: sum(w[k] * told[k] for k in WITNESSES) for cause, told in witnesses.items()}
+    scores = {cause: math.fsum(w[k] * told[k] for k in WITNESSES) for cause, told in witnesses.items()}
     scores[SOMETHING_ELSE] = w["else"] + w["else_words"] * math.log1p(marks)
     top = max(scores.values())
     odds = {cause: math.exp(score - top) for cause, score in scores.items()}
-    total = sum(odds.values())
+    total = math.fsum(odds.values())
     return {cause: o / total for cause, o in odds.items()}
 
 

@@ -15,6 +15,7 @@ from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.doctor.stating import INPUT
 from stallwise.evidence.catalog import roof, step
 from stallwise.evidence.contained import failure_of
+from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.ledger import Account, Ledger
@@ -25,6 +26,7 @@ from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 from stallwise.rules.health import all_proofs
 
 UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding explains forbids an all-clear
+TRACEBACK = "traceback"  # of Python, which ends in what was raised
 LOUD = ("error", "fatal", "critical")  # levels that forbid an all-clear where nobody knows the message
 MOST_LINES = 8  # quoted; the rest is counted
 LONGEST_NAME = 70  # letters of a kernel's name that a person reads
@@ -134,7 +136,11 @@ def _why_not(
 def _last_words(evidence: Evidence) -> str:
     """A final traceback is quoted and is never health."""
     ends = evidence.last_words()
-    return ends[-1].text if ends else ""
+    if ends:
+        return ends[-1].text
+    explained = {e.source.file for e in evidence.events if e.role is Role.ROOT}
+    cut = [e for e in evidence.events if e.kind == TRACEBACK and e.source.file not in explained]
+    return f"{cut[-1].text.strip()} and what was raised is not in it" if cut else ""
 
 
 def _count(number: int, what: str) -> str:

@@ -139,7 +139,7 @@ def load_export(path: Path) -> dict[str, Any]:
     """Reads an export file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UnreadableInput(f"cannot read {path.name}: {error}", hint="make one: stallwise drill export") from error
     if not isinstance(document, dict):
         raise UnreadableInput(f"{path.name} is no export of drill progress", hint="make one: stallwise drill export")

@@ -6,6 +6,7 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import IO, TYPE_CHECKING, ClassVar
 
 from isal.igzip_lib import IsalError
@@ -44,7 +45,15 @@ class Blocks:
         packed = self.artifact.packed
         most_bytes = current().unpacked_for(self.artifact.size_bytes) if packed else float("inf")
         with self.artifact.raw() as stream:
-            for piece in self._unpacked(stream) if packed else self._plain(stream):
+            pieces = self._unpacked(stream) if packed else iter(partial(self._stored, stream), b"")
+            while True:
+                try:
+                    piece = next(pieces, None)
+                except DAMAGE as error:  # of the disk, or of the zip that holds it
+                    self.damage = f"reading failed: {getattr(error, 'strerror', None) or error}"
+                    return
+                if piece is None:
+                    return
                 if piece:
                     self.read_bytes += len(piece)
                     yield piece
@@ -57,17 +66,6 @@ class Blocks:
         piece = stream.read(BLOCK_BYTES)
         Blocks.passed_bytes += len(piece)
         return piece
-
-    def _plain(self, stream: IO[bytes]) -> Iterator[bytes]:
-        while True:
-            try:
-                piece = self._stored(stream)
-            except DAMAGE as error:  # of the disk, or of the zip that holds it
-                self.damage = f"reading failed: {getattr(error, 'strerror', None) or error}"
-                return
-            if not piece:
-                return
-            yield piece
 
     def _unpacked(self, stream: IO[bytes]) -> Iterator[bytes]:
         """Every gzip member in turn; all bytes before a cut or a flaw are given, which GzipFile would not do."""

@@ -19,6 +19,7 @@ LASTING_SHARE = 0.02  # of the log
 QUEUE_SHARE = 0.2  # of the running requests that wait: below it a queue is the scheduler's breath
 DAY_S = 86400.0
 EPOCH_S = 1e9  # clocks beyond this count from 1970
+LAST_CLOCK_S = 2e11  # and none beyond the year 8000 is one
 
 Column = NDArray[np.float64]
 
@@ -127,7 +128,7 @@ def _clock(start_s: Any, since_s: float) -> str:
     if not isinstance(start_s, int | float):
         return f"{since_s:.0f} s"
     at = float(start_s) + since_s
-    if at >= EPOCH_S:
+    if EPOCH_S <= at < LAST_CLOCK_S:
         return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S UTC")
     whole = round(at % DAY_S)
     return f"{whole // 3600:02d}:{whole % 3600 // 60:02d}:{whole % 60:02d}"

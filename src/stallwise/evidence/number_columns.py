@@ -45,6 +45,8 @@ def number_columns(lines: Sequence[str], slots: Sequence[int]) -> Column | None:
 
 
 def _one_by_one(lines: Sequence[str], slots: Sequence[int], count: int) -> Column | None:
+    if max(slots, default=-1) >= count:
+        return None
     rows = np.empty((len(lines), len(slots)))
     for at, line in enumerate(lines):
         written = TOKEN.findall(line)
@@ -78,6 +80,8 @@ class Numbers:
         if self._digits is None or self._shape is None:
             self._digits, self._shape = (_Digits(self.lines), _Digits([sample])), _numbers(sample)
         (own, more), (count, numbers, runs), lines = self._digits, self._shape, self.lines
+        if max(slots, default=-1) >= min(count, len(numbers)):
+            return None
         rows = np.empty((len(lines), len(slots)))
         like = np.zeros(len(lines), dtype=bool)
         if len(own.counts) == len(lines) and count == len(

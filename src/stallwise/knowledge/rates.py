@@ -8,6 +8,7 @@ often the parts of a machine fail nobody's issue tracker tells, nor what slows j
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,12 +57,12 @@ def _rates(_without: frozenset[str], symptom: str, among: frozenset[str]) -> Map
     overall = _overall(_without, symptom)
     lean = fitted().rate_lean
     heard = [(c.weight, c.causes) for c in cases() if symptom in c.symptoms and c.causes]
-    counted = sum(weight for weight, _ in heard)
+    counted = math.fsum(weight for weight, _ in heard)
     counts: Counter[str] = Counter()
     for weight, causes in heard:
         for cause in causes:
             counts[cause] += weight / len(causes)  # type: ignore[assignment]
-    mass = sum(overall[c] + SEEN_BESIDE for c in among)
+    mass = math.fsum(overall[c] + SEEN_BESIDE for c in among)
     ours = {c: (counts[c] + lean * (overall[c] + SEEN_BESIDE) / mass) / (counted + lean) for c in among}
     for table in (t for t in published() if "group" in t and symptom in t["under"]):
         for group in table["group"]:
@@ -72,7 +73,7 @@ def _rates(_without: frozenset[str], symptom: str, among: frozenset[str]) -> Map
 def _with_group(ours: Mapping[str, float], causes: Iterable[str], share: float) -> dict[str, float]:
     """Half by our counts, half by theirs: the group's part of all, divided inside it and outside as ours are."""
     members = set(causes) & set(ours)
-    inside, whole = sum(ours[c] for c in members), sum(ours.values())
+    inside, whole = math.fsum(ours[c] for c in members), math.fsum(ours.values())
     wanted = (inside + share * whole) / 2.0
     factor, rest = wanted / inside, (whole - wanted) / (whole - inside)
     return {c: rate * (factor if c in members else rest) for c, rate in ours.items()}
@@ -87,7 +88,7 @@ def _overall(_without: frozenset[str], symptom: str) -> Counter[str]:
             overall[cause] += 1.0 / len(case.causes)  # type: ignore[assignment]
     for table in (t for t in published() if "counts" in t and symptom in t["under"]):
         listed = table["counts"]
-        ours, theirs = sum(overall[c] for c in listed), sum(listed.values())
+        ours, theirs = math.fsum(overall[c] for c in listed), math.fsum(listed.values())
         for cause, count in listed.items():
             overall[cause] = (overall[cause] + ours * count / theirs) / 2.0
     return overall

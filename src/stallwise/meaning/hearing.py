@@ -30,7 +30,7 @@ ALL_EXPLAINED = 0.95  # of their weight
 LONGEST_BARE_S = 100.0  # a time without a unit that is longer was rather meant in milliseconds, and nobody knows
 _PER = re.compile(r"(?:per\b|/)", re.IGNORECASE)
 _CHANGE = re.compile(r"(?:faster|slower|more|less|higher|lower|better|worse|longer|shorter)\b", re.IGNORECASE)
-_SUM = re.compile(r"[A-Za-z]+ ?\+ ?[A-Za-z]")
+_SUM = re.compile(r"[A-Za-z]{1,24} ?\+ ?[A-Za-z]")
 _GROWS = re.compile(
     r"(?:per|each|every|an?|more|/) ?(?:step|epoch|iteration|iter|hour|minute|min|second|day|request|batch)",
     re.IGNORECASE,

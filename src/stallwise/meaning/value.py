@@ -29,7 +29,9 @@ YES = {
     "1",
 }
 NO = {"no", "none", "false", "off", "n", "disabled", "never", "not", "0", "nil", "without"}
-_NUMBER = re.compile(r"^\s{0,8}[~≈<>]?\s{0,4}([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[ \t]{0,8}(.{0,60}?)$")
+_NUMBER = re.compile(
+    r"^\s{0,8}[~≈<>]?\s{0,4}([-+]?(?:\d[\d,_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)[ \t]{0,8}(.{0,60}?)$"
+)
 SMALLEST_FLOP_RATE = 1e6  # FLOP/s: nobody measures a GPU below; a bare 180 is TFLOP/s
 LARGEST_SHARE = 1.5  # a bare share above is in percent
 SMALLEST_BYTES = 1e5  # a bare memory below is GiB or MiB

@@ -43,9 +43,9 @@ def waiting(evidence: Evidence) -> list[Waiting]:
         if fields:
             _timed_out(mine, fields)
         else:
-            mine.enqueued, mine.completed = int(event.number("enqueued")), int(event.number("completed"))
+            mine.enqueued, mine.completed = _whole(event, "enqueued"), _whole(event, "completed")
             if mine.sequence == UNKNOWN and "at" in event.slots:
-                mine.sequence = int(event.number("at"))
+                mine.sequence = _whole(event, "at")
     return list(found.values())
 
 
@@ -70,6 +70,11 @@ def _timed_out(mine: Waiting, fields: dict[str, str]) -> None:
     mine.elements_out = _number(fields.get("NumelOut"), mine.elements_out)
     if mine.elements_in < 0 and "TensorShape" in fields:  # releases before 2.0 print the shape only
         mine.elements_in = prod(_number(n, 0) for n in re.findall(r"[0-9]+", fields["TensorShape"]))
+
+
+def _whole(event: Event, slot: str) -> int:
+    number = event.number(slot)
+    return int(number) if abs(number) < 10.0**MOST_DIGITS else UNKNOWN
 
 
 def _number(text: str | None, default: int) -> int:

@@ -121,8 +121,6 @@ def _no_longer_than_the_step(evidence: Evidence, traced: Ledger, corrected: Ledg
 
 def _longer(evidence: Evidence, ledger: Ledger, extra: float, clean: Fact) -> Iterator[Item]:
     """Longer than the replay: first what recording was thought to cost and did not, then what the loop hides less."""
-    if extra < NOISE * ledger.whole_s:
-        return
     seconds = dict(ledger.seconds)
     gap = seconds.get(Account.LAUNCH_GAP, 0.0)
     taken_off = max((ledger.traced_step_s or ledger.whole_s) - ledger.whole_s, 0.0)

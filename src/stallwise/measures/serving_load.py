@@ -134,7 +134,8 @@ def _full_rate_ratio(s: Samples, alone: Column) -> float:
     """Tokens of one request with the cache full over before it was."""
     full = alone[(s.kv >= KV_FULL_SHARE) & (s.generated > 0)]
     before = alone[(s.kv < KV_FULL_SHARE) & (s.kv > 0) & (s.generated > 0)]
-    return _median(full) / _median(before) if len(full) >= 2 and len(before) >= 2 else float("nan")
+    usual = _median(before) if len(full) >= 2 and len(before) >= 2 else 0.0
+    return _median(full) / usual if usual > 0 else float("nan")
 
 
 def _prefill_stalls(s: Samples) -> dict[Quantity, float]:

@@ -69,7 +69,9 @@ def _kind(head: bytes) -> str | None:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """Shares of the whole by what was done, and seconds a step where steps can be counted."""
-    kind, profile, file = _kind(artifact.head) or "", _Profile(), artifact.name
+    kind, profile, file = _kind(artifact.head), _Profile(), artifact.name
+    if kind is None:  # the titles stood in what was taken off in front
+        return
     for number, text in enumerate(artifact.lines(), 1):
         _take(profile, kind, text, number)
     steps = sum(row.calls for row in profile.of("backward")[:1])

@@ -21,6 +21,7 @@ RACK = 72  # GPUs that a GB200 or GB300 rack joins by NVLink; elsewhere eight
 MOST_BATCH = 4096.0
 BISECTIONS = 22  # a batch to a thousandth of a percent
 LATENCY_TOKENS = 100.0  # of an answer that a reader waits for: first token and these make one latency
+MOST_HEADROOM = 100.0
 NEAREST = 4  # cheaper layouts that are explained
 MOST_PREFILL_LOAD = 0.9  # of the engine's time: beyond it the wait for prefill has no bound
 
@@ -53,6 +54,8 @@ class Question:
                 )
         if not 0 <= self.hit_share < 1:
             raise BadRequest("the prefix hit rate lies between 0 and 1", hint="--prefix-hit 40%")
+        if not 0.0 <= self.headroom_share <= MOST_HEADROOM:
+            raise BadRequest("headroom is capacity beyond the rate, at most a hundred times it", hint="--headroom 10%")
         if self.sort not in SORTS:
             raise BadRequest(f"nothing is sorted by '{self.sort}'", hint="one of " + ", ".join(SORTS))
         if not self.gpus or any(e not in ENGINES for e in self.engines):

@@ -75,5 +75,5 @@ def clocks_at(text: Skeletons, lines: Sequence[int]) -> Column:
 def _day(year: str, month: str, day: str) -> float | None:
     try:
         return DAY_S * date(int(year), int(month), int(day)).toordinal()
-    except ValueError:
+    except (ValueError, OverflowError):  # no such day, or no such year
         return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from stallwise.evidence.capture import STEP_SHAPE, TORCH_TRACE
-from stallwise.evidence.catalog import run
+from stallwise.evidence.catalog import run, stated
+from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Fix, Reason
 from stallwise.findings.proof import Limit, Proof
@@ -23,6 +24,10 @@ def stated_numbers(evidence: Evidence) -> Proof | None:
         lacks = f"an MFU of {mfu} is below most published dense runs ({percent(USUAL[0])} to {percent(USUAL[1])})."
     elif mfu.number > MOST:
         lacks = f"an MFU of {mfu} is above all published runs: check how it is counted."
+    elif not any(evidence.all(q) for q in (stated.GPU, GPU_NAME)) and not any(
+        f.scope.run for f in evidence.all(run.MFU)
+    ):
+        lacks = f"an MFU of {mfu} is a part of a peak: no card is named whose peak it is, nor an earlier run beside it."
     said = f"MFU {mfu}, published dense 16-bit runs lie at {percent(USUAL[0])} to {percent(USUAL[1])}"
     return Proof(
         of="stated numbers",
