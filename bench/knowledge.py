@@ -11,10 +11,13 @@ import argparse
 import json
 import math
 import sys
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +37,14 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Unknown
-from stallwise.findings.symptom import Symptom
 from stallwise.knowledge import cases as counted
 from stallwise.knowledge import clues, fitted, rarity, rates, vote
 from stallwise.measures import measure_evidence
-from stallwise.rules import all_rules, rivals
+from stallwise.rules import all_rules, declared
 
 ROOT = Path(__file__).parents[1]
 INCIDENTS = ROOT / "tests" / "incidents"
+QUESTIONS = ROOT / "tests" / "questions"
 SHARED = ROOT.parent / "shared"
 KNOWLEDGE = ROOT / "src" / "stallwise" / "knowledge"
 WITNESSED = 2  # projects that must use a word
@@ -91,6 +94,12 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
     for row in _rows(INCIDENTS / "wordings.jsonl"):
         words = {**row, "id": str(row["text"])}
         yield "wordings", words, "/".join(str(row["url"]).split("/")[3:5]), "wording", [], (f"symptom={row['text']}",)
+    for file in sorted((QUESTIONS / "forums").glob("*improve.toml")):
+        for row in _tables(file, "wording"):
+            words = {"id": row["words"], "accept": row["causes"]}
+            project = str(row["seen"]).partition("#")[0]
+            yield "forums", words, project, "wording", [], (f"symptom={row['words']}",)
+    yield from _asked()
     if not SHARED.is_dir():
         return
     owners = {}
@@ -104,6 +113,30 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
             assert isinstance(paths, list)
             project = owners.get(row["id"], f"{name}:{row['id']}")
             yield name, row, project, kind, [str(SHARED / "data" / p) for p in paths], ()
+
+
+def _asked() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tuple[str, ...]]]:
+    """The questions of the matrix that complain of a run, each a project of its own, in its first wording."""
+    for file in sorted(QUESTIONS.glob("*.toml")):
+        for row in _tables(file, "question"):
+            if row.get("by") == "explain" or row.get("unclear") or not row.get("causes"):
+                continue
+            paths = [str(ROOT / str(name)) for name in row.get("files", ())]
+            texts = [row["text"]] if "text" in row else row.get("texts", ())
+            with TemporaryDirectory() as folder:
+                for place, text in enumerate(texts):
+                    path = Path(folder) / f"{row['id']}.{place}.txt"
+                    path.write_text(str(text), encoding="utf-8")
+                    paths.append(str(path))
+                case = {"id": row["id"], "accept": row["causes"]}
+                for place, words in enumerate(row["wordings"]):
+                    case = {"id": f"{row['id']} {place+1}", "accept": row["causes"]}
+                    yield "questions", case, f"question:{row['id']}", "question", paths, (*row.get("facts", ()), f"symptom={words}")
+
+
+def _tables(path: Path, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))[name]
+    return found
 
 
 def _rows(path: Path) -> list[dict[str, object]]:
@@ -234,7 +267,7 @@ def write_clues(told: list[Told], in_drills: dict[tuple[str, str], list[int]]) -
 
 def forget_counts() -> None:
     """Counts clues and rates anew."""
-    for known in (clues._tables, rates._rates, rates._overall):
+    for known in (clues._tables, rates._rates, rates._words, rates._counted):
         known.cache_clear()
 
 
@@ -327,7 +360,7 @@ def leans(told: list[Told]) -> tuple[float, float]:
                         chance = tells.under if cause in case.causes else tells.other
                         by_clue += 0.0 if tells.silent else math.log(chance if held else 1.0 - chance)
                     if case.symptoms:
-                        tables = [rates.rates(name, rivals(Symptom[name])) for name in case.symptoms]
+                        tables = [rates.rates(name, declared) for name in case.symptoms]
                         chance = sum(t.get(cause, 0.0) for t in tables for cause in case.causes) / len(tables)
                         by_rate += math.log(max(chance, NEVER))
         return by_clue, by_rate

@@ -15,7 +15,8 @@ from stallwise.findings.clue import Tells, yes
 from stallwise.knowledge.cases import cases, leaving_out
 from stallwise.knowledge.clues import SIDES, listed, telling
 from stallwise.knowledge.fitted import fitted
-from stallwise.rules import all_rules
+from stallwise.knowledge.rates import Often, _words
+from stallwise.rules import all_rules, declared
 
 ROOT = Path(__file__).parents[2]
 ROWS = {(row["cause"], row["says"]): row for row in listed()}
@@ -35,10 +36,11 @@ def bench() -> ModuleType:
     return module
 
 
-def test_no_rule_types_a_ratio() -> None:
-    """Clues hold words alone: what a word comes to is counted."""
+def test_no_rule_types_a_ratio_or_a_rate() -> None:
+    """Rules hold words alone: what a word comes to is counted."""
     for rule in all_rules():
         assert {clue.tells for clue in rule.clues} <= set(get_args(Tells)), rule.cause
+    assert {word for causes in declared().values() for word in causes.values()} <= set(get_args(Often))
 
 
 def test_every_clue_has_its_row_and_one_name() -> None:
@@ -86,6 +88,8 @@ def test_words_tell_in_their_order() -> None:
     assert by_word == sorted(by_word, reverse=True)
     assert new["against"].ratio < 1.0 < new["hint"].ratio
     assert all(told.otherwise == 1.0 for word, told in new.items() if word.endswith(" when seen"))
+    often = [_words(frozenset(), declared)[word] for word in get_args(Often)]
+    assert often == sorted(often, reverse=True)
 
 
 def test_without_the_projects_that_saw_it_a_clue_tells_less() -> None:

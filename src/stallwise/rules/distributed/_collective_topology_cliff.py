@@ -10,10 +10,7 @@ from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
-EXPLAINS = {
-    Symptom.SLOW_COLLECTIVE: 0.28,  # borders of node, rack and pod are where published scaling curves bend
-    Symptom.SLOW_SCALING: 0.22,
-}
+EXPLAINS = {Symptom.SLOW_COLLECTIVE: "mostly", Symptom.SLOW_SCALING: "mostly"}
 
 
 def _slower_across(evidence: Evidence) -> bool | None:

@@ -42,11 +42,7 @@ from stallwise.findings.symptom import Symptom
 
 SLOW_PROVIDERS = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
 RDMA_PORTS = ("ib", "hsn", "mlx", "roce", "rdma", "efa", "hfi")  # names of interfaces that stand on an RDMA adapter
-EXPLAINS = {
-    Symptom.SLOW_SCALING: 0.08,  # a third of the public cases of slow multi-node training
-    Symptom.SLOW_COLLECTIVE: 0.1,
-    Symptom.SERVING_SLOW: 0.02,
-}
+EXPLAINS = {Symptom.SLOW_SCALING: "at times", Symptom.SLOW_COLLECTIVE: "often", Symptom.SERVING_SLOW: "seldom"}
 CLUES = (
     Clue(
         (NCCL_NET, FABRIC_NODES),

@@ -29,7 +29,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.CRASH: 0.05}  # says that it crashed, hardly why: every rule that knows why comes before it
+EXPLAINS = {Symptom.CRASH: "at times"}
 CLUES = (
     Clue((job.EXIT_CODE,), lambda e: e.value(job.EXIT_CODE, 0.0) != 0, "decisive, needed", "the job left with a code"),
 )

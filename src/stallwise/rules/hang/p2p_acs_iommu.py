@@ -37,7 +37,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.08}
+EXPLAINS = {Symptom.HANG: "at times"}
 CLUES = (
     Clue((P2P_OFF_WORKS,), lambda e: True, "decisive when seen", "it works with peer-to-peer off"),
     Clue((IOMMU_FAULT,), lambda e: True, "fair when seen", "the IOMMU refused device accesses"),

@@ -46,7 +46,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.25, Symptom.CRASH: 0.25}  # half of the interruptions of large runs start at one rank
+EXPLAINS = {Symptom.HANG: "mostly", Symptom.CRASH: "mostly"}
 CLUES = (
     Clue((PEER_LOST,), lambda e: True, "strong when seen", "ranks say that a peer went away"),
     Clue((PROCESS_KILLED,), lambda e: True, "strong when seen", "a process was killed from outside"),

@@ -38,7 +38,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.1}
+EXPLAINS = {Symptom.HANG: "often"}
 CLUES = (
     Clue(
         (HANG_NEVER_WORKED,),

@@ -29,7 +29,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.08}
+EXPLAINS = {Symptom.HANG: "at times"}
 CLUES = (Clue((BATCHES_UNEVEN,), lambda e: True, "decisive when seen", "ranks have different numbers of batches"),)
 
 

@@ -50,7 +50,12 @@ NOTICEABLE = 0.1  # of loaded samples; a touch of the limit now and then is how 
 HOT_C = 87.0  # data-centre and consumer cards alike start to slow between 83 and 95 degrees
 MUCH_LOWER = 0.1  # where no reason is recorded
 LOWER = 0.05  # of the clock; smaller differences lie between healthy cards
-EXPLAINS = (Symptom.SUDDEN_SLOWDOWN, Symptom.GRADUAL_SLOWDOWN, Symptom.SLOW_STEP, Symptom.BUSY_BUT_SLOW)
+EXPLAINS = {
+    Symptom.SUDDEN_SLOWDOWN: "often",
+    Symptom.GRADUAL_SLOWDOWN: "at times",
+    Symptom.SLOW_STEP: "seldom",
+    Symptom.BUSY_BUT_SLOW: "at times",
+}
 CLUES = (
     Clue(
         (GPU_TEMPERATURE,),

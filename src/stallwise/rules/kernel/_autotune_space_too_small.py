@@ -9,10 +9,7 @@ from stallwise.findings.clue import above, below
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.CUSTOM_KERNEL_SLOWER: 0.38,  # first question in Triton's own issue tracker when a kernel loses
-    Symptom.SLOW_KERNEL: 0.04,
-}
+EXPLAINS = {Symptom.CUSTOM_KERNEL_SLOWER: "mostly", Symptom.SLOW_KERNEL: "at times"}
 FEW = 8  # configurations; public Triton GEMM tutorials start from about this many
 TUNED = Capture(
     "the autotuner's timing of every configuration",

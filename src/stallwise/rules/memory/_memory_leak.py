@@ -10,10 +10,10 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.MEMORY_GROWTH: 0.80,  # all seven public cases of growth are retained graphs or worker copies
-    Symptom.GRADUAL_SLOWDOWN: 0.40,
-    Symptom.OUT_OF_MEMORY: 0.08,
-    Symptom.CRASH: 0.10,
+    Symptom.MEMORY_GROWTH: "mostly",
+    Symptom.GRADUAL_SLOWDOWN: "mostly",
+    Symptom.OUT_OF_MEMORY: "at times",
+    Symptom.CRASH: "often",
 }
 CLUES = (
     above(change.GPU_MEMORY_FACTOR, 1.1, "decisive", "GPU memory rises all through the log", "GPU memory is flat"),

@@ -12,7 +12,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05}  # rare among all OOMs; the clue of a changed layout lifts it
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times"}
 
 
 def _both(evidence: Evidence, quantity: Quantity) -> tuple[Fact | None, Fact | None]:

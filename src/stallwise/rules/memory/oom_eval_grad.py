@@ -28,8 +28,7 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-# Old trainers and hand-written loops.
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05, Symptom.MEMORY_GROWTH: 0.06}
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times", Symptom.MEMORY_GROWTH: "at times"}
 CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "evaluation", "decisive, needed", "it failed in validation"),)
 
 

@@ -9,7 +9,7 @@ from stallwise.findings.clue import Clue, above, below, over, says_one_of
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.ACCURACY_DROP, Symptom.BAD_LOSS)
+EXPLAINS = {Symptom.ACCURACY_DROP: "mostly", Symptom.BAD_LOSS: "at times"}
 BY_LENGTH = Capture(
     "task accuracy by context length, FP8 and BF16 side by side",
     "lm_eval --model vllm --tasks TASK --limit 200 --model_args pretrained=MODEL,max_model_len=4096 (then 8192, 16384, 32768)",

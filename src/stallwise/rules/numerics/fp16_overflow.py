@@ -48,7 +48,7 @@ def _largest_seen(evidence: Evidence) -> float:
 
 
 # NaN in a half-precision run is mostly this.
-EXPLAINS = (Symptom.BAD_LOSS, Symptom.ACCURACY_DROP)
+EXPLAINS = {Symptom.BAD_LOSS: "mostly", Symptom.ACCURACY_DROP: "often"}
 CLUES = (
     Clue(
         (run.PRECISION,), lambda e: e.text(run.PRECISION) == "fp16", "fair, needed", "the run is in fp16", "not in fp16"

@@ -32,7 +32,7 @@ from stallwise.findings.symptom import Symptom
 RISE = 0.01  # of all elements; sampling of embedding rows moves it by less than 0.003
 
 # Old mixed-precision code by hand.
-EXPLAINS = (Symptom.BAD_LOSS, Symptom.ACCURACY_DROP)
+EXPLAINS = {Symptom.BAD_LOSS: "at times", Symptom.ACCURACY_DROP: "at times"}
 CLUES = (Clue((n.ZERO_GRADS_RISE,), lambda e: e.value(n.ZERO_GRADS_RISE) >= RISE, "strong", "zero gradients rise"),)
 
 

@@ -12,11 +12,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._story import with_story
 
-EXPLAINS = {
-    Symptom.SERVING_COLLAPSE: 0.30,  # with KV preemption the commonest of the public serving reports we hold
-    Symptom.HIGH_TTFT: 0.25,
-    Symptom.SERVING_SLOW: 0.10,
-}
+EXPLAINS = {Symptom.SERVING_COLLAPSE: "mostly", Symptom.HIGH_TTFT: "mostly", Symptom.SERVING_SLOW: "often"}
 
 
 def _slower_than_memory(evidence: Evidence) -> bool | None:

@@ -29,7 +29,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 
-EXPLAINS = {Symptom.SERVING_SLOW: 0.10, Symptom.LOW_GPU_UTILISATION: 0.05}
+EXPLAINS = {Symptom.SERVING_SLOW: "often", Symptom.LOW_GPU_UTILISATION: "at times"}
 CLUES = (
     above(stated.RUNNING, 1, "against", "several requests run", "one request runs at a time"),
     above(stated.WAITING, 0, "against", "requests wait", "nobody waits"),

@@ -34,8 +34,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, fitting, surest
 
-# Six of the nineteen public serving reports we hold; collapse under load is its usual complaint.
-EXPLAINS = {Symptom.SERVING_COLLAPSE: 0.30, Symptom.SERVING_SLOW: 0.15, Symptom.HIGH_TTFT: 0.10}
+EXPLAINS = {Symptom.SERVING_COLLAPSE: "mostly", Symptom.SERVING_SLOW: "often", Symptom.HIGH_TTFT: "often"}
 CLUES = (
     above(stated.PREEMPTIONS, 0, "strong", "requests are preempted", "no request is preempted"),
     above(stated.KV_USE, 0.95, "fair", "the KV cache is full", "the KV cache has room"),

@@ -33,7 +33,7 @@ from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 from stallwise.rules.serving._story import with_story
 
-EXPLAINS = {Symptom.HIGH_TTFT: 0.25, Symptom.SERVING_COLLAPSE: 0.15}
+EXPLAINS = {Symptom.HIGH_TTFT: "mostly", Symptom.SERVING_COLLAPSE: "often"}
 CLUES = (
     above(stated.WAITING, 0, "hint, needed", "requests wait", "nobody waits"),
     grew(

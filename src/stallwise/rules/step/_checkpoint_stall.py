@@ -10,10 +10,10 @@ from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.PERIODIC_STALL: 0.20,
-    Symptom.SUDDEN_SLOWDOWN: 0.05,
-    Symptom.HANG: 0.05,
-    Symptom.SLOW_STEP: 0.02,
+    Symptom.PERIODIC_STALL: "often",
+    Symptom.SUDDEN_SLOWDOWN: "at times",
+    Symptom.HANG: "at times",
+    Symptom.SLOW_STEP: "seldom",
 }
 
 

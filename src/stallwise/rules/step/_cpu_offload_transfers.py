@@ -6,10 +6,7 @@ from stallwise.evidence.catalog import stated
 from stallwise.findings.clue import says_one_of, yes
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.SUDDEN_SLOWDOWN: 0.02,
-    Symptom.SLOW_STEP: 0.02,
-}  # a choice of the user's, so the change itself tells
+EXPLAINS = {Symptom.SUDDEN_SLOWDOWN: "seldom", Symptom.SLOW_STEP: "seldom"}
 CLUES = (
     says_one_of(stated.CHANGED, ("offload",), "decisive", "offloading was switched on", "offloading did not change"),
     yes(

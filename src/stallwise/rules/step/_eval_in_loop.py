@@ -8,7 +8,7 @@ from stallwise.findings.clue import above
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.PERIODIC_STALL: 0.08}  # after input, saves and collection the fourth habit with a period
+EXPLAINS = {Symptom.PERIODIC_STALL: "at times"}
 OWNS = Owned(Account.COMPUTE, (stages.EVALUATION,), right=0, of=0, whole_account=False)
 
 CLUES = (

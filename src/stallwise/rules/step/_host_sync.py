@@ -9,10 +9,7 @@ from stallwise.findings.clue import Clue, above, over
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.SLOW_STEP: 0.10,  # .item() and print in the loop: 2 of 8 host-side public cases
-    Symptom.LOW_GPU_UTILISATION: 0.08,
-}
+EXPLAINS = {Symptom.SLOW_STEP: "often", Symptom.LOW_GPU_UTILISATION: "at times"}
 
 
 def _called_by_host(evidence: Evidence) -> bool | None:

@@ -7,11 +7,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue, above
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.LOW_GPU_UTILISATION: 0.12,
-    Symptom.SLOW_STEP: 0.05,
-    Symptom.PERIODIC_STALL: 0.06,
-}
+EXPLAINS = {Symptom.LOW_GPU_UTILISATION: "often", Symptom.SLOW_STEP: "at times", Symptom.PERIODIC_STALL: "at times"}
 
 
 def _one_core(evidence: Evidence) -> bool | None:

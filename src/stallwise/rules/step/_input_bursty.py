@@ -10,11 +10,11 @@ from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.PERIODIC_STALL: 0.28,  # loaders that refill slower than the GPU drains stall every few steps
-    Symptom.LOW_GPU_UTILISATION: 0.08,
-    Symptom.SLOW_STEP: 0.05,
-    Symptom.SUDDEN_SLOWDOWN: 0.04,
-    Symptom.HANG: 0.04,
+    Symptom.PERIODIC_STALL: "mostly",
+    Symptom.LOW_GPU_UTILISATION: "at times",
+    Symptom.SLOW_STEP: "at times",
+    Symptom.SUDDEN_SLOWDOWN: "at times",
+    Symptom.HANG: "at times",
 }
 
 OWNS = Owned(Account.INPUT_WAIT, (), right=0, of=0, shares=(change.LATE_BATCH_SHARE,), whole_account=False)

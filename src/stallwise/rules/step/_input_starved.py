@@ -12,12 +12,12 @@ from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.LOW_GPU_UTILISATION: 0.40,  # 5 of the 8 host-side public cases we hold
-    Symptom.SLOW_STEP: 0.22,
-    Symptom.SUDDEN_SLOWDOWN: 0.10,
-    Symptom.GRADUAL_SLOWDOWN: 0.08,
-    Symptom.PERIODIC_STALL: 0.05,
-    Symptom.SLOW_SCALING: 0.05,
+    Symptom.LOW_GPU_UTILISATION: "mostly",
+    Symptom.SLOW_STEP: "mostly",
+    Symptom.SUDDEN_SLOWDOWN: "often",
+    Symptom.GRADUAL_SLOWDOWN: "at times",
+    Symptom.PERIODIC_STALL: "at times",
+    Symptom.SLOW_SCALING: "at times",
 }
 
 OWNS = Owned(

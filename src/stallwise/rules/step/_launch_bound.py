@@ -7,10 +7,10 @@ from stallwise.findings.clue import above, below, over
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.LOW_GPU_UTILISATION: 0.12,
-    Symptom.SLOW_STEP: 0.08,
-    Symptom.SERVING_SLOW: 0.04,
-    Symptom.BUSY_BUT_SLOW: 0.06,
+    Symptom.LOW_GPU_UTILISATION: "often",
+    Symptom.SLOW_STEP: "at times",
+    Symptom.SERVING_SLOW: "at times",
+    Symptom.BUSY_BUT_SLOW: "at times",
 }
 CLUES = (
     over(run.LAUNCH_COST, run.REPLAY_COST, 2.0, "decisive, needed",

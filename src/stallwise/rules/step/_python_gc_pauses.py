@@ -11,11 +11,7 @@ from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.PERIODIC_STALL: 0.18,  # 4 of the public cases with a period are full collections
-    Symptom.GRADUAL_SLOWDOWN: 0.04,
-    Symptom.SUDDEN_SLOWDOWN: 0.02,
-}
+EXPLAINS = {Symptom.PERIODIC_STALL: "often", Symptom.GRADUAL_SLOWDOWN: "at times", Symptom.SUDDEN_SLOWDOWN: "seldom"}
 
 
 def _rare_and_regular(evidence: Evidence) -> bool | None:

@@ -10,11 +10,11 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.SLOW_STEP: 0.06,
-    Symptom.SUDDEN_SLOWDOWN: 0.03,
-    Symptom.PERIODIC_STALL: 0.06,
-    Symptom.GRADUAL_SLOWDOWN: 0.06,
-    Symptom.SLOW_START: 0.08,
+    Symptom.SLOW_STEP: "at times",
+    Symptom.SUDDEN_SLOWDOWN: "seldom",
+    Symptom.PERIODIC_STALL: "at times",
+    Symptom.GRADUAL_SLOWDOWN: "at times",
+    Symptom.SLOW_START: "at times",
 }
 MANY_BREAKS = 10  # breaks cut the model into pieces that each recompile: then the breaks are the cause
 

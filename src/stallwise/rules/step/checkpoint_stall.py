@@ -38,7 +38,7 @@ from stallwise.rules.step.input_bursty import SPARED
 
 LONG_SAVE = 0.02  # of the wall time between saves: less is the price of having checkpoints
 
-EXPLAINS = {Symptom.PERIODIC_STALL: 0.2, Symptom.SLOW_STEP: 0.03, Symptom.LOW_GPU_UTILISATION: 0.03}
+EXPLAINS = {Symptom.PERIODIC_STALL: "often", Symptom.SLOW_STEP: "seldom", Symptom.LOW_GPU_UTILISATION: "seldom"}
 CLUES = (Clue((logged.SAVES,), lambda e: e.value(logged.SAVES) > 0, "hint", "the log shows saves"),)
 
 

@@ -50,7 +50,7 @@ PLAIN = {
     "aten::is_nonzero": "a branch on a tensor",
 }
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.06, Symptom.LOW_GPU_UTILISATION: 0.1}
+EXPLAINS = {Symptom.SLOW_STEP: "often", Symptom.LOW_GPU_UTILISATION: "at times"}
 CLUES = (
     Clue(
         (logged.SYNC_SHARE,),

@@ -43,7 +43,7 @@ MANY = 10  # steps in which bursts that matter would show more than once
 SPARED = 0.5  # of the wait at least: how often rare events come, a few steps tell no better
 STEADY = 0.2  # of the longest wait: where even the shortest is longer, there are no steps without a wait
 
-EXPLAINS = {Symptom.PERIODIC_STALL: 0.25, Symptom.SLOW_STEP: 0.04, Symptom.LOW_GPU_UTILISATION: 0.08}
+EXPLAINS = {Symptom.PERIODIC_STALL: "mostly", Symptom.SLOW_STEP: "at times", Symptom.LOW_GPU_UTILISATION: "at times"}
 CLUES = (
     Clue(
         (logged.NETWORK_STORAGE,),

@@ -49,8 +49,7 @@ TOO_FEW_BATCHES = 0.5
 FEW_WAITS = 2
 HAND_OVER = 0.08  # of the wait stays: queues and pinning between worker and main process
 
-# Six of the forty-odd slow-training cases on record; the commonest single reason of an idle device.
-EXPLAINS = {Symptom.SLOW_STEP: 0.14, Symptom.LOW_GPU_UTILISATION: 0.3, Symptom.SUDDEN_SLOWDOWN: 0.08}
+EXPLAINS = {Symptom.SLOW_STEP: "mostly", Symptom.LOW_GPU_UTILISATION: "mostly", Symptom.SUDDEN_SLOWDOWN: "often"}
 CLUES = (
     Clue(
         (logged.DATA_SHARE,),
