@@ -27,7 +27,7 @@ from stallwise.doctor.differential import SOMETHING_ELSE, clue_outcomes, parts_o
 from stallwise.doctor.gather import gather
 from stallwise.doctor.said import said
 from stallwise.doctor.stating import state
-from stallwise.doctor.suspicion import WITNESSES, by_rules, probabilities, statements, weighed
+from stallwise.doctor.suspicion import MOST_UNHEARD, WITNESSES, by_rules, probabilities, statements, weighed
 from stallwise.doctor.symptoms import complaints
 from stallwise.drill.generate import incident_of
 from stallwise.drill.incident import model_answer
@@ -51,7 +51,7 @@ WITNESSED = 2  # projects that must use a word
 FEWEST_IN_A_STEP = 25  # answers behind each step of the curve from score to frequency
 RIDGE = 0.01
 CLUE_LEANS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # in cases
-RATE_LEANS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+RATE_LEANS = (5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
 AS_WELL = 1.0  # in log likelihood: the odds of one model against another that nobody would call different
 FOLDS = 20  # of whole projects, for what clues and base rates borrow: one number each needs no finer ones
 PLANTED, FIRST_SEED = 3, 90_000  # incidents of each cause that the drill plants, far from the seeds that people play
@@ -99,7 +99,6 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
             words = {"id": row["words"], "accept": row["causes"]}
             project = str(row["seen"]).partition("#")[0]
             yield "forums", words, project, "wording", [], (f"symptom={row['words']}",)
-    yield from _asked()
     if not SHARED.is_dir():
         return
     owners = {}
@@ -115,25 +114,6 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
             yield name, row, project, kind, [str(SHARED / "data" / p) for p in paths], ()
 
 
-def _asked() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tuple[str, ...]]]:
-    """The questions of the matrix that complain of a run, each a project of its own, in its first wording."""
-    for file in sorted(QUESTIONS.glob("*.toml")):
-        for row in _tables(file, "question"):
-            if row.get("by") == "explain" or row.get("unclear") or not row.get("causes"):
-                continue
-            paths = [str(ROOT / str(name)) for name in row.get("files", ())]
-            texts = [row["text"]] if "text" in row else row.get("texts", ())
-            with TemporaryDirectory() as folder:
-                for place, text in enumerate(texts):
-                    path = Path(folder) / f"{row['id']}.{place}.txt"
-                    path.write_text(str(text), encoding="utf-8")
-                    paths.append(str(path))
-                case = {"id": row["id"], "accept": row["causes"]}
-                for place, words in enumerate(row["wordings"]):
-                    case = {"id": f"{row['id']} {place+1}", "accept": row["causes"]}
-                    yield "questions", case, f"question:{row['id']}", "question", paths, (*row.get("facts", ()), f"symptom={words}")
-
-
 def _tables(path: Path, name: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))[name]
     return found
@@ -145,25 +125,43 @@ def _rows(path: Path) -> list[dict[str, object]]:
 
 def heard() -> list[Told]:
     """Every case, read and measured once."""
-    found = []
+    found: list[Told] = []
     for name, row, project, kind, paths, facts in listed():
         try:
-            evidence = gather(paths, workers=1, cache=False) if paths else Evidence()
+            found.append(_as_heard(name, row, project, kind, paths, facts))
         except StallwiseError:
             continue
-        state(evidence, facts)
-        measure_evidence(evidence)
-        verdicts = [v for rule in all_rules() for v in rule.verdicts(evidence)]
-        symptoms = tuple(c.symptom for c in complaints(evidence))
-        found.append(
-            Told(
-                name, str(row["id"]), project, kind, _words(row["accept"]), _words(row.get("never", [])),
-                said(evidence, symptoms), tuple(s.name for s in symptoms), outcomes_in(evidence), evidence, verdicts,
-            )
-        )  # fmt: skip
         print(f"\r{len(found)} cases", end="", file=sys.stderr)
     print(file=sys.stderr)
     return found
+
+
+def well() -> list[Told]:
+    """Runs and services that are well: no cause is right there."""
+    sys.path.insert(0, str(ROOT))
+    from tests.calm.logs import calm_logs, calm_of_rules
+
+    found = []
+    for name, texts in {**calm_logs(), **calm_of_rules()}.items():
+        with TemporaryDirectory() as folder:
+            for file, text in texts.items():
+                (Path(folder) / file).write_text(text, encoding="utf-8")
+            found.append(_as_heard("calm", {"id": name, "accept": ["none"]}, "calm", "calm", [folder], ()))
+    return found
+
+
+def _as_heard(
+    name: str, row: dict[str, object], project: str, kind: str, paths: list[str], facts: tuple[str, ...]
+) -> Told:
+    evidence = gather(paths, workers=1, cache=False) if paths else Evidence()
+    state(evidence, facts)
+    measure_evidence(evidence)
+    verdicts = [v for rule in all_rules() for v in rule.verdicts(evidence)]
+    symptoms = tuple(c.symptom for c in complaints(evidence))
+    return Told(
+        name, str(row["id"]), project, kind, _words(row["accept"]), _words(row.get("never", [])),
+        said(evidence, symptoms), tuple(s.name for s in symptoms), outcomes_in(evidence), evidence, verdicts,
+    )  # fmt: skip
 
 
 def outcomes_in(evidence: Evidence) -> tuple[tuple[str, Clue, bool], ...]:
@@ -333,6 +331,23 @@ def curve(score: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[list[fl
     return [end for end, _ in ends], [often for _, often in ends]
 
 
+def calibrated(
+    score: NDArray[np.float64], right: NDArray[np.bool_], calm: NDArray[np.float64]
+) -> tuple[list[float], list[float]]:
+    """The curve, with runs that are well as far as it speaks for them: what scores higher is held below even odds there."""
+    scores, frequencies = curve(score, right)
+    low = calm[calm < np.interp(MOST_UNHEARD, frequencies, scores)]
+    return curve(np.concatenate([score, low]), np.concatenate([right, np.zeros(len(low), dtype=bool)]))
+
+
+def scores_of(told: list[Told], w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The raw probability of the first answer where nothing is proved."""
+    judge(told)
+    _, top = firsts(design(told)[0], w)
+    found: NDArray[np.float64] = top[np.array([not c.proved for c in told])]
+    return found
+
+
 def firsts(x: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """The first answer of every case and its raw probability."""
     z = x @ w
@@ -443,7 +458,7 @@ def main(told: list[Told] | None = None) -> None:
     names = (*WITNESSES, "else", "else_words")
     first, top = firsts(x, w)
     right = np.array([causes[f] in c.causes for f, c in zip(first, told, strict=True)])
-    score, frequency = curve(top[open_], right[open_])
+    score, frequency = calibrated(top[open_], right[open_], scores_of(well(), w))
     weights = dict(zip(names, map(float, w), strict=True))
     ends = (0.0, *score, 1.0), (0.0, *frequency, max(frequency))
     write_fitted(fitted.Fitted(weights, *ends, clue_lean, rate_lean), int(open_.sum()))

@@ -191,7 +191,8 @@ def clue_ratio(cause: str, clue: Clue, held: bool) -> float:
     if clue.rules_out(held):
         return RULED_OUT
     tells = telling(cause, clue)
-    return tells.ratio if held else tells.otherwise
+    ratio = tells.ratio if held else tells.otherwise
+    return max(ratio, 1.0) if clue.by_definition else ratio  # what must be so cannot speak against
 
 
 def clue_outcomes(rule: Rule, evidence: Evidence) -> Iterator[tuple[Clue, bool, Evidence]]:

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from stallwise.evidence.capture import TORCH_TRACE, TRAIN_LOG, Capture
+from stallwise.evidence.capture import OOM_MESSAGE, TORCH_TRACE, TRAIN_LOG, Capture
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import Hypothesis, NextStep
 from stallwise.findings.rule import Rule
@@ -69,12 +69,14 @@ def entropy(probabilities: Iterable[float]) -> float:
     return -sum(p * math.log2(p) for p in probabilities if p > 0.0)
 
 
-# A job that stands still writes no step times, and one that runs out of memory writes none that tell why. A service has no
-# steps, and a trace of them says which kernel is slow, not why: its own counters do.
+# A job that stands still writes no step times, and one that runs out of memory writes none that tell why. Whoever asked last when
+# memory had run full is not what filled it. A service has no steps, and a trace of them says which kernel is slow, not why: its
+# own counters do.
 _STEPS = (TRAIN_LOG, TORCH_TRACE)
 TELLS_NOTHING_OF = {
     Symptom.HANG: (TRAIN_LOG,),
     Symptom.OUT_OF_MEMORY: (TRAIN_LOG,),
+    Symptom.MEMORY_GROWTH: (OOM_MESSAGE,),
     Symptom.SLOW_KERNEL: _STEPS,
     Symptom.SERVING_SLOW: _STEPS,
     Symptom.SERVING_COLLAPSE: _STEPS,

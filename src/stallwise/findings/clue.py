@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
 
@@ -27,6 +28,7 @@ Tells = Literal[
 ]  # fmt: skip
 SPEAK_AGAINST: tuple[Tells, ...] = ("against", "forbids")
 WHEN_SEEN = " when seen"
+UNCHANGED = ("nothing", "none", "no ")  # how people say that the code is the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class Clue:
         """Whether it holds; None when unknown."""
         known = all(evidence.all(q) or evidence.series(q) for q in self.reads)
         return self.holds(evidence) if known else None
+
+    @property
+    def by_definition(self) -> bool:
+        """Whether it follows from what the cause is."""
+        return self.tells in ("required", "forbids")
 
     def rules_out(self, held: bool) -> bool:
         """Whether by definition this outcome leaves no room for the cause."""
@@ -85,6 +92,11 @@ def says_one_of(quantity: Quantity, words: tuple[str, ...], tells: Tells, says: 
         return any(w in str(f.value).lower() for f in evidence.all(quantity) for w in words)
 
     return Clue((quantity,), holds, tells, says, says_not)
+
+
+def unchanged() -> Clue:
+    """Somebody says that nothing in the code changed: what then became slow is the machine's."""
+    return says_one_of(stated.CHANGED, UNCHANGED, "hint when seen", "nothing in the code changed")
 
 
 def over(top: Quantity, bottom: Quantity, limit: float, tells: Tells, says: str, says_not: str = "") -> Clue:

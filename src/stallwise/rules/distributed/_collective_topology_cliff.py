@@ -11,6 +11,7 @@ from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
 EXPLAINS = {Symptom.SLOW_COLLECTIVE: "mostly", Symptom.SLOW_SCALING: "mostly"}
+NODE_GPUS = 8
 
 
 def _slower_across(evidence: Evidence) -> bool | None:
@@ -24,6 +25,7 @@ def _over_the_border(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
+    above(stated.GPUS, NODE_GPUS, "hint", "more GPUs than one node holds: there are borders to cross", "all GPUs are in one node"),
     above(expected.CLIFF_RATIO, 1.8, "fair, needed", "the time leaves the trend of all smaller scales at once", "the time follows its trend"),
     Clue((stated.POD_GPUS, expected.CLIFF_GPUS), _over_the_border, "fair",
          "the jump falls on the border of a pod", "the jump is not at a border of the topology"),

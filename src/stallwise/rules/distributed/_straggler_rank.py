@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallwise.evidence.capture import DMESG, NCCL_TESTS, NVIDIA_SMI, RANK_TRACES
 from stallwise.evidence.catalog import expected, run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue, above, says_one_of, yes
+from stallwise.findings.clue import UNCHANGED, Clue, above, unchanged, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
@@ -24,7 +24,6 @@ def _many(evidence: Evidence) -> bool | None:
 
 
 ALIKE = "all ranks are slow alike"  # whoever says so: it would change the answer once, not three times
-UNCHANGED = ("nothing", "none", "no ")  # how people say that the code is the same
 
 CLUES = (
     above(stated.SLOW_RANK_RATIO, 1.1, "decisive, needed",
@@ -35,7 +34,7 @@ CLUES = (
     yes(stated.THROTTLED, "hint when seen", "a throttled GPU makes a straggler"),
     yes(stated.GPU_BUSY_UNCHANGED, "against", "the GPUs are not busier: time is lost on the host", "GPUs are busy or wait in collectives"),
     Clue((stated.GPUS,), _many, "hint", "many GPUs in lock step: one slow one holds all", "too few GPUs to wait for one"),
-    says_one_of(stated.CHANGED, UNCHANGED, "hint when seen", "nothing in the code changed"),
+    unchanged(),
     yes(run.RECOMPILE_LIMIT_HIT, "against", "compilation explains the change"),
 )  # fmt: skip
 

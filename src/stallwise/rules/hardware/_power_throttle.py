@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from stallwise.evidence.catalog import stated
-from stallwise.findings.clue import yes
+from stallwise.findings.clue import unchanged, yes
 
 CLUES = (
+    unchanged(),
     yes(
         stated.THROTTLED,
         "fair",

@@ -33,7 +33,12 @@ RISE = 0.01  # of all elements; sampling of embedding rows moves it by less than
 
 # Old mixed-precision code by hand.
 EXPLAINS = {Symptom.BAD_LOSS: "at times", Symptom.ACCURACY_DROP: "at times"}
-CLUES = (Clue((n.ZERO_GRADS_RISE,), lambda e: e.value(n.ZERO_GRADS_RISE) >= RISE, "strong", "zero gradients rise"),)
+CLUES = (
+    Clue(
+        (run.PRECISION,), lambda e: e.text(run.PRECISION) == "fp16", "fair, needed", "the run is in fp16", "not in fp16"
+    ),
+    Clue((n.ZERO_GRADS_RISE,), lambda e: e.value(n.ZERO_GRADS_RISE) >= RISE, "strong", "zero gradients rise"),
+)
 
 
 @rule(n.ZERO_GRADS_RISE)

@@ -26,6 +26,7 @@ def _decode_suffers(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
+    above(serving.CONCURRENCY, 1, "required", "several requests share the engine", "one request at a time: nobody is in its way"),
     Clue((stated.USER_RATE,), _decode_suffers, "hint", "running requests slow down as well", "running requests keep their pace: nobody is in their way"),
     grew(stated.TTFT, 4.0, "hint", "the first token waits many times longer under load", "the first token hardly waits longer"),
     yes(stated.CHUNKED_PREFILL, "against", "prefill is already cut into chunks", "whole prompts run between decodes"),

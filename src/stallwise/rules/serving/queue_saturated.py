@@ -35,6 +35,7 @@ from stallwise.rules.serving._story import with_story
 
 EXPLAINS = {Symptom.HIGH_TTFT: "mostly", Symptom.SERVING_COLLAPSE: "often"}
 CLUES = (
+    above(serving.CONCURRENCY, 1, "required", "several requests are in flight", "one request at a time: nobody queues"),
     above(stated.WAITING, 0, "hint, needed", "requests wait", "nobody waits"),
     grew(
         stated.TTFT,
