@@ -48,7 +48,9 @@ QUESTIONS = ROOT / "tests" / "questions"
 SHARED = ROOT.parent / "shared"
 KNOWLEDGE = ROOT / "src" / "stallwise" / "knowledge"
 WITNESSED = 2  # projects that must use a word
-FEWEST_IN_A_STEP = 40  # answers behind each step of the curve: of 15 to 60 this foretells answers about left-out projects best
+FEWEST_IN_A_STEP = (
+    40  # answers behind each step of the curve: of 15 to 60 this foretells answers about left-out projects best
+)
 RIDGE = 0.01
 CLUE_LEANS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # in cases
 RATE_LEANS = (5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
@@ -58,6 +60,7 @@ PLANTED, FIRST_SEED = 3, 90_000  # incidents of each cause that the drill plants
 MOST_TOLD = 10  # of the clues that moved
 NEVER = 1e-4  # a truth that no rule declares under its symptom costs this much, whatever is borrowed
 KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
+WORDLESS = ("capture", "question")  # of which the words are other people's, or made up
 NOT_A_CAUSE = {"none", "unclear"}
 
 
@@ -99,6 +102,7 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
             words = {"id": row["words"], "accept": row["causes"]}
             project = str(row["seen"]).partition("#")[0]
             yield "forums", words, project, "wording", [], (f"symptom={row['words']}",)
+    yield from _asked()
     if not SHARED.is_dir():
         return
     owners = {}
@@ -112,6 +116,23 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
             assert isinstance(paths, list)
             project = owners.get(row["id"], f"{name}:{row['id']}")
             yield name, row, project, kind, [str(SHARED / "data" / p) for p in paths], ()
+
+
+def _asked() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tuple[str, ...]]]:
+    """The questions of the matrix that complain of a run and have an answer, in every wording; each is a project of its own."""
+    for row in (row for file in sorted(QUESTIONS.glob("*.toml")) for row in _tables(file, "question")):
+        if row.get("by") == "explain" or "causes" not in row:
+            continue
+        with TemporaryDirectory() as folder:
+            paths = [str(ROOT / name) for name in row.get("files", ())]
+            for place, text in enumerate([row["text"]] if "text" in row else row.get("texts", ())):
+                path = Path(folder) / f"{place}.txt"
+                path.write_text(text, encoding="utf-8")
+                paths.append(str(path))
+            for place, words in enumerate(row["wordings"], 1):
+                case = {"id": f"{row['id']} {place}", "accept": row["causes"]}
+                facts = (*row.get("facts", ()), f"symptom={words}")
+                yield "questions", case, f"question:{row['id']}", "question", paths, facts
 
 
 def _tables(path: Path, name: str) -> list[dict[str, Any]]:
@@ -215,14 +236,14 @@ def _words(given: object) -> tuple[str, ...]:
 def write_cases(told: list[Told]) -> None:
     """One file a set; words only where two projects use them, and none of artifacts that are other people's."""
     users: dict[str, set[str]] = defaultdict(set)
-    for case in (c for c in told if c.kind != "capture"):
+    for case in (c for c in told if c.kind not in WORDLESS):
         for word in case.marks:
             users[word].add(case.project)
     for name in dict.fromkeys(case.set for case in told):
         lines = [f"# {name}: written by `make knowledge`", ""]
         for case in (c for c in told if c.set == name):
             keep = sorted(w for w in case.marks if len(users[w]) >= WITNESSED and ";" not in w)
-            own = case.kind != "capture"
+            own = case.kind not in WORDLESS
             lines += [
                 "[[case]]",
                 f"id = {json.dumps(case.id, ensure_ascii=False)}",
@@ -447,6 +468,7 @@ def main(told: list[Told] | None = None) -> None:
     before, tellings = fitted.fitted(), all_tellings()
     told = told or heard()
     write_cases(told)
+    told = [c for c in told if c.kind != "question"]  # those count for base rates alone
     write_clues(told, drilled())
     clue_lean, rate_lean = leans(told)
     write_fitted(replace(before, clue_lean=clue_lean, rate_lean=rate_lean), 0)
