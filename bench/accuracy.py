@@ -23,7 +23,7 @@ from stallwise.knowledge.cases import leaving_out
 
 ROOT = Path(__file__).parents[1]
 BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.01))
-SETS = ("improve", "kept", "cases", "real", "h200", "wordings", "complaints", "complaints_kept")
+SETS = ("improve", "kept", "cases", "real", "h200", "wordings", "forums", "complaints", "complaints_kept")
 UNREAD = ("kept", "complaints_kept")  # who reads their misses has spent them
 NEW = ("improve", "kept")
 KNOWN = ("cases", "real", "h200")
@@ -34,7 +34,7 @@ FIRST_SIGHT = {"improve": (40, 119, 48), "kept": (39, 145, 63), "wordings": (23,
 WHAT = {
     "improve": "public incidents, looked at while improving", "kept": "public incidents, never looked at",
     "cases": "public incidents the rules were written with", "real": "public artifacts as found",
-    "h200": "own recordings", "wordings": "complaints in one sentence",
+    "h200": "own recordings", "wordings": "complaints in one sentence", "forums": "the same, of forum threads",
     "complaints": "complaints in two or three sentences", "complaints_kept": "the same of other projects, never looked at",
     CALM: "runs and services that are well (right: not called sick)",
 }  # fmt: skip

@@ -1,32 +1,36 @@
 """The differential: base rates times likelihood ratios, over every cause that could explain the complaint.
 
-A rule's EXPLAINS gives P(cause | symptom) and its CLUES say how much likelier each piece of evidence is under the cause
-than under another one. What is left over is "something else", an explicit hypothesis. A finding of a rule enters with
-its own odds, so one finding of 97% and nothing else gives 97%. Causes that rules have seen clearly, or priced in a ledger,
-do not compete: a run may have several. A consequence takes nothing from its cause: that requests queue speaks for the full
-cache that makes them, not against it. All others explain the same complaint and share what the surest of those leaves.
+How often a cause is behind a symptom that its rule EXPLAINS and how much likelier each of its CLUES is under it than under
+another one are counted from cases (`knowledge`). What is left over is "something else", an explicit hypothesis. A finding of
+a rule enters with its own odds, so one finding of 97% and nothing else gives 97%. Causes that rules have seen clearly, or
+priced in a ledger, do not compete: a run may have several. A consequence takes nothing from its cause: that requests queue
+speaks for the full cache that makes them, not against it. All others explain the same complaint and share what the surest of
+those leaves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from stallwise.doctor.symptoms import Complaint, complaints
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope
+from stallwise.findings.clue import SPEAK_AGAINST, Clue
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Reason
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
+from stallwise.knowledge.clues import telling
 
 SOMETHING_ELSE = "something-else"
 LEAST_ELSE = 0.08  # no list of causes is complete, however well its rates add up
 UNPROMPTED = 0.03  # prior of a cause that nobody complained of but a telling clue points at
 TELLING = 10.0  # a clue this strong opens a hypothesis by itself
 LOOKED_AND_SAW_NOT = 0.2  # a rule with all it needs that stays silent makes its cause five times less likely
+RULED_OUT = 0.03  # of the odds are left to a cause that by definition cannot be: what says so may be misread
 MOST_SURE = 0.97  # clues are never certain: they may be correlated, or describe another part of the run
 OTHER_TRADE = 0.2  # of the odds are left to a cause of training where only a service is seen, and the other way round
 TRAINING = (run.STEP_TIME, run.LOSS, run.SAMPLES_PER_S, run.GRAD_NORM)  # what only a training run shows
@@ -174,17 +178,34 @@ def refuted(rule: Rule, evidence: Evidence) -> bool:
 
 
 def clue_odds(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:
-    """Every clue that the evidence decides, read in the scope where it speaks loudest."""
-    views = [evidence, *(evidence.within(s) for s in _parts(rule, evidence))]
+    """How much every clue tells that the evidence decides, and why."""
     found: list[tuple[float, Reason]] = []
-    for clue in rule.clues:
-        weighed = [(outcome, view) for view in views if (outcome := clue.weigh(view)) is not None]
-        if weighed:
-            (ratio, says), view = max(weighed, key=lambda w: w[0][0])
-            sources = tuple(dict.fromkeys(f.source for q in clue.reads for f in view.all(q)))
-            found.append((ratio, Reason(says, sources[:3])))
+    for clue, held, view in clue_outcomes(rule, evidence):
+        sources = tuple(dict.fromkeys(f.source for q in clue.reads for f in view.all(q)))
+        found.append((clue_ratio(rule.cause, clue, held), Reason(clue.sentence(held), sources[:3])))
     return found
 
 
-def _parts(rule: Rule, evidence: Evidence) -> list[Scope]:
+def clue_ratio(cause: str, clue: Clue, held: bool) -> float:
+    """How much likelier an outcome makes the cause."""
+    if clue.rules_out(held):
+        return RULED_OUT
+    tells = telling(cause, clue)
+    ratio = tells.ratio if held else tells.otherwise
+    return max(ratio, 1.0) if clue.by_definition else ratio  # what must be so cannot speak against
+
+
+def clue_outcomes(rule: Rule, evidence: Evidence) -> Iterator[tuple[Clue, bool, Evidence]]:
+    """Every clue that the evidence decides, read in the scope where it speaks loudest for the cause."""
+    views = [evidence, *(evidence.within(s) for s in parts_of(rule, evidence))]
+    for clue in rule.clues:
+        decided = [(held, view) for view in views if (held := clue.outcome(view)) is not None]
+        if decided:
+            for_it = clue.tells not in SPEAK_AGAINST
+            held, view = next((d for d in decided if d[0] == for_it), decided[0])
+            yield clue, held, view
+
+
+def parts_of(rule: Rule, evidence: Evidence) -> list[Scope]:
+    """The kernels, GPUs or ranks that the rule judges one by one."""
     return list(evidence.scopes(rule.per)) if rule.per else []

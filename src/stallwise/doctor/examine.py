@@ -22,6 +22,7 @@ from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
 from stallwise.doctor.suspects import suspect
 from stallwise.doctor.suspicion import suspicion
+from stallwise.doctor.symptoms import Complaint
 from stallwise.doctor.tree import narrate
 from stallwise.doctor.verdict import LOUD, judge
 from stallwise.evidence import collector
@@ -97,7 +98,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         )
         hypotheses = _with_offers(hypotheses, known.seen)
     seen = _as_sure_as_the_table(known.seen, hypotheses)
-    suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence)
+    suspects = () if spoken else _suspects(hypotheses, rules, seen, evidence, heard)
     # Kernels are ordered by their own seconds, which no probability may overturn.
     ranked = (
         tuple(dict.fromkeys(f.cause for f in seen))
@@ -236,7 +237,11 @@ def _asks(told: tuple[NextStep, ...], said: tuple[Finding, ...]) -> tuple[NextSt
 
 
 def _suspects(
-    hypotheses: tuple[Hypothesis, ...], rules: tuple[Rule, ...], seen: tuple[Finding, ...], evidence: Evidence
+    hypotheses: tuple[Hypothesis, ...],
+    rules: tuple[Rule, ...],
+    seen: tuple[Finding, ...],
+    evidence: Evidence,
+    heard: Sequence[Complaint],
 ) -> tuple[Finding, ...]:
     """Hypotheses that no rule has seen for itself, likely enough to be worth acting on."""
     if any(f.confidence >= CLEAR and not f.optional for f in seen):
@@ -244,7 +249,7 @@ def _suspects(
     by_cause = {r.cause: r for r in rules}
     known = {f.cause for f in seen}
     likely = [h for h in hypotheses if h.cause in by_cause and h.cause not in known and h.probability >= WORTH_A_LOOK]
-    return tuple(suspect(by_cause[h.cause], h, evidence) for h in likely)
+    return tuple(suspect(by_cause[h.cause], h, evidence, heard) for h in likely)
 
 
 def _order(

@@ -6,12 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from stallwise.evidence.capture import TORCH_TRACE, TRAIN_LOG, Capture
+from stallwise.evidence.capture import OOM_MESSAGE, TORCH_TRACE, TRAIN_LOG, Capture
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
 from stallwise.findings.diagnosis import Hypothesis, NextStep
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
+from stallwise.knowledge.clues import telling
 
 RULE_SEES = 0.85  # how often a rule fires when its cause is there and it has all it needs
 RULE_ERRS = 0.05  # and how often it fires when the cause is not there
@@ -47,24 +47,15 @@ def next_steps(hypotheses: Iterable[Hypothesis], rules: Iterable[Rule], evidence
 def _questions(rule: Rule, evidence: Evidence) -> Iterable[tuple[Capture, float, float]]:
     """What is still unknown about a cause: the capture that answers, P(yes | cause), P(yes | another)."""
     for clue in rule.clues:
-        if clue.weigh(evidence) is None:
+        if clue.outcome(evidence) is None:
             missing = [q for q in clue.reads if not evidence.all(q) and not evidence.series(q)]
-            rates = outcome_rates(clue)
+            tells = telling(rule.cause, clue)
             for quantity in missing:
-                if quantity.from_ is not None and rates is not None:
-                    yield quantity.from_, *rates
+                if quantity.from_ is not None and not tells.silent:
+                    yield quantity.from_, tells.under, tells.other
     for quantity in rule.needs:
         if quantity.from_ is not None and not evidence.all(quantity):
             yield quantity.from_, RULE_SEES, RULE_ERRS
-
-
-def outcome_rates(clue: Clue) -> tuple[float, float] | None:
-    """P(holds | cause) and P(holds | another cause), from the two likelihood ratios of a clue."""
-    if math.isclose(clue.ratio, clue.otherwise):
-        return None
-    other = (1.0 - clue.otherwise) / (clue.ratio - clue.otherwise)
-    under = clue.ratio * other
-    return (under, other) if 0.0 <= other <= 1.0 and 0.0 <= under <= 1.0 else None
 
 
 def information(p: float, under: float, other: float) -> float:
@@ -78,12 +69,14 @@ def entropy(probabilities: Iterable[float]) -> float:
     return -sum(p * math.log2(p) for p in probabilities if p > 0.0)
 
 
-# A job that stands still writes no step times, and one that runs out of memory writes none that tell why. A service has no
-# steps, and a trace of them says which kernel is slow, not why: its own counters do.
+# A job that stands still writes no step times, and one that runs out of memory writes none that tell why. Whoever asked last when
+# memory had run full is not what filled it. A service has no steps, and a trace of them says which kernel is slow, not why: its
+# own counters do.
 _STEPS = (TRAIN_LOG, TORCH_TRACE)
 TELLS_NOTHING_OF = {
     Symptom.HANG: (TRAIN_LOG,),
     Symptom.OUT_OF_MEMORY: (TRAIN_LOG,),
+    Symptom.MEMORY_GROWTH: (OOM_MESSAGE,),
     Symptom.SLOW_KERNEL: _STEPS,
     Symptom.SERVING_SLOW: _STEPS,
     Symptom.SERVING_COLLAPSE: _STEPS,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
+from stallwise.doctor.symptoms import Complaint
 from stallwise.evidence.contained import failure_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
@@ -12,6 +14,7 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import PERHAPS, Finding, Fix
 from stallwise.findings.rule import Rule
+from stallwise.knowledge.clues import telling
 
 MOST_FIXES = 4
 AGAINST = 0.5  # of the odds are left: less would not change anybody's mind
@@ -19,10 +22,12 @@ MOST_OVERTURNING = 2
 LIKELY = 0.5  # more likely than all else together: said as it is, with its share beside it
 
 
-def suspect(rule: Rule, hypothesis: Hypothesis, evidence: Evidence) -> Finding:
-    """A finding whose confidence is the hypothesis's probability."""
+def suspect(rule: Rule, hypothesis: Hypothesis, evidence: Evidence, heard: Iterable[Complaint] = ()) -> Finding:
+    """A finding whose confidence is the hypothesis's probability; what only words point at is said beside the numbers it explains."""
     finding = _advice(rule, evidence, hypothesis.probability)
-    reasons = tuple(dict.fromkeys((*finding.because, *hypothesis.because)))
+    numbers = (c.reason for c in heard if c.in_numbers and c.symptom in rule.explains)
+    explained = numbers if hypothesis.by_words_alone else ()
+    reasons = tuple(dict.fromkeys((*finding.because, *explained, *hypothesis.because)))
     captures = finding.next or tuple(
         dict.fromkeys(q.from_ for q in rule.needs if q.from_ is not None and not evidence.all(q))
     )
@@ -43,9 +48,9 @@ def overturning(rule: Rule, evidence: Evidence) -> tuple[str, ...]:
     told = {
         clue.says_not: clue
         for clue in rule.clues
-        if clue.says_not and clue.otherwise <= AGAINST and clue.weigh(evidence) is None
+        if clue.says_not and telling(rule.cause, clue).otherwise <= AGAINST and clue.outcome(evidence) is None
     }
-    strongest = sorted(told.values(), key=lambda clue: clue.otherwise)[:MOST_OVERTURNING]
+    strongest = sorted(told.values(), key=lambda clue: telling(rule.cause, clue).otherwise)[:MOST_OVERTURNING]
     return tuple(f"{clue.says_not}{_answered_by(clue)}" for clue in strongest)
 
 

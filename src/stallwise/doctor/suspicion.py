@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from stallwise.doctor.differential import SOMETHING_ELSE, TELLING, clue_odds, refuted
+from stallwise.doctor.differential import SOMETHING_ELSE, TELLING, clue_outcomes, clue_ratio, refuted
 from stallwise.doctor.likeness import in_common, page_scores
 from stallwise.doctor.said import said
 from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Reason
 from stallwise.findings.rule import Rule
@@ -147,7 +148,14 @@ def _explained(rule: Rule, complaints: set[str]) -> float:
 
 def by_clues(evidence: Evidence) -> dict[str, float]:
     """Log odds of every cause by the clues that the evidence decides."""
-    found = {r.cause: sum(math.log(ratio) for ratio, _ in clue_odds(r, evidence)) for r in all_rules() if r.clues}
+    return weighed((r.cause, clue, held) for r in all_rules() for clue, held, _ in clue_outcomes(r, evidence))
+
+
+def weighed(outcomes: Iterable[tuple[str, Clue, bool]]) -> dict[str, float]:
+    """Log odds of every cause by what its clues say."""
+    found: dict[str, float] = {}
+    for cause, clue, held in outcomes:
+        found[cause] = found.get(cause, 0.0) + math.log(clue_ratio(cause, clue, held))
     return {cause: max(-LOUDEST_CLUES, min(LOUDEST_CLUES, odds)) for cause, odds in found.items()}
 
 

@@ -35,6 +35,8 @@ MANY = 3  # slow steps that make a pattern
 GOOD_SCALING = 0.8  # of linear; published data-parallel runs inside one node lie above
 LATE_TOKEN_S = 2.0  # a first token later than this is a complaint by itself
 
+YOU_SAY = "you say: "
+
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
@@ -48,13 +50,18 @@ class Complaint:
         """True when somebody said so, in words or in numbers of their own; False when only an artifact shows it."""
         return any(source.file == STATED.file for source in self.reason.sources)
 
+    @property
+    def in_numbers(self) -> bool:
+        """True when numbers show it, and not only what somebody says."""
+        return not self.reason.text.startswith(YOU_SAY)
+
 
 def complaints(evidence: Evidence) -> list[Complaint]:
     """Every symptom that the evidence shows or the user states, surest first."""
     found: dict[Symptom, Complaint] = {}
     for fact in evidence.all(stated.SYMPTOM):
         for symptom in _in_words(str(fact.value)):
-            found.setdefault(symptom, Complaint(symptom, Reason.of(f"you say: {fact.value}", fact)))
+            found.setdefault(symptom, Complaint(symptom, Reason.of(f"{YOU_SAY}{fact.value}", fact)))
     for symptom, detect in _DETECTORS:
         reason = detect(evidence)
         if reason is not None:

@@ -1,84 +1,115 @@
-"""A piece of evidence that moves a hypothesis: a test, and how much likelier its outcome is under the cause."""
+"""A piece of evidence that moves a hypothesis: a test, and a word for how its author thinks that it tells.
+
+Nobody types how much likelier an outcome is under the cause: that is counted from cases, clue by clue, and a clue that few
+cases decide borrows from the others of its word (`knowledge/clues.py`). What follows from arithmetic or from what the cause *is*
+(`required`, `forbids`) needs no cases, and no number of them outweighs it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
+
+# decisive: hardly ever seen without the cause; strong: seldom; fair: some other causes show it too; hint: many do.
+# "needed": the cause can hardly be without it. "when seen": its absence says nothing, for the cause is often there without it, or
+# nobody would have noted that it is not. against: seldom seen where the cause is at work.
+# By definition or arithmetic there is no such cause without what is required, nor with what it forbids.
+Tells = Literal[
+    "decisive, needed", "decisive", "decisive when seen",
+    "strong, needed", "strong", "strong when seen",
+    "fair, needed", "fair", "fair when seen",
+    "hint, needed", "hint", "hint when seen",
+    "against", "required", "forbids",
+]  # fmt: skip
+SPEAK_AGAINST: tuple[Tells, ...] = ("against", "forbids")
+WHEN_SEEN = " when seen"
+UNCHANGED = ("nothing", "none", "no ")  # how people say that the code is the same
 
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """`ratio` = P(holds | cause) / P(holds | another cause); `otherwise` the same for not holding."""
+    """What to look at, when it holds, and what to say of it."""
 
     reads: tuple[Quantity, ...]
     holds: Callable[[Evidence], bool | None]  # None: the evidence does not tell
-    ratio: float
-    otherwise: float
-    says: str  # the sentence for the report when it holds
+    tells: Tells
+    says: str  # the sentence for the report when it holds, and the clue's name in the counts
     says_not: str = ""  # and when it does not
 
-    def weigh(self, evidence: Evidence) -> tuple[float, str] | None:
-        """The likelihood ratio to multiply by and the sentence that says why; None when unknown."""
-        if not all(evidence.all(q) or evidence.series(q) for q in self.reads):
-            return None
-        outcome = self.holds(evidence)
-        if outcome is None:
-            return None
-        return (self.ratio, self.says) if outcome else (self.otherwise, self.says_not or f"not so: {self.says}")
+    def outcome(self, evidence: Evidence) -> bool | None:
+        """Whether it holds; None when unknown."""
+        known = all(evidence.all(q) or evidence.series(q) for q in self.reads)
+        return self.holds(evidence) if known else None
+
+    @property
+    def by_definition(self) -> bool:
+        """Whether it follows from what the cause is."""
+        return self.tells in ("required", "forbids")
+
+    def rules_out(self, held: bool) -> bool:
+        """Whether by definition this outcome leaves no room for the cause."""
+        return self.tells == ("forbids" if held else "required")
+
+    def sentence(self, held: bool) -> str:
+        """For the report."""
+        return self.says if held else self.says_not or f"not so: {self.says}"
 
 
-def above(quantity: Quantity, limit: float, ratio: float, otherwise: float, says: str, says_not: str = "") -> Clue:
+def above(quantity: Quantity, limit: float, tells: Tells, says: str, says_not: str = "") -> Clue:
     """Holds when the largest value of the quantity exceeds the limit."""
 
     def holds(evidence: Evidence) -> bool | None:
         numbers = [f.number for f in evidence.all(quantity) if f.scope.run != "before"]
         return max(numbers) > limit if numbers else None
 
-    return Clue((quantity,), holds, ratio, otherwise, says, says_not)
+    return Clue((quantity,), holds, tells, says, says_not)
 
 
-def below(quantity: Quantity, limit: float, ratio: float, otherwise: float, says: str, says_not: str = "") -> Clue:
+def below(quantity: Quantity, limit: float, tells: Tells, says: str, says_not: str = "") -> Clue:
     """Holds when the smallest value of the quantity is under the limit."""
 
     def holds(evidence: Evidence) -> bool | None:
         numbers = [f.number for f in evidence.all(quantity) if f.scope.run != "before"]
         return min(numbers) < limit if numbers else None
 
-    return Clue((quantity,), holds, ratio, otherwise, says, says_not)
+    return Clue((quantity,), holds, tells, says, says_not)
 
 
-def yes(quantity: Quantity, ratio: float, otherwise: float, says: str, says_not: str = "") -> Clue:
+def yes(quantity: Quantity, tells: Tells, says: str, says_not: str = "") -> Clue:
     """Holds when a flag is set."""
-    return above(quantity, 0.5, ratio, otherwise, says, says_not)
+    return above(quantity, 0.5, tells, says, says_not)
 
 
-def says_one_of(
-    quantity: Quantity, words: tuple[str, ...], ratio: float, otherwise: float, says: str, not_: str = ""
-) -> Clue:
+def says_one_of(quantity: Quantity, words: tuple[str, ...], tells: Tells, says: str, says_not: str = "") -> Clue:
     """Holds when a stated word contains one of these."""
 
     def holds(evidence: Evidence) -> bool | None:
         return any(w in str(f.value).lower() for f in evidence.all(quantity) for w in words)
 
-    return Clue((quantity,), holds, ratio, otherwise, says, not_)
+    return Clue((quantity,), holds, tells, says, says_not)
 
 
-def over(
-    top: Quantity, bottom: Quantity, limit: float, ratio: float, otherwise: float, says: str, says_not: str = ""
-) -> Clue:
+def unchanged() -> Clue:
+    """Somebody says that nothing in the code changed: what then became slow is the machine's."""
+    return says_one_of(stated.CHANGED, UNCHANGED, "hint when seen", "nothing in the code changed")
+
+
+def over(top: Quantity, bottom: Quantity, limit: float, tells: Tells, says: str, says_not: str = "") -> Clue:
     """Holds when one quantity is more than `limit` times another."""
 
     def holds(evidence: Evidence) -> bool | None:
         a, b = evidence.value(top), evidence.value(bottom)
         return a > limit * b if a == a and b == b else None
 
-    return Clue((top, bottom), holds, ratio, otherwise, says, says_not)
+    return Clue((top, bottom), holds, tells, says, says_not)
 
 
-def grew(quantity: Quantity, limit: float, ratio: float, otherwise: float, says: str, says_not: str = "") -> Clue:
+def grew(quantity: Quantity, limit: float, tells: Tells, says: str, says_not: str = "") -> Clue:
     """Holds when the quantity is more than `limit` times what it was before."""
 
     def holds(evidence: Evidence) -> bool | None:
@@ -86,4 +117,4 @@ def grew(quantity: Quantity, limit: float, ratio: float, otherwise: float, says:
         then = evidence.value(quantity, run="before")
         return now > limit * then if now == now and then == then and then else None
 
-    return Clue((quantity,), holds, ratio, otherwise, says, says_not)
+    return Clue((quantity,), holds, tells, says, says_not)

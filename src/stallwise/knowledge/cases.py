@@ -16,7 +16,10 @@ from importlib.resources import files
 import msgspec
 
 # Composed from the facts of a thread, a case shows what its author found worth telling; a capture shows what is there.
-WEIGHTS = {"capture": 1.0, "lines": 1.0, "composed": 0.7, "wording": 0.7}
+# A question of the matrix comes in three wordings or more, which weigh together what a composed case does; they count for base
+# rates alone, since their words and numbers are made up.
+# What the drill plants is a world of our own: it shows which clues a cause leaves, and little of how often.
+WEIGHTS = {"capture": 1.0, "lines": 1.0, "composed": 0.7, "wording": 0.7, "question": 0.2, "drill": 0.3}
 _LEFT_OUT: ContextVar[frozenset[str]] = ContextVar("left_out", default=frozenset())
 
 
@@ -26,7 +29,7 @@ class Case:
 
     id: str
     project: str
-    kind: str  # capture, lines (of a real log), composed, wording
+    kind: str  # capture, lines (of a real log), composed, wording, question
     causes: tuple[str, ...]  # all that its resolution allows; empty where nothing could be told
     symptoms: tuple[str, ...]
     words: frozenset[str]
@@ -35,6 +38,11 @@ class Case:
     def weight(self) -> float:
         """How much it counts."""
         return WEIGHTS[self.kind]
+
+    @property
+    def share(self) -> float:
+        """How much of it counts for each cause that it allows."""
+        return self.weight / max(len(self.causes), 1)
 
 
 @cache

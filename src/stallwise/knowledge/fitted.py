@@ -19,6 +19,7 @@ class Fitted:
     weights: Mapping[str, float]
     scores: Sequence[float]  # raw probability of the first answer ...
     frequencies: Sequence[float]  # ... and how often such answers were right
+    clue_lean: float = 2.0  # cases that a clue borrows from others of its word
     rate_lean: float = 20.0  # cases that a base rate borrows from how often its cause is seen at all
 
     def frequency(self, score: float) -> float:
@@ -36,7 +37,8 @@ def fitted() -> Fitted:
 def from_table(table: Mapping[str, Any]) -> Fitted:
     """The numbers of one table."""
     curve = table["right"]
-    return Fitted(dict(table["weights"]), tuple(curve["score"]), tuple(curve["frequency"]), table["lean"]["rate"])
+    lean = table["lean"]
+    return Fitted(dict(table["weights"]), tuple(curve["score"]), tuple(curve["frequency"]), lean["clue"], lean["rate"])
 
 
 @cache

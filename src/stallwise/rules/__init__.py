@@ -2,12 +2,14 @@
 
 Beside `cause.py` may stand `_cause.py`: what the differential knows of the cause while it is only suspected (EXPLAINS,
 CLUES, `advise`), kept apart where it would crowd the rule. What the two say is put together here.
-An EXPLAINS that only names symptoms has its base rates counted from the cases; a table of symptoms carries typed ones.
+EXPLAINS has a word for how often the cause is behind a symptom, CLUES for how they tell: what the words come to is counted from cases
+(`knowledge`), never typed.
 A rule about single kernels may have `_cause_in_trace.py` with `in_trace`: the same cause as a whole trace shows it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -16,7 +18,7 @@ from types import ModuleType
 
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
-from stallwise.knowledge.rates import Counted
+from stallwise.knowledge.rates import Counted, Often
 
 HEALTH = "health"  # the family of proofs: what shows that no cause is there
 
@@ -41,23 +43,22 @@ def all_rules() -> tuple[Rule, ...]:
 def _whole(name: str, modules: list[ModuleType]) -> Rule:
     rule = getattr(modules[0], name)
     assert isinstance(rule, Rule), f"{modules[0].__name__} must define the rule {name}"
-    explains: dict[Symptom, float] = {}
-    counted: list[Symptom] = []
+    explains: dict[Symptom, Often] = {}
     for module in modules:
-        declared = getattr(module, "EXPLAINS", {})
-        if isinstance(declared, dict):
-            explains.update(declared)
-        else:
-            counted += declared
+        explains |= getattr(module, "EXPLAINS", {})
         rule = replace(rule, clues=(*rule.clues, *getattr(module, "CLUES", ())))
         rule = replace(rule, advise=getattr(module, "advise", rule.advise))
         rule = replace(rule, owns=getattr(module, "OWNS", rule.owns))
         rule = replace(rule, in_trace=getattr(module, "in_trace", rule.in_trace))
-    assert not (explains and counted), f"{name}: base rates are either typed or counted"
-    return replace(rule, explains=Counted(rule.cause, tuple(dict.fromkeys(counted)), rivals) if counted else explains)
+    return replace(rule, explains=Counted(rule.cause, explains, declared))
 
 
 @cache
-def rivals(symptom: Symptom) -> frozenset[str]:
-    """Every cause that can be behind a symptom."""
-    return frozenset(rule.cause for rule in all_rules() if symptom in rule.explains)
+def declared() -> Mapping[str, Mapping[str, Often]]:
+    """By symptom, the causes that can be behind it and how often their rules say they are."""
+    found: dict[str, dict[str, Often]] = {}
+    for rule in all_rules():
+        assert isinstance(rule.explains, Counted)
+        for symptom, word in rule.explains.symptoms.items():
+            found.setdefault(symptom.name, {})[rule.cause] = word
+    return found

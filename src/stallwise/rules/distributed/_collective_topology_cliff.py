@@ -10,10 +10,8 @@ from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
-EXPLAINS = {
-    Symptom.SLOW_COLLECTIVE: 0.28,  # borders of node, rack and pod are where published scaling curves bend
-    Symptom.SLOW_SCALING: 0.22,
-}
+EXPLAINS = {Symptom.SLOW_COLLECTIVE: "mostly", Symptom.SLOW_SCALING: "mostly"}
+NODE_GPUS = 8
 
 
 def _slower_across(evidence: Evidence) -> bool | None:
@@ -27,14 +25,15 @@ def _over_the_border(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    above(expected.CLIFF_RATIO, 1.8, 6.0, 0.1, "the time leaves the trend of all smaller scales at once", "the time follows its trend"),
-    Clue((stated.POD_GPUS, expected.CLIFF_GPUS), _over_the_border, 6.0, 0.3,
+    above(stated.GPUS, NODE_GPUS, "hint", "more GPUs than one node holds: there are borders to cross", "all GPUs are in one node"),
+    above(expected.CLIFF_RATIO, 1.8, "fair, needed", "the time leaves the trend of all smaller scales at once", "the time follows its trend"),
+    Clue((stated.POD_GPUS, expected.CLIFF_GPUS), _over_the_border, "fair",
          "the jump falls on the border of a pod", "the jump is not at a border of the topology"),
-    Clue((stated.CROSS_POD_BANDWIDTH, stated.IN_POD_BANDWIDTH), _slower_across, 12.0, 0.06,
+    Clue((stated.CROSS_POD_BANDWIDTH, stated.IN_POD_BANDWIDTH), _slower_across, "strong, needed",
          "links across the border are much slower", "links across the border are as fast as inside"),
-    says_one_of(stated.COLLECTIVE_ALGORITHM, ("ring",), 1.4, 0.8, "a flat ring: its slowest segment sets the pace", "not a flat ring"),
-    yes(stated.STRAGGLERS, 0.2, 1.3, "some ranks lag", "no rank lags"),
-    above(stated.SLOW_RANK_RATIO, 1.1, 0.15, 1.3, "one rank is late", "all ranks arrive together"),
+    says_one_of(stated.COLLECTIVE_ALGORITHM, ("ring",), "hint when seen", "a flat ring: its slowest segment sets the pace", "not a flat ring"),
+    yes(stated.STRAGGLERS, "against", "some ranks lag", "no rank lags"),
+    above(stated.SLOW_RANK_RATIO, 1.1, "against", "one rank is late", "all ranks arrive together"),
 )  # fmt: skip
 
 

@@ -9,13 +9,14 @@ from stallwise.findings.clue import yes
 from stallwise.findings.finding import Finding, Fix, Reason
 
 CLUES = (
-    yes(stated.LINK_DOWN, 10.0, 0.6, "a rail or link is down: the others carry its traffic", "all links are up"),
-    yes(stated.FABRIC_HEALTHY, 0.2, 1.5, "the fabric was checked and is fine", "the fabric is not fine"),
-    yes(stated.IN_GRADIENT_SYNC, 3.0, 0.3, "the time is lost in the exchange", "the time is not lost in the exchange"),
+    yes(
+        stated.LINK_DOWN, "strong when seen", "a rail or link is down: the others carry its traffic", "all links are up"
+    ),
+    yes(stated.FABRIC_HEALTHY, "against", "the fabric was checked and is fine", "the fabric is not fine"),
+    yes(stated.IN_GRADIENT_SYNC, "fair", "the time is lost in the exchange", "the time is not lost in the exchange"),
     yes(
         stated.GPU_BUSY_UNCHANGED,
-        0.6,
-        1.1,
+        "against",
         "the host keeps the GPU waiting",
         "the GPUs wait in collectives or work longer",
     ),

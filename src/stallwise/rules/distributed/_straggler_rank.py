@@ -5,18 +5,17 @@ from __future__ import annotations
 from stallwise.evidence.capture import DMESG, NCCL_TESTS, NVIDIA_SMI, RANK_TRACES
 from stallwise.evidence.catalog import expected, run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue, above, says_one_of, yes
+from stallwise.findings.clue import UNCHANGED, Clue, above, unchanged, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    # Reports of large runs (Llama 3, MegaScale, Falcon) name degraded nodes first among slowdowns without a code change.
-    Symptom.SUDDEN_SLOWDOWN: 0.34,
-    Symptom.SLOW_COLLECTIVE: 0.10,
-    Symptom.SLOW_SCALING: 0.10,
-    Symptom.PIPELINE_IDLE: 0.08,
-    Symptom.SLOW_STEP: 0.04,
-    Symptom.HANG: 0.08,
+    Symptom.SUDDEN_SLOWDOWN: "mostly",
+    Symptom.SLOW_COLLECTIVE: "often",
+    Symptom.SLOW_SCALING: "often",
+    Symptom.PIPELINE_IDLE: "at times",
+    Symptom.SLOW_STEP: "at times",
+    Symptom.HANG: "at times",
 }
 
 
@@ -25,19 +24,18 @@ def _many(evidence: Evidence) -> bool | None:
 
 
 ALIKE = "all ranks are slow alike"  # whoever says so: it would change the answer once, not three times
-UNCHANGED = ("nothing", "none", "no ")  # how people say that the code is the same
 
 CLUES = (
-    above(stated.SLOW_RANK_RATIO, 1.1, 20.0, 0.08,
+    above(stated.SLOW_RANK_RATIO, 1.1, "decisive, needed",
           "per-rank timing shows one rank slower than its peers", ALIKE),
-    Clue((stated.SLOW_NODE,), lambda e: True, 4.0, 1.0, "per-rank timing names a node"),
-    yes(stated.RANK_LOCAL, 8.0, 0.08, "the slowdown is on few ranks", ALIKE),
-    yes(stated.STRAGGLERS, 8.0, 0.05, "some ranks lag", ALIKE),
-    yes(stated.THROTTLED, 1.5, 0.8, "a throttled GPU makes a straggler"),
-    yes(stated.GPU_BUSY_UNCHANGED, 0.4, 1.3, "the GPUs are not busier: time is lost on the host", "GPUs are busy or wait in collectives"),
-    Clue((stated.GPUS,), _many, 1.6, 0.15, "many GPUs in lock step: one slow one holds all", "too few GPUs to wait for one"),
-    says_one_of(stated.CHANGED, UNCHANGED, 1.5, 0.6, "nothing in the code changed"),
-    yes(run.RECOMPILE_LIMIT_HIT, 0.2, 1.0, "compilation explains the change"),
+    Clue((stated.SLOW_NODE,), lambda e: True, "fair when seen", "per-rank timing names a node"),
+    yes(stated.RANK_LOCAL, "strong, needed", "the slowdown is on few ranks", ALIKE),
+    yes(stated.STRAGGLERS, "strong, needed", "some ranks lag", ALIKE),
+    yes(stated.THROTTLED, "hint when seen", "a throttled GPU makes a straggler"),
+    yes(stated.GPU_BUSY_UNCHANGED, "against", "the GPUs are not busier: time is lost on the host", "GPUs are busy or wait in collectives"),
+    Clue((stated.GPUS,), _many, "hint", "many GPUs in lock step: one slow one holds all", "too few GPUs to wait for one"),
+    unchanged(),
+    yes(run.RECOMPILE_LIMIT_HIT, "against", "compilation explains the change"),
 )  # fmt: skip
 
 

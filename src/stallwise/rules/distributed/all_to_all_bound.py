@@ -33,16 +33,12 @@ from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.08  # of the step
 MOSTLY = 0.5  # of the exposed communication
-EXPLAINS = {
-    Symptom.SLOW_COLLECTIVE: 0.06,  # only models with experts or sharded embeddings have it
-    Symptom.SLOW_STEP: 0.02,
-}
+EXPLAINS = {Symptom.SLOW_COLLECTIVE: "at times", Symptom.SLOW_STEP: "seldom"}
 CLUES = (
     Clue(
         (q.ALL_TO_ALL_TIME, q.COMM_EXPOSED),
         lambda e: e.value(q.ALL_TO_ALL_TIME) > MOSTLY * e.value(q.COMM_EXPOSED),
-        6.0,
-        0.1,
+        "fair, needed",
         "most exposed communication is all-to-all",
         "other collectives dominate",
     ),

@@ -33,16 +33,12 @@ from stallwise.findings.symptom import Symptom
 MANY = 16  # reductions a step; fewer are not worth merging
 NOTICEABLE = 0.03  # of the step
 MERGED_SHARE = 0.25  # of the small ones' time that the bytes themselves need, at most: below the knee latency rules
-EXPLAINS = {
-    Symptom.SLOW_COLLECTIVE: 0.06,  # frameworks bucket by default, so this is rare among slow collectives
-    Symptom.SLOW_SCALING: 0.05,
-}
+EXPLAINS = {Symptom.SLOW_COLLECTIVE: "at times", Symptom.SLOW_SCALING: "at times"}
 CLUES = (
     Clue(
         (q.SMALL_COUNT,),
         lambda e: e.value(q.SMALL_COUNT) >= MANY,
-        6.0,
-        0.3,
+        "fair",
         "many small reductions a step",
         "reductions are few or large",
     ),

@@ -40,18 +40,16 @@ LARGE = 0.15
 MOSTLY_WAITING = 0.6  # of the exposed time across ranks: then a late peer is the cause, not the bytes
 COVERABLE = 0.5  # of the exposed time, when there is compute to hide it behind: buckets and prefetch hide about so much
 EXPLAINS = {
-    # Communication is the usual reason that more GPUs help less; public cases name it in about a fifth of those.
-    Symptom.SLOW_SCALING: 0.22,
-    Symptom.SLOW_COLLECTIVE: 0.15,
-    Symptom.SLOW_STEP: 0.08,
-    Symptom.LOW_GPU_UTILISATION: 0.03,
+    Symptom.SLOW_SCALING: "mostly",
+    Symptom.SLOW_COLLECTIVE: "often",
+    Symptom.SLOW_STEP: "at times",
+    Symptom.LOW_GPU_UTILISATION: "seldom",
 }
 CLUES = (
     Clue(
         (q.COMM_SHARE,),
         lambda e: e.value(q.COMM_SHARE) > LARGE,
-        8.0,
-        0.2,
+        "strong",
         "much of the step is communication that nothing hides",
         "little communication is exposed",
     ),

@@ -33,16 +33,12 @@ from stallwise.findings.symptom import Symptom
 
 UNEVEN = 1.3  # busiest over mean; random routing of thousands of tokens stays within a few percent
 VERY = 2.0
-EXPLAINS = {
-    Symptom.SLOW_COLLECTIVE: 0.05,  # only where there are experts; then it is the usual reason
-    Symptom.SLOW_STEP: 0.02,
-}
+EXPLAINS = {Symptom.SLOW_COLLECTIVE: "at times", Symptom.SLOW_STEP: "seldom"}
 CLUES = (
     Clue(
         (q.EXPERT_SPREAD,),
         lambda e: e.value(q.EXPERT_SPREAD) > UNEVEN,
-        20.0,
-        0.05,
+        "decisive, needed",
         "tokens spread unevenly over experts",
         "tokens spread evenly",
     ),

@@ -34,25 +34,23 @@ FELL = 0.6  # of the earlier rate; repeated measurements of a quiet link agree w
 TOGETHER = 0.8  # own and neighbour's rate over the link's earlier rate: the link is full
 VARIES = 2.0  # slow tenth over quick tenth of equal collectives
 EXPLAINS = {
-    Symptom.SLOW_COLLECTIVE: 0.12,  # shared clusters name it about as often as a fallback
-    Symptom.SUDDEN_SLOWDOWN: 0.06,
-    Symptom.PERIODIC_STALL: 0.05,
-    Symptom.SLOW_SCALING: 0.05,
+    Symptom.SLOW_COLLECTIVE: "often",
+    Symptom.SUDDEN_SLOWDOWN: "at times",
+    Symptom.PERIODIC_STALL: "at times",
+    Symptom.SLOW_SCALING: "at times",
 }
 CLUES = (
     Clue(
         (q.LINK_RATE_BEFORE, q.LINK_RATE_NOW),
         lambda e: e.value(q.LINK_RATE_NOW) < FELL * e.value(q.LINK_RATE_BEFORE),
-        10.0,
-        0.2,
+        "strong",
         "the same link gives less than before",
         "the link gives what it gave before",
     ),
     Clue(
         (q.NEIGHBOUR_RATE,),
         lambda e: True,
-        4.0,
-        1.0,
+        "fair when seen",
         "another job draws on the same link at that moment",
     ),
 )

@@ -42,25 +42,19 @@ from stallwise.findings.symptom import Symptom
 
 SLOW_PROVIDERS = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
 RDMA_PORTS = ("ib", "hsn", "mlx", "roce", "rdma", "efa", "hfi")  # names of interfaces that stand on an RDMA adapter
-EXPLAINS = {
-    Symptom.SLOW_SCALING: 0.08,  # a third of the public cases of slow multi-node training
-    Symptom.SLOW_COLLECTIVE: 0.1,
-    Symptom.SERVING_SLOW: 0.02,
-}
+EXPLAINS = {Symptom.SLOW_SCALING: "at times", Symptom.SLOW_COLLECTIVE: "often", Symptom.SERVING_SLOW: "seldom"}
 CLUES = (
     Clue(
         (NCCL_NET, FABRIC_NODES),
         lambda e: e.text(NCCL_NET) == "Socket" and e.value(FABRIC_NODES) > 1,
-        15.0,
-        0.1,
+        "strong, needed",
         "NCCL uses sockets between nodes",
         "NCCL does not use sockets between nodes",
     ),
     Clue(
         (NCCL_SHARE_ACROSS,),
         lambda e: e.value(NCCL_SHARE_ACROSS) < 0.3,
-        4.0,
-        0.2,
+        "fair",
         "collectives between nodes are far below the network's rate",
         "collectives between nodes reach the network's rate",
     ),

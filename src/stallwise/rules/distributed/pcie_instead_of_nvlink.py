@@ -43,13 +43,12 @@ from stallwise.findings.symptom import Symptom
 FAR_BELOW = 0.4  # of the low end of what the card's links give: then it is another path
 HOST_ONLY = 0.4  # a fact about the machine that costs every collective; whether it hurts this job nothing tells
 SLOWER = 1.1  # with more GPUs or without peer-to-peer; less is noise
-EXPLAINS = {Symptom.SLOW_SCALING: 0.1, Symptom.SLOW_COLLECTIVE: 0.05, Symptom.SERVING_SLOW: 0.03}
+EXPLAINS = {Symptom.SLOW_SCALING: "often", Symptom.SLOW_COLLECTIVE: "at times", Symptom.SERVING_SLOW: "seldom"}
 CLUES = (
     Clue(
         (NVLINK_PAIRS_SHARE,),
         lambda e: e.value(NVLINK_PAIRS_SHARE) == 0,
-        4.0,
-        0.3,
+        "fair",
         "no NVLink joins the GPUs",
         "NVLink joins the GPUs",
     ),

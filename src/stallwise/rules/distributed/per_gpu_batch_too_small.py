@@ -32,16 +32,12 @@ from stallwise.findings.symptom import Symptom
 MORE_THAN_COMPUTE = 1.0  # communication over compute: above this overlap cannot save it
 NOTICEABLE = 0.15  # of the step, exposed
 LARGE_BYTES = 4e6  # the links are used; smaller messages are a matter of latency and buckets
-EXPLAINS = {
-    Symptom.SLOW_SCALING: 0.14,  # strong scaling at a fixed global batch ends here sooner or later
-    Symptom.SLOW_STEP: 0.02,
-}
+EXPLAINS = {Symptom.SLOW_SCALING: "often", Symptom.SLOW_STEP: "seldom"}
 CLUES = (
     Clue(
         (q.COMM_TIME, q.COMPUTE_BUSY),
         lambda e: e.value(q.COMM_TIME) > MORE_THAN_COMPUTE * e.value(q.COMPUTE_BUSY),
-        5.0,
-        0.2,
+        "fair",
         "communication takes longer than compute",
         "compute outweighs communication",
     ),

@@ -35,12 +35,9 @@ from stallwise.findings.symptom import Symptom
 NOTICEABLE = 0.08  # of the step; pipelines are run with about so much
 SAME = 1.3  # measured over ideal: beyond that something else idles too
 EQUAL_STAGES = 1.1
-EXPLAINS = {
-    Symptom.PIPELINE_IDLE: 0.25,  # the schedule's own share is the first thing to rule out
-    Symptom.SLOW_SCALING: 0.03,
-}
+EXPLAINS = {Symptom.PIPELINE_IDLE: "mostly", Symptom.SLOW_SCALING: "seldom"}
 CLUES = (
-    over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, 0.15, 3.0,
+    over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, "against",
          "more idle than the schedule has", "the idle time is what the schedule must have"),
 )  # fmt: skip
 

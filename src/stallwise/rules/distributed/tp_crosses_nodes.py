@@ -31,13 +31,12 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 USUAL_GPUS_PER_NODE = 8  # nearly all servers of the last years; GB200 racks have 72 in one domain and 4 per tray
-EXPLAINS = {Symptom.SLOW_STEP: 0.03, Symptom.SLOW_SCALING: 0.04, Symptom.SERVING_SLOW: 0.03}
+EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.SLOW_SCALING: "at times", Symptom.SERVING_SLOW: "seldom"}
 CLUES = (
     Clue(
         (TP_SIZE,),
         lambda e: e.value(TP_SIZE) > _per_node(e),
-        12.0,
-        0.1,
+        "strong, needed",
         "the tensor-parallel group is larger than a node",
         "the tensor-parallel group fits a node",
     ),

@@ -32,7 +32,7 @@ from stallwise.findings.symptom import Symptom
 
 WORTH_IT = 0.03  # of the step
 MOST_CHUNKS = 8
-EXPLAINS = {Symptom.PIPELINE_IDLE: 0.06}  # a tuning question, seldom the main reason
+EXPLAINS = {Symptom.PIPELINE_IDLE: "at times"}
 CLUES = ()
 
 

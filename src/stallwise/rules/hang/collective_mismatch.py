@@ -45,10 +45,10 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.22}  # with dead ranks the most frequent answer among the public cases that have one
+EXPLAINS = {Symptom.HANG: "mostly"}
 CLUES = (
-    Clue((HANG_MISMATCH,), lambda e: True, 30.0, 1.0, "ranks wait in different collectives"),
-    Clue((HANG_NEVER_WORKED,), lambda e: e.value(HANG_NEVER_WORKED) > 0, 0.2, 1.0, "no collective ever completed"),
+    Clue((HANG_MISMATCH,), lambda e: True, "decisive when seen", "ranks wait in different collectives"),
+    Clue((HANG_NEVER_WORKED,), lambda e: e.value(HANG_NEVER_WORKED) > 0, "against", "no collective ever completed"),
 )
 
 

@@ -29,8 +29,10 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.CRASH: 0.05}  # says that it crashed, hardly why: every rule that knows why comes before it
-CLUES = (Clue((job.EXIT_CODE,), lambda e: e.value(job.EXIT_CODE, 0.0) != 0, 20.0, 0.01, "the job left with a code"),)
+EXPLAINS = {Symptom.CRASH: "at times"}
+CLUES = (
+    Clue((job.EXIT_CODE,), lambda e: e.value(job.EXIT_CODE, 0.0) != 0, "decisive, needed", "the job left with a code"),
+)
 KILL, SIGNALLED = 137.0, 128.0
 KILLER_NAMED = 0.75  # that it was killed is certain; which process of the job, and why it grew, is not
 SURE = 0.97  # an exit code is no matter of opinion; that it stands for a failure nearly never is

@@ -29,14 +29,13 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 SMALL_BYTES = 64e6  # NCCL registers tens of megabytes per connection; defaults are 64 KiB to 8 MiB
-EXPLAINS = {Symptom.HANG: 0.03, Symptom.CRASH: 0.03}
+EXPLAINS = {Symptom.HANG: "seldom", Symptom.CRASH: "seldom"}
 CLUES = (
-    Clue((MEMLOCK_ERROR,), lambda e: True, 40.0, 1.0, "memory could not be registered for RDMA"),
+    Clue((MEMLOCK_ERROR,), lambda e: True, "decisive when seen", "memory could not be registered for RDMA"),
     Clue(
         (MEMLOCK_LIMIT,),
         lambda e: e.value(MEMLOCK_LIMIT) < SMALL_BYTES,
-        4.0,
-        0.1,
+        "fair, needed",
         "the locked-memory limit is small",
         "locked memory is not limited",
     ),

@@ -39,10 +39,10 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.04}
+EXPLAINS = {Symptom.HANG: "at times"}
 CLUES = (
-    Clue((NCCL_VERSIONS,), lambda e: True, 15.0, 1.0, "ranks print different NCCL versions"),
-    Clue((TRUNCATED_MESSAGE,), lambda e: True, 20.0, 1.0, "peers exchange messages of different layout"),
+    Clue((NCCL_VERSIONS,), lambda e: True, "strong when seen", "ranks print different NCCL versions"),
+    Clue((TRUNCATED_MESSAGE,), lambda e: True, "decisive when seen", "peers exchange messages of different layout"),
 )
 VERSIONS = Capture(
     "the NCCL every rank loads", "srun python -c 'import torch; print(torch.cuda.nccl.version())'", "seconds"

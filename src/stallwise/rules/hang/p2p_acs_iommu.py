@@ -37,10 +37,10 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.08}
+EXPLAINS = {Symptom.HANG: "at times"}
 CLUES = (
-    Clue((P2P_OFF_WORKS,), lambda e: True, 25.0, 1.0, "it works with peer-to-peer off"),
-    Clue((IOMMU_FAULT,), lambda e: True, 6.0, 1.0, "the IOMMU refused device accesses"),
+    Clue((P2P_OFF_WORKS,), lambda e: True, "decisive when seen", "it works with peer-to-peer off"),
+    Clue((IOMMU_FAULT,), lambda e: True, "fair when seen", "the IOMMU refused device accesses"),
 )
 ACS = Capture(
     "whether bridges redirect peer traffic", "sudo lspci -vvv | grep -i acsctl; dmesg | grep -iE 'iommu|dmar'", "free"

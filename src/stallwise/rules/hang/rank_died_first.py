@@ -46,10 +46,10 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.25, Symptom.CRASH: 0.25}  # half of the interruptions of large runs start at one rank
+EXPLAINS = {Symptom.HANG: "mostly", Symptom.CRASH: "mostly"}
 CLUES = (
-    Clue((PEER_LOST,), lambda e: True, 12.0, 1.0, "ranks say that a peer went away"),
-    Clue((PROCESS_KILLED,), lambda e: True, 10.0, 1.0, "a process was killed from outside"),
+    Clue((PEER_LOST,), lambda e: True, "strong when seen", "ranks say that a peer went away"),
+    Clue((PROCESS_KILLED,), lambda e: True, "strong when seen", "a process was killed from outside"),
 )
 SETUP = (SHM_ERROR, MEMLOCK_ERROR, INTERFACE_ERROR, TRUNCATED_MESSAGE, MISMATCH_MESSAGE)
 # What a peer that is gone makes others say, and a link that drops packets too: the message itself leaves it open.

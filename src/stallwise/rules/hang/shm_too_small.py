@@ -27,8 +27,8 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.04, Symptom.CRASH: 0.05}
-CLUES = (Clue((SHM_ERROR,), lambda e: True, 40.0, 1.0, "shared memory could not be allocated"),)
+EXPLAINS = {Symptom.HANG: "at times", Symptom.CRASH: "at times"}
+CLUES = (Clue((SHM_ERROR,), lambda e: True, "decisive when seen", "shared memory could not be allocated"),)
 
 
 @rule(SHM_ERROR)

@@ -38,13 +38,12 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.1}
+EXPLAINS = {Symptom.HANG: "often"}
 CLUES = (
     Clue(
         (HANG_NEVER_WORKED,),
         lambda e: e.value(HANG_NEVER_WORKED) > 0,
-        25.0,
-        0.2,
+        "decisive",
         "no collective ever completed",
         "collectives completed before",
     ),

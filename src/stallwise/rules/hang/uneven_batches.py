@@ -29,8 +29,8 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.08}
-CLUES = (Clue((BATCHES_UNEVEN,), lambda e: True, 25.0, 1.0, "ranks have different numbers of batches"),)
+EXPLAINS = {Symptom.HANG: "at times"}
+CLUES = (Clue((BATCHES_UNEVEN,), lambda e: True, "decisive when seen", "ranks have different numbers of batches"),)
 
 
 @rule(BATCHES_UNEVEN)

@@ -35,10 +35,10 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: 0.1}
+EXPLAINS = {Symptom.HANG: "often"}
 CLUES = (
-    Clue((INTERFACE_ERROR,), lambda e: True, 15.0, 1.0, "an address could not be bound or reached"),
-    Clue((UNREACHABLE_ADDRESS,), lambda e: True, 6.0, 1.0, "nodes use an address that others cannot reach"),
+    Clue((INTERFACE_ERROR,), lambda e: True, "strong when seen", "an address could not be bound or reached"),
+    Clue((UNREACHABLE_ADDRESS,), lambda e: True, "fair when seen", "nodes use an address that others cannot reach"),
 )
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from stallwise.evidence.catalog import stated
-from stallwise.findings.clue import yes
+from stallwise.findings.clue import unchanged, yes
 
 CLUES = (
+    unchanged(),
     yes(
         stated.THROTTLED,
-        10.0,
-        0.1,
+        "strong, needed",
         "a GPU runs at reduced clocks with a throttle reason",
         "no GPU shows a throttle reason",
     ),
     yes(
         stated.GPU_BUSY_UNCHANGED,
-        0.2,
-        1.2,
+        "against",
         "the GPU's own work takes no longer than before",
         "the GPU's own work takes longer",
     ),

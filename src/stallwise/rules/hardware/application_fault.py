@@ -39,10 +39,10 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.CRASH, Symptom.GPU_ERROR, Symptom.HANG)
+EXPLAINS = {Symptom.CRASH: "often", Symptom.GPU_ERROR: "mostly", Symptom.HANG: "seldom"}
 CLUES = (
-    Clue((XID_APPLICATION,), lambda e: True, 20.0, 1.0, "the driver logged a fault that programs cause"),
-    Clue((ILLEGAL_ACCESS,), lambda e: True, 10.0, 1.0, "a program reports an illegal access"),
+    Clue((XID_APPLICATION,), lambda e: True, "decisive when seen", "the driver logged a fault that programs cause"),
+    Clue((ILLEGAL_ACCESS,), lambda e: True, "strong when seen", "a program reports an illegal access"),
 )
 SANITIZER = Capture(
     "the kernel and line that used the bad address",

@@ -37,10 +37,10 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 COOL_C = 70.0  # well below any slowdown point
-EXPLAINS = (Symptom.CRASH, Symptom.GPU_ERROR, Symptom.HANG)
+EXPLAINS = {Symptom.CRASH: "at times", Symptom.GPU_ERROR: "mostly", Symptom.HANG: "seldom"}
 CLUES = (
-    Clue((GPU_LOST,), lambda e: True, 30.0, 1.0, "the driver says the GPU is lost"),
-    Clue((XID_BUS,), lambda e: True, 30.0, 1.0, "the driver logged that the GPU left the bus"),
+    Clue((GPU_LOST,), lambda e: True, "decisive when seen", "the driver says the GPU is lost"),
+    Clue((XID_BUS,), lambda e: True, "decisive when seen", "the driver logged that the GPU left the bus"),
 )
 
 

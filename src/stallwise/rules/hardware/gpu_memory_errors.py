@@ -39,13 +39,12 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 MANY_CORRECTED = 10_000  # in one uptime: far above the handful a healthy card shows
-EXPLAINS = (Symptom.CRASH, Symptom.GPU_ERROR, Symptom.HANG)
+EXPLAINS = {Symptom.CRASH: "at times", Symptom.GPU_ERROR: "mostly", Symptom.HANG: "seldom"}
 CLUES = (
     Clue(
         (GPU_ECC_UNCORRECTED,),
         lambda e: any(f.number > 0 for f in e.all(GPU_ECC_UNCORRECTED)),
-        15.0,
-        0.3,
+        "strong",
         "uncorrectable memory errors were counted",
         "no uncorrectable memory error was counted",
     ),

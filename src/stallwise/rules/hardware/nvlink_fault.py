@@ -39,8 +39,13 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 MANY_ERRORS = 1000  # replays and CRC errors since boot; a few happen on healthy links
-EXPLAINS = (Symptom.HANG, Symptom.CRASH, Symptom.GPU_ERROR, Symptom.SLOW_COLLECTIVE)
-CLUES = (Clue((XID_NVLINK,), lambda e: True, 30.0, 1.0, "the driver logged NVLink errors"),)
+EXPLAINS = {
+    Symptom.HANG: "at times",
+    Symptom.CRASH: "at times",
+    Symptom.GPU_ERROR: "often",
+    Symptom.SLOW_COLLECTIVE: "seldom",
+}
+CLUES = (Clue((XID_NVLINK,), lambda e: True, "decisive when seen", "the driver logged NVLink errors"),)
 LINKS = Capture("the state and error counters of all NVLinks", "nvidia-smi nvlink -s; nvidia-smi nvlink -e", "free")
 
 

@@ -41,13 +41,17 @@ from stallwise.findings.symptom import Symptom
 
 MANY_ERRORS = 100  # corrected PCIe errors in one log; a few are normal
 MOST_GENERATIONS = 8  # between two that are spoken of in one file
-EXPLAINS = (Symptom.SLOW_STEP, Symptom.SUDDEN_SLOWDOWN, Symptom.SLOW_COLLECTIVE, Symptom.GPU_ERROR)
+EXPLAINS = {
+    Symptom.SLOW_STEP: "seldom",
+    Symptom.SUDDEN_SLOWDOWN: "seldom",
+    Symptom.SLOW_COLLECTIVE: "at times",
+    Symptom.GPU_ERROR: "at times",
+}
 CLUES = (
     Clue(
         (GPU_PCIE_GEN, GPU_PCIE_GEN_MAX),
         lambda e: e.value(GPU_PCIE_GEN) < e.value(GPU_PCIE_GEN_MAX),
-        15.0,
-        0.2,
+        "strong",
         "the link runs below its generation under load",
         "the link runs at full speed under load",
     ),

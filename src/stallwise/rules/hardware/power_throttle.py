@@ -50,13 +50,12 @@ FAR_LOWERED = 0.6  # of the published power: no card that shares its name with a
 AT_LIMIT = 0.85  # of the limit; a card that draws this much is held by it
 BEHIND = 0.2  # of the neighbours' clock or power under the same load
 BRAKED = 0.05  # of loaded samples
-EXPLAINS = (Symptom.SUDDEN_SLOWDOWN, Symptom.SLOW_STEP, Symptom.BUSY_BUT_SLOW)
+EXPLAINS = {Symptom.SUDDEN_SLOWDOWN: "at times", Symptom.SLOW_STEP: "seldom", Symptom.BUSY_BUT_SLOW: "at times"}
 CLUES = (
     Clue(
         (GPU_POWER_LIMIT, GPU_POWER_DEFAULT),
         lambda e: e.value(GPU_POWER_LIMIT) < LOWERED * e.value(GPU_POWER_DEFAULT),
-        20.0,
-        0.3,
+        "decisive",
         "the power limit is below the card's default",
         "the power limit is the default",
     ),

@@ -50,21 +50,24 @@ NOTICEABLE = 0.1  # of loaded samples; a touch of the limit now and then is how 
 HOT_C = 87.0  # data-centre and consumer cards alike start to slow between 83 and 95 degrees
 MUCH_LOWER = 0.1  # where no reason is recorded
 LOWER = 0.05  # of the clock; smaller differences lie between healthy cards
-EXPLAINS = (Symptom.SUDDEN_SLOWDOWN, Symptom.GRADUAL_SLOWDOWN, Symptom.SLOW_STEP, Symptom.BUSY_BUT_SLOW)
+EXPLAINS = {
+    Symptom.SUDDEN_SLOWDOWN: "often",
+    Symptom.GRADUAL_SLOWDOWN: "at times",
+    Symptom.SLOW_STEP: "seldom",
+    Symptom.BUSY_BUT_SLOW: "at times",
+}
 CLUES = (
     Clue(
         (GPU_TEMPERATURE,),
         lambda e: any(f.number >= HOT_C for f in e.all(GPU_TEMPERATURE)),
-        6.0,
-        0.4,
+        "fair",
         "a GPU is as hot as its slowdown point",
         "no GPU is hot",
     ),
     Clue(
         (GPU_CLOCK_FALL,),
         lambda e: any(f.number > LOWER for f in e.all(GPU_CLOCK_FALL)),
-        3.0,
-        0.5,
+        "fair",
         "clocks under load fell over time",
         "clocks hold steady",
     ),

@@ -20,14 +20,14 @@ def _waits_for_memory(evidence: Evidence) -> bool | None:
 
 CLUES = (
     over(
-        run.FLOP_RATE, expected.VECTOR_CEILING, 1.0, 3.0, 0.3,
+        run.FLOP_RATE, expected.VECTOR_CEILING, 1.0, "fair",
         "the rate is above what CUDA cores alone can do: tensor instructions run", "CUDA cores alone could do this rate",
     ),
-    Clue((kernel.STALL_LONG_SCOREBOARD,), _waits_for_memory, 3.0, 0.4,
+    Clue((kernel.STALL_LONG_SCOREBOARD,), _waits_for_memory, "fair",
          "warps wait for loads and for the shared-memory queue", "warps do not wait for memory"),
-    yes(stated.ASYNC_COPY, 0.05, 8.0, "tiles already come by asynchronous copy", "no asynchronous copy feeds the tiles"),
-    yes(stated.WGMMA, 2.5, 0.03, "the SASS holds tensor-core instructions", "the SASS holds no tensor-core instruction"),
-    above(kernel.DRAM_SHARE, 0.8, 0.1, 1.3, "DRAM is at its roof: the kernel cannot be fed faster", "DRAM is not the limit"),
+    yes(stated.ASYNC_COPY, "against", "tiles already come by asynchronous copy", "no asynchronous copy feeds the tiles"),
+    yes(stated.WGMMA, "required", "the SASS holds tensor-core instructions", "the SASS holds no tensor-core instruction"),
+    above(kernel.DRAM_SHARE, 0.8, "against", "DRAM is at its roof: the kernel cannot be fed faster", "DRAM is not the limit"),
 )  # fmt: skip
 
 

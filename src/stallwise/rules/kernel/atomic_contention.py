@@ -32,9 +32,10 @@ NOTICEABLE = 0.005  # of all instructions are atomics; each costs as much as hun
 QUEUED_CYCLES = 2000.0  # waited an instruction; an access to idle DRAM takes 500 to 1000
 HOT_SLICE = 0.5  # the mean L2 slice does at most half of the busiest one's work
 
-# Histograms, scatter-adds, embedding gradients.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.04, Symptom.CUSTOM_KERNEL_SLOWER: 0.03}
-CLUES = (Clue((k.ATOMIC_REQUESTS,), lambda e: e.value(k.ATOMIC_REQUESTS) > 0, 4.0, 0.1, "the kernel does atomics"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "seldom"}
+CLUES = (
+    Clue((k.ATOMIC_REQUESTS,), lambda e: e.value(k.ATOMIC_REQUESTS) > 0, "fair, needed", "the kernel does atomics"),
+)
 
 
 @rule(k.TIME, per="kernel")

@@ -30,9 +30,8 @@ from stallwise.findings.symptom import Symptom
 
 DOMINANT = 0.30  # of the cycles between two instructions
 
-# Reductions written by hand with a barrier a halving step.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.05, Symptom.CUSTOM_KERNEL_SLOWER: 0.04}
-CLUES = (Clue((k.STALL_BARRIER,), lambda e: e.value(k.STALL_BARRIER) >= DOMINANT, 6.0, 0.15, "warps wait at barriers"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
+CLUES = (Clue((k.STALL_BARRIER,), lambda e: e.value(k.STALL_BARRIER) >= DOMINANT, "fair", "warps wait at barriers"),)
 
 
 @rule(k.STALL_BARRIER, per="kernel")

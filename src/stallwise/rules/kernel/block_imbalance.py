@@ -30,9 +30,8 @@ from stallwise.findings.symptom import Symptom
 UNEVEN = 0.12  # the mean SM stays this far under the busiest; equal blocks stay within a few per cent
 IDLE = 0.15
 
-# Ragged attention, sparse kernels, histograms.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.04, Symptom.CUSTOM_KERNEL_SLOWER: 0.03}
-CLUES = (Clue((k.SM_IMBALANCE,), lambda e: e.value(k.SM_IMBALANCE) >= UNEVEN, 6.0, 0.2, "SMs are unevenly busy"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "seldom"}
+CLUES = (Clue((k.SM_IMBALANCE,), lambda e: e.value(k.SM_IMBALANCE) >= UNEVEN, "fair", "SMs are unevenly busy"),)
 
 
 @rule(k.TIME, per="kernel")

@@ -31,8 +31,7 @@ PIPE_FULL = 0.75  # of a math pipe; dependent issue and epilogues keep real kern
 ISSUE_FULL = 0.88  # of the issue slots
 LANES = 24.0  # of 32: with fewer, the slots are full of masked work
 
-# Few who complain of a kernel have a healthy one.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.06}
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times"}
 
 
 @rule(k.SM_SHARE, per="kernel")

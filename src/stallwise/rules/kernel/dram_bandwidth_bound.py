@@ -33,9 +33,10 @@ AT_BANDWIDTH = 0.70  # of DRAM's peak; large copies reach 0.80 to 0.93, reads mi
 BEST = 0.93
 REPAIRABLE = 0.3  # of the traffic: above, the bytes are waste and another rule answers
 
-# Elementwise and normalisation kernels mostly are here, healthily.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.15, Symptom.BUSY_BUT_SLOW: 0.15}
-CLUES = (Clue((k.DRAM_SHARE,), lambda e: e.value(k.DRAM_SHARE) >= AT_BANDWIDTH, 8.0, 0.1, "DRAM runs near its peak"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: "often", Symptom.BUSY_BUT_SLOW: "often"}
+CLUES = (
+    Clue((k.DRAM_SHARE,), lambda e: e.value(k.DRAM_SHARE) >= AT_BANDWIDTH, "strong, needed", "DRAM runs near its peak"),
+)
 
 
 @rule(k.DRAM_SHARE, per="kernel")

@@ -30,9 +30,8 @@ from stallwise.findings.symptom import Symptom
 ACTIVE = 0.08  # of the FP64 pipe: more than an address or a final scale
 USUAL_RATIO = 32.0  # FP32 over FP64 on chips that are not built for it
 
-# One literal is enough; rare, and costly where it happens.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.03, Symptom.CUSTOM_KERNEL_SLOWER: 0.02}
-CLUES = (Clue((k.FP64_SHARE,), lambda e: e.value(k.FP64_SHARE) >= ACTIVE, 12.0, 0.1, "the FP64 pipe is active"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: "seldom", Symptom.CUSTOM_KERNEL_SLOWER: "seldom"}
+CLUES = (Clue((k.FP64_SHARE,), lambda e: e.value(k.FP64_SHARE) >= ACTIVE, "strong, needed", "the FP64 pipe is active"),)
 
 
 @rule(k.TIME, per="kernel")

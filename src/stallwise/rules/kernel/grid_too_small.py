@@ -30,9 +30,8 @@ from stallwise.findings.symptom import Symptom
 
 FILLED = 0.9  # of the SMs have a block: the rest is rounding
 
-# Small batches and reductions over one axis.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.08, Symptom.CUSTOM_KERNEL_SLOWER: 0.05}
-CLUES = (Clue((k.WAVES,), lambda e: e.value(k.WAVES) < 0.5, 4.0, 0.1, "less than half a wave of blocks"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
+CLUES = (Clue((k.WAVES,), lambda e: e.value(k.WAVES) < 0.5, "fair, needed", "less than half a wave of blocks"),)
 
 
 @rule(k.GRID_BLOCKS, k.SM_COUNT, per="kernel")

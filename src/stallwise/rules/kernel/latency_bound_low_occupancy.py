@@ -33,10 +33,11 @@ LOW = 0.35  # of the warps an SM can hold; most kernels hide latency well from a
 FAR = 0.60  # of a roof: under it neither bandwidth nor a pipe is the limit
 ISSUE_FAR = 0.50
 
-# Often suspected, seldom the first reason.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.07, Symptom.CUSTOM_KERNEL_SLOWER: 0.06}
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
 CLUES = (
-    Clue((k.ACHIEVED_OCCUPANCY,), lambda e: e.value(k.ACHIEVED_OCCUPANCY) < LOW, 3.0, 0.1, "few warps are resident"),
+    Clue(
+        (k.ACHIEVED_OCCUPANCY,), lambda e: e.value(k.ACHIEVED_OCCUPANCY) < LOW, "fair, needed", "few warps are resident"
+    ),
 )
 
 

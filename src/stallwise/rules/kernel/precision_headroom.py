@@ -25,8 +25,7 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-# Training scripts that set TF32 and forgot autocast.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.04, Symptom.SLOW_STEP: 0.04, Symptom.BUSY_BUT_SLOW: 0.2}
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.SLOW_STEP: "at times", Symptom.BUSY_BUT_SLOW: "often"}
 NOTICEABLE = 0.05  # of all kernel time
 
 

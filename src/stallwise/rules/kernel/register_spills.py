@@ -33,12 +33,14 @@ NOTICEABLE = 0.02  # of all instructions are spill loads and stores
 PER_WARP = 16.0  # requests a warp where instructions are not known: more than a prologue's worth
 TRAFFIC = 0.10  # of the L1 sectors
 
-# Typical of large Triton tiles and of launch bounds set by hand.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.08, Symptom.CUSTOM_KERNEL_SLOWER: 0.10}
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "often"}
 CLUES = (
-    Clue((k.SPILL_REQUESTS,), lambda e: e.value(k.SPILL_REQUESTS) > 0, 8.0, 0.05, "there are spill requests"),
+    Clue((k.SPILL_REQUESTS,), lambda e: e.value(k.SPILL_REQUESTS) > 0, "strong, needed", "there are spill requests"),
     Clue(
-        (k.SPILL_BYTES_PER_THREAD,), lambda e: e.value(k.SPILL_BYTES_PER_THREAD) > 32, 8.0, 0.1, "the compiler spills"
+        (k.SPILL_BYTES_PER_THREAD,),
+        lambda e: e.value(k.SPILL_BYTES_PER_THREAD) > 32,
+        "strong, needed",
+        "the compiler spills",
     ),
 )
 

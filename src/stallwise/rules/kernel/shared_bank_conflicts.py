@@ -32,10 +32,9 @@ from stallwise.findings.symptom import Symptom
 MANY = 0.25  # of the wavefronts are conflicts; good kernels stay under 0.1, library stores reach 0.2
 PRESSED = 0.45  # of L1 and shared-memory bandwidth
 
-# A classic, but compilers and libraries avoid it: rare among reports.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.06, Symptom.CUSTOM_KERNEL_SLOWER: 0.06}
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
 CLUES = (
-    Clue((k.CONFLICT_SHARE,), lambda e: e.value(k.CONFLICT_SHARE) >= MANY, 8.0, 0.15, "shared memory has conflicts"),
+    Clue((k.CONFLICT_SHARE,), lambda e: e.value(k.CONFLICT_SHARE) >= MANY, "strong", "shared memory has conflicts"),
 )
 
 

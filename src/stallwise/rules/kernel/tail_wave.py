@@ -34,8 +34,7 @@ NOTICEABLE = 0.08  # of the time is lost by rounding up
 IDLE = 0.04  # measured: a mean SM without work at least this long
 ROUNDING = 0.005  # reports round waves to two digits
 
-# Mid-size products and fixed tiles.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.04, Symptom.CUSTOM_KERNEL_SLOWER: 0.03}
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "seldom"}
 
 
 @rule(k.WAVES, per="kernel")

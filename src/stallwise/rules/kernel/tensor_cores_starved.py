@@ -41,10 +41,9 @@ WASTE = 0.3  # of the global sectors: fewer cost a product's tiles no time
 FEEDING = ("uncoalesced-access", "shared-bank-conflicts")
 BEST_DRAM = 0.93  # of DRAM's peak: the bytes set a floor that no feeding of tiles can pass
 
-# The usual answer for hand-written or badly tuned tensor kernels.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.14, Symptom.CUSTOM_KERNEL_SLOWER: 0.30}
+EXPLAINS = {Symptom.SLOW_KERNEL: "often", Symptom.CUSTOM_KERNEL_SLOWER: "mostly"}
 CLUES = (
-    Clue((k.TENSOR_SHARE,), lambda e: IN_USE <= e.value(k.TENSOR_SHARE) < STARVED, 6.0, 0.08,
+    Clue((k.TENSOR_SHARE,), lambda e: IN_USE <= e.value(k.TENSOR_SHARE) < STARVED, "fair, needed",
          "the tensor pipe works, but far below its peak"),
 )  # fmt: skip
 

@@ -37,14 +37,13 @@ LIKELY_MATRIX = 0.7
 NOTICEABLE = 0.03  # of all kernel time
 USUAL_RATIO = 8.0  # tensor over vector peak where the chip is not known; 4 (small cards) to 28 (B200)
 
-# A slow kernel is this in about one of six public reports; far more often among hand-written products.
 EXPLAINS = {
-    Symptom.SLOW_KERNEL: 0.16,
-    Symptom.CUSTOM_KERNEL_SLOWER: 0.15,
-    Symptom.SLOW_STEP: 0.03,
-    Symptom.BUSY_BUT_SLOW: 0.18,
+    Symptom.SLOW_KERNEL: "often",
+    Symptom.CUSTOM_KERNEL_SLOWER: "often",
+    Symptom.SLOW_STEP: "seldom",
+    Symptom.BUSY_BUT_SLOW: "often",
 }
-CLUES = (Clue((k.TENSOR_SHARE,), lambda e: e.value(k.TENSOR_SHARE) < IDLE, 6.0, 0.05, "the tensor pipe is idle"),)
+CLUES = (Clue((k.TENSOR_SHARE,), lambda e: e.value(k.TENSOR_SHARE) < IDLE, "fair, needed", "the tensor pipe is idle"),)
 
 
 @rule(k.CONTRACTION, per="kernel")

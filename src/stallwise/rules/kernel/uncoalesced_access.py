@@ -34,9 +34,12 @@ WASTE = 0.30  # of the sectors; a few misaligned rows reach 0.2 without costing 
 LIMITING = 0.50  # of the busiest memory unit: under it bandwidth is not what holds the kernel
 USEFUL_BYTES = 16.0  # of a 32-byte sector
 
-# After wrong pipes the most frequent fault of hand-written kernels.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.14, Symptom.CUSTOM_KERNEL_SLOWER: 0.08}
-CLUES = (Clue((k.EXCESS_SECTORS,), lambda e: e.value(k.EXCESS_SECTORS) >= WASTE, 8.0, 0.1, "sectors carry little use"),)
+EXPLAINS = {Symptom.SLOW_KERNEL: "often", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
+CLUES = (
+    Clue(
+        (k.EXCESS_SECTORS,), lambda e: e.value(k.EXCESS_SECTORS) >= WASTE, "strong, needed", "sectors carry little use"
+    ),
+)
 
 
 @rule(k.TIME, per="kernel")

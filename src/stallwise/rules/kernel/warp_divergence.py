@@ -31,10 +31,14 @@ from stallwise.findings.symptom import Symptom
 LANES = 32.0
 FEW = 22.0  # lanes at work; boundary handling alone rarely brings a kernel under 26
 
-# Frequent in irregular codes (ray tracing, sparse, sampling), rare in deep learning.
-EXPLAINS = {Symptom.SLOW_KERNEL: 0.06, Symptom.CUSTOM_KERNEL_SLOWER: 0.04}
+EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
 CLUES = (
-    Clue((k.ACTIVE_THREADS,), lambda e: e.value(k.ACTIVE_THREADS) < FEW, 10.0, 0.05, "few lanes of a warp are at work"),
+    Clue(
+        (k.ACTIVE_THREADS,),
+        lambda e: e.value(k.ACTIVE_THREADS) < FEW,
+        "strong, needed",
+        "few lanes of a warp are at work",
+    ),
 )
 
 

@@ -10,15 +10,15 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.MEMORY_GROWTH: 0.80,  # all seven public cases of growth are retained graphs or worker copies
-    Symptom.GRADUAL_SLOWDOWN: 0.40,
-    Symptom.OUT_OF_MEMORY: 0.08,
-    Symptom.CRASH: 0.10,
+    Symptom.MEMORY_GROWTH: "mostly",
+    Symptom.GRADUAL_SLOWDOWN: "mostly",
+    Symptom.OUT_OF_MEMORY: "at times",
+    Symptom.CRASH: "often",
 }
 CLUES = (
-    above(change.GPU_MEMORY_FACTOR, 1.1, 40.0, 0.4, "GPU memory rises all through the log", "GPU memory is flat"),
-    above(change.HOST_MEMORY_FACTOR, 1.1, 40.0, 0.4, "host memory rises all through the log", "host memory is flat"),
-    above(change.OBJECT_GROWTH, 1.5, 10.0, 0.3, "nodes or objects pile up", "the number of objects is steady"),
+    above(change.GPU_MEMORY_FACTOR, 1.1, "decisive", "GPU memory rises all through the log", "GPU memory is flat"),
+    above(change.HOST_MEMORY_FACTOR, 1.1, "decisive", "host memory rises all through the log", "host memory is flat"),
+    above(change.OBJECT_GROWTH, 1.5, "strong", "nodes or objects pile up", "the number of objects is steady"),
 )  # fmt: skip
 
 

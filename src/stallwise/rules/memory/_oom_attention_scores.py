@@ -6,8 +6,12 @@ from stallwise.evidence.catalog import stated
 from stallwise.findings.clue import above, yes
 
 CLUES = (
-    yes(stated.FLASH_ATTENTION, 0.03, 5.0, "attention is fused and writes no scores", "attention writes its scores"),
+    yes(stated.FLASH_ATTENTION, "against", "attention is fused and writes no scores", "attention writes its scores"),
     above(
-        stated.SEQUENCE, 8191, 2.0, 0.6, "the sequence is long: scores grow with its square", "the sequence is short"
+        stated.SEQUENCE,
+        8191,
+        "hint when seen",
+        "the sequence is long: scores grow with its square",
+        "the sequence is short",
     ),
 )

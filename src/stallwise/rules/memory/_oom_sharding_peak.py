@@ -12,7 +12,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05}  # rare among all OOMs; the clue of a changed layout lifts it
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times"}
 
 
 def _both(evidence: Evidence, quantity: Quantity) -> tuple[Fact | None, Fact | None]:
@@ -33,10 +33,10 @@ def _same_ranks(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    Clue((stated.TP,), _tp_shrank, 15.0, 0.1, "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
-    Clue((stated.TP, stated.DP), _same_ranks, 1.5, 0.7, "the number of ranks that share the states did not fall", "fewer ranks share the states"),
-    yes(stated.OOM_IN_ATTENTION, 6.0, 0.4, "the failing allocation is in a layer's own activations", "the failing allocation is elsewhere"),
-    yes(stated.OOM_IN_OPTIMIZER, 0.03, 1.3, "it fails in the optimizer step", "it does not fail in the optimizer"),
+    Clue((stated.TP,), _tp_shrank, "strong, needed", "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
+    Clue((stated.TP, stated.DP), _same_ranks, "hint when seen", "the number of ranks that share the states did not fall", "fewer ranks share the states"),
+    yes(stated.OOM_IN_ATTENTION, "fair", "the failing allocation is in a layer's own activations", "the failing allocation is elsewhere"),
+    yes(stated.OOM_IN_OPTIMIZER, "against", "it fails in the optimizer step", "it does not fail in the optimizer"),
 )  # fmt: skip
 
 

@@ -38,12 +38,11 @@ GROWN = 1.25  # times the start: caches and warm-up add less
 NOTICEABLE_BYTES = 3e8
 POINTS = 6
 
-# Reports of memory that grows are mostly this.
-EXPLAINS = {Symptom.MEMORY_GROWTH: 0.75, Symptom.OUT_OF_MEMORY: 0.10, Symptom.GRADUAL_SLOWDOWN: 0.30}
+EXPLAINS = {Symptom.MEMORY_GROWTH: "mostly", Symptom.OUT_OF_MEMORY: "at times", Symptom.GRADUAL_SLOWDOWN: "mostly"}
 CLUES = (
-    Clue((change.GPU_MEMORY_GROWTH,), lambda e: e.value(change.GPU_MEMORY_GROWTH) > NOTICEABLE_BYTES, 10.0, 0.2,
+    Clue((change.GPU_MEMORY_GROWTH,), lambda e: e.value(change.GPU_MEMORY_GROWTH) > NOTICEABLE_BYTES, "strong",
          "GPU memory keeps growing"),
-    Clue((change.HOST_MEMORY_GROWTH,), lambda e: e.value(change.HOST_MEMORY_GROWTH) > NOTICEABLE_BYTES, 10.0, 0.2,
+    Clue((change.HOST_MEMORY_GROWTH,), lambda e: e.value(change.HOST_MEMORY_GROWTH) > NOTICEABLE_BYTES, "strong",
          "host memory keeps growing"),
 )  # fmt: skip
 

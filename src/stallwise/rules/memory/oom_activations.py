@@ -34,9 +34,8 @@ from stallwise.units import Unit, show
 PHASES = ("forward", "backward", "warm-up", "")
 DOMINANT = 0.5  # of the peak
 
-# The most frequent reason in training.
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.26}
-CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) in PHASES, 2.5, 0.4, "it failed in a forward or backward pass"),)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "mostly"}
+CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) in PHASES, "hint", "it failed in a forward or backward pass"),)
 
 
 @rule(m.FAILED)

@@ -28,10 +28,11 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-# Less frequent since fused attention became the default.
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05}
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times"}
 CLUES = (
-    Clue((m.TENSOR,), lambda e: "sequence^2" in e.text(m.TENSOR), 30.0, 0.4, "the request is heads x sequence squared"),
+    Clue(
+        (m.TENSOR,), lambda e: "sequence^2" in e.text(m.TENSOR), "decisive", "the request is heads x sequence squared"
+    ),
 )
 
 

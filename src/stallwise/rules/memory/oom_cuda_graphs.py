@@ -30,9 +30,10 @@ from stallwise.findings.symptom import Symptom
 
 POOLS = 0.2  # of the allocated memory in private pools
 
-# Start-up of serving engines.
-EXPLAINS = {Symptom.SERVER_WONT_START: 0.12, Symptom.OUT_OF_MEMORY: 0.04}
-CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "capture", 30.0, 0.1, "it failed while capturing graphs"),)
+EXPLAINS = {Symptom.SERVER_WONT_START: "often", Symptom.OUT_OF_MEMORY: "at times"}
+CLUES = (
+    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "capture", "decisive, needed", "it failed while capturing graphs"),
+)
 
 
 @rule(m.FAILED)

@@ -30,10 +30,9 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-# One in six public out-of-memory reports; suspected far more often, because the message suggests it.
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.16}
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "often"}
 CLUES = (
-    Clue((m.REQUEST, m.UNUSED_RESERVED), lambda e: Failure(e).fragmented, 12.0, 0.05,
+    Clue((m.REQUEST, m.UNUSED_RESERVED), lambda e: Failure(e).fragmented, "strong, needed",
          "free pieces together exceed the request", "free pieces together do not explain it"),
 )  # fmt: skip
 

@@ -31,9 +31,8 @@ from stallwise.findings.symptom import Symptom
 
 LOW_FRACTION = 0.5  # engines default to 0.88 to 0.9 of the GPU
 
-# The usual reason why a server does not start.
-EXPLAINS = {Symptom.SERVER_WONT_START: 0.45, Symptom.OUT_OF_MEMORY: 0.06}
-CLUES = (Clue((m.KV_NO_ROOM,), lambda e: bool(e.value(m.KV_NO_ROOM)), 50.0, 0.2, "no room is left for cache blocks"),)
+EXPLAINS = {Symptom.SERVER_WONT_START: "mostly", Symptom.OUT_OF_MEMORY: "at times"}
+CLUES = (Clue((m.KV_NO_ROOM,), lambda e: bool(e.value(m.KV_NO_ROOM)), "decisive", "no room is left for cache blocks"),)
 
 
 @rule(m.KV_NO_ROOM)

@@ -33,11 +33,10 @@ from stallwise.findings.symptom import Symptom
 DWARFS = 4.0  # times the next largest tensor: nothing else in a model stands out so
 LARGE = 0.2  # of the device
 
-# Grows with vocabularies: one in ten recent reports.
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.11}
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "often"}
 CLUES = (
-    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "loss", 8.0, 0.3, "it failed in the loss"),
-    Clue((m.TENSOR,), lambda e: "vocab (" in e.text(m.TENSOR) or "logits" in e.text(m.TENSOR), 30.0, 0.3,
+    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "loss", "strong", "it failed in the loss"),
+    Clue((m.TENSOR,), lambda e: "vocab (" in e.text(m.TENSOR) or "logits" in e.text(m.TENSOR), "decisive",
          "the request is tokens x vocabulary"),
 )  # fmt: skip
 

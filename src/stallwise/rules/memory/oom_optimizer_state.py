@@ -29,11 +29,10 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-# Full fine-tuning on too small a card.
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.09}
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "often"}
 CLUES = (
-    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "optimizer", 20.0, 0.15, "it failed in the optimizer's first step"),
-    Clue((stated.OOM_IN_OPTIMIZER,), lambda e: bool(e.value(stated.OOM_IN_OPTIMIZER)), 20.0, 0.2,
+    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "optimizer", "decisive", "it failed in the optimizer's first step"),
+    Clue((stated.OOM_IN_OPTIMIZER,), lambda e: bool(e.value(stated.OOM_IN_OPTIMIZER)), "decisive",
          "it failed in the optimizer"),
 )  # fmt: skip
 

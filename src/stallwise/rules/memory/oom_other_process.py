@@ -28,10 +28,14 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-# Shared machines and notebooks.
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.10, Symptom.SERVER_WONT_START: 0.10}
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "often", Symptom.SERVER_WONT_START: "often"}
 CLUES = (
-    Clue((m.ELSEWHERE,), lambda e: Failure(e).foreign, 40.0, 0.03, "other processes hold a good part of the device"),
+    Clue(
+        (m.ELSEWHERE,),
+        lambda e: Failure(e).foreign,
+        "decisive, needed",
+        "other processes hold a good part of the device",
+    ),
 )
 
 

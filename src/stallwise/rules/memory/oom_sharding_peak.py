@@ -33,11 +33,10 @@ def _sharded(evidence: Evidence) -> bool:
     return evidence.text(stated.SHARDING).lower() not in ("", "none", "no", "0")
 
 
-# Large models after a change of layout.
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.05}
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times"}
 CLUES = (
-    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "gather", 12.0, 0.5, "it failed while gathering a sharded layer"),
-    Clue((stated.SHARDING,), _sharded, 2.0, 0.3, "states are sharded"),
+    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "gather", "strong", "it failed while gathering a sharded layer"),
+    Clue((stated.SHARDING,), _sharded, "hint", "states are sharded"),
 )
 
 

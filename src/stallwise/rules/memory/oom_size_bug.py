@@ -28,9 +28,8 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
-# Rare and unmistakable.
-EXPLAINS = {Symptom.OUT_OF_MEMORY: 0.04}
-CLUES = (Clue((m.REQUEST,), lambda e: Failure(e).absurd, 60.0, 0.1, "no device could hold the request"),)
+EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times"}
+CLUES = (Clue((m.REQUEST,), lambda e: Failure(e).absurd, "decisive, needed", "no device could hold the request"),)
 
 
 @rule(m.REQUEST)

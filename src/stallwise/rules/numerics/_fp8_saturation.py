@@ -9,7 +9,7 @@ from stallwise.findings.clue import Clue, above, below, over, says_one_of
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = (Symptom.ACCURACY_DROP, Symptom.BAD_LOSS)
+EXPLAINS = {Symptom.ACCURACY_DROP: "mostly", Symptom.BAD_LOSS: "at times"}
 BY_LENGTH = Capture(
     "task accuracy by context length, FP8 and BF16 side by side",
     "lm_eval --model vllm --tasks TASK --limit 200 --model_args pretrained=MODEL,max_model_len=4096 (then 8192, 16384, 32768)",
@@ -26,13 +26,13 @@ def _few_bits(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    Clue((stated.FORMAT,), _few_bits, 2.0, 0.05, "the model was cut to eight bits or fewer", "no format of few bits is involved"),
-    over(stated.TASK_CONTEXT, stated.CALIBRATION_CONTEXT, 1.9, 5.0, 0.4,
+    Clue((stated.FORMAT,), _few_bits, "hint, needed", "the model was cut to eight bits or fewer", "no format of few bits is involved"),
+    over(stated.TASK_CONTEXT, stated.CALIBRATION_CONTEXT, 1.9, "fair",
          "the task is longer than anything the scales were calibrated on", "calibration covered this length"),
-    below(stated.ACCURACY_SHORT_DROP, 0.015, 2.5, 0.4, "short inputs are fine: range grows with length", "short inputs suffer too"),
-    says_one_of(stated.SCALING, ("tensor",), 1.8, 0.4, "one scale a tensor: a single outlier decides it", "scales are fine-grained"),
-    above(expected.CLIP_RATIO, 1.1, 10.0, 0.06, "activations pass the calibrated maximum", "activations stay inside the calibrated range"),
-    above(stated.SATURATED_SHARE, 0.0005, 10.0, 0.05, "values clip at the format's limit", "nothing clips"),
+    below(stated.ACCURACY_SHORT_DROP, 0.015, "hint", "short inputs are fine: range grows with length", "short inputs suffer too"),
+    says_one_of(stated.SCALING, ("tensor",), "hint", "one scale a tensor: a single outlier decides it", "scales are fine-grained"),
+    above(expected.CLIP_RATIO, 1.1, "strong, needed", "activations pass the calibrated maximum", "activations stay inside the calibrated range"),
+    above(stated.SATURATED_SHARE, 0.0005, "required", "values clip at the format's limit", "nothing clips"),
 )  # fmt: skip
 
 

@@ -35,10 +35,10 @@ FAR = 1.5  # times the usual loss: a jump that the gradient does not share is su
 JUMP = 1.15  # times the usual loss: less is noise
 
 # Suspected often, the reason in about one of eight.
-EXPLAINS = (Symptom.BAD_LOSS,)
+EXPLAINS = {Symptom.BAD_LOSS: "often"}
 CLUES = (
-    Clue((n.SPIKE_STEPS,), lambda e: e.value(n.SPIKE_STEPS) <= SHORT, 4.0, 0.3, "the spike lasts a step or two"),
-    Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) == "loss", 3.0, 0.3, "loss and gradient jump together"),
+    Clue((n.SPIKE_STEPS,), lambda e: e.value(n.SPIKE_STEPS) <= SHORT, "fair", "the spike lasts a step or two"),
+    Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) == "loss", "fair", "loss and gradient jump together"),
 )
 
 

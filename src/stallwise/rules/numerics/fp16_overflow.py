@@ -48,10 +48,12 @@ def _largest_seen(evidence: Evidence) -> float:
 
 
 # NaN in a half-precision run is mostly this.
-EXPLAINS = (Symptom.BAD_LOSS, Symptom.ACCURACY_DROP)
+EXPLAINS = {Symptom.BAD_LOSS: "mostly", Symptom.ACCURACY_DROP: "often"}
 CLUES = (
-    Clue((run.PRECISION,), lambda e: e.text(run.PRECISION) == "fp16", 4.0, 0.03, "the run is in fp16", "not in fp16"),
-    Clue((n.AMAX,), _overflows, 15.0, 0.5, "a layer's values pass 65504"),
+    Clue(
+        (run.PRECISION,), lambda e: e.text(run.PRECISION) == "fp16", "fair, needed", "the run is in fp16", "not in fp16"
+    ),
+    Clue((n.AMAX,), _overflows, "strong", "a layer's values pass 65504"),
 )
 
 

@@ -32,8 +32,13 @@ from stallwise.findings.symptom import Symptom
 RISE = 0.01  # of all elements; sampling of embedding rows moves it by less than 0.003
 
 # Old mixed-precision code by hand.
-EXPLAINS = (Symptom.BAD_LOSS, Symptom.ACCURACY_DROP)
-CLUES = (Clue((n.ZERO_GRADS_RISE,), lambda e: e.value(n.ZERO_GRADS_RISE) >= RISE, 10.0, 0.2, "zero gradients rise"),)
+EXPLAINS = {Symptom.BAD_LOSS: "at times", Symptom.ACCURACY_DROP: "at times"}
+CLUES = (
+    Clue(
+        (run.PRECISION,), lambda e: e.text(run.PRECISION) == "fp16", "fair, needed", "the run is in fp16", "not in fp16"
+    ),
+    Clue((n.ZERO_GRADS_RISE,), lambda e: e.value(n.ZERO_GRADS_RISE) >= RISE, "strong", "zero gradients rise"),
+)
 
 
 @rule(n.ZERO_GRADS_RISE)

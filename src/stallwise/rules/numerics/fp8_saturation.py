@@ -31,8 +31,10 @@ CLIPPED = 0.001  # of the values; under it the error stays within rounding
 ROUNDING = 0.04  # relative error of E4M3 with a fitting scale
 
 # After a change to FP8 with static scales.
-EXPLAINS = (Symptom.ACCURACY_DROP, Symptom.BAD_LOSS)
-CLUES = (Clue((n.FP8_SATURATED,), lambda e: e.value(n.FP8_SATURATED) >= CLIPPED, 20.0, 0.1, "values clip in FP8"),)
+EXPLAINS = {Symptom.ACCURACY_DROP: "mostly", Symptom.BAD_LOSS: "at times"}
+CLUES = (
+    Clue((n.FP8_SATURATED,), lambda e: e.value(n.FP8_SATURATED) >= CLIPPED, "decisive, needed", "values clip in FP8"),
+)
 
 
 @rule(n.FP8_LAYER)

@@ -37,10 +37,10 @@ ABSURD = 1e5  # usual gradient norm of no sane start; transformers begin between
 STUCK = 0.02  # the loss moves less than this over the log
 
 # The usual reason of divergence in 16-bit or wider training.
-EXPLAINS = (Symptom.BAD_LOSS,)
+EXPLAINS = {Symptom.BAD_LOSS: "mostly"}
 CLUES = (
-    Clue((n.GRAD_RATIO,), lambda e: e.value(n.GRAD_RATIO) >= ORDERS, 6.0, 0.4, "the gradient norm grew by orders"),
-    Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) in ("gradient", "update"), 3.0, 0.4,
+    Clue((n.GRAD_RATIO,), lambda e: e.value(n.GRAD_RATIO) >= ORDERS, "fair", "the gradient norm grew by orders"),
+    Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) in ("gradient", "update"), "fair",
          "the gradient or the update moved before the loss"),
 )  # fmt: skip
 

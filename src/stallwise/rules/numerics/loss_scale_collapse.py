@@ -32,10 +32,10 @@ HALVINGS = 8  # in a row: finding its level takes a scaler at most four or five
 BELOW = 1.0
 
 # What is seen of several causes; named when the cause itself is not visible.
-EXPLAINS = (Symptom.BAD_LOSS,)
+EXPLAINS = {Symptom.BAD_LOSS: "at times"}
 CLUES = (
-    Clue((n.SCALE_LAST,), lambda e: e.value(n.SCALE_LAST) < BELOW, 15.0, 0.3, "the loss scale is below 1"),
-    Clue((n.SCALE_HALVINGS,), lambda e: e.value(n.SCALE_HALVINGS) >= HALVINGS, 8.0, 0.3, "the scale keeps halving"),
+    Clue((n.SCALE_LAST,), lambda e: e.value(n.SCALE_LAST) < BELOW, "strong", "the loss scale is below 1"),
+    Clue((n.SCALE_HALVINGS,), lambda e: e.value(n.SCALE_HALVINGS) >= HALVINGS, "strong", "the scale keeps halving"),
 )
 
 

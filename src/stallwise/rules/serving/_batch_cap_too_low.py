@@ -19,8 +19,7 @@ CLUES = (
     Clue(
         (stated.RUNNING, stated.MAX_SEQS),
         _at_the_cap,
-        20.0,
-        0.1,
+        "decisive, needed",
         "every slot is taken while the cache has room",
         "slots are free or the cache is full",
     ),

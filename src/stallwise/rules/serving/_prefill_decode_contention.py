@@ -12,11 +12,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._story import with_story
 
-EXPLAINS = {
-    Symptom.SERVING_COLLAPSE: 0.30,  # with KV preemption the commonest of the public serving reports we hold
-    Symptom.HIGH_TTFT: 0.25,
-    Symptom.SERVING_SLOW: 0.10,
-}
+EXPLAINS = {Symptom.SERVING_COLLAPSE: "mostly", Symptom.HIGH_TTFT: "mostly", Symptom.SERVING_SLOW: "often"}
 
 
 def _slower_than_memory(evidence: Evidence) -> bool | None:
@@ -30,14 +26,15 @@ def _decode_suffers(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    Clue((stated.USER_RATE,), _decode_suffers, 1.5, 0.15, "running requests slow down as well", "running requests keep their pace: nobody is in their way"),
-    grew(stated.TTFT, 4.0, 2.5, 0.4, "the first token waits many times longer under load", "the first token hardly waits longer"),
-    yes(stated.CHUNKED_PREFILL, 0.25, 4.0, "prefill is already cut into chunks", "whole prompts run between decodes"),
-    over(stated.ITERATION_WITH_PREFILL, stated.ITERATION_DECODE_ONLY, 3.0, 12.0, 0.1,
+    above(serving.CONCURRENCY, 1, "required", "several requests share the engine", "one request at a time: nobody is in its way"),
+    Clue((stated.USER_RATE,), _decode_suffers, "hint", "running requests slow down as well", "running requests keep their pace: nobody is in their way"),
+    grew(stated.TTFT, 4.0, "hint", "the first token waits many times longer under load", "the first token hardly waits longer"),
+    yes(stated.CHUNKED_PREFILL, "against", "prefill is already cut into chunks", "whole prompts run between decodes"),
+    over(stated.ITERATION_WITH_PREFILL, stated.ITERATION_DECODE_ONLY, 3.0, "strong, needed",
          "iterations that carry a prefill take several times a decode", "prefill does not lengthen an iteration"),
-    above(stated.KV_USE, 0.92, 0.35, 2.0, "the KV cache is full: preemption explains it as well", "the KV cache has room"),
-    above(stated.PREEMPTIONS, 0, 0.3, 1.8, "requests are preempted", "no request is preempted"),
-    Clue((stated.USER_RATE, expected.DECODE_ITERATION), _slower_than_memory, 2.0, 0.5,
+    above(stated.KV_USE, 0.92, "against", "the KV cache is full: preemption explains it as well", "the KV cache has room"),
+    above(stated.PREEMPTIONS, 0, "against", "requests are preempted", "no request is preempted"),
+    Clue((stated.USER_RATE, expected.DECODE_ITERATION), _slower_than_memory, "hint",
          "tokens come slower than reading weights and KV explains", "reading weights and KV explains the token rate"),
 )  # fmt: skip
 

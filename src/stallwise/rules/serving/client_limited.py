@@ -29,10 +29,10 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 
-EXPLAINS = {Symptom.SERVING_SLOW: 0.10, Symptom.LOW_GPU_UTILISATION: 0.05}
+EXPLAINS = {Symptom.SERVING_SLOW: "often", Symptom.LOW_GPU_UTILISATION: "at times"}
 CLUES = (
-    above(stated.RUNNING, 1, 0.1, 4.0, "several requests run", "one request runs at a time"),
-    above(stated.WAITING, 0, 0.05, 1.5, "requests wait", "nobody waits"),
+    above(stated.RUNNING, 1, "against", "several requests run", "one request runs at a time"),
+    above(stated.WAITING, 0, "against", "requests wait", "nobody waits"),
 )
 EMPTY = 0.05  # KV use
 HALF = 0.5  # of the concurrency that the client claims

@@ -32,10 +32,10 @@ from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts
 
 EXPLAINS = {
-    Symptom.SERVING_SLOW: 0.15,
-    Symptom.LOW_GPU_UTILISATION: 0.06,
-    Symptom.SERVING_COLLAPSE: 0.06,
-}  # 2 of 19 public reports
+    Symptom.SERVING_SLOW: "often",
+    Symptom.LOW_GPU_UTILISATION: "at times",
+    Symptom.SERVING_COLLAPSE: "at times",
+}
 CLUES = ()
 QUOTA = 0.93  # of the limit: throttling by the kernel's quota begins before the mean reaches it
 ONE_CORE = (0.9, 1.25)  # a process bound by one thread

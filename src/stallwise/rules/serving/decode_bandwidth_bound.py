@@ -35,7 +35,7 @@ from stallwise.rules.serving._served_at_the_roof import served_at_the_roof
 BUSY = 0.75  # of the iteration: with more idle time the host is the limit
 MOST = 0.4  # of the busy time in matrix kernels with few rows
 
-EXPLAINS = {Symptom.SERVING_SLOW: 0.2, Symptom.LOW_GPU_UTILISATION: 0.02, Symptom.BUSY_BUT_SLOW: 0.06}
+EXPLAINS = {Symptom.SERVING_SLOW: "mostly", Symptom.LOW_GPU_UTILISATION: "seldom", Symptom.BUSY_BUT_SLOW: "at times"}
 
 
 @rule()

@@ -29,7 +29,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 
-EXPLAINS = {Symptom.HIGH_TTFT: 0.10, Symptom.SERVING_COLLAPSE: 0.04}
+EXPLAINS = {Symptom.HIGH_TTFT: "often", Symptom.SERVING_COLLAPSE: "at times"}
 CLUES = ()
 OFTEN = 0.3  # of the samples: longer than a passing prompt
 

@@ -34,11 +34,11 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, fitting, surest
 
-# Six of the nineteen public serving reports we hold; collapse under load is its usual complaint.
-EXPLAINS = {Symptom.SERVING_COLLAPSE: 0.30, Symptom.SERVING_SLOW: 0.15, Symptom.HIGH_TTFT: 0.10}
+EXPLAINS = {Symptom.SERVING_COLLAPSE: "mostly", Symptom.SERVING_SLOW: "often", Symptom.HIGH_TTFT: "often"}
 CLUES = (
-    above(stated.PREEMPTIONS, 0, 12.0, 0.2, "requests are preempted", "no request is preempted"),
-    above(stated.KV_USE, 0.95, 4.0, 0.15, "the KV cache is full", "the KV cache has room"),
+    above(serving.CONCURRENCY, 1, "required", "several requests are in flight", "one request at a time: nobody to make room for"),
+    above(stated.PREEMPTIONS, 0, "strong", "requests are preempted", "no request is preempted"),
+    above(stated.KV_USE, 0.95, "fair", "the KV cache is full", "the KV cache has room"),
 )
 MANY = 5  # preemptions below this are noise of a full cache, not a condition
 LOST = 3  # running requests; fewer come and go by themselves

@@ -31,12 +31,8 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, fitting, surest
 
-EXPLAINS = {
-    Symptom.SERVING_COLLAPSE: 0.12,
-    Symptom.HIGH_TTFT: 0.10,
-    Symptom.SERVING_SLOW: 0.05,
-}  # 2 of 19 public reports
-CLUES = (above(stated.KV_USE, 0.95, 3.0, 0.2, "the KV cache is full", "the KV cache has room"),)
+EXPLAINS = {Symptom.SERVING_COLLAPSE: "often", Symptom.HIGH_TTFT: "often", Symptom.SERVING_SLOW: "at times"}
+CLUES = (above(stated.KV_USE, 0.95, "fair", "the KV cache is full", "the KV cache has room"),)
 FULL = 0.9  # KV use beside a queue
 FEW = 3.0  # longest requests that fit at once: below this any mix of lengths queues
 STEADY_LOST = 3  # running requests lost: beyond this it is preemption

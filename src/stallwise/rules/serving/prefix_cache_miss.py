@@ -30,7 +30,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts
 
-EXPLAINS = {Symptom.HIGH_TTFT: 0.08, Symptom.SERVING_SLOW: 0.04}  # 2 of 19 public reports
+EXPLAINS = {Symptom.HIGH_TTFT: "at times", Symptom.SERVING_SLOW: "at times"}
 CLUES = ()
 WORTH = 0.1  # of a prompt: a shorter shared prefix saves too little to look for
 ENOUGH_PROMPTS = 8.0  # prompts looked up, so that first-time misses cannot explain the rate

@@ -33,14 +33,14 @@ from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 from stallwise.rules.serving._story import with_story
 
-EXPLAINS = {Symptom.HIGH_TTFT: 0.25, Symptom.SERVING_COLLAPSE: 0.15}
+EXPLAINS = {Symptom.HIGH_TTFT: "mostly", Symptom.SERVING_COLLAPSE: "often"}
 CLUES = (
-    above(stated.WAITING, 0, 2.5, 0.1, "requests wait", "nobody waits"),
+    above(serving.CONCURRENCY, 1, "required", "several requests are in flight", "one request at a time: nobody queues"),
+    above(stated.WAITING, 0, "hint, needed", "requests wait", "nobody waits"),
     grew(
         stated.TTFT,
         4.0,
-        1.5,
-        0.5,
+        "hint",
         "the first token waits many times longer under load",
         "the first token hardly waits longer",
     ),

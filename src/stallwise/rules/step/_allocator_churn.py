@@ -7,12 +7,12 @@ from stallwise.findings.clue import above
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.SUDDEN_SLOWDOWN: 0.04,
-    Symptom.GRADUAL_SLOWDOWN: 0.12,
-    Symptom.PERIODIC_STALL: 0.04,
-    Symptom.SLOW_STEP: 0.04,
+    Symptom.SUDDEN_SLOWDOWN: "at times",
+    Symptom.GRADUAL_SLOWDOWN: "often",
+    Symptom.PERIODIC_STALL: "at times",
+    Symptom.SLOW_STEP: "at times",
 }
 CLUES = (
-    above(change.RETRIES_AT_DROP, 0, 60.0, 0.1, "the allocator flushes its cache and retries while training", "the allocator never had to retry"),
-    above(run.ALLOC_RETRIES, 0, 30.0, 0.1, "allocation retries are logged", "the allocator never had to retry"),
+    above(change.RETRIES_AT_DROP, 0, "decisive, needed", "the allocator flushes its cache and retries while training", "the allocator never had to retry"),
+    above(run.ALLOC_RETRIES, 0, "decisive, needed", "allocation retries are logged", "the allocator never had to retry"),
 )  # fmt: skip

@@ -10,10 +10,10 @@ from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.PERIODIC_STALL: 0.20,
-    Symptom.SUDDEN_SLOWDOWN: 0.05,
-    Symptom.HANG: 0.05,
-    Symptom.SLOW_STEP: 0.02,
+    Symptom.PERIODIC_STALL: "often",
+    Symptom.SUDDEN_SLOWDOWN: "at times",
+    Symptom.HANG: "at times",
+    Symptom.SLOW_STEP: "seldom",
 }
 
 
@@ -35,15 +35,15 @@ def _saves_logged(evidence: Evidence) -> bool | None:
 OWNS = Owned(Account.CHECKPOINT, (stages.CHECKPOINT,), right=1, of=1)
 
 CLUES = (
-    Clue((change.STALL_PERIOD,), _saves_logged, 3.0, 0.4, "the log tells of saves", "the log tells of no save"),
-    yes(run.DIED_IN_SAVE, 60.0, 0.8, "the log ends in an error right after a save began"),
-    above(run.SAVE_TIME, 60.0, 4.0, 0.7, "one save takes minutes", "a save is short"),
-    Clue((change.STALL_PERIOD, run.SAVE_EVERY), _at_saves, 20.0, 0.1, "slow steps come with the saves", "slow steps do not come with the saves"),
-    above(change.STALL_AT_SAVE, 0.6, 30.0, 0.1, "slow steps come right after a save", "slow steps do not come with the saves"),
-    above(change.STALL_AT_EVAL, 0.6, 0.1, 1.0, "slow steps come with evaluations"),
-    Clue((stated.PERIOD_STEPS, run.SAVE_EVERY), _stated_at_saves, 20.0, 0.1, "the period is that of the saves", "the period is not that of the saves"),
-    yes(stated.CHECKPOINTING, 10.0, 0.1, "a checkpoint was being written", "no checkpoint was being written"),
-    above(change.STALL_AT_GC, 0.5, 0.05, 1.0, "slow steps coincide with garbage collection"),
-    above(change.STALL_IN_DATA, 0.5, 0.05, 1.1, "slow steps wait for data"),
-    yes(run.GC_AUTOMATIC, 0.4, 1.0, "collection is automatic"),
+    Clue((change.STALL_PERIOD,), _saves_logged, "fair", "the log tells of saves", "the log tells of no save"),
+    yes(run.DIED_IN_SAVE, "decisive when seen", "the log ends in an error right after a save began"),
+    above(run.SAVE_TIME, 60.0, "fair when seen", "one save takes minutes", "a save is short"),
+    Clue((change.STALL_PERIOD, run.SAVE_EVERY), _at_saves, "decisive, needed", "slow steps come with the saves", "slow steps do not come with the saves"),
+    above(change.STALL_AT_SAVE, 0.6, "decisive, needed", "slow steps come right after a save", "slow steps do not come with the saves"),
+    above(change.STALL_AT_EVAL, 0.6, "against", "slow steps come with evaluations"),
+    Clue((stated.PERIOD_STEPS, run.SAVE_EVERY), _stated_at_saves, "decisive, needed", "the period is that of the saves", "the period is not that of the saves"),
+    yes(stated.CHECKPOINTING, "strong, needed", "a checkpoint was being written", "no checkpoint was being written"),
+    above(change.STALL_AT_GC, 0.5, "against", "slow steps coincide with garbage collection"),
+    above(change.STALL_IN_DATA, 0.5, "against", "slow steps wait for data"),
+    yes(run.GC_AUTOMATIC, "against", "collection is automatic"),
 )  # fmt: skip

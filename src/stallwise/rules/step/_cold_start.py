@@ -6,11 +6,8 @@ from stallwise.evidence.catalog import change
 from stallwise.findings.clue import above
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.SLOW_START: 0.75,  # compilation, autotuning and caches: nearly always
-    Symptom.SERVER_WONT_START: 0.10,
-}
+EXPLAINS = {Symptom.SLOW_START: "mostly", Symptom.SERVER_WONT_START: "often"}
 CLUES = (
-    above(change.FIRST_STEPS_RATIO, 3.0, 6.0, 0.1, "only the first steps are slow", "the first steps are like the rest"),
-    above(change.STALL_IN_DATA, 0.5, 0.05, 1.0, "later steps are as slow, for want of data"),
+    above(change.FIRST_STEPS_RATIO, 3.0, "fair, needed", "only the first steps are slow", "the first steps are like the rest"),
+    above(change.STALL_IN_DATA, 0.5, "against", "later steps are as slow, for want of data"),
 )  # fmt: skip

@@ -6,16 +6,12 @@ from stallwise.evidence.catalog import stated
 from stallwise.findings.clue import says_one_of, yes
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.SUDDEN_SLOWDOWN: 0.02,
-    Symptom.SLOW_STEP: 0.02,
-}  # a choice of the user's, so the change itself tells
+EXPLAINS = {Symptom.SUDDEN_SLOWDOWN: "seldom", Symptom.SLOW_STEP: "seldom"}
 CLUES = (
-    says_one_of(stated.CHANGED, ("offload",), 40.0, 0.5, "offloading was switched on", "offloading did not change"),
+    says_one_of(stated.CHANGED, ("offload",), "decisive", "offloading was switched on", "offloading did not change"),
     yes(
         stated.AFTER_MEMORY_SAVING,
-        2.0,
-        0.3,
+        "hint",
         "it began after a change that saves memory",
         "nothing was changed to save memory",
     ),

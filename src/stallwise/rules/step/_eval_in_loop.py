@@ -8,15 +8,14 @@ from stallwise.findings.clue import above
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.PERIODIC_STALL: 0.08}  # after input, saves and collection the fourth habit with a period
+EXPLAINS = {Symptom.PERIODIC_STALL: "at times"}
 OWNS = Owned(Account.COMPUTE, (stages.EVALUATION,), right=0, of=0, whole_account=False)
 
 CLUES = (
     above(
         change.STALL_AT_EVAL,
         0.6,
-        30.0,
-        0.1,
+        "decisive, needed",
         "slow steps come with evaluations",
         "slow steps do not come with evaluations",
     ),

@@ -9,10 +9,10 @@ from stallwise.findings.clue import above, over
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.05, Symptom.SLOW_START: 0.03}
+EXPLAINS = {Symptom.SLOW_STEP: "at times", Symptom.SLOW_START: "seldom"}
 CLUES = (
-    above(run.GRAPH_BREAKS, 4, 80.0, 0.1, "the graph breaks many times", "hardly any break"),
-    over(run.COMPILED_TIME, run.EAGER_TIME, 1.0, 3.0, 0.4, "compiled is slower than eager", "compiled is faster than eager"),
+    above(run.GRAPH_BREAKS, 4, "decisive, needed", "the graph breaks many times", "hardly any break"),
+    over(run.COMPILED_TIME, run.EAGER_TIME, 1.0, "fair", "compiled is slower than eager", "compiled is faster than eager"),
 )  # fmt: skip
 
 

@@ -9,10 +9,7 @@ from stallwise.findings.clue import Clue, above, over
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.SLOW_STEP: 0.10,  # .item() and print in the loop: 2 of 8 host-side public cases
-    Symptom.LOW_GPU_UTILISATION: 0.08,
-}
+EXPLAINS = {Symptom.SLOW_STEP: "often", Symptom.LOW_GPU_UTILISATION: "at times"}
 
 
 def _called_by_host(evidence: Evidence) -> bool | None:
@@ -23,10 +20,10 @@ def _called_by_host(evidence: Evidence) -> bool | None:
 OWNS = Owned(Account.HOST_WAIT, (run.SYNC_TIME,), right=2, of=2, shares=(run.SYNC_SHARE,), whole_account=False)
 
 CLUES = (
-    above(run.SYNC_SHARE, 0.05, 15.0, 0.1, "a good part of host time is spent in synchronisation", "synchronisation takes little time"),
-    over(run.SYNC_TIME, run.STEP_TIME, 0.08, 5.0, 0.2, "each step blocks in a synchronisation", "steps hardly block"),
-    Clue((run.SYNC_CALLER,), _called_by_host, 3.0, 0.8, "the caller reads a value back every step"),
-    above(run.SYNC_REMOVED_GAIN, 0.08, 25.0, 0.05, "the same run without the synchronisation is faster", "removing the synchronisation wins next to nothing"),
-    above(run.DEVICE_SHARE, 0.92, 0.05, 1.2, "the device is busy all the time: the host only waits for queued work", "the device has idle time"),
-    above(run.HOST_UNEXPLAINED_SHARE, 0.5, 0.2, 1.0, "most of the time is elsewhere"),
+    above(run.SYNC_SHARE, 0.05, "strong, needed", "a good part of host time is spent in synchronisation", "synchronisation takes little time"),
+    over(run.SYNC_TIME, run.STEP_TIME, 0.08, "fair", "each step blocks in a synchronisation", "steps hardly block"),
+    Clue((run.SYNC_CALLER,), _called_by_host, "fair when seen", "the caller reads a value back every step"),
+    above(run.SYNC_REMOVED_GAIN, 0.08, "decisive, needed", "the same run without the synchronisation is faster", "removing the synchronisation wins next to nothing"),
+    above(run.DEVICE_SHARE, 0.92, "forbids", "the device is busy all the time: the host only waits for queued work", "the device has idle time"),
+    above(run.HOST_UNEXPLAINED_SHARE, 0.5, "against", "most of the time is elsewhere"),
 )  # fmt: skip

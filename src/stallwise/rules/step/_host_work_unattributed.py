@@ -7,11 +7,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue, above
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.LOW_GPU_UTILISATION: 0.12,
-    Symptom.SLOW_STEP: 0.05,
-    Symptom.PERIODIC_STALL: 0.06,
-}
+EXPLAINS = {Symptom.LOW_GPU_UTILISATION: "often", Symptom.SLOW_STEP: "at times", Symptom.PERIODIC_STALL: "at times"}
 
 
 def _one_core(evidence: Evidence) -> bool | None:
@@ -20,7 +16,7 @@ def _one_core(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    above(run.HOST_UNEXPLAINED_SHARE, 0.4, 40.0, 0.1, "most wall time is in no timed action and not on the device", "the timed actions cover the run"),
-    above(run.DATA_SHARE, 0.3, 0.1, 1.0, "the loader explains the wait"),
-    Clue((run.HOST_BUSY_CORES,), _one_core, 2.0, 0.8, "one core is busy all the time"),
+    above(run.HOST_UNEXPLAINED_SHARE, 0.4, "decisive, needed", "most wall time is in no timed action and not on the device", "the timed actions cover the run"),
+    above(run.DATA_SHARE, 0.3, "against", "the loader explains the wait"),
+    Clue((run.HOST_BUSY_CORES,), _one_core, "hint when seen", "one core is busy all the time"),
 )  # fmt: skip

@@ -10,11 +10,11 @@ from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.PERIODIC_STALL: 0.28,  # loaders that refill slower than the GPU drains stall every few steps
-    Symptom.LOW_GPU_UTILISATION: 0.08,
-    Symptom.SLOW_STEP: 0.05,
-    Symptom.SUDDEN_SLOWDOWN: 0.04,
-    Symptom.HANG: 0.04,
+    Symptom.PERIODIC_STALL: "mostly",
+    Symptom.LOW_GPU_UTILISATION: "at times",
+    Symptom.SLOW_STEP: "at times",
+    Symptom.SUDDEN_SLOWDOWN: "at times",
+    Symptom.HANG: "at times",
 }
 
 OWNS = Owned(Account.INPUT_WAIT, (), right=0, of=0, shares=(change.LATE_BATCH_SHARE,), whole_account=False)
@@ -26,12 +26,12 @@ def _remote_and_idle(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    above(change.STALL_IN_DATA, 0.5, 40.0, 0.03, "slow steps are slow because their batch is late", "the slow steps do not wait for data"),
-    above(change.STALL_AT_SAVE, 0.6, 0.1, 1.0, "slow steps come with the saves"),
-    above(change.STALL_AT_EVAL, 0.6, 0.1, 1.0, "slow steps come with evaluations"),
-    above(change.STALL_AT_GC, 0.5, 0.05, 1.0, "slow steps coincide with garbage collection"),
-    above(run.GC_COLLECTIONS, 1, 0.2, 1.0, "collections are logged"),
-    yes(run.GC_AUTOMATIC, 0.4, 1.0, "collection is automatic"),
-    Clue((run.NETWORK_STORAGE,), _remote_and_idle, 12.0, 0.7, "workers read from a network mount, which can stall all of them", "data is local"),
-    yes(stated.BURSTY, 2.0, 0.3, "slow steps come in bursts", "all steps are slow alike"),
+    above(change.STALL_IN_DATA, 0.5, "decisive, needed", "slow steps are slow because their batch is late", "the slow steps do not wait for data"),
+    above(change.STALL_AT_SAVE, 0.6, "against", "slow steps come with the saves"),
+    above(change.STALL_AT_EVAL, 0.6, "against", "slow steps come with evaluations"),
+    above(change.STALL_AT_GC, 0.5, "against", "slow steps coincide with garbage collection"),
+    above(run.GC_COLLECTIONS, 1, "against", "collections are logged"),
+    yes(run.GC_AUTOMATIC, "against", "collection is automatic"),
+    Clue((run.NETWORK_STORAGE,), _remote_and_idle, "strong when seen", "workers read from a network mount, which can stall all of them", "data is local"),
+    yes(stated.BURSTY, "fair", "slow steps come in bursts", "all steps are slow alike"),
 )  # fmt: skip

@@ -12,12 +12,12 @@ from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.LOW_GPU_UTILISATION: 0.40,  # 5 of the 8 host-side public cases we hold
-    Symptom.SLOW_STEP: 0.22,
-    Symptom.SUDDEN_SLOWDOWN: 0.10,
-    Symptom.GRADUAL_SLOWDOWN: 0.08,
-    Symptom.PERIODIC_STALL: 0.05,
-    Symptom.SLOW_SCALING: 0.05,
+    Symptom.LOW_GPU_UTILISATION: "mostly",
+    Symptom.SLOW_STEP: "mostly",
+    Symptom.SUDDEN_SLOWDOWN: "often",
+    Symptom.GRADUAL_SLOWDOWN: "at times",
+    Symptom.PERIODIC_STALL: "at times",
+    Symptom.SLOW_SCALING: "at times",
 }
 
 OWNS = Owned(
@@ -40,18 +40,18 @@ def _one_core(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    above(run.DATA_SHARE, 0.15, 30.0, 0.03, "a good part of all time goes to fetching batches", "fetching batches takes little time"),
-    below(run.LOADER_WORKERS, 1, 4.0, 0.8, "the loader runs in the main process (0 workers)", "the loader has workers of its own"),
-    yes(run.ON_THE_FLY, 3.0, 1.0, "samples are prepared while training"),
-    Clue((run.LOADER_WORKERS, run.CPU_CORES), _crowded, 4.0, 0.8, "more loader workers than CPU cores", "cores enough for the workers"),
-    Clue((run.HOST_BUSY_CORES,), _one_core, 3.0, 0.8, "one core is busy, the rest idle: the work is serial", "the host is not held by one core"),
-    yes(stated.GPU_BUSY_UNCHANGED, 10.0, 0.2, "steps grew while the GPU's work did not: the host keeps it waiting", "the GPU itself works longer"),
-    says_one_of(stated.CHANGED, ("dataset", "data ", "augment", "tokeniz", "storage", "loader", "disk", "bucket"), 8.0, 0.8, "the data or its storage changed", "neither the data nor its storage changed"),
-    above(change.STALL_IN_DATA, 0.5, 0.3, 1.0, "the wait comes in bursts: most steps do not wait"),
-    yes(run.NETWORK_STORAGE, 1.8, 1.0, "the data lies on a network mount"),
-    above(run.HOST_UNEXPLAINED_SHARE, 0.4, 0.3, 1.0, "most of the time is in nothing that was timed"),
-    yes(run.GC_AUTOMATIC, 0.5, 1.0, "collection is automatic"),
-    above(run.GC_COLLECTIONS, 1, 0.3, 1.0, "collections are logged"),
+    above(run.DATA_SHARE, 0.15, "decisive, needed", "a good part of all time goes to fetching batches", "fetching batches takes little time"),
+    below(run.LOADER_WORKERS, 1, "fair when seen", "the loader runs in the main process (0 workers)", "the loader has workers of its own"),
+    yes(run.ON_THE_FLY, "fair when seen", "samples are prepared while training"),
+    Clue((run.LOADER_WORKERS, run.CPU_CORES), _crowded, "fair when seen", "more loader workers than CPU cores", "cores enough for the workers"),
+    Clue((run.HOST_BUSY_CORES,), _one_core, "fair when seen", "one core is busy, the rest idle: the work is serial", "the host is not held by one core"),
+    yes(stated.GPU_BUSY_UNCHANGED, "strong", "steps grew while the GPU's work did not: the host keeps it waiting", "the GPU itself works longer"),
+    says_one_of(stated.CHANGED, ("dataset", "data ", "augment", "tokeniz", "storage", "loader", "disk", "bucket"), "strong when seen", "the data or its storage changed", "neither the data nor its storage changed"),
+    above(change.STALL_IN_DATA, 0.5, "against", "the wait comes in bursts: most steps do not wait"),
+    yes(run.NETWORK_STORAGE, "hint when seen", "the data lies on a network mount"),
+    above(run.HOST_UNEXPLAINED_SHARE, 0.4, "against", "most of the time is in nothing that was timed"),
+    yes(run.GC_AUTOMATIC, "against", "collection is automatic"),
+    above(run.GC_COLLECTIONS, 1, "against", "collections are logged"),
 )  # fmt: skip
 
 

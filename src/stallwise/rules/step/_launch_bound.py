@@ -7,14 +7,14 @@ from stallwise.findings.clue import above, below, over
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.LOW_GPU_UTILISATION: 0.12,
-    Symptom.SLOW_STEP: 0.08,
-    Symptom.SERVING_SLOW: 0.04,
-    Symptom.BUSY_BUT_SLOW: 0.06,
+    Symptom.LOW_GPU_UTILISATION: "often",
+    Symptom.SLOW_STEP: "at times",
+    Symptom.SERVING_SLOW: "at times",
+    Symptom.BUSY_BUT_SLOW: "at times",
 }
 CLUES = (
-    over(run.LAUNCH_COST, run.REPLAY_COST, 2.0, 60.0, 0.05,
+    over(run.LAUNCH_COST, run.REPLAY_COST, 2.0, "decisive, needed",
          "launching a kernel costs several times what replaying it in a graph does", "a graph would replay no faster"),
-    above(run.DATA_SHARE, 0.3, 0.2, 1.1, "time goes to loading"),
-    below(run.LOADER_WORKERS, 1, 0.8, 1.0, "the loader has no worker"),
+    above(run.DATA_SHARE, 0.3, "against", "time goes to loading"),
+    below(run.LOADER_WORKERS, 1, "against", "the loader has no worker"),
 )  # fmt: skip

@@ -11,11 +11,7 @@ from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {
-    Symptom.PERIODIC_STALL: 0.18,  # 4 of the public cases with a period are full collections
-    Symptom.GRADUAL_SLOWDOWN: 0.04,
-    Symptom.SUDDEN_SLOWDOWN: 0.02,
-}
+EXPLAINS = {Symptom.PERIODIC_STALL: "often", Symptom.GRADUAL_SLOWDOWN: "at times", Symptom.SUDDEN_SLOWDOWN: "seldom"}
 
 
 def _rare_and_regular(evidence: Evidence) -> bool | None:
@@ -26,14 +22,14 @@ def _rare_and_regular(evidence: Evidence) -> bool | None:
 OWNS = Owned(Account.HOST_WAIT, (stages.COLLECTION,), right=0, of=0, whole_account=False)
 
 CLUES = (
-    above(change.STALL_AT_GC, 0.5, 30.0, 0.05, "slow steps coincide with full collections", "slow steps fall between collections"),
-    above(run.GC_COLLECTIONS, 1, 12.0, 0.3, "full collections are logged inside the loop"),
-    yes(run.GC_AUTOMATIC, 6.0, 0.05, "automatic collection is on and nothing is frozen", "automatic collection is off or frozen"),
-    Clue((change.STALL_PERIOD, change.STALL_REGULARITY), _rare_and_regular, 2.5, 0.4,
+    above(change.STALL_AT_GC, 0.5, "decisive, needed", "slow steps coincide with full collections", "slow steps fall between collections"),
+    above(run.GC_COLLECTIONS, 1, "strong", "full collections are logged inside the loop"),
+    yes(run.GC_AUTOMATIC, "fair, needed", "automatic collection is on and nothing is frozen", "automatic collection is off or frozen"),
+    Clue((change.STALL_PERIOD, change.STALL_REGULARITY), _rare_and_regular, "hint",
          "slow steps come rarely and at a steady period", "slow steps come often or at random"),
-    above(change.STALL_AT_SAVE, 0.6, 0.1, 1.0, "slow steps come with the saves"),
-    above(change.STALL_AT_EVAL, 0.6, 0.1, 1.0, "slow steps come with evaluations"),
-    above(change.STALL_IN_DATA, 0.5, 0.05, 1.2, "slow steps wait for data"),
+    above(change.STALL_AT_SAVE, 0.6, "against", "slow steps come with the saves"),
+    above(change.STALL_AT_EVAL, 0.6, "against", "slow steps come with evaluations"),
+    above(change.STALL_IN_DATA, 0.5, "against", "slow steps wait for data"),
 )  # fmt: skip
 
 

@@ -10,11 +10,11 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {
-    Symptom.SLOW_STEP: 0.06,
-    Symptom.SUDDEN_SLOWDOWN: 0.03,
-    Symptom.PERIODIC_STALL: 0.06,
-    Symptom.GRADUAL_SLOWDOWN: 0.06,
-    Symptom.SLOW_START: 0.08,
+    Symptom.SLOW_STEP: "at times",
+    Symptom.SUDDEN_SLOWDOWN: "seldom",
+    Symptom.PERIODIC_STALL: "at times",
+    Symptom.GRADUAL_SLOWDOWN: "at times",
+    Symptom.SLOW_START: "at times",
 }
 MANY_BREAKS = 10  # breaks cut the model into pieces that each recompile: then the breaks are the cause
 
@@ -24,11 +24,11 @@ def _pieces(evidence: Evidence) -> bool | None:
 
 
 CLUES = (
-    above(run.RECOMPILE_LIMIT_HIT, 0, 80.0, 0.5, "a function hit the recompile limit and runs eagerly since", "no function hit the limit"),
-    above(run.RECOMPILES, 3, 10.0, 0.3, "functions are recompiled inside the loop", "hardly anything is recompiled"),
-    Clue((run.GRAPH_BREAKS,), _pieces, 0.02, 1.0, "graph breaks cut the model into pieces first", "few breaks"),
-    says_one_of(stated.CHANGED, ("torch.compile", "compile", "dynamic shape", "variable length"), 8.0, 0.9, "compilation or shapes changed", "neither compilation nor shapes changed"),
-    above(change.FIRST_STEPS_RATIO, 3.0, 0.7, 1.0, "only the first steps are slow"),
+    above(run.RECOMPILE_LIMIT_HIT, 0, "decisive", "a function hit the recompile limit and runs eagerly since", "no function hit the limit"),
+    above(run.RECOMPILES, 3, "strong", "functions are recompiled inside the loop", "hardly anything is recompiled"),
+    Clue((run.GRAPH_BREAKS,), _pieces, "against", "graph breaks cut the model into pieces first", "few breaks"),
+    says_one_of(stated.CHANGED, ("torch.compile", "compile", "dynamic shape", "variable length"), "strong when seen", "compilation or shapes changed", "neither compilation nor shapes changed"),
+    above(change.FIRST_STEPS_RATIO, 3.0, "against", "only the first steps are slow"),
 )  # fmt: skip
 
 

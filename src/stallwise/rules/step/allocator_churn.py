@@ -38,13 +38,12 @@ LARGE_PART = 1 / 3  # of the host's time in CUDA calls: less may pass while the 
 MIN_CALLS = 1  # a step: a warm allocator makes none
 MANY_RETRIES = 10  # in a summary of the allocator: one or two fall to the first steps, which find the sizes
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.03, Symptom.GRADUAL_SLOWDOWN: 0.1, Symptom.SUDDEN_SLOWDOWN: 0.03}
+EXPLAINS = {Symptom.SLOW_STEP: "at times", Symptom.GRADUAL_SLOWDOWN: "often", Symptom.SUDDEN_SLOWDOWN: "at times"}
 CLUES = (
     Clue(
         (logged.ALLOC_RETRIES,),
         lambda e: e.value(logged.ALLOC_RETRIES) > 0,
-        12.0,
-        0.2,
+        "strong",
         "allocations were retried after a cache flush",
     ),
 )

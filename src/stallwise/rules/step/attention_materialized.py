@@ -36,9 +36,11 @@ from stallwise.findings.symptom import Symptom
 
 SKIPPED = 0.9  # of the products' time: a causal fused kernel took a fifth of it on an H200
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.05, Symptom.OUT_OF_MEMORY: 0.04, Symptom.BUSY_BUT_SLOW: 0.08}
+EXPLAINS = {Symptom.SLOW_STEP: "at times", Symptom.OUT_OF_MEMORY: "at times", Symptom.BUSY_BUT_SLOW: "at times"}
 CLUES = (
-    Clue((FLASH_ATTENTION,), lambda e: e.value(FLASH_ATTENTION) == 0, 6.0, 0.05, "attention is not the fused kind"),
+    Clue(
+        (FLASH_ATTENTION,), lambda e: e.value(FLASH_ATTENTION) == 0, "fair, needed", "attention is not the fused kind"
+    ),
 )
 
 

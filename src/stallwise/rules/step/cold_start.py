@@ -38,7 +38,7 @@ MANY = 50  # logged steps: a start is a small part of such a run
 ORDINARY_S = 60.0  # every run compiles, loads and warms up for this long; longer is worth a remark by itself
 TIMES_SLOWER = 2.0  # a first step this much slower than the median of the rest is no noise
 
-EXPLAINS = {Symptom.SLOW_START: 0.5, Symptom.HIGH_TTFT: 0.06}
+EXPLAINS = {Symptom.SLOW_START: "mostly", Symptom.HIGH_TTFT: "at times"}
 
 
 @rule()

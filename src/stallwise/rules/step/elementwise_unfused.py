@@ -37,7 +37,7 @@ from stallwise.findings.symptom import Symptom
 # the architecture does not ask for.
 BEYOND_ORDINARY = 0.25
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.05, Symptom.BUSY_BUT_SLOW: 0.14}
+EXPLAINS = {Symptom.SLOW_STEP: "at times", Symptom.BUSY_BUT_SLOW: "often"}
 
 
 @rule(s.FUSION_SAVING, s.STEP_TIME)

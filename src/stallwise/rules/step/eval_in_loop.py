@@ -30,7 +30,7 @@ from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.02, Symptom.PERIODIC_STALL: 0.06}
+EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.PERIODIC_STALL: "at times"}
 
 
 @rule(s.EVALUATION_TIME, s.STEP_TIME)

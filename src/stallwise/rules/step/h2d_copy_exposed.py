@@ -35,7 +35,7 @@ from stallwise.findings.symptom import Symptom
 ONE_WAY = 0.5  # copies to the host at most this part of those to the device; more means a shuttle
 KEPT = 0.1  # of the time stays: the first bytes of a batch cannot be hidden
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.03, Symptom.LOW_GPU_UTILISATION: 0.05}
+EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.LOW_GPU_UTILISATION: "at times"}
 
 OWNS = Owned(Account.COPY, (stages.H2D, s.EXPOSED_COPY), right=1, of=1)
 

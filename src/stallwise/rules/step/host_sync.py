@@ -50,20 +50,18 @@ PLAIN = {
     "aten::is_nonzero": "a branch on a tensor",
 }
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.06, Symptom.LOW_GPU_UTILISATION: 0.1}
+EXPLAINS = {Symptom.SLOW_STEP: "often", Symptom.LOW_GPU_UTILISATION: "at times"}
 CLUES = (
     Clue(
         (logged.SYNC_SHARE,),
         lambda e: e.value(logged.SYNC_SHARE) > 0.1,
-        5.0,
-        0.3,
+        "fair",
         "much host time is in synchronisation",
     ),
     Clue(
         (logged.SYNC_REMOVED_GAIN,),
         lambda e: e.value(logged.SYNC_REMOVED_GAIN) > 0.03,
-        20.0,
-        0.05,
+        "decisive, needed",
         "a run without the synchronisation was faster",
     ),
 )

@@ -37,20 +37,18 @@ UNRECORDED = 0.15  # of the step idle for no recorded reason
 HELD, IDLE = 0.6, 0.5  # of the looks at the main thread; of the time that a kernel runs
 STAYS = 0.2  # of the time remains after moving work off the main thread
 
-EXPLAINS = {Symptom.LOW_GPU_UTILISATION: 0.08, Symptom.SLOW_STEP: 0.05, Symptom.PERIODIC_STALL: 0.1}
+EXPLAINS = {Symptom.LOW_GPU_UTILISATION: "often", Symptom.SLOW_STEP: "at times", Symptom.PERIODIC_STALL: "at times"}
 CLUES = (
     Clue(
         (logged.HOST_UNEXPLAINED_SHARE,),
         lambda e: e.value(logged.HOST_UNEXPLAINED_SHARE) > 0.2,
-        8.0,
-        0.2,
+        "strong",
         "much wall time is outside every timed action",
     ),
     Clue(
         (stages.SIDE_LINE, hardware.GPU_UTILISATION),
         lambda e: _one_line_and_idle(e),
-        4.0,
-        0.5,
+        "fair",
         "one Python line holds the main thread while the GPU is mostly idle",
     ),
 )

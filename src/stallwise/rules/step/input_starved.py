@@ -49,28 +49,28 @@ TOO_FEW_BATCHES = 0.5
 FEW_WAITS = 2
 HAND_OVER = 0.08  # of the wait stays: queues and pinning between worker and main process
 
-# Six of the forty-odd slow-training cases on record; the commonest single reason of an idle device.
-EXPLAINS = {Symptom.SLOW_STEP: 0.14, Symptom.LOW_GPU_UTILISATION: 0.3, Symptom.SUDDEN_SLOWDOWN: 0.08}
+EXPLAINS = {Symptom.SLOW_STEP: "mostly", Symptom.LOW_GPU_UTILISATION: "mostly", Symptom.SUDDEN_SLOWDOWN: "often"}
 CLUES = (
     Clue(
         (logged.DATA_SHARE,),
         lambda e: e.value(logged.DATA_SHARE) > 0.1,
-        8.0,
-        0.1,
+        "strong, needed",
         "a good part of the wall time goes into fetching batches",
     ),
     Clue(
-        (logged.LOADER_WORKERS,), lambda e: e.value(logged.LOADER_WORKERS) == 0, 3.0, 0.8, "the loader has no workers"
+        (logged.LOADER_WORKERS,),
+        lambda e: e.value(logged.LOADER_WORKERS) == 0,
+        "fair when seen",
+        "the loader has no workers",
     ),
     # A loop that is fed finds its next batch waiting: a stack taken at random meets it in the loader as seldom as it is there.
     Clue(
         (logged.STACKS_IN_LOADER,),
         lambda e: e.value(logged.STACKS_IN_LOADER) > 0.5,
-        12.0,
-        0.3,
+        "strong",
         "the main thread stands in the data loader",
     ),
-    Clue((logged.GPU_BUSY,), lambda e: e.value(logged.GPU_BUSY) < 0.7, 2.0, 0.3, "the GPU is idle much of the time"),
+    Clue((logged.GPU_BUSY,), lambda e: e.value(logged.GPU_BUSY) < 0.7, "hint", "the GPU is idle much of the time"),
 )
 MOST_WORKERS = 1024.0  # no host has more; beyond it the times are damage
 

@@ -34,7 +34,7 @@ from stallwise.findings.symptom import Symptom
 AVOID = "Do not change the precision first: narrow loads slow every type."
 SHORT = 60  # characters of a kernel's name that a person reads
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.03, Symptom.SLOW_KERNEL: 0.06}
+EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.SLOW_KERNEL: "at times"}
 
 
 @rule()

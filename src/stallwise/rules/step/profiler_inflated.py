@@ -30,7 +30,7 @@ from stallwise.findings.symptom import Symptom
 
 INFLATED = 1.15  # traced over clean: more than clocks and noise explain
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.01}
+EXPLAINS = {Symptom.SLOW_STEP: "seldom"}
 
 
 @rule(s.CLEAN_STEP, s.TRACED_STEP)

@@ -40,16 +40,14 @@ SCHEDULED = 0.1  # of the pauses stay when collection runs every few hundred ste
 LONG_PAUSE_S = 0.02  # a full collection that anybody notices in a step
 
 EXPLAINS = {
-    Symptom.PERIODIC_STALL: 0.25,
-    Symptom.SLOW_STEP: 0.03,
-    Symptom.SLOW_SCALING: 0.04,
-    Symptom.LOW_GPU_UTILISATION: 0.04,
+    Symptom.PERIODIC_STALL: "often",
+    Symptom.SLOW_STEP: "seldom",
+    Symptom.SLOW_SCALING: "at times",
+    Symptom.LOW_GPU_UTILISATION: "at times",
 }
 CLUES = (
-    Clue((PERIOD_STEPS,), lambda e: e.value(PERIOD_STEPS) > 1, 2.0, 0.7, "slow steps come at an even period"),
-    Clue(
-        (logged.GC_COLLECTIONS,), lambda e: e.value(logged.GC_COLLECTIONS) > 0, 4.0, 0.3, "full collections are logged"
-    ),
+    Clue((PERIOD_STEPS,), lambda e: e.value(PERIOD_STEPS) > 1, "hint when seen", "slow steps come at an even period"),
+    Clue((logged.GC_COLLECTIONS,), lambda e: e.value(logged.GC_COLLECTIONS) > 0, "fair", "full collections are logged"),
 )
 FIXES = (
     "gc.freeze() after set-up and gc.disable() in the loop",

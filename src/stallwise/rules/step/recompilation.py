@@ -38,24 +38,22 @@ SEEN_ONCE = 0.3  # of the cost stays: each shape is prepared at least once
 SOME_RECOMPILES = 3  # one or two are the normal way to a dynamic shape
 
 EXPLAINS = {
-    Symptom.SLOW_STEP: 0.06,
-    Symptom.PERIODIC_STALL: 0.08,
-    Symptom.SUDDEN_SLOWDOWN: 0.05,
-    Symptom.SLOW_START: 0.1,
+    Symptom.SLOW_STEP: "at times",
+    Symptom.PERIODIC_STALL: "at times",
+    Symptom.SUDDEN_SLOWDOWN: "seldom",
+    Symptom.SLOW_START: "at times",
 }
 CLUES = (
     Clue(
         (logged.RECOMPILES,),
         lambda e: e.value(logged.RECOMPILES) >= SOME_RECOMPILES,
-        10.0,
-        0.2,
+        "strong",
         "recompilations are logged",
     ),
     Clue(
         (logged.RECOMPILE_LIMIT_HIT,),
         lambda e: e.value(logged.RECOMPILE_LIMIT_HIT) > 0,
-        20.0,
-        0.6,
+        "decisive when seen",
         "the recompile limit was hit",
     ),
 )

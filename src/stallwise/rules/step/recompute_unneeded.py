@@ -37,7 +37,7 @@ TIGHT = 0.85  # of memory in use: recompute is doing its work
 
 BETWEEN = 1.1  # the gaps between the repeated kernels go with them
 
-EXPLAINS = {Symptom.SLOW_STEP: 0.05}
+EXPLAINS = {Symptom.SLOW_STEP: "seldom"}
 
 
 @rule(s.RECOMPUTE_TIME, s.STEP_TIME)
