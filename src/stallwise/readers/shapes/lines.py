@@ -7,12 +7,10 @@ the next that has the same shape.
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import PurePath
 
 import numpy as np
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.line import NAN, Line
 from stallwise.evidence.number_columns import TOKEN
+from stallwise.readers._patterns import document, patterns
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
 LOOKED_AT = 240  # prefixes end before this
@@ -30,24 +29,10 @@ NOBODY = -1  # the rank of lines that name none
 REMEMBERED = 4096  # shapes of prefixes: a log has a few dozen
 _DAYS = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _MONTHS = {m: i + 1 for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
-_CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)")
-_DATE = re.compile(
-    r"(?:\d{4}[-/])?(?P<month>\d\d)[-/](?P<day>\d\d)(?:/\d{4})?[ T-]|(?:\d{4})?(?P<month2>\d\d)(?P<day2>\d\d) |"
-    r"(?P<name>[A-Z][a-z]{2}) +(?P<day3>\d{1,2}) "
-)
-_LEVELS = {
-    "v": "debug", "d": "debug", "trace": "debug", "call": "debug", "i": "info", "notice": "info", "version": "info",
-    "w": "warning", "warn": "warning", "e": "error", "f": "error", "fatal": "error", "critical": "error", "abort": "error",
-}  # fmt: skip
-# A rank that the message itself names as its speaker.
-_SPEAKER = re.compile(r"\[(?:PG[^\]]{0,80} )?rank[ _=:]?(\d{1,6})\]|\brank[=:](\d{1,6})\b", re.IGNORECASE)
+_P = patterns("lines")
 _DIGITS = re.compile(r"\d+")
 _NOWHERE = re.compile("()")  # a rank that must be looked for in each line
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
-_FILE_RANK = re.compile(
-    r"(?:^|[^a-z])(?:global_?)?rank[-_.]?(\d+)(?:\D|$)|(?:^|[-_.])r(\d+)\.(?:log|txt|out|err)", re.IGNORECASE
-)
-_FILE_NODE = re.compile(r"(?:^|[^a-z])((?:node|host|worker|nid|gpu)[-_]?\w*\d+)(?:\.|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +49,9 @@ class Prefix:
 @cache
 def prefixes() -> tuple[Prefix, ...]:
     """All of them, as the file orders them: the more telling first."""
-    rows = tomllib.loads(files("stallwise.readers.shapes").joinpath("prefixes.toml").read_text(encoding="utf-8"))
     return tuple(
         Prefix(r["name"], re.compile(r["pattern"]), r["starts"], r.get("wrapper", False), r["sample"])
-        for r in rows["prefix"]
+        for r in document("shapes/prefixes")["prefix"]
     )
 
 
@@ -142,7 +126,7 @@ def line_of(
 ) -> Line:  # fmt: skip
     """One line with its row; rank and node stand in where the line names none."""
     message, row = peeler.peel(text, shape)
-    if "rank" not in row and "ank" in message[:200] and (speaker := _SPEAKER.search(message[:200])) is not None:
+    if "rank" not in row and "ank" in message[:200] and (speaker := _P["speaker"].search(message[:200])) is not None:
         rank = int(speaker[1] or speaker[2])
     if not row:
         return Line(number, message, file, rank=rank, node=node)
@@ -153,7 +137,7 @@ def line_of(
         file,
         time_s=time_of(row["time"]) if "time" in row else NAN,
         boot_s=float(row["boot"]) if "boot" in row else NAN,
-        level=_LEVELS.get(level, level),
+        level=document("shapes/prefixes")["levels"].get(level, level),
         rank=int(row["rank"]) if "rank" in row else rank,
         node=row.get("node", node),
         gpu=int(row["gpu"]) if "gpu" in row and not row["gpu"].startswith("-") else None,
@@ -224,7 +208,7 @@ class Speakers:
 
 def time_of(stamp: str) -> float:
     """Seconds since New Year, or since midnight where the stamp has no date."""
-    clock = _CLOCK.search(stamp)
+    clock = _P["clock"].search(stamp)
     if clock is None:
         return NAN
     seconds = int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3].replace(",", "."))
@@ -234,7 +218,7 @@ def time_of(stamp: str) -> float:
 @lru_cache(maxsize=256)
 def _day_starts_s(stamp: str) -> float:
     """Seconds from New Year to the day that a stamp names; none where it names no day, NaN where there is no such month."""
-    date = _DATE.search(stamp)
+    date = _P["date"].search(stamp)
     if date is None:
         return 0.0
     month = _MONTHS.get(date["name"], 0) if date["name"] else int(date["month"] or date["month2"])
@@ -247,7 +231,7 @@ def _day_starts_s(stamp: str) -> float:
 def rank_of_file(name: str) -> int | None:
     """The rank a file name speaks of: rank1.log, nccl_trace_rank_7, torchelastic/attempt_0/3/stderr.log."""
     path = PurePath(name.split("!")[-1])
-    if match := _FILE_RANK.search(path.name):
+    if match := _P["file_rank"].search(path.name):
         return int(match[1] or match[2])
     parts = path.parts
     if len(parts) >= 2 and parts[-2].isdigit() and path.stem in ("stderr", "stdout"):
@@ -257,5 +241,5 @@ def rank_of_file(name: str) -> int | None:
 
 def node_of_file(name: str) -> str | None:
     """The node a file name speaks of: node-03.log."""
-    match = _FILE_NODE.search(PurePath(name.split("!")[-1]).name)
+    match = _P["file_node"].search(PurePath(name.split("!")[-1]).name)
     return match[1] if match else None
