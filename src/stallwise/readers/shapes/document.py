@@ -127,9 +127,9 @@ def _line(number: int, line: str) -> Iterator[Shape]:
     place = f"line {number}"
     if _P["operator"].match(line):
         return
-    triple = keyed.triple_in(line, place)
-    if triple is not None:
-        yield triple
+    whole = keyed.triple_in(line, place) or keyed.list_in(line, number)
+    if whole is not None:
+        yield whole
         return
     pairs = list(keyed.pairs_in(line, place))
     pair = keyed.word_pair(line, place)

@@ -12,7 +12,7 @@ import msgspec
 
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_of
 from stallwise.readers._patterns import patterns
-from stallwise.readers.shapes.keyed import pairs_in
+from stallwise.readers.shapes.keyed import over_places, pairs_in
 
 MAX_TEXT = 64 << 20
 MAX_YAML = 1 << 18  # people write it by hand; the parser is slow
@@ -210,6 +210,9 @@ def _list(items: list[Any], path: tuple[str, ...]) -> Iterator[Shape]:
         return
     numbers: list[Cell] = [_leaf(x) for x in items if x is not None and not isinstance(x, (Mapping, list))]
     if len(numbers) == len(items) and len(items) >= 2 and path:
+        if len(items) > 2 and (over := over_places(path[-1], numbers)) is not None:
+            yield over
+            return
         yield rows_of([path[-1]], [[n] for n in numbers], list(range(1, len(items) + 1)), path=path[:-1], noun="item")
     else:
         for index, item in enumerate(items):
