@@ -22,6 +22,12 @@ def book(name: str) -> dict[str, Any]:
 
 
 @cache
+def turn(name: str) -> re.Pattern[str]:
+    """An expression of the book of turns of speech."""
+    return re.compile(book("turns.toml")[name])
+
+
+@cache
 def listed(name: str, *keys: str) -> frozenset[str]:
     """The words that stand under these keys of a table."""
     found: Any = book(name)

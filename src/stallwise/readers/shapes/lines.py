@@ -161,80 +161,49 @@ class Speakers:
     def __init__(self, artifact: Artifact) -> None:
         self.text, self.file = artifact.skeletons, artifact.name
         self.own, self.node, self.peeler = rank_of_file(artifact.name), node_of_file(artifact.name), Peeler({})
-        self._places: dict[int, re.Pattern[str] | None] = {}  # of each skeleton: where its rank stands; None: nowhere
+        self.ranks = cache(self._ranks)
 
     def line(self, at: int) -> Line:
         """One line with its whole row."""
         words = self.text.lines[at][:LONGEST]
         return line_of(at + 1, words, self.file, self.peeler, self.own, self.node, self.text.of[at])
 
-    def rank(self, at: int) -> int | None:
-        """The rank that a line names, or its file."""
-        place = self._place(self.text.of[at])
-        if place is None:
-            return self.own
-        found = place.match(self.text.lines[at])
-        return int(found[1]) if found is not None and place is not _NOWHERE else self.line(at).rank
+    def _rank(self, at: int) -> int:
+        rank = self.line(at).rank
+        return NOBODY if rank is None else rank
 
-    def ranks(self, skeleton: int) -> NDArray[np.int64]:
-        """The ranks of all lines of a skeleton; NOBODY where neither a line nor its file names one."""
-        place, members = self._place(skeleton), self.text.members(skeleton)
-        if place is None:
-            return np.full(len(members), NOBODY if self.own is None else self.own, dtype=np.int64)
-        first = self.text.lines[members[0]]
-        slots = {(m.start(), m[0].rstrip(",")): slot for slot, m in enumerate(TOKEN.finditer(first))}
-        found = place.match(first)
-        slot = slots.get((found.start(1), found[1])) if found is not None and place is not _NOWHERE else None
-        numbers = self.text.columns(skeleton, [slot]) if slot is not None else None
-        if numbers is not None:
-            return numbers[:, 0].astype(np.int64)
-        said = [self.rank(at) for at in members]
-        return np.array([NOBODY if rank is None else rank for rank in said], dtype=np.int64)
+    def _ranks(self, skeleton: int) -> NDArray[np.int64]:
+        """Of all lines of a skeleton; NOBODY where neither a line nor its file names one."""
+        members = self.text.members(skeleton)
+        shown = [0, len(members) // 2, len(members) - 1]
+        told = [self._rank(members[at]) for at in shown]
+        if all(rank == (NOBODY if self.own is None else self.own) for rank in told):
+            return np.full(len(members), told[0], dtype=np.int64)
+        numbers = enumerate(TOKEN.finditer(self.text.lines[members[0]][:LOOKED_AT]))
+        for slot in (slot for slot, number in numbers if number[0].rstrip(",.") == str(told[0])):
+            column = self.text.columns(skeleton, [slot])
+            if column is not None and column[shown, 0].tolist() == told:
+                return column[:, 0].astype(np.int64)
+        return np.array([self._rank(at) for at in members], dtype=np.int64)
 
-    def enough(self, skeletons: Iterable[int]) -> list[int]:
-        """Lines that tell how far each rank got, in order: all, but of a long run of one speaker the first and the last."""
-        found: list[int] = []
+    def enough(self, skeletons: Iterable[int]) -> list[tuple[int, int]]:
+        """Lines that tell how far each rank got, with it: all, but of a long run of one speaker the first and the last."""
+        found: list[tuple[int, int]] = []
         for skeleton in skeletons:
-            members = self.text.members(skeleton)
-            long = len(members) > 2 * ENDS and self._place(skeleton) is None
-            found += [*members[:ENDS], *members[-ENDS:]] if long else members
+            every = list(zip(self.text.members(skeleton), self.ranks(skeleton).tolist(), strict=True))
+            alone = len(every) > 2 * ENDS and len({rank for _, rank in every}) == 1
+            found += [*every[:ENDS], *every[-ENDS:]] if alone else every
         return sorted(found)
 
-    def last_lines(self, end: int, skeletons: Iterable[int]) -> dict[int | None, int]:
+    def last_lines(self, end: int, skeletons: Iterable[int]) -> dict[int, int]:
         """The last line of each rank before `end`, among these skeletons."""
-        last: dict[int | None, int] = {}
+        last: dict[int, int] = {}
         for skeleton in skeletons:
             members = self.text.members(skeleton)
-            members = members[: bisect_left(members, end)]
-            if members and self._place(skeleton) is None:
-                last[self.own] = max(members[-1], last.get(self.own, 0))
-                continue
-            for number, at in dict(zip(self.ranks(skeleton).tolist(), members, strict=False)).items():
-                rank = None if number == NOBODY else number
+            spoken = zip(self.ranks(skeleton).tolist(), members[: bisect_left(members, end)], strict=False)
+            for rank, at in dict(spoken).items():
                 last[rank] = max(at, last.get(rank, at))
         return last
-
-    def _place(self, skeleton: int) -> re.Pattern[str] | None:
-        if skeleton not in self._places:
-            self._places[skeleton] = self._found(skeleton)
-        return self._places[skeleton]
-
-    def _found(self, skeleton: int) -> re.Pattern[str] | None:
-        """All that stands before the rank, its digits free; tried on the first, the middle and the last line."""
-        members = self.text.members(skeleton)
-        shown = {at: self.line(at).rank for at in (members[0], members[len(members) // 2], members[-1])}
-        if all(rank == self.own for rank in shown.values()):
-            return None
-        first = self.text.lines[members[0]][:LOOKED_AT]
-        for number in _DIGITS.finditer(first):
-            if len(number[0]) > LONGEST_RANK:
-                continue
-            before = r"\d+".join(map(re.escape, _DIGITS.split(first[: number.start()])))
-            pattern = re.compile(rf"{before}(\d{{1,{LONGEST_RANK}}})(?!\d)")
-            found = [(pattern.match(self.text.lines[at]), rank) for at, rank in shown.items()]
-            if all(m is not None and int(m[1]) == rank for m, rank in found):
-                return pattern
-        return _NOWHERE
 
 
 def time_of(stamp: str) -> float:
