@@ -6,14 +6,17 @@ import struct
 
 import pytest
 
+from stallwise.doctor.gather import read_artifact
 from stallwise.doctor.gauged import gauged
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog import memory, run
+from stallwise.evidence.catalog import fabric, memory, run
+from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Series
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Printed, Reading, Rows
 from stallwise.meaning.steps import understood_steps
-from stallwise.readers import readers_for
+from stallwise.measures import scaling
+from stallwise.readers import failed_calls, readers_for
 
 
 def facts(text: str | bytes, name: str = "run.log") -> dict[str, Fact]:
@@ -198,3 +201,26 @@ def test_an_error_of_the_hosts_memory_is_not_one_of_the_device(line: str) -> Non
     found = facts(f"epoch 1 done\n{line}\n")
     assert memory.FAILED.name not in found
     assert memory.HOST_KILLED.name in found
+
+
+def test_ranks_that_failed_in_different_collectives() -> None:
+    text = "".join(
+        f"[rank{rank}]: Traceback (most recent call last):\n"
+        f'[rank{rank}]:   File "/a/train.py", line 12, in main\n'
+        f'[rank{rank}]:   File "/x/torch/distributed/distributed_c10d.py", line {100 + rank}, in {op}\n'
+        f"[rank{rank}]: torch.distributed.DistBackendError: NCCL error\n"
+        for rank, op in enumerate(("barrier", "all_reduce"))
+    )
+    (waits,) = failed_calls.read(Artifact("x.log", content=text.encode()))
+    assert list(waits.columns["op"]) == ["barrier", "all_reduce"] and list(waits.columns["rank"]) == [0, 1]
+    assert list(waits.columns["frame"]) == ["/a/train.py:12 main"] * 2
+
+
+def test_the_same_training_on_more_cards_that_takes_longer() -> None:
+    evidence = Evidence()
+    for name, cards, step_s in (("one.log", "0", 1.0), ("two.log", "0,1", 1.6)):
+        lines = "".join(f"{n}/40 [00:10<00:20,  {step_s}s/it, loss=2.0]\n" for n in range(20))
+        text = f"$ CUDA_VISIBLE_DEVICES={cards} NCCL_P2P_DISABLE=0 python train.py\n{lines}"
+        evidence.add(read_artifact(Artifact(name, content=text.encode()))[1])
+    (slowdown,) = [f for f in scaling.from_evidence(evidence) if f.quantity is fabric.RUN_SLOWDOWN]
+    assert slowdown.value == 1.6 and slowdown.note == "1 to 2 GPUs"

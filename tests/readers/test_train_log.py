@@ -267,3 +267,16 @@ def test_lines_of_an_epoch_and_lists_of_step_times_are_read_as_columns() -> None
     told = {at: list(row) for block in blocks for at, row in zip(block.lines, block.values, strict=True)}
     for at, line in enumerate(lines):
         assert told[at] == [n for n, _ in line_in(line, lambda key, unit, bare: "loss" in key).values]
+
+
+def test_a_clock_that_jumps_back_a_little_is_no_midnight() -> None:
+    text = "".join(
+        f"10:00:{s:02d},{'500' if s != 21 else '100'} step {i} loss 2.0\n"
+        for i, s in enumerate((0, 10, 20, 30, 21, 50, 59))
+    )
+    assert max(series(text, run.STEP_TIME).values) < 60
+
+
+def test_a_list_ends_before_the_next_key() -> None:
+    said = line_in("#queue: 0, token usage: 0.31, #running-req: 4", lambda key, unit, bare: not bare)
+    assert [(key.key, key.unit) for key in said.keys] == [("queue", ""), ("token usage", ""), ("running-req", "")]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from stallwise.evidence.event import Role
-from stallwise.meaning.expressions import Expression, looks_for
+from stallwise.meaning.expressions import Expression, entry_of
 from stallwise.meaning.tables import tables_in
 
 SHORTEST = 4  # characters of an anchor: shorter ones stand in every second line
@@ -56,11 +56,4 @@ def signatures_in(name: str, text: str) -> Iterator[Signature]:
     document = tomllib.loads(text)
     for row in document["signature"]:
         entry = {"component": name, "level": "", **document.get("book", {}), **row}
-        plain = ("id", "event", "component", "level", "source", "feeds", "facts", "every")
-        yield Signature(
-            role=Role(entry["role"]),
-            not_samples=tuple(entry.get("not_sample", ())),
-            apart=tuple(entry.get("apart", ())),
-            **{key: entry[key] for key in plain if key in entry},
-            **looks_for(entry),
-        )
+        yield entry_of(Signature, {**entry, "role": Role(entry["role"]), "not_samples": entry.get("not_sample", [])})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 
@@ -13,27 +14,24 @@ from stallwise.evidence.reading import Rows
 from stallwise.meaning.name import name
 from stallwise.meaning.rows import named_columns
 from stallwise.meaning.scopes import axis_of
-from stallwise.meaning.words import words_of
+from stallwise.meaning.words import book, words_of
 
 KIND = "gpu.samples"
-# Quantities as a monitor prints them at one moment -> column of the table of samples.
-COLUMNS = {
-    "gpu.utilisation": "utilisation_share", "run.gpu_busy": "utilisation_share", "gpu.temperature": "temperature_c",
-    "gpu.power": "power_w", "gpu.power_limit": "power_limit_w", "gpu.power_default_limit": "power_default_limit_w",
-    "gpu.clock": "clock_sm_hz", "gpu.clock_max": "clock_sm_max_hz", "gpu.memory_used": "memory_used_bytes",
-    "gpu.memory_total": "memory_total_bytes", "gpu.memory_temperature": "memory_temperature_c", "gpu.pcie_gen": "pcie_gen",
-    "gpu.pcie_gen_max": "pcie_gen_max", "gpu.pcie_width": "pcie_width", "gpu.pcie_width_max": "pcie_width_max",
-}  # fmt: skip
 TELLING = {"power_w", "clock_sm_hz", "temperature_c"}  # without one of these it is no card's state
 FEWEST = 3  # columns
 _CARD = re.compile(r"\bgpu ?(\d{1,3})\b")
+
+
+def _columns() -> dict[str, str]:
+    """Quantities as a monitor prints them at one moment, and the columns of the table of samples that they are."""
+    return cast(dict[str, str], book("samples.toml")["gpu"])
 
 
 @lru_cache(maxsize=4096)
 def is_wanted(key: str, unit: str) -> bool:
     """True for a key of a card's state, or of its number."""
     named = name((key,), unit)
-    return axis_of(key) == "gpu" or (named is not None and named.quantity.name in COLUMNS)
+    return axis_of(key) == "gpu" or (named is not None and named.quantity.name in _columns())
 
 
 MOST_CARDS = 1e6  # a number beyond it is damage, and no card
@@ -48,7 +46,7 @@ def samples(rows: Rows, file: str) -> Iterator[Table]:
     """One table for each card that the rows tell of, whether a card is a row or has columns of its own."""
     by_card: dict[int | None, dict[str, list[float | str | None]]] = {}
     for column in named_columns(rows):
-        title = COLUMNS.get(column.named.quantity.name)
+        title = _columns().get(column.named.quantity.name)
         if title is not None:
             by_card.setdefault(_card_in(column.label), {}).setdefault(title, column.values)
     for card, found in by_card.items():

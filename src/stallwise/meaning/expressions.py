@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -64,23 +64,27 @@ class Expression:
                 yield name, kind, value
 
 
+Entry = TypeVar("Entry", bound=Expression)
+
+
 @cache
 def compiled(pattern: str, cased: bool) -> re.Pattern[str]:
     """Made when a line first needs it: most lines of most logs need few."""
     return re.compile(pattern, 0 if cased else re.IGNORECASE)
 
 
-def looks_for(row: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an expression from a row of a table."""
+def entry_of(kind: type[Entry], row: dict[str, Any]) -> Entry:
+    """An expression of some kind from a row of a table: what it looks for, and the row's own fields as they are written."""
     anchors = row["anchor"] if isinstance(row["anchor"], list) else [row["anchor"]]
-    return {
-        "anchors": tuple(a.lower() for a in anchors),
-        "pattern": row.get("match") or "|".join(map(re.escape, anchors)),
-        "slots": row.get("slots", {}),
-        "unless": row.get("unless", ""),
-        "cased": row.get("case", False),
-        "samples": tuple(row.get("sample", ())),
-    }
+    known = {field.name for field in fields(kind)} & row.keys()
+    own: dict[str, Any] = {name: tuple(row[name]) if isinstance(row[name], list) else row[name] for name in known}
+    return kind(
+        **{"slots": {}, **own},
+        anchors=tuple(a.lower() for a in anchors),
+        pattern=row.get("match") or "|".join(map(re.escape, anchors)),
+        cased=row.get("case", False),
+        samples=tuple(row.get("sample", ())),
+    )
 
 
 def holders(find: Finder, text: Skeletons) -> Iterator[tuple[int, int]]:

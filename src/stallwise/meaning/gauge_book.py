@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from stallwise.meaning.expressions import Expression, Value, looks_for
+from stallwise.meaning.expressions import Expression, Value, entry_of
 from stallwise.meaning.tables import tables_in
-
-_PLAIN = ("by", "times", "note", "within", "until", "begins", "many", "over", "facts", "words", "scope", "keep")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +82,7 @@ def book_in(text: str) -> GaugeBook:
     """The book of one file."""
     document = tomllib.loads(text)
     head: dict[str, Any] = dict(document["book"])
-    gauges = tuple(_gauge({"keep": head.get("keep", "each"), **row}) for row in document["gauge"])
+    gauges = tuple(entry_of(Gauge, {"keep": head.get("keep", "each"), **row}) for row in document["gauge"])
     head["needs"] = tuple(w.lower() for w in head.get("needs", ()))
     head.pop("keep", None)
     return GaugeBook(gauges=gauges, **head)
-
-
-def _gauge(row: dict[str, Any]) -> Gauge:
-    lists: dict[str, Any] = {key: tuple(row.get(key, ())) for key in ("sets", "clears", "retracts")}
-    return Gauge(**looks_for(row), **lists, **{key: row[key] for key in _PLAIN if key in row})

@@ -32,6 +32,12 @@ MOVERS = (Work.ELEMENTWISE, Work.CAST, Work.LAYOUT, Work.FUSED, Work.REDUCTION)
 # repeats one product in five in the backward pass. A causal one took a fifth of them on an H200, a full one all.
 PRODUCTS_LEFT = 0.5
 
+# What autocast adds to the work that it leaves wide, by that work's own bytes. A norm's input and output are cast, and so are their
+# gradients: four times 6 bytes an element beside its own 20. Softmax reads the narrow type itself, so that only its output is cast, 12
+# beside 20. Batch norm takes the narrow type.
+CASTS = {Work.NORM: 1.2, Work.SOFTMAX: 0.6}
+_TAKES_NARROW = re.compile(r"batch_?norm|bn_(fw|bw)", re.I)
+
 _FP32 = re.compile(r"(^|_)(f32|fp32|float)(_|$|,|>|<)", re.I)
 
 Bools = NDArray[np.bool_]
@@ -97,8 +103,12 @@ def sixteen_bits(r: Replays) -> Change | None:
     half = half_width_ratio(book.view.gpu)
     left[wide] = 2.0 / (half[0] + half[1])
     share = float(book.view.duration[plain | wide].sum() / max(book.view.duration[matrix].sum(), 1e-12))
-    left[np.isin(work, MOVERS) & ~book.purposes.in_optimizer] = 1.0 - 0.5 * share
-    wide_attention = _named_fp32(r) & (work == Work.ATTENTION)
+    wide_out = np.isin(work, list(CASTS)) & ~_named(r, _TAKES_NARROW)
+    narrow = _follows(r, matrix, wide_out)
+    left[np.isin(work, MOVERS) & ~book.purposes.in_optimizer & narrow] = 1.0 - 0.5 * share
+    for kind, part in CASTS.items():
+        left[(work == kind) & wide_out] = 1.0 + part * share
+    wide_attention = _named(r, _FP32) & (work == Work.ATTENTION)
     if ratio is not None:
         left[wide_attention] = 2.0 / (ratio[0] + ratio[1])
     casting = r.launching - book.view.ranges(Host.OPTIMIZER)
@@ -112,11 +122,20 @@ def sixteen_bits(r: Replays) -> Change | None:
     )
 
 
-def _named_fp32(r: Replays) -> Bools:
-    """By device work: kernels whose name says that they read fp32."""
+def _named(r: Replays, pattern: re.Pattern[str]) -> Bools:
+    """By device work: whether its name says this."""
     t = r.book.timeline
     codes = t.name[r.book.view.work]
-    return np.isin(codes, [c for c in np.unique(codes).tolist() if _FP32.search(t.names[c])])
+    return np.isin(codes, [c for c in np.unique(codes).tolist() if pattern.search(t.names[c])])
+
+
+def _follows(r: Replays, one: Bools, other: Bools) -> Bools:
+    """By device work: whether the last before it that is either of two kinds is of the first."""
+    order = np.argsort(r.book.view.start, kind="stable")
+    last = np.maximum.accumulate(np.where((one | other)[order], np.arange(len(order)), -1))
+    found = np.zeros(len(order), bool)
+    found[order] = (last >= 0) & one[order][np.maximum(last, 0)]
+    return found
 
 
 def aligned(r: Replays) -> Change | None:

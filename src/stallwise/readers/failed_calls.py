@@ -9,7 +9,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.readers._collective_waits import Call, Wait, wait_in, waits_table
 from stallwise.readers._patterns import patterns
-from stallwise.readers.shapes.lines import lines_of
+from stallwise.readers.shapes.lines import Speakers
 
 FORMAT = "tracebacks of collectives"
 _P = patterns("stacks")
@@ -24,7 +24,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """A wait for each rank whose last traceback ends in a collective."""
     frames: dict[int, list[Call]] = {}
     waits: dict[int, Wait] = {}
-    for line in lines_of(artifact):
+    text, speakers = artifact.skeletons, Speakers(artifact)
+    telling = text.where(lambda x: "Traceback" in x or _P["frame"].search(x) or _P["ended"].search(x))
+    for line in map(speakers.line, text.lines_of(telling)):
         rank = -1 if line.rank is None else line.rank
         if frame := _P["frame"].search(line.text):
             frames.setdefault(rank, []).insert(0, (frame["function"], frame["file"], int(frame["line"])))

@@ -24,10 +24,6 @@ FORMAT = "nsys summary"
 CAPTURE = "nsys stats --report cuda_gpu_kern_sum --format csv run.nsys-rep > kernels.csv"
 NANOSECOND = 1e-9
 KERNELS, CALLS = ("Instances", "Count"), "Num Calls"  # titles of the count
-_COPIES = ("[CUDA memcpy", "[CUDA memset", "[CUDA Unified")
-_ALLOCATE = ("cudaMalloc", "cuMemAlloc", "cudaMallocManaged")
-_FREE = ("cudaFree", "cuMemFree")
-_LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch")
 _P = patterns("nsys")
 
 
@@ -61,7 +57,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     tables = list(summaries(artifact.lines()))
     yield from _calls([row for table in tables if table.counted == CALLS for row in table.rows], artifact.name)
     summed = [table.rows for table in tables if table.counted in KERNELS]
-    kernels = [rows for rows in summed if rows and not all(row.name.startswith(_COPIES) for row in rows)]
+    kernels = [rows for rows in summed if rows and not all(_P["copy"].match(row.name) for row in rows)]
     if summed and not kernels:
         yield Note("the kernel summary is empty", Source(artifact.name))
     for rows in kernels[:1]:
@@ -91,9 +87,9 @@ def _calls(rows: list[SummaryRow], file: str) -> Iterator[Item]:
 
 def _allocations(rows: list[SummaryRow], file: str) -> Iterator[Item]:
     """A caching allocator asks the driver hardly ever once it is warm, whatever the number of launches."""
-    taken, freed = ([row for row in rows if _plain(row.name) in calls] for calls in (_ALLOCATE, _FREE))
+    taken, freed = ([row for row in rows if _P[call].fullmatch(_plain(row.name))] for call in ("allocates", "frees"))
     asked = [*taken, *freed]
-    launches = sum(row.count for row in rows if _plain(row.name).startswith(_LAUNCHES))
+    launches = sum(row.count for row in rows if _P["launches"].match(_plain(row.name)))
     whole_s = sum(row.total_s for row in rows)
     if not asked or launches <= 0 or whole_s <= 0:
         return

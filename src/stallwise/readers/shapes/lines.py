@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import PurePath
@@ -146,13 +146,6 @@ def line_of(
         pid=int(row["pid"]) if "pid" in row else None,
         group=row.get("group"),
     )
-
-
-def lines_of(artifact: Artifact) -> Iterator[Line]:
-    """Every line with its row."""
-    rank, node, peeler = rank_of_file(artifact.name), node_of_file(artifact.name), Peeler({})
-    for number, text in enumerate(artifact.lines(), 1):
-        yield line_of(number, text[:LONGEST], artifact.name, peeler, rank, node)
 
 
 class Speakers:
