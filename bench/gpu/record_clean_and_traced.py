@@ -180,6 +180,32 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, amp: bool = True) 
     return step
 
 
+def learn(
+    optimizer: torch.optim.Optimizer,
+    answer: Callable[[], torch.Tensor],
+    loss: Callable[[torch.Tensor], torch.Tensor],
+    amp: bool = True,
+) -> torch.Tensor:
+    """One step of any model: its answer under autocast, and the loss of that outside."""
+    optimizer.zero_grad(set_to_none=True)
+    with bf16(amp):
+        out = answer()
+    loss(out).backward()
+    optimizer.step()
+    return out
+
+
+def mean_square(out: torch.Tensor) -> torch.Tensor:
+    return out.float().square().mean()
+
+
+def recomputing(model: nn.Module, again: bool) -> nn.Module:
+    """A library's model that computes its activations twice."""
+    if again:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})  # type: ignore[operator]
+    return model
+
+
 def fused(model: nn.Module, **options: Any) -> torch.optim.Optimizer:
     return torch.optim.AdamW(model.parameters(), lr=1e-4, **(options or {"fused": True}))
 

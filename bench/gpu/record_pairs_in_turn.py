@@ -31,7 +31,10 @@ from record_clean_and_traced import (
     bf16,
     captured,
     fused,
+    learn,
+    mean_square,
     pictures,
+    recomputing,
     size,
     tf32,
     workload,
@@ -50,10 +53,7 @@ def _bert(layers: int, width: int, again: bool = False) -> nn.Module:
         vocab_size=30522, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads,
         intermediate_size=4 * width, num_labels=8,
     )  # fmt: skip
-    model = BertForSequenceClassification(shape).to(DEVICE)
-    if again:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    return model
+    return recomputing(BertForSequenceClassification(shape).to(DEVICE), again)
 
 
 class Sentences(torch.utils.data.Dataset):  # type: ignore[type-arg]
@@ -79,11 +79,7 @@ def bert_fp32_and_sentences(*fixes: str) -> Step:
     def one(i: int) -> None:
         tf32(False)
         ids = (kept if "ready" in fixes else next(batches)).to(DEVICE)
-        optimizer.zero_grad(set_to_none=True)
-        with bf16("bf16" in fixes):
-            loss = model(input_ids=ids, labels=labels).loss
-        loss.backward()
-        optimizer.step()
+        learn(optimizer, lambda: model(input_ids=ids, labels=labels).loss, lambda loss: loss, amp="bf16" in fixes)
 
     return one
 
@@ -119,11 +115,7 @@ def unet_and_hits(*fixes: str) -> Step:
     optimizer = fused(model)
 
     def one(i: int) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        with bf16():
-            out = model(x)
-        F.cross_entropy(out.float(), y).backward()
-        optimizer.step()
+        out = learn(optimizer, lambda: model(x), lambda out: F.cross_entropy(out.float(), y))
         if "kept" not in fixes:
             best = out.argmax(1)
             for k in range(4):
@@ -143,11 +135,7 @@ def vit_adam_and_gc(*fixes: str) -> Step:
     past = [{"step": k, "losses": [float(k)] * 4} for k in range(size(60000, 10))]
 
     def one(i: int) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        with bf16():
-            loss = F.cross_entropy(model(x).float(), y)
-        loss.backward()
-        optimizer.step()
+        learn(optimizer, lambda: F.cross_entropy(model(x).float(), y), lambda loss: loss)
         if "no_gc" not in fixes:
             gc.collect()
         past[i % len(past)]["step"] = i
@@ -170,11 +158,7 @@ def saves_and_rows(*fixes: str) -> Step:
             x, ahead = ahead, host.to(DEVICE, non_blocking=True)
         else:
             x = host.to(DEVICE)
-        optimizer.zero_grad(set_to_none=True)
-        with bf16():
-            out = model(x)
-        out.float().square().mean().backward()
-        optimizer.step()
+        learn(optimizer, lambda: model(x), mean_square)
         if "no_save" not in fixes and i % 4 == 0:
             torch.save(model.state_dict(), io.BytesIO())
 
@@ -240,11 +224,7 @@ def pair_attention(*fixes: str) -> Step:
     x = torch.randn(size(8, 2), size(1024, 16), width, device=DEVICE)
 
     def one(i: int) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        with bf16():
-            out = run(x)
-        out.float().square().mean().backward()
-        optimizer.step()
+        learn(optimizer, lambda: run(x), mean_square)
 
     return one
 
@@ -268,11 +248,7 @@ def clouds_on_main(*fixes: str) -> Step:
 
     def one(i: int) -> None:
         x = (kept if "ready" in fixes else thinned(i)).to(DEVICE)
-        optimizer.zero_grad(set_to_none=True)
-        with bf16():
-            out = model(x)
-        out.float().square().mean().backward()
-        optimizer.step()
+        learn(optimizer, lambda: model(x), mean_square)
         if "cached" not in fixes and GPU:
             torch.cuda.empty_cache()
 

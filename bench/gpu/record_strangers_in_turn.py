@@ -30,6 +30,9 @@ from record_clean_and_traced import (
     bf16,
     captured,
     fused,
+    learn,
+    mean_square,
+    recomputing,
     size,
     tf32,
     train,
@@ -57,10 +60,7 @@ def _llama(layers: int, width: int, again: bool = False) -> nn.Module:
         vocab_size=16000, hidden_size=width, num_hidden_layers=layers, num_attention_heads=width // 64,
         num_key_value_heads=width // 128, intermediate_size=width * 11 // 4, max_position_embeddings=2048,
     )  # fmt: skip
-    model = LlamaForCausalLM(shape).to(DEVICE)
-    if again:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    return model
+    return recomputing(LlamaForCausalLM(shape).to(DEVICE), again)
 
 
 # ---------------------------------------------------------------- one fault
@@ -178,11 +178,9 @@ def bags_on_host(*fixes: str) -> Step:
 
     def one(i: int) -> None:
         x = kept if "ready" in fixes else features()
-        optimizer.zero_grad(set_to_none=True)
-        with bf16():
-            out = model(x)
-        F.binary_cross_entropy_with_logits(out.float().flatten(), clicked).backward()
-        optimizer.step()
+        learn(
+            optimizer, lambda: model(x), lambda out: F.binary_cross_entropy_with_logits(out.float().flatten(), clicked)
+        )
 
     return one
 
@@ -255,11 +253,7 @@ def lora_again(*fixes: str) -> Step:
     ids = torch.randint(0, 16000, (size(8, 1), size(512, 16)), device=DEVICE)
 
     def one(i: int) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        with bf16():
-            loss = model(input_ids=ids, labels=ids, use_cache=False).loss
-        loss.backward()
-        optimizer.step()
+        learn(optimizer, lambda: model(input_ids=ids, labels=ids, use_cache=False).loss, lambda loss: loss)
 
     return one
 
@@ -401,11 +395,7 @@ def frames_and_captions(*fixes: str) -> Step:
             x, ahead = ahead, frames.to(DEVICE, non_blocking=True)
         else:
             x = frames.to(DEVICE)
-        optimizer.zero_grad(set_to_none=True)
-        with bf16():
-            out = model(x.transpose(1, 2).float() / 255)
-        F.cross_entropy(out.float(), y).backward()
-        optimizer.step()
+        learn(optimizer, lambda: model(x.transpose(1, 2).float() / 255), lambda out: F.cross_entropy(out.float(), y))
         if "no_text" not in fixes:
             seen: dict[str, int] = {}
             for line in lines:
@@ -469,11 +459,7 @@ def lengths_and_cache(*fixes: str) -> Step:
     batches = [torch.randn(size(4096, 16) + 512 * k, size(1024, 16), device=DEVICE) for k in range(4)]
 
     def one(i: int) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        with bf16():
-            out = model(batches[i % 4])
-        out.float().square().mean().backward()
-        optimizer.step()
+        learn(optimizer, lambda: model(batches[i % 4]), mean_square)
         if "cached" not in fixes and GPU:
             torch.cuda.empty_cache()
 

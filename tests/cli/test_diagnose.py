@@ -94,3 +94,11 @@ def test_causes_are_listed_by_family() -> None:
     ].items()
     assert all(row["meaning"].endswith(".") for row in listed)
     assert "host-sync" in run("causes").output
+
+
+@pytest.mark.parametrize("words", ["hello my good old friend", "please look at this one for me"])
+def test_words_that_say_nothing_are_answered_and_nobody_is_suspected(words: str) -> None:
+    found = CliRunner().invoke(main, ["diagnose", words, "--json"])
+    answer = json.loads(found.output)
+    assert found.exit_code == 0 and answer["state"] == "unclear" and answer["ranked"] == []
+    assert answer["next"] and not any("no reader" in str(note) for note in answer["notes"])

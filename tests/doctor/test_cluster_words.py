@@ -9,7 +9,7 @@ import pytest
 from stallwise.doctor.examine import diagnose
 from stallwise.evidence.catalog import fabric, hardware
 from stallwise.findings.diagnosis import State
-from stallwise.meaning.complaint import symptom_in
+from stallwise.meaning.sayings import symptom_in
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from stallwise.doctor.examine import diagnose
 from stallwise.evidence.ledger import Account
 from stallwise.findings.diagnosis import State
-from stallwise.readers.shapes._mail import is_letter, letter
+from stallwise.readers.shapes.unwrap import is_letter, letter
 
 MAIL = """From: a@example.org
 Date: Thu, 12 Nov 2026 11:21:09 +0100

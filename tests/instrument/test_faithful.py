@@ -9,6 +9,7 @@ in test_faithful_processes.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -49,7 +50,9 @@ def test_there_are_enough_jobs_of_every_kind() -> None:
 @pytest.mark.parametrize("job", TORCH_JOBS)
 def test_pytorch_computes_the_same_with_a_recorder_inside(forks: Forks, job: str) -> None:
     plain = forks.outcome(job, "plain")
-    for way in ("api", "record", "run"):
+    commands = ("record", "run")  # the same recorder, started by two verbs: in turn, all under STALLWISE_FULL
+    chosen = commands if os.environ.get("STALLWISE_FULL") else (commands[TORCH_JOBS.index(job) % 2],)
+    for way in ("api", *chosen):
         assert plain.differs(forks.outcome(job, way), way) == [], way
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from stallwise.doctor.decisive import book
 from stallwise.doctor.examine import diagnose
-from stallwise.meaning.blamed import blamed_in, things
+from stallwise.meaning.sayings import blamed_in, sayings
 from stallwise.rules import all_rules
 
 
@@ -45,7 +45,7 @@ def test_nothing_is_blamed(words: str) -> None:
 
 def test_every_thing_has_a_cause_that_there_is() -> None:
     known = {r.cause for r in all_rules()}
-    assert {row["thing"] for row in book()["blamed"]} == {t.name for t in things()}
+    assert {row["thing"] for row in book()["blamed"]} == {t.name for t in sayings("blamed")}
     assert {row["cause"] for row in book()["blamed"]} <= known
 
 

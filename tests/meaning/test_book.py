@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from importlib.resources import files
 
 import pytest
 
@@ -11,11 +10,13 @@ from stallwise.evidence.catalog import quantities
 from stallwise.evidence.event import Role
 from stallwise.evidence.line import Line
 from stallwise.meaning.book import SHORTEST, Signature, book
-from stallwise.meaning.codes import source_of, table, tables
+from stallwise.meaning.codes import codes_of
 from stallwise.meaning.expressions import compiled
 from stallwise.meaning.known import SHORTEST as PIECE
-from stallwise.meaning.known import books, known_message
+from stallwise.meaning.known import known_message
 from stallwise.meaning.match import Matcher, matcher, matcher_of
+from stallwise.meaning.tables import tables_in
+from stallwise.meaning.words import book as table_of
 
 JUDGED = list(book())
 HOSTILE = (
@@ -59,7 +60,7 @@ def test_a_signature_says_where_it_comes_from_and_what_it_feeds(signature: Signa
     assert set(signature.slots) <= groups
     assert set(signature.facts.values()) <= groups
     named = {t for k in signature.slots.values() if k.startswith("code:") for t in k.removeprefix("code:").split("|")}
-    assert named <= set(tables())
+    assert named <= {name for name, _ in tables_in("codes")}
 
 
 @pytest.mark.parametrize("signature", JUDGED, ids=lambda s: s.id)
@@ -77,8 +78,8 @@ def _seconds(signature: Signature, line: str) -> float:
 
 
 def test_known_messages_name_their_program_and_release() -> None:
-    for book_name in books():
-        head, *rows = (files("stallwise.meaning") / "known" / book_name).read_text(encoding="utf-8").splitlines()
+    for _, text in tables_in("known", ".tsv"):
+        head, *rows = text.splitlines()
         assert len(head.removeprefix("# ").split("\t")) == 2
         for row in rows:
             piece, level, place, releases = row.split("\t")
@@ -104,10 +105,11 @@ def test_both_engines_hear_the_same() -> None:
             assert heard(sample, slow) == heard(sample, fast)
 
 
-@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize("name", [name for name, _ in tables_in("codes")])
 def test_a_table_of_codes_has_a_source_and_no_code_twice(name: str) -> None:
-    assert source_of(name)
-    numbers = [c.number for c in table(name) if c.number is not None]
+    document = table_of(f"codes/{name}.toml")
+    assert document["source"]
+    numbers = [row["code"] for row in document["code"] if "code" in row]
     assert len(numbers) == len(set(numbers))
-    assert all(c.means for c in table(name))
-    assert all(c.role in ("", *Role) for c in table(name))
+    assert all(c.means for c in codes_of(name).values())
+    assert all(c.role in ("", *Role) for c in codes_of(name).values())

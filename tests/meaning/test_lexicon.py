@@ -10,11 +10,10 @@ import pytest
 
 from stallwise.evidence.catalog import quantities
 from stallwise.findings.symptom import Symptom
-from stallwise.meaning.complaint import symptom_in
 from stallwise.meaning.entries import entries
 from stallwise.meaning.loop import column_of, columns, printed
 from stallwise.meaning.name import name
-from stallwise.meaning.sentences import _sayings, said_in
+from stallwise.meaning.sayings import said_in, sayings, symptom_in
 from stallwise.meaning.words import book
 from stallwise.units import Unit
 
@@ -111,7 +110,7 @@ def test_every_symptom_of_the_table_exists_and_every_one_has_words() -> None:
 
 
 def test_statements_are_of_the_catalogue_and_can_be_denied() -> None:
-    assert all(quantity in quantities() for quantity, *_ in _sayings())
+    assert all(one.row["quantity"] in quantities() for one in sayings("said"))
     assert {(s.quantity, s.value) for s in said_in("No stragglers, the fabric is healthy.")} == {
         ("stragglers", "no"),
         ("fabric_healthy", "yes"),

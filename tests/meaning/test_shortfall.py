@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stallwise.meaning.complaint import symptom_in
+from stallwise.meaning.sayings import symptom_in
 
 
 @pytest.mark.parametrize(

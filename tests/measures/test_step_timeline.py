@@ -28,6 +28,11 @@ def saved() -> Diagnosis:
     return diagnose(str(REPO / "tests" / "cases" / "checkpoint-stall" / "ckpt_stall" / "trace.json.gz"))
 
 
+@pytest.fixture(scope="module")
+def fed_late() -> Diagnosis:
+    return diagnose(str(REPO / "tests" / "cases" / "input-starved" / "resnet_loader" / "trace.json.gz"))
+
+
 def ledger_boxes(table: Table, version: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     mine = (table.columns["track"] == 0) & (table.columns["version"] == version)
     return {key: values[mine] for key, values in table.columns.items()}
@@ -40,10 +45,11 @@ def accounts(table: Table, version: int = 0) -> dict[str, float]:
     return found
 
 
-def test_every_telling_has_a_ledger_without_gap_or_overlap(starved: Diagnosis) -> None:
-    (table,) = starved.evidence.table("timeline")
-    words = [v["word"] for v in table.meta["versions"]]
-    assert words[:3] == ["clean", "as traced", "fixed (no-input-wait)"]
+def test_every_telling_has_a_ledger_without_gap_or_overlap(starved: Diagnosis, fed_late: Diagnosis) -> None:
+    (unmoved,), (table,) = starved.evidence.table("timeline"), fed_late.evidence.table("timeline")
+    assert [v["word"] for v in table.meta["versions"]][:3] == ["clean", "as traced", "fixed (no-input-wait)"]
+    # Where recording cost too little to tell, the trace is the step.
+    assert [v["word"] for v in unmoved.meta["versions"]][:2] == ["as traced", "fixed (no-input-wait)"]
     for number, told in enumerate(table.meta["versions"]):
         boxes = ledger_boxes(table, number)
         assert boxes["start_s"][0] == pytest.approx(0.0, abs=1e-9)
@@ -60,20 +66,14 @@ def test_the_boxes_agree_with_the_ledger(starved: Diagnosis) -> None:
 
 def test_the_fixed_step_has_the_same_work_and_no_input_wait(starved: Diagnosis) -> None:
     (table,) = starved.evidence.table("timeline")
-    clean, fixed = accounts(table), accounts(table, 2)
+    clean, fixed = accounts(table), accounts(table, 1)
     assert fixed["input wait"] < 0.01 * clean["input wait"]
     assert fixed["compute"] == pytest.approx(clean["compute"], rel=0.02)
     c = table.columns
     streams = [i for i, (kind, _) in enumerate(table.meta["tracks"]) if kind == "stream"]
     work = np.isin(c["track"], streams)
-    lasts, after = (c["end_s"] - c["start_s"])[work], (c["end_s:2"] - c["start_s:2"])[work]
+    lasts, after = (c["end_s"] - c["start_s"])[work], (c["end_s:1"] - c["start_s:1"])[work]
     assert np.allclose(lasts, after, atol=2e-9)
-
-
-def test_recording_made_the_traced_step_longer(starved: Diagnosis) -> None:
-    (table,) = starved.evidence.table("timeline")
-    clean, traced = table.meta["versions"][:2]
-    assert 1.02 < traced["length_s"] / clean["length_s"] < 1.3
 
 
 def test_the_critical_path_fills_the_step_link_by_link(starved: Diagnosis, saved: Diagnosis) -> None:
@@ -84,7 +84,7 @@ def test_the_critical_path_fills_the_step_link_by_link(starved: Diagnosis, saved
         assert np.allclose(path["end_s"][:-1], path["start_s"][1:])
         assert sum(path["seconds"].values()) == pytest.approx(table.meta["length_s"])
     # The loader's wait is the host's; the step of the save is the host's nearly whole.
-    assert starved.evidence.table("timeline")[0].meta["path"]["seconds"]["the host"] == pytest.approx(0.053, rel=0.05)
+    assert starved.evidence.table("timeline")[0].meta["path"]["seconds"]["the host"] == pytest.approx(0.062, rel=0.05)
 
 
 def test_a_step_that_stands_out_is_shown_too(saved: Diagnosis) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +199,12 @@ def test_copies_of_a_real_trace(tmp_path: Path, cause: str | None) -> None:
 
 @pytest.mark.shared
 @pytest.mark.slow
-@pytest.mark.parametrize(("cause", "ranks"), [("input", 64), ("host", 24), ("clocks", 24)])
+@pytest.mark.parametrize(
+    ("cause", "ranks"),
+    [("input", 64), ("host", 24), ("clocks", 24)]
+    if os.environ.get("STALLWISE_FULL")
+    else [("input", 32), ("clocks", 16)],
+)
 def test_hundreds_of_copies_of_a_real_trace(tmp_path: Path, cause: str, ranks: int) -> None:
     path = shared("data/traces/hta/two_of_128_ranks/sampled_rank-0.json.gz")
     doc = json.loads(gzip.decompress(path.read_bytes()))

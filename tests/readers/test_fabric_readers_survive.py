@@ -21,13 +21,12 @@ from stallwise.readers import (
     python_stacks,
     rank_progress,
     run_outcomes,
-    run_speed,
 )
 from stallwise.readers.native import flight_recorder, nccl_inspector, nccl_ras, nvidia_smi_topo
 
 READERS = (
     dcgm_text, flight_recorder, nccl_inspector, nccl_log, nccl_ras, nccl_tests, nvidia_smi_csv,
-    nvidia_smi_report, nvidia_smi_topo, python_stacks, rank_progress, run_outcomes, run_speed, named_columns,
+    nvidia_smi_report, nvidia_smi_topo, python_stacks, rank_progress, run_outcomes, named_columns,
 )  # fmt: skip
 SEEDS = [
     b"[rank0]:[E1218 20:27:21.4 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=13, NumelOut=13, Timeout(ms)=600000) ran for 600081 milliseconds before timing out.\n",

@@ -24,9 +24,10 @@ from stallwise.evidence.skeletons import loosened
 from stallwise.meaning.book import book
 from stallwise.meaning.gauge_book import gauge_books
 from stallwise.meaning.match import loudness
+from stallwise.meaning.words import book as table
+from stallwise.meaning.words import turn
 from stallwise.readers import _gpu_samples, _traceback, oom_message
 from stallwise.readers._patterns import document
-from stallwise.readers.engine_iterations import forms
 from stallwise.readers.native._ncu_names import sentences
 from stallwise.readers.shapes.lines import prefixes
 
@@ -60,7 +61,7 @@ def _patterns() -> list[tuple[str, re.Pattern]]:
     found += [(f"signature {s.id} unless", re.compile(s.unless, re.IGNORECASE)) for s in book() if s.unless]
     found += [(f"gauge {b.format} unless", re.compile(g.unless)) for b in gauge_books() for g in b.gauges if g.unless]
     found += [(f"prefix {p.name}", p.pattern) for p in prefixes()]
-    found += [(f"iterations of {f['engine']}", f[part]) for f in forms() for part in ("record", "pairs")]
+    found += [(f"turn {name}", turn(name)) for name, said in table("turns.toml").items() if isinstance(said, str)]
     found.append(("loud lines", loudness()[1]))
     found += [
         (f"gauge {b.format}: {g.anchors[0]}", re.compile(g.pattern, 0 if g.cased else re.IGNORECASE))

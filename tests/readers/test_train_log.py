@@ -19,7 +19,7 @@ from stallwise.evidence.skeletons import skeletons_of
 from stallwise.meaning.loop import column_of
 from stallwise.meaning.steps import understood_steps
 from stallwise.readers import all_readers, readers_for
-from stallwise.readers._log_line import blocks_in, parse_line
+from stallwise.readers.shapes.logged import line_in, records
 
 
 def items(text: str, name: str = "train.log") -> list[object]:
@@ -262,8 +262,8 @@ def test_records_that_lost_their_line_ends_are_told_apart() -> None:
 def test_lines_of_an_epoch_and_lists_of_step_times_are_read_as_columns() -> None:
     lines = [f"Epoch {n}/40: loss {3 - n / 40:.4f} epoch_time {60 + n}.5s" for n in range(1, 41)]
     lines += [f"step durations ms: {300 + n}.3 {305 + n}.7 {299 + n}.0" for n in range(30)]
-    blocks = list(blocks_in(skeletons_of(lines), lambda line: True, lambda key, unit, bare: "loss" in key))
+    blocks = list(records(skeletons_of(lines), lambda key, unit, bare: "loss" in key))
     assert sum(len(block.lines) > 1 for block in blocks) >= 2  # at once
     told = {at: list(row) for block in blocks for at, row in zip(block.lines, block.values, strict=True)}
     for at, line in enumerate(lines):
-        assert told[at] == [n for _, n in parse_line(line, lambda key, unit, bare: "loss" in key).values]
+        assert told[at] == [n for n, _ in line_in(line, lambda key, unit, bare: "loss" in key).values]

@@ -95,8 +95,10 @@ def test_how_much_is_simulated_is_a_count_and_no_clock_decides_it(monkeypatch: p
     point = replace(POINTS[2], rate_per_s=2.0)
     whole = outcome(point)
     monkeypatch.setattr("stallwise.sim.what_if.MOST_EVENTS", 50)
+    outcome.cache_clear()
     with pytest.raises(StallwiseError, match="does not come to an end"):
         outcome(point)
     assert trials(point, chunked=False, shared_share=None) == []
     monkeypatch.setattr("stallwise.sim.what_if.MOST_EVENTS", 12_000)
+    outcome.cache_clear()
     assert outcome(point) == whole

@@ -13,7 +13,7 @@ from stallwise.meaning.cards import samples
 from stallwise.meaning.samples import column_of, is_sample, is_wanted
 from stallwise.meaning.value import all_in_si
 from stallwise.readers._engine_samples import Samples, merged
-from stallwise.readers.shapes.clock import clocks_of
+from stallwise.readers.shapes.clock import clocks_at
 from stallwise.readers.shapes.logged import records
 
 CARD_HINTS = (b"power", b"temp", b"clock")
@@ -33,16 +33,17 @@ def worth_reading(artifact: Artifact) -> bool:
 def engine_samples(artifact: Artifact) -> Iterator[Item]:
     """A table of all lines that say how much runs or waits and how fast or how full it is."""
     found: list[Samples] = []
-    for lines in records(artifact.skeletons, is_wanted):
-        named = [column_of(*key) for key in lines.keys]
+    for lines in records(artifact.skeletons, lambda key, unit, bare: not bare and is_wanted(key, unit)):
+        named = [column_of(key.key, key.unit) for key in lines.like.keys]
         if not is_sample({n[0] for n in named if n}):
             continue
         columns: dict[str, Column] = {}
-        for one, numbers in zip(named, lines.values, strict=True):
+        for one, numbers in zip(named, lines.values.T, strict=True):
             if one is not None and one[0] not in columns:
                 columns[one[0]] = all_in_si(one[1], numbers)
-        found.append(Samples(lines.lines, columns, clocks_of(artifact.skeletons, lines.skeleton)))
-    table = merged(artifact.name, "", found)
+        found.append(Samples(lines.lines, columns))
+    clocks = clocks_at(artifact.skeletons, [at for s in found for at in s.lines])
+    table = merged(artifact.name, "", found, clocks)
     if table is not None:
         yield table
 
@@ -52,10 +53,10 @@ def card_samples(artifact: Artifact) -> Iterator[Item]:
     head = artifact.head
     if b"\x00" in head[:4096] or sum(h in head for h in CARD_HINTS) < 2:
         return
-    for lines in records(artifact.skeletons, is_card_key):
+    for lines in records(artifact.skeletons, lambda key, unit, bare: not bare and is_card_key(key, unit)):
         cells: tuple[list[Cell], ...] = tuple(
-            [f"{v} {unit}" if unit else v for v in values.tolist()]
-            for (_, unit), values in zip(lines.keys, lines.values, strict=True)
+            [f"{v} {key.unit}" if key.unit else v for v in values.tolist()]
+            for key, values in zip(lines.like.keys, lines.values.T, strict=True)
         )
-        titles = tuple(key for key, _ in lines.keys)
+        titles = tuple(key.key for key in lines.like.keys)
         yield from samples(Rows(titles, cells, [at + 1 for at in lines.lines]), artifact.name)

@@ -71,10 +71,13 @@ def gather(
     for name, problem in unopened:
         evidence.notes.append(Note(problem.problem, Source(name), lost=True))
     problems = [problem for _, problem in unopened]
+    typed = {a.name for a in artifacts if a.typed}
     for reading in told_apart(readings):
         if reading.problem is not None:
             problems.append(reading.problem)
             evidence.notes.append(Note(reading.problem.problem, Source(reading.name), lost=True))
+        elif not reading.formats and reading.name in typed:
+            continue  # what is said of it is said below
         elif not reading.formats:
             evidence.notes.append(Note(NO_READER, Source(reading.name)))
         else:
@@ -84,7 +87,7 @@ def gather(
     if evidence.inputs:
         return evidence
     evidence.stems |= others
-    if not _speak_of_a_run(evidence, readings) and not _hold_tables(evidence, readings):
+    if not _speak_of_a_run(evidence, readings, typed) and not _hold_tables(evidence, readings):
         raise _nothing_readable(artifacts, readings, problems)
     return evidence
 
@@ -103,12 +106,14 @@ def _give_words(reading: Reading, stems: set[str]) -> None:
             reading.items[at] = Bag(frozenset(), item.source)
 
 
-def _speak_of_a_run(evidence: Evidence, readings: list[Reading]) -> bool:
-    """Texts without one fact whose words are those of our trade: an answer can begin with what they speak of."""
+def _speak_of_a_run(evidence: Evidence, readings: list[Reading], typed: set[str]) -> bool:
+    """Texts without one fact that were typed here, or whose words are those of our trade: an answer can begin with them."""
     texts = [r for r in readings if r.problem is None and any(isinstance(item, Bag) for item in r.items)]
     evidence.add(item for r in texts for item in r.items)
     if not of_our_trade(evidence):
-        return False
+        evidence.stems.clear()  # its words are nobody's evidence
+        if not any(r.name in typed for r in texts):
+            return False
     evidence.inputs += [r.name for r in texts]
     evidence.formats.append(IN_WORDS)
     return True

@@ -6,9 +6,9 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.meaning.gauge_book import GaugeBook
 from stallwise.meaning.gauges import Place, read_gauges
-from stallwise.readers._log_line import step_of
 from stallwise.readers.shapes.clock import clock_of
 from stallwise.readers.shapes.lines import node_of_file
+from stallwise.readers.shapes.logged import step_of
 from stallwise.readers.shapes.unwrap import is_text
 
 Gauged = list[tuple[GaugeBook, list[Item]]]

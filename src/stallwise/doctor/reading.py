@@ -12,7 +12,7 @@ import numpy as np
 from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_reading
 from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
-from stallwise.doctor.understanding import LOG_READERS, is_document, is_written, understood
+from stallwise.doctor.understanding import ANY_TEXT, LOG_READERS, is_document, is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence import collector
 from stallwise.evidence.artifact import Artifact
@@ -31,6 +31,7 @@ from stallwise.meaning.steps import understood_steps
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
 from stallwise.readers.shapes._plainly import plainly
+from stallwise.readers.shapes.pasted import parts_of
 from stallwise.readers.shapes.unwrap import plain
 
 STATED_FORMAT = "stated facts"
@@ -71,8 +72,14 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
         return [], [Bag(frozenset(), Source(artifact.name))]
     stored, artifact = artifact, plain(artifact)
     told, readers = _told(artifact)
+    owners, alone = _owned(readers), any(getattr(r, "EXCLUSIVE", False) for r in readers)
+    parts: list[Artifact] = []
+    if told is artifact and owners:  # one that owns the file would leave the others' outputs unread
+        parts = parts_of(artifact, lambda part: _owned(readers_for(part)), unasked=alone or len(owners) > 1)
+    if parts:
+        formats, items = _each(parts, keep_timelines)
+        return formats, items + _losses(stored, artifact)
     written = is_written(told)
-    alone = any(getattr(r, "EXCLUSIVE", False) for r in readers)
     source = Source(artifact.name)
     quoted = written or (not alone and is_document(artifact))
     said = [] if alone else list(kept(messages_in(artifact, written=quoted), "the book of messages", source))
@@ -110,9 +117,36 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     if problems and not formats:
         raise problems[0]
     items += [Note(problem.problem, source, lost=True) for problem in problems]
-    losses = dict.fromkeys(loss for one in (stored, artifact, told) for loss in one.losses)
-    items += [Note(loss, source, lost=True) for loss in losses]
-    return formats, items
+    return formats, items + _losses(stored, artifact, told)
+
+
+def _losses(*artifacts: Artifact) -> list[Note]:
+    """What was left out of a text on its way."""
+    losses = dict.fromkeys(loss for one in artifacts for loss in one.losses)
+    return [Note(loss, Source(artifacts[0].name), lost=True) for loss in losses]
+
+
+def _owned(readers: list[Reader]) -> frozenset[str]:
+    """Formats that take a whole text as theirs."""
+    return frozenset(r.FORMAT for r in readers if r.FORMAT not in ANY_TEXT)
+
+
+def _each(parts: list[Artifact], keep_timelines: bool) -> tuple[list[str], list[Item]]:
+    """What the outputs in one file give, each read by itself; a problem of one does not silence the others."""
+    formats: list[str] = []
+    items: list[Item] = []
+    problems: list[StallwiseError] = []
+    for part in parts:
+        try:
+            found, told = read_artifact(part, keep_timelines=keep_timelines)
+        except StallwiseError as error:
+            problems.append(error)
+            continue
+        formats += [f for f in found if f not in formats]
+        items += told
+    if problems and not formats:
+        raise problems[0]
+    return formats, items + [Note(problem.problem, Source(parts[0].name), lost=True) for problem in problems]
 
 
 def _understood(told: Artifact, known: list[Item], formats: list[str], written: bool) -> Iterator[Item]:

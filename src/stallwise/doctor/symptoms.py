@@ -13,8 +13,8 @@ from stallwise.evidence.fact import STATED, Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.finding import Reason
 from stallwise.findings.symptom import Symptom
-from stallwise.meaning.complaint import symptom_in
 from stallwise.meaning.entries import entries
+from stallwise.meaning.sayings import symptom_in
 from stallwise.units import Unit, show
 
 LOW_MFU = 0.3  # 215 of 220 published BF16 training runs with an MFU lie above

@@ -11,11 +11,11 @@ from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
 from stallwise.evidence.reading import Printed, Reading, Rows
-from stallwise.meaning.complaint import order_of, symptom_in
 from stallwise.meaning.load_course import load_course
 from stallwise.meaning.mentions import mentions
 from stallwise.meaning.requests import request_facts
 from stallwise.meaning.rows import named_columns
+from stallwise.meaning.sayings import order_of, symptom_in
 from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps

@@ -47,6 +47,11 @@ class Artifact:
         """What lives in this process is not worth sending to another."""
         return self.content is not None or (self.inside is not None and self.inside.in_memory)
 
+    @property
+    def typed(self) -> bool:
+        """Words in the place of a path: whoever types them speaks of a run."""
+        return self.content is not None and self.content == self.name.encode("utf-8", "replace")
+
     def raw(self) -> IO[bytes]:
         """The bytes as stored."""
         if self.inside is not None:

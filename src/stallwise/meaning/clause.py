@@ -6,25 +6,19 @@ import re
 
 from stallwise.evidence.reading import Reading
 from stallwise.meaning.scopes import BEFORE, EXPECTED, is_past, scope_of, scope_words
-from stallwise.meaning.words import classes, words_of
+from stallwise.meaning.words import classes, listed, turn, words_of
 
 NEAR = 4  # words behind a number that may still say of what it is: "100 % of one core"
 SCOPE_WORDS = 4  # before a number that may say of when it is
-BREAK = re.compile(
-    r"[;,:()|.]| and | while | but (?!un|not )| where | with | at "
-)  # "reserved but unallocated" is one thing
-_OTHERS = re.compile(r" (?:our|my|we|i|they|their|it|this|these|who|which|so) ", re.IGNORECASE)
-_JOINED = re.compile(r"(?:and|or|but|with|while|at|to)\b")
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
-_HOST = {"cpu", "cpus", "core", "cores"}
 
 
 def clause_after(text: str) -> str:
     """The words behind a number that still belong to it."""
     named = text.rstrip(" :=")
-    if _JOINED.match(text) or (named != text.rstrip() and not BREAK.search(named)):
+    if turn("joined").match(text) or (named != text.rstrip() and not turn("break").search(named)):
         return ""  # "TP 8 and DP 64": what follows names the next number
-    return " ".join(_WORD.findall(_OTHERS.split(f" {BREAK.split(text)[0]} ")[0])[:4])
+    return " ".join(_WORD.findall(turn("others").split(f" {turn('break').split(text)[0]} ")[0])[:4])
 
 
 def telling(text: str) -> tuple[str, ...]:
@@ -34,7 +28,7 @@ def telling(text: str) -> tuple[str, ...]:
 
 def runs_on(reading: Reading, sentence: tuple[Reading, ...]) -> bool:
     """Whether the words behind a number run on to the next one, so that they may be that one's key."""
-    return sentence.index(reading) + 1 < len(sentence) and not BREAK.search(f" {reading.after} ")
+    return sentence.index(reading) + 1 < len(sentence) and not turn("break").search(f" {reading.after} ")
 
 
 def counts_a_thing(reading: Reading) -> bool:
@@ -48,7 +42,7 @@ def counts_a_thing(reading: Reading) -> bool:
 
 def of_the_host(reading: Reading) -> bool:
     """ "one CPU core is at 100%" is not about the GPU of the same sentence."""
-    return bool(_HOST & {*words_of(reading.path[-1]), *words_of(reading.after)[:NEAR]})
+    return bool(listed("turns.toml", "host") & {*words_of(reading.path[-1]), *words_of(reading.after)[:NEAR]})
 
 
 def scope_around(reading: Reading, sentence: tuple[Reading, ...]) -> str:

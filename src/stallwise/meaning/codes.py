@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
 
-from stallwise.meaning.tables import tables_in
 from stallwise.meaning.words import book
 
 
@@ -27,48 +25,28 @@ class Code:
 
 
 @cache
-def tables() -> tuple[str, ...]:
-    """Names of all tables."""
-    return tuple(name for name, _ in tables_in("codes"))
-
-
-@cache
-def table(name: str) -> tuple[Code, ...]:
-    """Every code of one table."""
-    document = book(f"codes/{name}.toml")
-    shared = document.get("actions", {})
-    return tuple(_code(name, row, shared) for row in document["code"])
-
-
-def _code(table: str, row: dict[str, Any], actions: dict[str, str]) -> Code:
-    known = {key: row[key] for key in ("means", "fault", "role") if key in row}
-    action = row.get("action", "")
-    return Code(table, row.get("code"), row.get("name", ""), action=actions.get(action, action), **known)
-
-
-def source_of(name: str) -> str:
-    """Where the table comes from."""
-    return str(book(f"codes/{name}.toml")["source"])
-
-
-@cache
-def _index(name: str) -> dict[str, Code]:
+def codes_of(table: str) -> dict[str, Code]:
+    """Every code of one table by its number and by its name in small letters."""
     found: dict[str, Code] = {}
-    for code in table(name):
-        if code.number is not None:
-            found.setdefault(str(code.number), code)
-        if code.name:
-            found.setdefault(code.name.lower(), code)
+    document = book(f"codes/{table}.toml")
+    for row in document["code"]:
+        known = {key: row[key] for key in ("means", "fault", "role") if key in row}
+        action = row.get("action", "")
+        action = document.get("actions", {}).get(action, action)
+        code = Code(table, row.get("code"), row.get("name", ""), action=action, **known)
+        for word in (code.number, code.name.lower() or None):
+            if word is not None:
+                found.setdefault(str(word), code)
     return found
 
 
 @lru_cache(maxsize=4096)
-def code_of(name: str, written: str | float) -> Code | None:
+def code_of(table: str, written: str | float) -> Code | None:
     """The entry that a number or a name stands for; None where the table lacks it."""
-    word = f"{written:g}" if isinstance(written, float | int) else written.strip()
-    if word.lower().startswith("0x"):
+    word = f"{written:g}" if isinstance(written, float | int) else written.strip().lower()
+    if word.startswith("0x"):
         try:
             word = str(int(word, 16))
         except ValueError:
             return None
-    return _index(name).get(word.lower())
+    return codes_of(table).get(word)

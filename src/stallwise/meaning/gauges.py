@@ -179,7 +179,8 @@ class _Reading:
                 self.context.pop(name, None)
             self.context |= {name: slots.get(name, 1.0) for name in gauge.sets}
             self.group += gauge.begins
-            self.kept = {k: v for k, v in self.kept.items() if k.quantity not in gauge.retracts}
+            if gauge.retracts:
+                self.kept = {k: v for k, v in self.kept.items() if k.quantity not in gauge.retracts}
             self._take(gauge, slots, line)
 
     def _take(self, gauge: Gauge, slots: dict[str, Value], line: int) -> None:

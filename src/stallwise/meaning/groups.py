@@ -10,21 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-_NEGATION = re.compile(
-    r"\b(?:no|not|without|never|isn't|isnt|don't|doesn't|didn't|zero|nor|avoids?|instead of|rather than"
-    r"|refutes?|rules? out|ruled out|against|whether)\b(?:\s+\w+){0,2}\s*$"
-)
-# A point inside "loss.item()" or "torch.save" joins; one before a space ends. "Thermal slowdown: not active" is one clause: the
-# answer belongs to what is asked.
-_CLAUSE = re.compile(
-    r"[;,:](?!\d)(?<!:(?=\s{0,3}(?:no|none|not|false|off|never)\b))|\.(?=\s|$)|\b(?:but|while|although|though|yet|however|whereas)\b"
-)
-# "Xid: none", "ECC uncorrectable: 0"; but "ECC error on GPU: 0" tells which one.
-_WHICH = r"(?:at|on|in|of|for|gpus?|ranks?|nodes?|hosts?|cards?|devices?|steps?|ports?|links?|index|id|pid|code)\b"
-_ANSWERED_NO = re.compile(
-    rf"^(?: (?!{_WHICH})[a-z-]+){{0,2}}\s*(?:[=:]|\bis|\bwas|\bare|\bwere)\s*(?:no|none|false|0(?![.,x]?[0-9a-f])|off|never|not)\b"
-)
-_COUNTED_NONE = re.compile(r"(?:^|[;,(.] *)0(?: [a-z-]+){0,2} *$")  # "0 uncorrectable ECC errors", not "GPU 0 hangs"
+from stallwise.meaning.words import turn
+
 _BEHIND = 48  # letters behind a word in which its answer stands
 
 
@@ -55,7 +42,7 @@ def plain(text: str) -> str:
 
 def clauses(text: str) -> list[str]:
     """The parts of a plain text that each say something of their own."""
-    return _CLAUSE.split(text)
+    return turn("clause").split(text)
 
 
 def sayable(lines: Iterable[Line], text: str) -> list[Line]:
@@ -76,5 +63,5 @@ def says(line: Line, text: str) -> bool:
 
 def _affirmed(match: re.Match[str], text: str) -> bool:
     before, behind = text[max(0, match.start() - 32) : match.start()], text[match.end() : match.end() + _BEHIND]
-    denied = _NEGATION.search(before) or _COUNTED_NONE.search(before) or _ANSWERED_NO.match(behind)
+    denied = turn("negation").search(before) or turn("counted_none").search(before) or turn("answered_no").match(behind)
     return denied is None

@@ -6,13 +6,12 @@ the thing behind it ("8 A100s") is no measure of anything before it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cache, lru_cache
 
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.reading import Reading
-from stallwise.meaning.clause import BREAK, clause_after, counts_a_thing, of_the_host, runs_on, scope_around, telling
+from stallwise.meaning.clause import clause_after, counts_a_thing, of_the_host, runs_on, scope_around, telling
 from stallwise.meaning.compared import Kin, kin_in
 from stallwise.meaning.entries import entries
 from stallwise.meaning.mentions import begins_with_a_card, names_a_card
@@ -20,7 +19,7 @@ from stallwise.meaning.name import Name, _scale, name
 from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW
 from stallwise.meaning.topics import UNIT_ALONE, only_of, speaks_of_its_family, topic_of
 from stallwise.meaning.turns import Own, awaited_in, links, manners, of_one_of_many, of_what_is_awaited, part_of_a_whole
-from stallwise.meaning.words import classed, classes, words_of
+from stallwise.meaning.words import classed, classes, listed, turn, words_of
 from stallwise.units import Unit, readings_of
 
 KEY_WORDS = 2  # right before a number: more are a sentence about it
@@ -28,24 +27,9 @@ WIDER = 3  # words before a number that may make a name together with those behi
 EXPLAINED = 0.15  # for each further word of a name that explains all the words: "loader waits" before "waits"
 ALL_EXPLAINED = 0.95  # of their weight
 LONGEST_BARE_S = 100.0  # a time without a unit that is longer was rather meant in milliseconds, and nobody knows
-_PER = re.compile(r"(?:per\b|/)", re.IGNORECASE)
-_CHANGE = re.compile(r"(?:faster|slower|more|less|higher|lower|better|worse|longer|shorter)\b", re.IGNORECASE)
-_SUM = re.compile(r"[A-Za-z]{1,24} ?\+ ?[A-Za-z]")
-_GROWS = re.compile(
-    r"(?:per|each|every|an?|more|/) ?(?:step|epoch|iteration|iter|hour|minute|min|second|day|request|batch)",
-    re.IGNORECASE,
-)
-_OVER_ONE = re.compile(
-    r"(?:over|vs\.?|versus|of|against|compared (?:to|with)) (?:a |an |the )?(?:single|one|1)\b", re.IGNORECASE
-)
-_TO_DO = re.compile(r"to [a-z]{3,}\b")
-_CARD = re.compile(r"(?:gpus?|cards?|devices?)\b", re.IGNORECASE)
 _DIMENSIONED = {Unit.SECOND, Unit.BYTE, Unit.BYTE_PER_S, Unit.FLOP_PER_S, Unit.WATT, Unit.HERTZ, Unit.CELSIUS}
 _COUNTED = {Unit.COUNT, Unit.TOKEN}
 _RATES = {Unit.PER_S, Unit.TOKEN_PER_S}
-_INDEXED = frozenset(
-    "gpu rank node layer step iteration epoch line device card port version cuda expert link torch driver".split()
-)
 
 
 def named_in(reading: Reading, sentence: tuple[Reading, ...]) -> Name | None:
@@ -129,7 +113,7 @@ def _whole_of(
 
 def _changes(reading: Reading) -> bool:
     """ "20% faster", "3x over one card": by how much something changed, not how much it is."""
-    compared = _CHANGE.match(reading.after) or _OVER_ONE.match(reading.after)
+    compared = turn("change").match(reading.after) or turn("over_one").match(reading.after)
     return compared is not None and reading.unit in ("%", "x", "×", "times", "fold")
 
 
@@ -156,8 +140,8 @@ def _rescaled(found: Name, reading: Reading, other: Reading) -> Name:
 def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]], used: int) -> Own:
     """The name from the words right before and right behind a number; `used` words before it named the last one."""
     clause, after = telling(reading.path[-1]), words_of(clause_after(reading.after))
-    if reading.unit and _TO_DO.match(reading.after):
-        after = words_of(BREAK.split(reading.after)[0])[1:2]  # "1.8 s to load"
+    if reading.unit and turn("to_do").match(reading.after):
+        after = words_of(turn("break").split(reading.after)[0])[1:2]  # "1.8 s to load"
     if not clause and not after and reading.after.endswith(":"):
         after = words_of(clause_after(reading.after.rstrip(": ")))  # "with 4 concurrent clients: 4 running"
     if clause == ("every",) and (at := sentence.index(reading)):
@@ -167,9 +151,11 @@ def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, 
     if _changes(reading):
         return Own(of_one_of_many(reading, sentence), settled=True)  # by how much something changed, not how much it is
     bytes_of = Unit.BYTE in {unit for unit, _ in readings_of(reading.unit)}
-    if _SUM.match(reading.after) or (bytes_of and (_GROWS.match(reading.after) or links().search(reading.after[:24]))):
+    if turn("sum").match(reading.after) or (
+        bytes_of and (turn("grows").match(reading.after) or links().search(reading.after[:24]))
+    ):
         return Own(None, settled=True)  # of two things at once; a growth, not a level; the rate of a link
-    if bytes_of and (_CARD.match(reading.after) or names_a_card(reading.path[-1])):  # "80 GB GPUs", "A100 80GB"
+    if bytes_of and (turn("card").match(reading.after) or names_a_card(reading.path[-1])):  # "80 GB GPUs", "A100 80GB"
         return Own(Name(entries()["memory.capacity"].quantity, _scale_of(reading.unit), "", False, 1.0, True))
     if not reading.unit and begins_with_a_card(reading.after):
         return Own(Name(stated.GPUS, 1.0, scope_around(reading, sentence), False, 1.0, True))
@@ -179,9 +165,9 @@ def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, 
         return part
     if after and after[0] in manners()["condition"]:
         after = ()  # "48 ms under load": when, not what
-    if not reading.unit and _PER.match(reading.after):
+    if not reading.unit and turn("per").match(reading.after):
         after = ()  # "QPS 4, per-user throughput": a bare number is not counted per anything
-    if clause and clause[-1] in _INDEXED and not reading.unit and clause[-2:-1] != ("per",):
+    if clause and clause[-1] in listed("turns.toml", "indexed") and not reading.unit and clause[-2:-1] != ("per",):
         return Own(None, settled=True)  # "GPU 3", "step 100": which one, not how many
     scope = scope_around(reading, sentence)
     found, behind = _nearest(reading, sentence, clause, after, scope, taken)

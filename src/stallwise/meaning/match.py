@@ -6,13 +6,11 @@ One pass finds the anchors of all signatures; only the lines that hold one are l
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from itertools import accumulate
 
 import numpy as np
@@ -28,6 +26,7 @@ from stallwise.meaning.book import Signature, book
 from stallwise.meaning.codes import code_of
 from stallwise.meaning.expressions import first_line, holders
 from stallwise.meaning.known import Known, known_message
+from stallwise.meaning.words import book as table_of
 
 MARK = -1  # stands for the marks of loud lines, among the numbers of signatures
 KEPT = 100  # events of one signature from the start of a file, and as many from its end
@@ -249,8 +248,7 @@ def matcher_of(signatures: tuple[Signature, ...], *, fast: bool = True) -> Match
 @cache
 def loudness() -> tuple[tuple[str, ...], re.Pattern[str]]:
     """Marks that loud lines hold, and how the text of one starts."""
-    text = files("stallwise.meaning").joinpath("loud.toml").read_text(encoding="utf-8")
-    document = tomllib.loads(text)
+    document = table_of("loud.toml")
     return tuple(document["marks"]), re.compile("|".join(document["starts"]), re.IGNORECASE)
 
 

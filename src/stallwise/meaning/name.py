@@ -14,9 +14,10 @@ from typing import NamedTuple
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.entries import Entry, by_word, entries, weights
 from stallwise.meaning.scopes import EXPECTED, scope_of, scope_words
-from stallwise.meaning.words import classed, is_statistic, statistic_of, words_of
+from stallwise.meaning.words import book, classed, is_statistic, listed, statistic_of, words_of
 from stallwise.units import Unit, readings_of
 
+UNITS = "units.toml"
 SURE_ENOUGH = 0.62  # of the key's weight must be explained: one strange rare word in two spoils a name
 SAID_ENOUGH = 0.5  # in a sentence the words around a number are not all its name
 ABOVE = 0.75  # what a word of the keys above is worth against one of the key itself
@@ -25,40 +26,12 @@ CONTEXT = 0.25  # what explaining the keys above adds
 SAID_CONTEXT = 0.05  # in a sentence only the unit stands above, and what it implies is no word that was said
 TELLING_WORD = 3.2  # weight from which one word is a name of its own
 _NEED_UNIT = (Unit.SECOND, Unit.FLOP_PER_S, Unit.SHARE, Unit.RATIO, Unit.PER_S, Unit.TOKEN_PER_S, Unit.BYTE)
-# One-letter and ambiguous unit words at the end of a key, which more often mean something else there.
-_NOT_IN_KEYS = {"min", "d", "x", "b", "m", "k", "c", "h", "t", "times", "day", "days", "gpu", "gpus", "req", "reqs", "request",
-                "requests", "tokens", "token", "tok", "steps", "step", "layers", "workers", "threads", "stages", "configs",
-                "nodes", "ranks", "cores", "block", "thread", "iterations", "its", "j"}  # fmt: skip
-# What is counted by the second where a key ends in "tok_s": plurals and short forms; "first_token_s" is a time.
-_COUNTED = {
-    "tok",
-    "toks",
-    "tokens",
-    "req",
-    "reqs",
-    "requests",
-    "samples",
-    "images",
-    "imgs",
-    "steps",
-    "iters",
-    "queries",
-}
-_BY_THE_SECOND = ("per sec", "per second", "per s")
-_TIMED = frozenset({"time", "first", "inter"})
 # Keys that trackers flatten: "perf/mfu", "trainer.step_time_ms", "run-1 - system/gpu.0.powerWatts".
 _STEP_DOWN = re.compile(r"[/.](?=[A-Za-z0-9_])")
 _RUN_LABEL = re.compile(r"^.{0,200} [-/|·] ")  # a run's or a card's own name before the key
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _TEXTS = (Unit.TEXT, Unit.FLAG)
 _INHERITED = (Unit.SECOND, Unit.BYTE)  # of what is listed below a key; a rate's parts are rarely rates
-# What a unit says by itself: 45 ms is a time, 650 TFLOP/s a rate.
-_IMPLIED: dict[Unit | None, tuple[str, ...]] = {
-    Unit.SECOND: ("time",), Unit.FLOP_PER_S: ("flop", "rate"), Unit.TOKEN_PER_S: ("token", "rate"), Unit.TOKEN: ("token",),
-    Unit.PER_S: ("rate",),
-    Unit.SHARE: ("share",), Unit.BYTE_PER_S: ("bandwidth",), Unit.BYTE: ("memory",), Unit.WATT: ("power",),
-    Unit.CELSIUS: ("temperature",), Unit.HERTZ: ("clock",), None: ("step", "time"),
-}  # fmt: skip
 
 
 class Name(NamedTuple):
@@ -100,7 +73,9 @@ def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | N
     around = classed(tuple(w for w in above if w not in scoping))
     own = classed(telling) if telling else around or classed(words)
     units = readings_of(unit) or readings_of(written) or _unit_above(path)
-    around |= {w for u, _ in units for w in _IMPLIED.get(u, ())}
+    around |= {
+        w for u, _ in units for w in book(UNITS)["implied"].get(u.value if u is not None else "rate of steps", ())
+    }
     best = _best(own, around - own, units, text, said)
     if best is None:
         return None
@@ -128,7 +103,7 @@ def _unit_above(path: tuple[str, ...]) -> tuple[tuple[Unit | None, float], ...]:
 def without_unit(key: str) -> tuple[tuple[str, ...], str]:
     """The words of a key and the unit it ends in."""
     if bracket := _BRACKET.search(key):
-        if " ".join(words_of(bracket[1])) in _BY_THE_SECOND:  # "Output Token Throughput (per sec)"
+        if " ".join(words_of(bracket[1])) in book(UNITS)["by_the_second"]:  # "Output Token Throughput (per sec)"
             before = words_of(key[: bracket.start()])
             return (*before, "rate"), "tokens/s" if "token" in classed(before) else "/s"
         if readings_of(bracket[1]):
@@ -143,12 +118,14 @@ def without_unit(key: str) -> tuple[tuple[str, ...], str]:
                 return words, joined
     if len(words) > 2 and words[-2] == "per" and any(u is Unit.SECOND for u, _ in readings_of(words[-1])):
         return words, f"/{words[-1]}"  # "restarts_per_day": what follows "per" is never the unit by itself
-    if len(words) > 1 and words[-1] in ("s", "sec", "second") and words[-2] in _COUNTED and not _TIMED & classed(words):
+    counted = len(words) > 1 and words[-1] in ("s", "sec", "second") and words[-2] in listed(UNITS, "counted")
+    if counted and not listed(UNITS, "timed") & classed(words):
         return words, f"{words[-2]}/{words[-1]}"  # "user_tok_s", "requests_sec"
-    if words and words[-1] not in _NOT_IN_KEYS and readings_of(words[-1]) and (len(words) > 1 or _is_rate(words[-1])):
+    others = listed(UNITS, "not_in_keys")
+    if words and words[-1] not in others and readings_of(words[-1]) and (len(words) > 1 or _is_rate(words[-1])):
         return (words if _is_rate(words[-1]) else words[:-1]), words[-1]
     for word in words:  # "tflops_per_gpu", "mfu_pct_avg"
-        if len(word) > 2 and word not in _NOT_IN_KEYS and readings_of(word) and word not in ("sec", "second"):
+        if len(word) > 2 and word not in others and readings_of(word) and word not in ("sec", "second"):
             return (words if _is_rate(word) else tuple(w for w in words if w != word)), word
     return words, ""
 

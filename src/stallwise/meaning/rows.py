@@ -11,9 +11,9 @@ from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name, without_unit
-from stallwise.meaning.scopes import BEFORE, EXPECTED, axis_of, derived_words, outcome_of, pair_words, scope_of
+from stallwise.meaning.scopes import BEFORE, EXPECTED, axis_of, outcome_of, scope_of
 from stallwise.meaning.value import flag_in, in_si, number_in, plausible
-from stallwise.meaning.words import words_of
+from stallwise.meaning.words import book, words_of
 from stallwise.units import Unit, readings_of
 
 MOSTLY = 0.75  # of the titles are statistics
@@ -39,7 +39,7 @@ class Column:
 def as_pairs(rows: Rows) -> list[Reading]:
     """A table of pairs as single readings; empty where the table is none."""
     heads = [" ".join(words_of(c)) for c in rows.columns]
-    words = pair_words()
+    words = book("scopes.toml")["pairs"]
     keys = [i for i, h in enumerate(heads) if h in words["key"]]
     values = [i for i, h in enumerate(heads) if h in words["value"]]
     units = [i for i, h in enumerate(heads) if h in words["unit"]]
@@ -133,7 +133,9 @@ def turned(rows: Rows) -> Rows:
 def _without_differences(rows: Rows) -> Rows:
     """Beside two runs and more, a column that only compares them is left out."""
     kept = [
-        i for i, title in enumerate(rows.columns) if i == 0 or " ".join(without_unit(title)[0]) not in derived_words()
+        i
+        for i, title in enumerate(rows.columns)
+        if i == 0 or " ".join(without_unit(title)[0]) not in book("scopes.toml")["derived"]
     ]
     if len(kept) == len(rows.columns) or len(kept) < 3:
         return rows

@@ -55,25 +55,9 @@ def axis_of(column: str) -> str:
     return axes().get(" ".join(words_of(column)), "")
 
 
-@cache
-def pair_words() -> dict[str, frozenset[str]]:
-    """Names of the columns of a table of pairs: key, value, unit."""
-    return {kind: frozenset(names) for kind, names in book("scopes.toml")["pairs"].items()}
-
-
-@cache
-def outcomes() -> dict[str, frozenset[str]]:
-    """Words of an outcome, good and bad."""
-    return {kind: frozenset(words) for kind, words in book("scopes.toml")["outcome"].items()}
-
-
 def outcome_of(text: str) -> str:
     """good, bad or nothing."""
     plain = f" {' '.join(words_of(text))} "
-    return next((kind for kind in ("bad", "good") if any(f" {w} " in plain for w in outcomes()[kind])), "")
-
-
-@cache
-def derived_words() -> frozenset[str]:
-    """Titles of columns that only compare two others."""
-    return frozenset(book("scopes.toml")["derived"])
+    return next(
+        (kind for kind in ("bad", "good") if any(f" {w} " in plain for w in book("scopes.toml")["outcome"][kind])), ""
+    )

@@ -11,7 +11,7 @@ from stallwise.units import Unit, parse, readings_of
 
 ENDLESS = ("unlimited", "-1", "infinity")
 _PLAIN = ("int", "number", "milli", "seconds")
-_WORDED = ("text", "", "hex", "bytes", "scaled", "time")
+_WORDED = ("text", "", "items", "hex", "bytes", "scaled", "time")
 
 
 def typed(kind: str, written: str) -> float | str | None:
@@ -40,6 +40,8 @@ def _number(kind: str, written: str) -> float | None:
     match kind:
         case "int" | "number":
             return float(written.replace(",", "").replace("_", ""))
+        case "items":  # a list: how many
+            return float(len([item for item in written.split(",") if item]))
         case "hex":
             return float(int(written, 16))
         case "bytes":

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 
-def tables_in(folder: str) -> Iterator[tuple[str, str]]:
+def tables_in(folder: str, ending: str = ".toml") -> Iterator[tuple[str, str]]:
     """Names and texts of the tables of a folder of this package."""
-    found = [p for p in files("stallwise.meaning").joinpath(folder).iterdir() if p.name.endswith(".toml")]
+    found = [p for p in files("stallwise.meaning").joinpath(folder).iterdir() if p.name.endswith(ending)]
     for path in sorted(found, key=lambda p: p.name):
-        yield path.name.removesuffix(".toml"), path.read_text(encoding="utf-8")
+        yield path.name.removesuffix(ending), path.read_text(encoding="utf-8")

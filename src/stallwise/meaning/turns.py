@@ -7,15 +7,13 @@ from functools import cache
 from typing import NamedTuple
 
 from stallwise.evidence.reading import Reading
-from stallwise.meaning.clause import BREAK, scope_around
+from stallwise.meaning.clause import scope_around
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name
-from stallwise.meaning.words import book, classes, words_of
+from stallwise.meaning.words import book, classes, listed, turn, words_of
 from stallwise.units import Unit
 
 PART_WORDS = 8  # behind "of the step" that say what takes that part
-_WAITS = {"wait", "waits", "waited", "waiting"}
-_AWAITED = ("for", "until", "till", "on")
 
 
 class Own(NamedTuple):
@@ -28,10 +26,16 @@ class Own(NamedTuple):
 
 def awaited_in(clause: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...] | None:
     """What is waited for: "they wait 4.2 s for the first token", "200 ms is waiting for the next batch"."""
-    waits = next((at for at, word in enumerate(after[:2]) if word in _WAITS), None)
-    if waits is not None and after[waits + 1 : waits + 2] and after[waits + 1] in _AWAITED:
+    waits = next((at for at, word in enumerate(after[:2]) if word in listed("turns.toml", "waits")), None)
+    if waits is not None and after[waits + 1 : waits + 2] and after[waits + 1] in listed("turns.toml", "awaited"):
         return after[waits + 2 :] or None
-    return after[1:] if _WAITS & set(clause[-3:]) and len(after) > 1 and after[0] in _AWAITED else None
+    return (
+        after[1:]
+        if listed("turns.toml", "waits") & set(clause[-3:])
+        and len(after) > 1
+        and after[0] in listed("turns.toml", "awaited")
+        else None
+    )
 
 
 def of_what_is_awaited(
@@ -67,8 +71,8 @@ def part_of_a_whole(reading: Reading, clause: tuple[str, ...]) -> Own | None:
         return None
     if match["many"]:
         return Own(None, settled=True)  # "half of the GPUs": of many things, not of one thing's time
-    rest = words_of(BREAK.split(f"{match['rest']} ")[0])[:PART_WORDS]
-    waits = next((at for at, word in enumerate(rest) if word in _WAITS), None)
+    rest = words_of(turn("break").split(f"{match['rest']} ")[0])[:PART_WORDS]
+    waits = next((at for at, word in enumerate(rest) if word in listed("turns.toml", "waits")), None)
     asked = [("wait", *rest[waits + 2 :])] if waits is not None and rest[waits + 1 : waits + 2] else []
     around = [rest] if not match["whole"] else [rest, *(clause[-n:] for n in range(min(len(clause), 4), 0, -1))]
     for words in (*asked, *around):

@@ -18,11 +18,11 @@ from stallwise.meaning.entries import by_word, entries
 from stallwise.meaning.hearing import named_in
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
-from stallwise.meaning.scopes import BEFORE, EXPECTED, pair_words, scope_of
-from stallwise.meaning.sentences import said_in
+from stallwise.meaning.sayings import said_in
+from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
 from stallwise.meaning.topics import UNIT_ALONE, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
-from stallwise.meaning.words import classed, words_of
+from stallwise.meaning.words import book, classed, words_of
 from stallwise.specs.hardware import find_gpu
 from stallwise.units import Unit, readings_of
 
@@ -344,7 +344,7 @@ def _plain(reading: Reading) -> float:
 def pivoted(rows: Rows) -> Rows:
     """A long table (…, Metric, Value) of one metric, with the metric as the value's title."""
     heads = [" ".join(words_of(c)) for c in rows.columns]
-    words = pair_words()
+    words = book("scopes.toml")["pairs"]
     value = next((i for i, h in enumerate(heads) if h in words["value"]), None)
     keys = [i for i, h in enumerate(heads) if h in ("metric", "measure", "quantity", "counter")]
     if value is None or not keys:

@@ -10,25 +10,9 @@ from numpy.typing import NDArray
 
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.name import Name
+from stallwise.meaning.words import listed
 from stallwise.units import Unit, readings_of
 
-YES = {
-    "yes",
-    "true",
-    "on",
-    "y",
-    "enabled",
-    "active",
-    "healthy",
-    "ok",
-    "normal",
-    "fine",
-    "good",
-    "looks normal",
-    "looks fine",
-    "1",
-}
-NO = {"no", "none", "false", "off", "n", "disabled", "never", "not", "0", "nil", "without"}
 _NUMBER = re.compile(
     r"^\s{0,8}[~≈<>]?\s{0,4}([-+]?(?:\d[\d,_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)[ \t]{0,8}(.{0,60}?)$"
 )
@@ -97,8 +81,14 @@ def plausible(quantity: Quantity, number: float) -> bool:
 def flag_in(text: str) -> float | None:
     """Yes and no in their many words; None for anything else."""
     plain = text.strip().strip(".!").lower()
-    if plain in YES:
-        return 1.0
-    if plain in NO or plain.split(" ")[0] in ("no", "none", "not", "never"):
-        return 0.0
-    return 1.0 if plain.split(" ")[0] in ("yes", "looks", "healthy", "normal") else None
+    for answer, flag in (("yes", 1.0), ("no", 0.0)):
+        if plain in listed("scopes.toml", "answer", answer):
+            return flag
+    first = plain.split(" ")[0]
+    return (
+        0.0
+        if first in ("no", "none", "not", "never")
+        else 1.0
+        if first in ("yes", "looks", "healthy", "normal")
+        else None
+    )

@@ -15,9 +15,25 @@ _CUT = re.compile(r"[^a-z0-9µ%]+")
 REMEMBERED_LETTERS = 256  # names and clauses come again and again; a long text does not
 
 
+@cache
 def book(name: str) -> dict[str, Any]:
     """A table of this package."""
     return tomllib.loads((files("stallwise.meaning") / name).read_text(encoding="utf-8"))
+
+
+@cache
+def turn(name: str) -> re.Pattern[str]:
+    """An expression of the book of turns of speech."""
+    return re.compile(book("turns.toml")[name])
+
+
+@cache
+def listed(name: str, *keys: str) -> frozenset[str]:
+    """The words that stand under these keys of a table."""
+    found: Any = book(name)
+    for key in keys:
+        found = found[key]
+    return frozenset(found)
 
 
 def words_of(key: str) -> tuple[str, ...]:

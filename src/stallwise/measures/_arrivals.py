@@ -3,7 +3,7 @@
 A host that works faster asks earlier and waits longer. So every batch that was waited for keeps its moment: it comes as long
 after the one before it as it did, or after the beginning of the recording. What came after the last wait was ready when it was
 asked for, which tells only that it was not later. It is taken to come at the pace of those before it, so that steps which live on
-batches made in advance are not taken for a loader that keeps up with any host.
+batches made in advance are not taken for a loader that keeps up with any host. Where none was waited for, the makers' own pace counts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.evidence.timeline import Kind
+from stallwise.measures import _batch_makers as makers
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._vocabulary import Host
+from stallwise.sim.replay.graph import CLOCK_GRAIN_S
 
 Floats = NDArray[np.float64]
 
@@ -45,11 +47,25 @@ def waits_for_batches(view: TraceView) -> tuple[Floats, Floats, Floats]:
     usual = float(np.median(np.diff(got))) if len(rows) > 1 else 0.0
     late = np.flatnonzero(got - asked > max(READY_S, READY_SHARE * usual))
     if not len(late):
-        return asked[:0], asked[:0], asked[:0]
+        pace_s = makers.pace_s(asked, makers.came_s(view, len(rows)))
+        return _all_ready(np.append(asked, _step_end(view, float(asked[-1]))) if pace_s > 0 else asked[:0], pace_s)
     moments = list(_until_the_last(asked, got, late, float(t.start_s[0])))
     moments += _after_the_last(asked, got, late, float(t.start_s[0]))
     begin, length, pace = (np.array(column, np.float64) for column in zip(*moments, strict=True))
     return begin, length, pace
+
+
+def _step_end(view: TraceView, last_ask_s: float) -> float:
+    """Just before the end of the widest range around the last ask: the next step begins there, and asks."""
+    t, rows = view.timeline, view.timeline.rows(Kind.ANNOTATION)
+    around = rows[view.working_lanes[t.lane[rows]] & (t.start_s[rows] <= last_ask_s) & (t.end_s[rows] > last_ask_s)]
+    return max(float(t.end_s[around].max(initial=last_ask_s)) - CLOCK_GRAIN_S, last_ask_s)
+
+
+def _all_ready(asked: Floats, pace_s: float) -> tuple[Floats, Floats, Floats]:
+    """Nobody waited; but a host that asks faster than batches are made will."""
+    came = np.minimum(asked[:1] + pace_s * np.arange(len(asked)), asked)
+    return asked, np.zeros(len(asked)), np.diff(came, prepend=np.inf)
 
 
 def _until_the_last(

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stallwise.evidence.catalog import hang
 from stallwise.evidence.catalog.fabric import FABRIC_RANKS, NCCL_VERSION
@@ -122,24 +121,18 @@ def _uneven(evidence: Evidence) -> Iterator[Fact]:
 
 def _slow(evidence: Evidence) -> Iterator[Fact]:
     """One task that took some ranks far longer than the rest."""
-    tasks: dict[str, list[tuple[Table, NDArray[np.intp]]]] = defaultdict(list)
+    tasks: dict[str, list[Table]] = defaultdict(list)
     for table in evidence.table("rank.tasks"):
-        for number, task in enumerate(table.meta["tasks"]):
-            tasks[task].append((table, np.flatnonzero(table.columns["task"] == number)))
+        tasks[table.meta["task"]].append(table)
     for task, parts in tasks.items():
-        if len({rank for table, rows in parts for rank in np.unique(table.columns["rank"][rows])}) < FEW_RANKS:
+        if len({rank for table in parts for rank in np.unique(table.columns["rank"])}) < FEW_RANKS:
             continue
-        seconds = np.concatenate([table.columns["seconds"][rows] for table, rows in parts])
+        seconds = np.concatenate([table.columns["seconds"] for table in parts])
         median = float(np.median(seconds))
         late = sorted(
-            (
-                float(table.columns["seconds"][i]),
-                int(table.columns["rank"][i]),
-                int(table.columns["line"][i]),
-                table.source.file,
-            )
-            for table, rows in parts
-            for i in rows[table.columns["seconds"][rows] > max(FAR_SLOWER * median, LONG_S)]
+            (float(c["seconds"][i]), int(c["rank"][i]), int(c["line"][i]), table.source.file)
+            for table, c in ((table, table.columns) for table in parts)
+            for i in np.flatnonzero(c["seconds"] > max(FAR_SLOWER * median, LONG_S))
         )
         if late and len(late) <= len(seconds) // 2:
             worst = late[-1]

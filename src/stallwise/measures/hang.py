@@ -23,6 +23,7 @@ FEW_NAMES = 12  # ranks listed in a sentence
 # Collectives in which every rank must bring the same number of elements.
 SAME_SIZE = ("ALLREDUCE", "BROADCAST", "REDUCE", "ALLGATHER", "REDUCESCATTER")
 CODE = ("stack", "traceback")  # these know the call and its line, not its number
+MOST_RANKS = 1e7  # more than any cluster has: such a size is damage
 DONE = ("completed", "counted", "called")  # "called": a log of calls does not say whether they ended
 
 
@@ -135,7 +136,9 @@ def _stuck(calls: list[Call]) -> list[Call]:
 
 
 def _world(evidence: Evidence, calls: list[Call]) -> int:
-    sizes = [int(f.number) for q in (hang.HANG_WORLD, fabric.FABRIC_RANKS) for f in evidence.all(q) if f.number < 1e7]
+    sizes = [
+        int(f.number) for q in (hang.HANG_WORLD, fabric.FABRIC_RANKS) for f in evidence.all(q) if f.number < MOST_RANKS
+    ]
     for call in calls:
         if call.op == "ALLGATHER" and call.elements_in > 0 and call.elements_out % max(call.elements_in, 1) == 0:
             sizes.append(call.elements_out // call.elements_in)
@@ -143,7 +146,7 @@ def _world(evidence: Evidence, calls: list[Call]) -> int:
         sizes += [len(ranks) for ranks in table.meta.get("groups", {}).values()]
     for table in evidence.table("nccl.ranks"):
         sizes += [int(n) for n in table.columns["ranks"]]
-    return max(sizes, default=0)
+    return max((size for size in sizes if size < MOST_RANKS), default=0)
 
 
 def _mismatch(calls: list[Call], stuck: list[Call]) -> Iterator[Fact]:

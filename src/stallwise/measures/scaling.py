@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.costs.cliffs import JUMP_RATIO, explain_jump
-from stallwise.evidence.catalog import fabric
+from stallwise.evidence.catalog import fabric, hang, run
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Source, Table
+from stallwise.evidence.fact import WHOLE, Fact, Source, Table
 from stallwise.units import Unit, show
 
 ORDER = -2
@@ -25,6 +25,10 @@ TIMES_TREND = 3.0  # the border's increase over the usual increase per doubling
 LEAST_SIZES = 3  # of a group, for a trend
 GOOD = 0.9  # efficiency: nobody needs to look
 SLOWER_RUN = 1.15  # step time with more GPUs at the same batch each
+TOLD = {
+    "gpus": (hang.HANG_WORLD, fabric.GPUS_PER_NODE, fabric.RUN_CARDS), "step_s": (run.STEP_TIME,), "runtime_s": (fabric.RUN_TIME,),
+    "p2p_off": (fabric.RUN_PEERS_OFF,), "data_parallel": (fabric.RUN_ONE_PROCESS,),
+}  # fmt: skip
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -37,6 +41,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 
 def _series(table: Table, chosen: NDArray[Any]) -> Iterator[Fact]:
+    chosen = chosen & np.isfinite(table.columns["ranks"])
     order = np.argsort(table.columns["ranks"][chosen], kind="stable")
     ranks = table.columns["ranks"][chosen][order]
     nodes = table.columns["nodes"][chosen][order]
@@ -122,9 +127,20 @@ def _bandwidths(evidence: Evidence) -> Iterator[Fact]:
         yield from _times(ranks, np.array([best[int(n)][1] for n in ranks]), best[int(ranks[0])][2])
 
 
+def _told(evidence: Evidence) -> list[tuple[Source, dict[str, float]]]:
+    """What each file says of its run: how many cards, how long, and with which settings."""
+    found: dict[str, dict[str, float]] = {}
+    for name, quantities in TOLD.items():
+        for fact in (f for quantity in quantities for f in evidence.all(quantity) if f.scope == WHOLE):
+            found.setdefault(fact.source.file, {}).setdefault(name, fact.number)
+    timed = ((file, told) for file, told in found.items() if told.get("gpus") and told.keys() & {"step_s", "runtime_s"})
+    unknown = {"step_s": np.nan, "runtime_s": np.nan, "p2p_off": 0.0, "data_parallel": 0.0}
+    return [(Source(file), {**unknown, **told}) for file, told in timed]
+
+
 def _runs(evidence: Evidence) -> Iterator[Fact]:
     """The same training on fewer and on more GPUs, and with peer-to-peer off and on."""
-    rows = [(t.source, {k: v[0].item() for k, v in t.columns.items()}) for t in evidence.table("run.speed")]
+    rows = _told(evidence)
     few = [r for r in rows if r[1]["gpus"] == min((x[1]["gpus"] for x in rows), default=0)]
     many = [r for r in rows if few and r[1]["gpus"] > few[0][1]["gpus"] and not r[1]["data_parallel"]]
     if few and many:
@@ -134,7 +150,11 @@ def _runs(evidence: Evidence) -> Iterator[Fact]:
             slowdown = b["runtime_s"] * b["gpus"] / (a["runtime_s"] * a["gpus"])
         if slowdown >= SLOWER_RUN:
             yield Fact(
-                fabric.RUN_SLOWDOWN, slowdown, many[0][0], samples=len(rows), note=f"{a['gpus']} to {b['gpus']} GPUs"
+                fabric.RUN_SLOWDOWN,
+                slowdown,
+                many[0][0],
+                samples=len(rows),
+                note=f"{a['gpus']:g} to {b['gpus']:g} GPUs",
             )
     off = [r for r in rows if r[1]["p2p_off"]]
     on = [r for r in many if not r[1]["p2p_off"] and off and r[1]["gpus"] == off[0][1]["gpus"]]

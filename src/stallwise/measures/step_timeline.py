@@ -290,7 +290,8 @@ def _account_boxes(told: Accounts, version: int, length_s: float, versions: int,
 
 
 def _told_versions(book: StepBook, length_s: float, versions: list[Version]) -> list[dict[str, Any]]:
-    clean = book.timeline.recorded is not None
+    recorded = book.timeline.recorded
+    clean = recorded is not None and not np.array_equal(recorded.start_s, book.timeline.start_s)
     word = "clean" if clean else "as traced"
     meaning = "replayed without what recording costs" if clean else "the times in the file"
     first = {"word": word, "meaning": meaning, "length_s": length_s}

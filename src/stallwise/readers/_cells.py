@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from stallwise.errors import UnreadableInput
+from stallwise.units import Unit, readings_of
 
 NUMBER = r"\d{1,30}(?:\.\d{0,30})?(?!\.?\d)"  # the pattern of one: 1.2.3 is a version or an address
 INDEX = r"\d{1,18}"  # of a line, a rank or a card: Python refuses to read thousands of digits
@@ -36,14 +40,24 @@ def count_of(value: float) -> int:
     return int(min(max(value, 0.0), MOST_SAMPLES)) if value == value else 0
 
 
-_SECONDS = {
-    "ns": 1e-9, "us": 1e-6, "usec": 1e-6, "µs": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0,
-}  # fmt: skip
-
-
 def seconds_in(words: Sequence[str]) -> float | None:
-    """What turns the numbers of a column into seconds, as the words of its title say."""
-    return next((_SECONDS[word] for word in reversed(words) if word in _SECONDS), None)
+    """What turns the numbers of a column into seconds, as the words of its title say; "min" is the least of something."""
+    every = (factor for word in reversed(words) for unit, factor in readings_of(word) if unit is Unit.SECOND)
+    return next((factor for factor in every if factor <= 1.0), None)
+
+
+def json_of(data: str | bytes, name: str, hint: str) -> Any:
+    """The tree of a JSON document; a sentence for the user where it is none."""
+    try:
+        return msgspec.json.decode(data if isinstance(data, bytes) else data.encode())
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise UnreadableInput(f"{name} is damaged JSON: {error}", hint=hint) from error
+
+
+def objects_under(tree: Any, key: str) -> list[dict[str, Any]]:
+    """The objects of the list under a key; none where there is no such list."""
+    found = tree.get(key) if isinstance(tree, dict) else None
+    return [x for x in found if isinstance(x, dict)] if isinstance(found, list) else []
 
 
 def columns_of(names: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, NDArray[Any]]:

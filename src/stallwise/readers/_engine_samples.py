@@ -20,7 +20,6 @@ class Samples(NamedTuple):
 
     lines: list[int]  # indices
     columns: dict[str, Column]
-    clocks: Column
 
 
 def columns_of(rows: Sequence[dict[str, float]]) -> dict[str, Column]:
@@ -29,8 +28,8 @@ def columns_of(rows: Sequence[dict[str, float]]) -> dict[str, Column]:
     return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
 
 
-def merged(name: str, engine: str, found: list[Samples], **meta: Any) -> Table | None:
-    """All of them in the order of their lines; None without any. Logs without a date wrap at midnight."""
+def merged(name: str, engine: str, found: list[Samples], clocks: Column, **meta: Any) -> Table | None:
+    """All of them in the order of their lines, with the clock of each; None without any. Logs without a date wrap at midnight."""
     if not found or not any(s.lines for s in found):
         return None
     order = np.argsort(lines := np.concatenate([s.lines for s in found]), kind="stable")
@@ -39,7 +38,7 @@ def merged(name: str, engine: str, found: list[Samples], **meta: Any) -> Table |
         if column not in whole:
             parts = [s.columns.get(column, np.full(len(s.lines), np.nan)) for s in found]
             whole[column] = np.concatenate(parts)[order]
-    clocks = np.concatenate([s.clocks for s in found])[order]
+    clocks = clocks[order]
     told = np.maximum.accumulate(np.where(np.isnan(clocks), -1, np.arange(len(clocks))))  # the last line with a clock
     time_s = np.where(told < 0, 0.0, clocks[told])
     time_s += DAY_S * np.concatenate([[0.0], np.cumsum(np.diff(time_s) < -HALF_DAY_S)])

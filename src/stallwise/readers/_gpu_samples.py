@@ -18,7 +18,7 @@ from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Series, Source, Table
 from stallwise.evidence.quantity import Quantity
-from stallwise.readers._patterns import document
+from stallwise.readers._patterns import document, patterns
 
 TABLE = "gpu.samples"
 PLOTTED: dict[str, Quantity] = {
@@ -26,11 +26,10 @@ PLOTTED: dict[str, Quantity] = {
     "temperature_c": hw.GPU_TEMPERATURE, "memory_used_bytes": hw.GPU_MEMORY_USED,
 }  # fmt: skip
 ALL_REASONS = (1 << 48) - 1  # more bits than any driver has given a meaning to, and few enough for a float
-_LOST = re.compile(r"gpu is lost|gpu requires reset|unable to determine the device handle|^\|.*ERR!", re.IGNORECASE)
+_P = patterns("nvidia_smi")
 _NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
 _SCALES = {"MiB": 2.0**20, "KiB": 2.0**10, "GiB": 2.0**30, "MHz": 1e6, "%": 0.01, "KB/s": 1e3, "MB/s": 1e6}
 _FLAGS = {"yes": 1.0, "no": 0.0}
-_REASON = re.compile(r"clocks_(?:event|throttle)_reasons[./](?:.*/)?(?:clocks_(?:event|throttle)_reason_)?(\w+)$")
 _STAMPS = ("%a %b %d %H:%M:%S %Y", "%a %d %b %Y %I:%M:%S %p")
 
 
@@ -66,7 +65,7 @@ def seconds(text: str) -> float:
 
 def put(values: dict[str, float], path: str, text: str, unit: str = "") -> None:
     """Stores what stands under a name, or a path of names, in the column that it belongs to, if any."""
-    if reason := _REASON.search(path):
+    if reason := _P["reason"].search(path):
         if (bits := _bits(reason[1], text.strip().lower())) is not None:
             values["reasons"] = float((int(values.get("reasons", 0.0)) | bits) & ALL_REASONS)
         return
@@ -119,7 +118,7 @@ class GpuSamples:
 
     def lost(self, line: str, number: int) -> Iterator[Fact]:
         """A card that can no longer be reached, where a line says so."""
-        if _LOST.search(line):
+        if _P["lost"].search(line):
             yield Fact(hw.GPU_LOST, line.strip("| ").strip()[:200], Source(self.file, f"line {number}"))
 
     def items(self) -> Iterator[Item]:

@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+_PART = re.compile("«(.+?)»")
+
 
 @cache
 def document(name: str) -> dict[str, Any]:
@@ -21,8 +23,9 @@ def entries(book: str) -> dict[str, dict[str, Any]]:
 
 
 def patterns(book: str) -> dict[str, re.Pattern[str]]:
-    """The same, ready; capitals count only where the entry says so."""
+    """The same, ready; capitals count only where the entry says so. What stands in «» is a part that many have."""
+    parts = document("pattern_parts")
     return {
-        name: re.compile(entry["match"], 0 if entry.get("case") else re.IGNORECASE)
+        name: re.compile(_PART.sub(lambda m: parts[m[1]], entry["match"]), 0 if entry.get("case") else re.IGNORECASE)
         for name, entry in entries(book).items()
     }

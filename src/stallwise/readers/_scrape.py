@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from stallwise.readers._cells import number_of
-from stallwise.readers._patterns import document
+from stallwise.readers._patterns import document, patterns
+from stallwise.readers.shapes.prometheus import PARTS, Sample, samples_in
 
-_LINE = re.compile(
-    r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|NaN|Inf|nan|inf))(?:\s+-?\d+)?\s*$"
-)
-_EDGE = re.compile(r'le="([^"]+)"')
-_MODEL = re.compile(r'model_name="([^"]+)"')
-# ray_vllm:... and ray_vllm_... are vllm:... through exporters that put a name before it and allow no colon
-_EXPORTER = re.compile(r"^(?:[a-z]+_)??(vllm|sglang|llamacpp)[:_](?=\w)|^\w+?_(?=trtllm:)")
+_P = patterns("metrics")
 AVERAGED = ("kv_share", "hit_share")  # of several engines the mean; everything else adds up
 
 
@@ -79,7 +75,7 @@ def known_metric(title: str) -> bool:
 
 def _canonical(name: str) -> str:
     """A name as the table has it: without an exporter's prefix, and of an engine that took over another's names under that one's."""
-    found = _EXPORTER.sub(lambda m: f"{m[1]}:" if m[1] else "", name)
+    found = _P["exporter"].sub(lambda m: f"{m[1]}:" if m[1] else "", name)
     return found if found in _names() else taken_over().get(found.partition(":")[2], found)
 
 
@@ -95,17 +91,17 @@ def taken_over() -> dict[str, str]:
 
 
 def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
-    """Reads the Prometheus text format; what cannot be read is passed over."""
+    """What a page in the Prometheus text format says."""
+    return scrape_of(samples_in(text.splitlines()), time_s)
+
+
+def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:
+    """What the samples of one moment say together."""
     seen: dict[tuple[str, str], dict[int, Any]] = {}
     raw: dict[str, float] = {}
     engine = model = ""
-    for line in text.splitlines():
-        if not line or line[0] == "#":
-            continue
-        match = _LINE.match(line.strip())
-        if not match:
-            continue
-        name, labels, value = _canonical(match[1]), match[2] or "", float(match[3])
+    for sample in samples:
+        name, labels, value = _canonical(sample.name), sample.inside, sample.value
         raw[name] = raw.get(name, 0.0) + value
         stem, part = _histogram_part(name)
         for kind, word, label, rank in (*_names().get(name, ()), *(_names().get(stem, ()) if part else ())):
@@ -113,11 +109,11 @@ def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
                 continue
             slot = seen.setdefault((kind, word), {})
             if kind == "histogram":
-                _observe(slot.setdefault(rank, Histogram()), part, labels, value)
+                _observe(slot.setdefault(rank, Histogram()), part, sample)
             else:
                 slot.setdefault(rank, []).append(value)
             engine = engine or re.split(r"[:_]", name)[0]
-            model = model or (m[1] if (m := _MODEL.search(labels)) else "")
+            model = model or sample.labels.get("model_name", "")
     scrape = Scrape(time_s, engine=document("metric_names")["engines"].get(engine, ""), model=model)
     divided = ((word, a) for word, all_ in document("metric_names")["histogram"].items() for a in all_ if "per" in a)
     for word, sum_ in divided:  # by another counter
@@ -135,14 +131,14 @@ def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
 
 
 def _histogram_part(name: str) -> tuple[str, str]:
-    part = next((part for part in ("_bucket", "_sum", "_count") if name.endswith(part)), "")
+    part = next((part for part in PARTS[:3] if name.endswith(part)), "")
     return name.removesuffix(part), part
 
 
-def _observe(histogram: Histogram, part: str, labels: str, value: float) -> None:
+def _observe(histogram: Histogram, part: str, sample: Sample) -> None:
     if part == "_sum":
-        histogram.total += value
+        histogram.total += sample.value
     elif part == "_count":
-        histogram.count += value
-    elif (match := _EDGE.search(labels)) and (edge := number_of(match[1])) is not None:
-        histogram.edges[edge] = histogram.edges.get(edge, 0.0) + value
+        histogram.count += sample.value
+    elif (edge := number_of(sample.labels.get("le"))) is not None:
+        histogram.edges[edge] = histogram.edges.get(edge, 0.0) + sample.value

@@ -149,7 +149,7 @@ def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
             spoken.append(i)
             rows.append(values)
     clocks = np.array([scrapes[i].time_s for i in spoken])
-    return merged(name, engine, [Samples(spoken, columns_of(rows), clocks)], scraped=True)
+    return merged(name, engine, [Samples(spoken, columns_of(rows))], clocks, scraped=True)
 
 
 def _told(what: str) -> dict[str, str]:

@@ -18,8 +18,7 @@ class Frame(NamedTuple):
     code: str = ""
 
 
-_FRAME = patterns("stacks")["frame"]
-_PREFIX = re.compile(r"^(?:\[(?:rank|default)?\d+\]:?\s?|\S*\(\w+ pid=\d+(?:, ip=\S+)?\)\s?|\d+:\s)+")
+_P = patterns("stacks")
 
 
 @cache
@@ -32,10 +31,10 @@ def frames_before(lines: Sequence[str], end: int, most: int = 120) -> list[Frame
     """The frames of the traceback that ends just before line `end` (0-based), outermost first."""
     found: list[Frame] = []
     for at in range(end - 1, max(-1, end - most), -1):
-        line = _PREFIX.sub("", lines[at]).strip()
-        if match := _FRAME.search(line):
-            following = _PREFIX.sub("", lines[at + 1]).strip() if at + 1 < end else ""
-            code = "" if _FRAME.search(following) else following
+        line = _P["prefix"].sub("", lines[at]).strip()
+        if match := _P["frame"].search(line):
+            following = _P["prefix"].sub("", lines[at + 1]).strip() if at + 1 < end else ""
+            code = "" if _P["frame"].search(following) else following
             found.append(Frame(match["file"], match["function"], code))
         elif line.startswith("Traceback (most recent call last)"):
             break

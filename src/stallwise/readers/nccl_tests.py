@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
-from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.fabric import NCCL_TIME, NCCL_WRONG
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source, Table
-from stallwise.readers._cells import columns_of, number_of
+from stallwise.readers._cells import columns_of, json_of, number_of, objects_under
 from stallwise.readers._patterns import patterns
 
 FORMAT = "nccl-tests"
@@ -61,21 +58,18 @@ def _text(artifact: Artifact) -> tuple[list[Row], dict[str, Any], float, int]:
 
 
 def _json(artifact: Artifact) -> tuple[list[Row], dict[str, Any], float, int]:
-    try:
-        data = msgspec.json.decode(artifact.text().encode())
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableInput(f"{artifact.name} is damaged JSON: {error}", hint="run the test again with -J") from error
+    data = json_of(artifact.text(), artifact.name, "run the test again with -J")
     data = data if isinstance(data, dict) else {}
     rows: list[Row] = []
     wrong = 0.0
-    for result in (r for r in _list(data, "results") if isinstance(r, dict)):
+    for result in objects_under(data, "results"):
         side = next((s for k in ("out_of_place", "in_place") if isinstance(s := result.get(k), dict)), {})
         told = [number_of(x) for x in (result.get("size"), side.get("time"), side.get("bus_bw", side.get("busbw")))]
         size, time, bandwidth = (x if x is not None else -1.0 for x in told)
         if None not in told:
             rows.append((size, time * 1e-6, bandwidth * 1e9))
             wrong += number_of(side.get("nwrong", side.get("errors", 0))) or 0.0
-    devices = [d for d in _list(data, "devices") if isinstance(d, dict)]
+    devices = objects_under(data, "devices")
     config = data.get("config")
     size_of = data.get("nranks") or (config.get("nranks") if isinstance(config, dict) else 0) or len(devices)
     hosts = {d.get("hostname", d.get("host")) for d in devices}
@@ -83,7 +77,3 @@ def _json(artifact: Artifact) -> tuple[list[Row], dict[str, Any], float, int]:
     ranks = int(number_of(size_of) or 0)
     meta = {"test": str(data.get("test", "")), "ranks": ranks, "nodes": len(hosts), "device": device}
     return rows, meta, wrong, 1
-
-
-def _list(data: dict[str, Any], key: str) -> list[Any]:
-    return found if isinstance(found := data.get(key), list) else []

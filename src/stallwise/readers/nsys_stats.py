@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -14,21 +14,21 @@ from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.reading import Cell, Rows
-from stallwise.readers._cells import count_of, number_of
+from stallwise.readers._cells import count_of, number_of, seconds_in
+from stallwise.readers._patterns import patterns
+from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.aligned import spaced
 from stallwise.readers.shapes.delimited import table_in
 
 FORMAT = "nsys summary"
 CAPTURE = "nsys stats --report cuda_gpu_kern_sum --format csv run.nsys-rep > kernels.csv"
+NANOSECOND = 1e-9
 KERNELS, CALLS = ("Instances", "Count"), "Num Calls"  # titles of the count
 _COPIES = ("[CUDA memcpy", "[CUDA memset", "[CUDA Unified")
 _ALLOCATE = ("cudaMalloc", "cuMemAlloc", "cudaMallocManaged")
 _FREE = ("cudaFree", "cuMemFree")
 _LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch")
-_WAITS = re.compile("cuda(?:Device|Stream|Event)Synchronize|cu(?:Stream|Ctx)Synchronize")
-_SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-_UNIT = re.compile(r"\((ns|us|ms|s)\)$")
-_APART = re.compile(r"[,\s]")  # what languages put between thousands
+_P = patterns("nsys")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class SummaryRow:
     total_s: float
     count: float
     name: str
-    line: int  # from one
+    line: int = 0  # from one
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,24 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if summed and not kernels:
         yield Note("the kernel summary is empty", Source(artifact.name))
     for rows in kernels[:1]:
-        whole = sum(row.total_s for row in rows)
-        for row in rows:
-            scope, source = Scope(kernel=row.name), Source(artifact.name, f"line {row.line}")
-            yield Fact(k.TOTAL_TIME, row.total_s, source, scope, samples=count_of(row.count))
-            yield Fact(k.TIME, row.total_s / max(row.count, 1.0), source, scope, samples=count_of(row.count))
-            if whole:
-                yield Fact(k.TIME_SHARE, row.total_s / whole, source, scope)
+        yield from kernel_facts(rows, artifact.name)
+
+
+def kernel_facts(rows: Sequence[SummaryRow], file: str) -> Iterator[Item]:
+    """Total and mean time of every kernel, and its share of all."""
+    whole = sum(row.total_s for row in rows)
+    for row in rows:
+        scope, source = Scope(kernel=row.name), Source(file, f"line {row.line}" if row.line else "")
+        yield Fact(k.TOTAL_TIME, row.total_s, source, scope, samples=count_of(row.count))
+        yield Fact(k.TIME, row.total_s / max(row.count, 1.0), source, scope, samples=count_of(row.count))
+        if whole:
+            yield Fact(k.TIME_SHARE, row.total_s / whole, source, scope)
 
 
 def _calls(rows: list[SummaryRow], file: str) -> Iterator[Item]:
     """The synchronising calls: time each, and who they are. The allocating ones: how many a launch, how much of all the time."""
     yield from _allocations(rows, file)
-    waits = [row for row in rows if _WAITS.fullmatch(_plain(row.name))]
+    waits = [row for row in rows if _P["waits"].fullmatch(_plain(row.name))]
     for worst in [max(waits, key=lambda row: row.total_s)] if waits else ():
         source = Source(file, f"line {worst.line}")
         yield Fact(run.SYNC_TIME, worst.total_s / max(worst.count, 1.0), source, samples=count_of(worst.count))
@@ -121,8 +126,7 @@ def _summary(rows: Rows, above: int) -> Summary | None:
     at = next((i for i, title in enumerate(rows.columns) if title.startswith("Total Time")), None)
     if at is None or at + 1 >= len(rows.columns):
         return None
-    unit = _UNIT.search(rows.columns[at])
-    scale = _SCALE[unit[1] if unit else "ns"]
+    scale = seconds_in(plain_words(rows.columns[at])) or NANOSECOND
     totals, counts = ([_number(cell) for cell in rows.cells[i]] for i in (at, at + 1))
     told = [
         SummaryRow(total * scale, count, str(name), above + place)
@@ -133,4 +137,4 @@ def _summary(rows: Rows, above: int) -> Summary | None:
 
 
 def _number(cell: Cell) -> float | None:
-    return number_of(_APART.sub("", cell) if isinstance(cell, str) else cell)
+    return number_of(_P["apart"].sub("", cell) if isinstance(cell, str) else cell)

@@ -11,6 +11,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.readers._cells import INDEX
 from stallwise.readers._gpu_samples import GpuSamples, gpu_words, put, seconds
+from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.delimited import cells_in
 
 FORMAT = "nvidia-smi CSV"
@@ -21,8 +22,7 @@ CAPTURE = (
 
 REASONS = ("clocks_event_reasons.", "clocks_throttle_reasons.")
 IDENTITY = {"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "gpu_name", "timestamp", "driver_version"}
-HEADER_CELL = re.compile(r"^\s*([a-z_][\w.]*)\s*(?:\[([^\]]+)\])?\s*$", re.IGNORECASE)
-HEADERLESS = re.compile(r"^\s*\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?\s*,.*\d\s*(?:%|MiB|MHz|W)\s*(?:,|$)")
+_P = patterns("nvidia_smi")
 HEADER_SEARCH_LINES = 100
 LEAST_TOLD = 2  # columns of dmon, its gpu among them
 _INDEX = re.compile(INDEX)
@@ -32,7 +32,7 @@ Header = list[tuple[str, str]]  # names and units
 def recognises(name: str, head: bytes) -> bool:
     """A header with at least two of nvidia-smi's own field names, or rows that can only be its."""
     lines = head[:65536].decode("utf-8", errors="replace").splitlines()[:HEADER_SEARCH_LINES]
-    return any(_header(line) is not None or HEADERLESS.match(line) for line in lines)
+    return any(_header(line) is not None or _P["headerless"].match(line) for line in lines)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -49,7 +49,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if lost := list(samples.lost(line, number)):
             yield from lost
             continue
-        if header is None and HEADERLESS.match(line):
+        if header is None and _P["headerless"].match(line):
             header, guessed = _guess(line), True
         if header is None or not line.strip() or (spaced and line.startswith("#")):
             continue
@@ -71,7 +71,7 @@ def _header(line: str) -> Header | None:
         titles = line.lstrip("#").lower().split()
         told = "gpu" in titles[:4] and sum(title in words for title in titles) > LEAST_TOLD
         return [tuple(words.get(title, (title, ""))) for title in titles] if told else None
-    cells = [HEADER_CELL.match(cell) for cell in line.split(",")] if "," in line else []
+    cells = [_P["header_cell"].match(cell) for cell in line.split(",")] if "," in line else []
     names = [(match[1].lower(), match[2] or "") for match in cells if match]
     ours = sum(name in gpu_words()["query"] or name.startswith(REASONS) for name, _ in names)
     known = ours + sum(name in IDENTITY for name, _ in names)

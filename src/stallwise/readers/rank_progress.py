@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hang import HANG_LAST_ACT
@@ -19,7 +18,6 @@ from stallwise.readers._patterns import entries, patterns
 from stallwise.readers.shapes.lines import NOBODY, Speakers
 
 FORMAT = "rank progress"
-Task = tuple[str, NDArray[np.int64], Column, NDArray[np.int64]]  # what, and the ranks, seconds and lines of its lines
 _P = patterns("rank_progress")
 ACTS = {name: _P[name] for name, entry in entries("rank_progress").items() if entry.get("act")}
 
@@ -32,28 +30,31 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
-    """Tables rank.batches and rank.tasks, and the last thing each rank did before it stopped."""
-    text, speakers = artifact.skeletons, Speakers(artifact)
+    """Table rank.batches, one rank.tasks for each task, and the last thing each rank did before it stopped."""
+    text, speakers, source = artifact.skeletons, Speakers(artifact), Source(artifact.name)
     batches: dict[tuple[int, str], tuple[int, int, int]] = {}
-    tasks: list[Task] = []
     quiet = text.where(lambda x: not _P["library"].search(x))
     named = text.where(_P["batch"].search) & quiet
     barred = text.where(lambda x: _P["bar"].search(x) or _P["total"].search(x)) & quiet
-    timed = text.where(_P["took"].search) & quiet
-    for at in speakers.enough(named | barred):
-        _count(batches, text.lines[at][:LONGEST], speakers.rank(at), at + 1, named=text.of[at] in named)
-    for skeleton in timed:
+    for at, rank in speakers.enough(named | barred):
+        _count(batches, text.lines[at][:LONGEST], rank, at + 1, named=text.of[at] in named)
+    if batches:
+        rows = [(rank, phase, *value) for (rank, phase), value in batches.items()]
+        yield Table("rank.batches", columns_of(("rank", "phase", "done", "of", "line"), rows), source)
+    for skeleton in text.where(_P["took"].search) & quiet:
         ranks, seconds = speakers.ranks(skeleton), _times(text, skeleton)
         known = ranks != NOBODY
         if seconds is not None and known.any():
-            name = _P["place"].sub("#", _without_head(speakers.line(text.firsts[skeleton]).text))[:120]
-            tasks.append((name, ranks[known], seconds[known], np.array(text.members(skeleton))[known] + 1))
-    yield from _tables(artifact.name, batches, tasks)
+            task = _P["place"].sub("#", _without_head(speakers.line(text.firsts[skeleton]).text))[:120]
+            lines = np.array(text.members(skeleton))[known] + 1
+            told = {"rank": ranks[known], "seconds": seconds[known], "line": lines}
+            yield Table("rank.tasks", told, source, meta={"task": task})
     for who, last in _last_acts(text, speakers, quiet).items():
         line = speakers.line(last)
         act = next((name for name, pattern in ACTS.items() if pattern.search(line.text)), "")
         if act:
-            yield Fact(HANG_LAST_ACT, act, line.source, Scope(rank=who), note=line.text.strip()[:160])
+            scope = Scope(rank=None if who == NOBODY else who)
+            yield Fact(HANG_LAST_ACT, act, line.source, scope, note=line.text.strip()[:160])
 
 
 def _times(text: Skeletons, skeleton: int) -> Column | None:
@@ -67,20 +68,19 @@ def _times(text: Skeletons, skeleton: int) -> Column | None:
 
 
 def _count(
-    batches: dict[tuple[int, str], tuple[int, int, int]], words: str, rank: int | None, number: int, *, named: bool
+    batches: dict[tuple[int, str], tuple[int, int, int]], words: str, who: int, number: int, *, named: bool
 ) -> None:
-    who = NOBODY if rank is None else rank
     if named and (batch := _P["batch"].search(words)):
         phase, done, of = (batch[1] or "").lower()[:3], int(batch[3]), int(batch[4])
         earlier = batches.get((who, phase), (0, 0, 0))
         batches[who, phase] = max(done, earlier[0] if earlier[1] == of else 0), of, number
-    elif rank is not None and (bar := _P["bar"].search(words)):
+    elif who != NOBODY and (bar := _P["bar"].search(words)):
         batches[who, _phase(words)] = int(bar[1]), int(bar[2]), number
-    elif rank is not None and (total := _P["total"].search(words)):
+    elif who != NOBODY and (total := _P["total"].search(words)):
         batches[who, f"planned {_phase(words)}"] = 0, int(total[1] or total[2]), number
 
 
-def _last_acts(text: Skeletons, speakers: Speakers, quiet: frozenset[int]) -> dict[int | None, int]:
+def _last_acts(text: Skeletons, speakers: Speakers, quiet: frozenset[int]) -> dict[int, int]:
     """The last line of each rank before the first that says that nothing moves."""
     stuck = text.lines_of(text.where(_P["stuck"].search))
     silent = text.where(lambda x: not x.strip() or "ProcessGroup" in x)
@@ -95,19 +95,3 @@ def _phase(text: str) -> str:
 def _without_head(text: str) -> str:
     """The line from its first word after times and ranks on."""
     return re.sub(r"^.*?(?:\]:?|:)\s+(?=[a-zA-Z])", "", text)
-
-
-def _tables(file: str, batches: dict[tuple[int, str], tuple[int, int, int]], tasks: list[Task]) -> Iterator[Table]:
-    if batches:
-        rows = [(rank, phase, *value) for (rank, phase), value in batches.items()]
-        yield Table("rank.batches", columns_of(("rank", "phase", "done", "of", "line"), rows), Source(file))
-    if tasks:
-        named = list(dict.fromkeys(name for name, *_ in tasks))
-        columns = {
-            "rank": np.concatenate([ranks for _, ranks, _, _ in tasks]),
-            "task": np.repeat([named.index(name) for name, *_ in tasks], [len(ranks) for _, ranks, _, _ in tasks]),
-            "seconds": np.concatenate([seconds for *_, seconds, _ in tasks]),
-            "line": np.concatenate([lines for *_, lines in tasks]),
-        }
-        order = np.argsort(columns["line"], kind="stable")
-        yield Table("rank.tasks", {n: c[order] for n, c in columns.items()}, Source(file), meta={"tasks": named})

@@ -16,31 +16,27 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.reading import Cell, Rows
-from stallwise.readers._cells import NUMBER, number_of
-from stallwise.readers._scrape import Scrape, known_metric, metric_names, parse_scrape, taken_over
+from stallwise.readers._cells import number_of
+from stallwise.readers._patterns import patterns
+from stallwise.readers._scrape import Scrape, known_metric, metric_names, parse_scrape, scrape_of, taken_over
 from stallwise.readers._scraped_facts import facts_from
 from stallwise.readers.shapes import delimited
 from stallwise.readers.shapes.clock import clock_of
+from stallwise.readers.shapes.prometheus import samples_in
 
 FORMAT = "engine metrics"
 CAPTURE = "curl -s http://HOST:8000/metrics > metrics.txt"
 EXCLUSIVE = True
 HEAD_BYTES = 1 << 16
 MILLISECONDS = 1e11  # a count since 1970 above this is in milliseconds
-_KIND = re.compile(r'"resultType"\s*:\s*"(?:matrix|vector)"')
-_NAME = re.compile(r'"__name__"\s*:\s*"([^"]{1,200})"')
-_METRIC = re.compile(r"^[A-Za-z_:][\w:]*(?:\{.*\})?\s+[-+\d.NIni]")
-_EPOCH = re.compile(r"(?<![\d.])(1[4-9]\d{8}(?:\.\d+)?)(?:\d{3})?(?![\d.])")
-PAGE = re.compile(
-    rf"^# stallwise scrape t=({NUMBER})\s*$", re.MULTILINE
-)  # what `stallwise watch --save` writes between pages
+_P = patterns("metrics")
 
 
 def recognises(name: str, head: bytes) -> bool:
     """A metric of a known engine: a line of a page, a name in an answer, a title or a cell of a table."""
     text = head.decode("utf-8", "replace")
     if text.lstrip()[:1] in ("{", "["):  # a large trace is not worth the search
-        return _KIND.search(text) is not None and any(map(known_metric, _NAME.findall(text)))
+        return _P["kind"].search(text) is not None and any(map(known_metric, _P["name"].findall(text)))
     return _known().search(text) is not None or _table(text[:HEAD_BYTES]) is not None
 
 
@@ -73,12 +69,12 @@ def _by_time(told: Iterable[tuple[float, str]]) -> list[Scrape]:
     found: dict[float, list[str]] = defaultdict(list)
     for at, line in told:
         found[at].append(line)
-    return [scrape for at in sorted(found) if (scrape := parse_scrape("\n".join(found[at]), at))]
+    return [scrape for at in sorted(found) if (scrape := scrape_of(samples_in(found[at]), at))]
 
 
 def pages(text: str) -> list[Scrape]:
     """The readings in a file of pages."""
-    parts = PAGE.split(text)
+    parts = _P["page"].split(text)
     found = [parse_scrape(page, at) for page, at in _apart(parts[0])]
     found += [parse_scrape(page, float(t)) for t, page in zip(parts[1::2], parts[2::2], strict=True)]
     return [scrape for scrape in found if scrape]
@@ -88,13 +84,13 @@ def _apart(text: str) -> list[tuple[str, float]]:
     """Pages that were only appended to each other: a line that names what was already named begins the next."""
     found: list[list[str]] = [[]]
     stamps: list[float] = [0.0]
-    named: set[str] = set()
+    named: set[tuple[str, str]] = set()
     stamp = 0.0
     for line in text.splitlines():
         if line.startswith(("# HELP", "# TYPE")) or not line.strip():
             pass
-        elif _METRIC.match(line):
-            key = line.rsplit(" ", 1)[0]
+        elif sample := next(samples_in([line]), None):
+            key = sample[:2]
             if key in named:
                 found.append([])
                 stamps.append(stamp)
@@ -110,7 +106,7 @@ def _apart(text: str) -> list[tuple[str, float]]:
 
 def _moment(line: str) -> float | None:
     """Since 1970 where such a count is printed, else of the calendar or since midnight; None without a clock."""
-    return float(found[1]) if (found := _EPOCH.search(line)) else clock_of(line)
+    return float(found[1]) if (found := _P["epoch"].search(line)) else clock_of(line)
 
 
 def _of_answer(text: str) -> Iterator[tuple[float, str]]:

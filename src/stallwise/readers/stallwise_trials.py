@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
-from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.readers._cells import json_of
 
 FORMAT = "stallwise trials"
 EXCLUSIVE = True
@@ -23,9 +22,6 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """One table, its rows as they are."""
-    try:
-        found = json.loads("\n".join(str(line) for line in artifact.lines()))
-    except (ValueError, RecursionError) as error:
-        raise UnreadableInput(f"{artifact.name} is damaged", hint="try again: stallwise try -- COMMAND") from error
+    found = json_of(artifact.text(), artifact.name, "try again: stallwise try -- COMMAND")
     if isinstance(found, dict):
         yield Table("trials", {}, Source(artifact.name), meta=found)

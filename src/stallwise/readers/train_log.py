@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.reading import Course, Points, Printed, Wanted, points_of
+from stallwise.evidence.reading import Course, Points, Printed, Wanted
 from stallwise.evidence.skeletons import Skeletons
-from stallwise.readers._log_line import STEP_TIME, Block, Key, blocks_in, names_steps
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.clock import DAY_S, clocks_at
+from stallwise.readers.shapes.logged import Key, Records, names_steps, records
 
 FORMAT = "training log"
 CAPTURE = "python train.py 2>&1 | tee train.log"
@@ -55,42 +55,42 @@ class _Log:
 
     def courses(self, wanted: Wanted) -> Iterator[Course]:
         """One course a key, unit and rank."""
-        blocks = list(blocks_in(self.text, _may_train, wanted))
-        speaking = [b for b in blocks if b.ranks is not None]
+        blocks = list(records(self.text, wanted, _may_train))
+        speaking = [(b, b.ranks) for b in blocks if b.ranks is not None]
         # One rank's account is enough, the first's that prints values; the others repeat it.
-        rank = min(((b.lines[0], b.ranks[0]) for b in speaking if b.ranks is not None), default=(0, 0.0))[1]
+        rank = min(((b.lines[0], ranks[0]) for b, ranks in speaking), default=(0, 0.0))[1]
         heard = [np.full(len(b.lines), True) if b.ranks is None else b.ranks == rank for b in blocks]
-        found: dict[tuple[Key, bool], list[Points]] = {}
+        found: dict[tuple[Key, bool, int | None], list[Points]] = {}
         for block, mask, steps in zip(blocks, heard, self._steps(blocks, heard), strict=True):
-            lines = np.array(block.lines)[mask] + 1
-            for at, key in enumerate(block.keys):
-                again = sum(k.key == key.key for k in block.keys[:at])
-                if again and block.steps is not None and not names_steps(self.text.lines[block.lines[0]]):
-                    again = 0  # one step, told twice; else it lists many, or lost the line ends between them
-                points = np.column_stack([steps + again, block.values[mask, at], lines])
-                found.setdefault((key, block.epoch), []).append(points)
-        for (key, epoch), parts in found.items():
-            yield Course(key.key, key.unit, _by_line(parts), key.bare, epoch)
-        yield from _of_ranks(speaking)
+            several = block.steps is None or names_steps(self.text.lines[block.lines[0]])
+            for at, key in enumerate(block.like.keys):
+                # One step may be told twice; else a line lists many, or lost the line ends between them.
+                again = sum(k.key == key.key for k in block.like.keys[:at]) if several else 0
+                found.setdefault((key, block.like.epoch, None), []).append(_points(block, mask, at, steps + again))
+        if len({own for _, ranks in speaking for own in ranks.tolist()}) > 1:  # what each rank printed
+            for block, ranks in speaking:
+                for own in np.unique(ranks):
+                    for at, key in enumerate(block.like.keys):
+                        found.setdefault((key, False, int(own)), []).append(_points(block, ranks == own, at, 0.0))
+        for (key, epoch, own), parts in found.items():
+            points = np.concatenate(parts)
+            in_order = points if len(parts) == 1 else points[np.argsort(points[:, 2], kind="stable")]
+            yield Course(key.key, key.unit, in_order, key.bare, epoch, own)
 
-    def _steps(self, blocks: list[Block], heard: list[NDArray[np.bool_]]) -> list[NDArray[np.float64]]:
+    def _steps(self, blocks: list[Records], heard: list[NDArray[np.bool_]]) -> list[NDArray[np.float64]]:
         """The running step of each line that is heard, block by block."""
         counts = [int(mask.sum()) for mask in heard]
         own = np.repeat(np.arange(len(blocks)), counts)
         if not len(own):
             return [np.empty(0) for _ in blocks]
         lines = np.concatenate([np.array(b.lines)[mask] for b, mask in zip(blocks, heard, strict=True)])
-        steps = np.concatenate(
-            [
-                b.steps[m] if b.steps is not None else np.full(n, np.nan)
-                for b, m, n in zip(blocks, heard, counts, strict=True)
-            ]
-        )
+        told = [np.full(len(m), np.nan) if b.steps is None else b.steps for b, m in zip(blocks, heard, strict=True)]
+        steps = np.concatenate([s[mask] for s, mask in zip(told, heard, strict=True)])
         order = np.argsort(lines, kind="stable")
         placed = np.empty(len(own))
-        placed[order] = running_steps(steps[order].tolist(), own[order].tolist(), [b.keys for b in blocks])
-        told = order[~np.isnan(steps[order])]
-        self.told = placed[told], lines[told]
+        placed[order] = running_steps(steps[order].tolist(), own[order].tolist(), [b.like.keys for b in blocks])
+        stepped = order[~np.isnan(steps[order])]
+        self.told = placed[stepped], lines[stepped]
         return np.split(placed, np.cumsum(counts)[:-1])
 
     def by_clock(self) -> Course | None:
@@ -104,19 +104,24 @@ class _Log:
         if len(steps) < MIN_CLOCKS:
             return None
         shortest_s = FINE_S if (clocks % 1 != 0).any() else COARSE_S
-        points: list[tuple[float, float, float]] = []
-        step_a, clock_a = float(steps[0]), float(clocks[0])
-        for step_b, clock_b, number in zip(
-            steps.tolist()[1:], clocks.tolist()[1:], (lines + 1).tolist()[1:], strict=True
-        ):
-            passed = clock_b - clock_a
-            if passed < 0:
-                passed += DAY_S  # midnight
-            if passed < shortest_s:
-                continue
-            points.append((step_b, passed / (step_b - step_a), number))
-            step_a, clock_a = step_b, clock_b
-        return Course(STEP_TIME, "s", points_of(points))
+        passed = np.diff(clocks)
+        clocks = clocks + DAY_S * np.concatenate([[0.0], np.cumsum(passed < -DAY_S / 2)])  # midnight
+        ends = _apart(clocks, shortest_s)
+        took = np.diff(clocks[ends]) / np.diff(steps[ends])
+        points = np.column_stack([steps[ends][1:], took, lines[ends][1:] + 1.0])
+        return Course("step time", "s", points)
+
+
+def _apart(clocks: NDArray[np.float64], least_s: float) -> NDArray[np.intp]:
+    """The first moment, and then each that comes so long after the one before it that was taken."""
+    if (np.diff(clocks) >= least_s).all():
+        return np.arange(len(clocks))
+    taken, last = [0], clocks[0]
+    for at, clock in enumerate(clocks.tolist()):
+        if clock - last >= least_s:
+            taken.append(at)
+            last = clock
+    return np.array(taken)
 
 
 def _may_train(text: str) -> bool:
@@ -125,8 +130,18 @@ def _may_train(text: str) -> bool:
     return not (len(text) > MAX_LINE or "out of memory" in text or other)
 
 
-def running_steps(steps: list[float], owners: list[int], keys: list[tuple[Key, ...]]) -> list[float]:
+def _points(block: Records, mask: NDArray[np.bool_], at: int, steps: NDArray[np.float64] | float) -> Points:
+    own = np.array(block.lines)[mask] + 1.0
+    return np.column_stack([np.broadcast_to(steps, len(own)), block.values[mask, at], own])
+
+
+def running_steps(steps: list[float], owners: list[int], keys: list[list[Key]]) -> list[float]:
     """Printed steps (NaN: none) as one rising count: lines without a step belong to the last one or get the next number."""
+    if not any(step != step for step in steps):  # a new epoch starts counting again
+        told = np.array(steps)
+        again = np.diff(told, prepend=told[0]) < 0
+        running = told + np.cumsum(np.where(again, np.roll(told, 1) + 1 - told, 0.0))
+        return np.maximum(running, 0.0).tolist()  # type: ignore[no-any-return]
     named = [frozenset(key.key for key in own) for own in keys]
     offset, last, found = 0.0, -1.0, []
     seen: frozenset[str] = frozenset()
@@ -143,25 +158,3 @@ def running_steps(steps: list[float], owners: list[int], keys: list[tuple[Key, .
         seen = seen | own if seen else own
         found.append(last)
     return found
-
-
-def _of_ranks(blocks: list[Block]) -> Iterator[Course]:
-    """What each rank printed, where several do."""
-    found: dict[tuple[Key, int], list[Points]] = {}
-    for block in blocks:
-        if block.ranks is None:
-            continue
-        steps = block.steps if block.steps is not None else np.zeros(len(block.lines))
-        for rank in np.unique(block.ranks):
-            own = block.ranks == rank
-            for at, key in enumerate(block.keys):
-                points = np.column_stack([steps[own], block.values[own, at], np.array(block.lines)[own] + 1])
-                found.setdefault((key, int(rank)), []).append(points)
-    if len({rank for _, rank in found}) > 1:
-        for (key, rank), parts in found.items():
-            yield Course(key.key, key.unit, _by_line(parts), key.bare, rank=rank)
-
-
-def _by_line(parts: list[Points]) -> Points:
-    points = np.concatenate(parts)
-    return points if len(parts) == 1 else points[np.argsort(points[:, 2], kind="stable")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from stallwise.costs.inference import Engine, IterationParts
 from stallwise.costs.kv_room import kv_room
@@ -30,6 +31,7 @@ CHUNK_TOKENS = 2048  # vLLM's default budget for small cards, and a prefill as l
 DRAFT = Speculation(3, 0.7)  # a usual draft, and the acceptance that EAGLE-like drafters report on chat
 SHARED_SHARE = 0.5  # of a prompt, where nobody says what prompts share
 MOST_REPLICAS = 64
+MOST_REMEMBERED = 256  # outcomes: one story simulates about forty
 HELPS = 0.95  # of the pain, or of both latencies together: less than this is noise of the simulation
 RISKS = {
     "chunking": "long prompts take a little longer themselves", "cap": "time per token grows with the batch",
@@ -115,8 +117,9 @@ class Trial:
         return self.name == "heads" or (self.name == "prefix" and bool(self.assumed))
 
 
+@lru_cache(maxsize=MOST_REMEMBERED)
 def outcome(point: Point, seed: int = 0) -> Outcome:
-    """The point simulated: medians over its requests."""
+    """The point simulated: medians over its requests; the same point gives the same, so it is asked once."""
     traffic = Traffic(
         lognormal(point.isl, SPREAD_OF_LENGTHS), lognormal(point.osl, SPREAD_OF_LENGTHS),
         prefixes=4 if point.shared_share else 0, shared=int(point.shared_share * point.isl),

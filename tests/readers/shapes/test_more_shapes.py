@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from stallwise.doctor.reading import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hardware, run
+from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Series, Table
 from stallwise.evidence.reading import Rows
 from stallwise.evidence.skeletons import skeletons_of
-from stallwise.readers.shapes import delimited, shapes_in
+from stallwise.meaning.understand import understand
+from stallwise.measures import spread
+from stallwise.readers.shapes import delimited, keyed, shapes_in
 from stallwise.readers.shapes.clock import clock_of, clocks_at
 from stallwise.readers.shapes.unwrap import unwrapped
 
@@ -102,3 +106,54 @@ def test_clocks_of_many_lines_are_those_of_each() -> None:
     one_by_one = [clock_of(line) for line in lines]
     assert np.array_equal(clocks_at(text, range(len(lines))), np.array(one_by_one, dtype=float), equal_nan=True)
     assert one_by_one[0] == clock_of("2026-07-22 11:00:07")
+
+
+def test_the_heading_of_a_line_says_what_its_keys_are_of() -> None:
+    found = list(keyed.pairs_in("Memory info: current: 0.18 GB, peak: 61.2 GB", "line 1"))
+    assert [(r.path, r.value, r.unit) for r in found] == [
+        (("Memory info", "current"), 0.18, "GB"), (("Memory info", "peak"), 61.2, "GB"),
+    ]  # fmt: skip
+    assert [r.path for r in keyed.pairs_in("loss: 2.1, lr: 0.1", "line 1")] == [("loss",), ("lr",)]
+
+
+@pytest.mark.parametrize(
+    ("line", "quantity", "value"),
+    [
+        ("KV cache: usage: 93 %, hit rate: 4 %", "serve.kv_max", 0.93),  # and not the card's
+        ("Timing (ms): data: 812, forward: 91", "stage.forward", 0.091),
+        ("TTFT: mean: 4200 ms, p99: 9800 ms", "serve.ttft_tail", 9.8),
+    ],
+)
+def test_keys_are_named_with_their_heading(line: str, quantity: str, value: float) -> None:
+    found = understand(keyed.pairs_in(line, "line 1"), line, "x.txt", written=True)
+    assert [f.value for f in found.facts if f.quantity.name == quantity] == [pytest.approx(value)]
+    assert not any(f.quantity.name == "run.gpu_busy" for f in found.facts)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns", "last"),
+    [
+        ("x.txt", "tokens per EP rank: [120, 910, 118, 125]\n", ("EP rank", "tokens"), 125.0),
+        ("x.txt", "step time by rank (ms) = [410, 412, 980]\n", ("rank", "step time (ms)"), 980.0),
+        ("x.json", '{"routing": {"tokens_per_expert": [7, 9, 800]}}', ("expert", "tokens"), 800.0),
+    ],
+)
+def test_a_list_over_places_is_a_table_of_them(name: str, text: str, columns: tuple[str, str], last: float) -> None:
+    (rows,) = [shape for shape in shapes_in(name, text) if isinstance(shape, Rows)]
+    assert rows.columns == columns
+    assert [cells[-1] for cells in rows.cells] == [len(rows) - 1.0, last]
+
+
+@pytest.mark.parametrize("text", ["shape: [4, 8, 16]\n", "tokens per second: [4, 8, 16]\n"])
+def test_other_lists_are_no_tables_of_places(text: str) -> None:
+    assert not [shape for shape in shapes_in("x.txt", text) if isinstance(shape, Rows)]
+
+
+def test_the_one_that_a_list_shows_behind_is_named() -> None:
+    even = "Training on 8 ranks.\nstep time by rank (ms): [410, 412, 409, 411, 411, 413, 410, 412]\n"
+    for text, ratio in ((even, []), (even.replace("413", "980"), [pytest.approx(2.38, rel=0.01)])):
+        _, items = read_artifact(Artifact("mail.txt", content=text.encode()))
+        evidence = Evidence()
+        evidence.add(items)
+        found = [item for item in spread.from_evidence(evidence) if item.quantity.name == "slow_rank_ratio"]
+        assert [fact.value for fact in found] == ratio

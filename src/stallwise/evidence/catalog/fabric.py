@@ -55,6 +55,10 @@ SCALING_EFFICIENCY = Quantity(
     "scaling.efficiency", Unit.SHARE, "speed per GPU at the most GPUs against the fewest", TRAIN_LOG
 )
 SCALING_SMOOTH = Quantity("scaling.smooth", Unit.FLAG, "efficiency falls gradually, without a border", TRAIN_LOG)
+RUN_CARDS = Quantity("scaling.run_cards", Unit.COUNT, "cards that a run was started with", TRAIN_LOG)
+RUN_TIME = Quantity("scaling.run_time", Unit.SECOND, "how long the whole training took", TRAIN_LOG)
+RUN_PEERS_OFF = Quantity("scaling.run_peers_off", Unit.FLAG, "peer-to-peer was switched off for this run", TRAIN_LOG)
+RUN_ONE_PROCESS = Quantity("scaling.run_one_process", Unit.FLAG, "one process drives all cards", TRAIN_LOG)
 RUN_SLOWDOWN = Quantity("scaling.run_slowdown", Unit.RATIO, "step time with more GPUs over that with fewer", TRAIN_LOG)
 P2P_OFF_SLOWDOWN = Quantity("fabric.p2p_off_slowdown", Unit.RATIO, "run time without over with peer-to-peer", TRAIN_LOG)
 NCCL_SHARE_IN_NODE = Quantity(

@@ -9,13 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
-from stallwise.readers._cells import LARGEST_WHOLE
+from stallwise.readers._cells import LARGEST_WHOLE, json_of
 from stallwise.readers._collective_waits import UNKNOWN, Wait, waits_table
 from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
 
@@ -44,7 +42,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """The table of this rank's collectives, oldest first."""
     with artifact.open() as stream:
         data = stream.read(MAX_BYTES)
-    dump = load_plain(data, artifact.name) if looks_like_pickle(data) else _json(data, artifact.name)
+    dump = load_plain(data, artifact.name) if looks_like_pickle(data) else json_of(data, artifact.name, "dump it again")
     entries = dump.get("entries", []) if isinstance(dump, dict) else dump
     if not isinstance(entries, list):
         raise UnreadableInput(
@@ -59,13 +57,6 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield Note("the file's name does not end with a rank", Source(artifact.name))
     if len(waits) < len(entries):
         yield Note(f"{len(entries) - len(waits)} records could not be read", Source(artifact.name))
-
-
-def _json(data: bytes, name: str) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UnreadableInput(f"{name} is damaged JSON: {error}", hint="dump it again") from error
 
 
 def _rank(name: str, dump: Any) -> int:

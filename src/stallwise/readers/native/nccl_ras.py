@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
-from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hang import HANG_MISSING, HANG_WORLD, PEER_LOST
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.readers._cells import whole_of
+from stallwise.readers._cells import json_of, objects_under, whole_of
 from stallwise.readers._collective_waits import Wait, waits_table
 
 FORMAT = "NCCL RAS"
@@ -31,18 +28,15 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """One wait per rank and communicator: the sequence is the sum of its counts."""
-    try:
-        data = msgspec.json.decode(artifact.text().encode())
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableInput(f"{artifact.name} is damaged JSON: {error}", hint="ask ncclras again") from error
+    data = json_of(artifact.text(), artifact.name, "ask ncclras again")
     source = Source(artifact.name)
     waits: list[Wait] = []
-    for place, comm in enumerate(_list(data, "communicators")):
+    for place, comm in enumerate(objects_under(data, "communicators")):
         group = str(comm.get("hash", place))
         if (size := whole_of(comm.get("size"))) is not None:
             yield Fact(HANG_WORLD, float(size), source, Scope(group=group))
         missing = []
-        for rank in _list(comm, "missing_ranks"):
+        for rank in objects_under(comm, "missing_ranks"):
             status = rank.get("status")
             state = ", ".join(k for k, v in status.items() if v) if isinstance(status, dict) else "missing"
             missing.append(str(rank.get("rank")))
@@ -51,14 +45,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
             )
         if missing:
             yield Fact(HANG_MISSING, f"ranks {', '.join(missing)}", source, Scope(group=group), note="RAS")
-        waits += [w for rank in _list(comm, "ranks") if (w := _wait(rank, group)) is not None]
+        waits += [w for rank in objects_under(comm, "ranks") if (w := _wait(rank, group)) is not None]
     if waits:
         yield waits_table(waits, artifact.name)
-
-
-def _list(value: Any, key: str) -> list[dict[str, Any]]:
-    found = value.get(key, []) if isinstance(value, dict) else []
-    return [x for x in found if isinstance(x, dict)] if isinstance(found, list) else []
 
 
 def _wait(rank: dict[str, Any], group: str) -> Wait | None:

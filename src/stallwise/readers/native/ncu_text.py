@@ -8,25 +8,14 @@ from collections.abc import Iterator
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
+from stallwise.readers._patterns import patterns
 from stallwise.readers.native._ncu import Launch, facts_of
 from stallwise.readers.native._ncu_names import displayed
 
 FORMAT = "Nsight Compute text"
 CAPTURE = "ncu --set full python script.py > details.txt"
 EXCLUSIVE = True
-_KERNEL = re.compile(
-    r"^  (\S.*?) (\(\d+, \d+, \d+\))x(\(\d+, \d+, \d+\)), Context \d+, Stream \d+, Device \d+, CC ([\d.]+)\s*$"
-)
-_KERNEL_OLD = re.compile(r"^  (\S.*?), (?:\d{4}-\w+-\d+ [\d:]+, )?Context \d+, Stream \d+\s*$")
-_SECTION = re.compile(r"^\s+Section: (.+?)\s*$")
-_UNITS = re.compile(
-    r"^(?:%|[num]?s(?:ec(?:ond)?)?|[kKMGT]?byte(?:/\w+)?|[kKMGT]?hz|cycle(?:/\w+)?|inst(?:/\w+)?|warp|block|"
-    r"register/thread|thread|SM|sector|branches|cluster)$",
-    re.I,
-)
-_RULE = re.compile(r"^    (INF|OPT|WRN|ERR|OK)\s{2,}(.*)$")
-_SPEEDUP = re.compile(r"Est\. (Local )?Speedup[:=] ?([\d.e+-]+)%\s*")
-_RULER = re.compile(r"^\s+-{5,}")
+_P = patterns("ncu_text")
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -34,7 +23,9 @@ def recognises(name: str, head: bytes) -> bool:
     text = head[:65536].decode("utf-8", "replace")
     if "Section: " not in text or ", Context " not in text:
         return False
-    return "Metric Name" in text or any(_KERNEL.match(line) for line in text.splitlines())  # headers may be cut away
+    return "Metric Name" in text or any(
+        _P["kernel"].match(line) for line in text.splitlines()
+    )  # headers may be cut away
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -44,23 +35,23 @@ def read(artifact: Artifact) -> Iterator[Item]:
     rule: list[str] | None = None
     kind = section = ""
     for at, line in enumerate(artifact.lines(), 1):
-        match = _KERNEL.match(line) or _KERNEL_OLD.match(line)
+        match = _P["kernel"].match(line) or _P["kernel_old"].match(line)
         if match:
             groups = [*match.groups(), "", "", ""]
             launches.append(Launch(groups[0], f"line {at}", groups[1], groups[2], groups[3]))
             rule = None
         elif not launches:
             continue
-        elif match := _SECTION.match(line):
+        elif match := _P["section"].match(line):
             section, rule = match[1], None
-        elif match := _RULE.match(line):
+        elif match := _P["rule"].match(line):
             kind, rule = match[1], [match[2].strip()]
             launches[-1].rules.append((section, "", "", ""))
             _close(launches[-1], rule, kind)
         elif rule is not None and line.startswith(" " * 10) and line.strip():
             rule.append(line.strip())
             _close(launches[-1], rule, kind)
-        elif not line.strip() or _RULER.match(line):
+        elif not line.strip() or _P["ruler"].match(line):
             rule = None
         else:
             _metric(launches[-1], line)
@@ -74,7 +65,7 @@ def _close(launch: Launch, lines: list[str], kind: str) -> None:
     text = " ".join(lines)
     section = launch.rules[-1][0]
     speedup, local = "", ""
-    if match := _SPEEDUP.match(text):
+    if match := _P["speedup"].match(text):
         speedup, local = match[2], "local" if match[1] else "global"
         text = text[match.end() :]
     launch.rules[-1] = (section, text, local, speedup if kind == "OPT" else "")
@@ -90,9 +81,9 @@ def _metric(launch: Launch, line: str) -> None:
     if not unit:
         # "Duration us 364.77" when columns are narrow, or "cycle 40,961,363.15" when the value is wide.
         words = value.split(" ")
-        if len(words) == 2 and _UNITS.match(words[0]):
+        if len(words) == 2 and _P["units"].match(words[0]):
             unit, value = words
-        elif not _known(name) and len(parts := name.rsplit(" ", 1)) == 2 and _UNITS.match(parts[1]):
+        elif not _known(name) and len(parts := name.rsplit(" ", 1)) == 2 and _P["units"].match(parts[1]):
             name, unit = parts
     key = "Memory Throughput " if name == "Memory Throughput" and unit.endswith("/s") else name
     launch.metrics.setdefault(key, (value, unit))

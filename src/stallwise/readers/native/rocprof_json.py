@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Note, Scope, Source
+from stallwise.evidence.fact import Note, Source
+from stallwise.readers.nsys_stats import NANOSECOND, SummaryRow, kernel_facts
 
 FORMAT = "rocprof results"
 EXCLUSIVE = True
-NANOSECOND = 1e-9
 _TOOL = "rocprofiler-sdk-tool"
 
 
@@ -35,17 +34,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if not dispatched:
         yield Note("rocprof recorded no kernel: trace with --kernel-trace", source)
         return
-    total: defaultdict[str, float] = defaultdict(float)
-    count = Counter(name for name, _ in dispatched)
+    took: defaultdict[str, list[float]] = defaultdict(list)
     for name, seconds in dispatched:
-        total[name] += seconds
-    whole = sum(total.values())
-    for name, seconds in sorted(total.items(), key=lambda pair: -pair[1]):
-        scope = Scope(kernel=name)
-        yield Fact(k.TOTAL_TIME, seconds, source, scope, samples=count[name])
-        yield Fact(k.TIME, seconds / count[name], source, scope, samples=count[name])
-        if whole:
-            yield Fact(k.TIME_SHARE, seconds / whole, source, scope)
+        took[name].append(seconds)
+    rows = [SummaryRow(sum(each), len(each), name) for name, each in took.items()]
+    yield from kernel_facts(sorted(rows, key=lambda row: -row.total_s), artifact.name)
 
 
 def _listed(value: Any) -> list[Any]:

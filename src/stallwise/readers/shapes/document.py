@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from stallwise.evidence.reading import Reading, Shape
+from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes import aligned, delimited, keyed, prose, tree
 
 MAX_TEXT = 1 << 18  # people write a page, not a log; logs are read by their lines
 LEAST_LINES = 3  # of a table: a header, a rule or a row, and a row
 _NO_DIGITS = str.maketrans("", "", "0123456789. ")
 FULL_LINE = 60  # characters from which a line of a letter may have been wrapped
-_GOES_ON = re.compile(r"^\s{0,4}(?:[a-z(]|\d[\d.,]*\s)")
-_FENCE = re.compile(r"^\s*(```|~~~)(\w*)")
-_SECTION = re.compile(r"^\s{0,8}\[([A-Za-z][\w .-]{0,40})\]\s*(?:#.*)?$")
-_OPERATOR = re.compile(
-    r"^\s{0,16}\w{1,40}::\w"
-)  # "aten::_softmax_backward_data  301 ms": a name in code, whose words say nothing
-_LOG_LINE = re.compile(r"^\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\[rank\d)")
+_P = patterns("document")
 
 
 def recognises(name: str, text: str) -> bool:
@@ -31,7 +25,7 @@ def read(text: str) -> Iterator[Shape]:
     """Blocks in their order."""
     section = ""
     for start, block in _blocks(text):
-        titles = {at: match[1] for at, line in enumerate(block, start) if (match := _SECTION.match(line))}
+        titles = {at: match[1] for at, line in enumerate(block, start) if (match := _P["section"].match(line))}
         if not titles and not section:
             yield from _block(block, start)
             continue
@@ -54,7 +48,7 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
     block: list[str] = []
     start, fence = 1, ""
     for number, line in enumerate(text.splitlines(), 1):
-        opened = _FENCE.match(line)
+        opened = _P["fence"].match(line)
         if opened and (not fence or opened[1] == fence):
             if block:
                 yield start, block
@@ -122,24 +116,24 @@ def _wrapped(line: str, following: str) -> bool:
         len(line.rstrip()) >= FULL_LINE
         and line.count(" ") >= FULL_LINE / 10
         and line.rstrip()[-1:] not in ".!?:;|"
-        and _GOES_ON.match(following) is not None
+        and _P["goes_on"].match(following) is not None
         and not keyed.all_paired(following, list(keyed.pairs_in(following, "")))
-        and not _LOG_LINE.match(line)
+        and not _P["log_line"].match(line)
         and line.translate(_NO_DIGITS) != following.translate(_NO_DIGITS)  # a program's lines, one below the other
     )
 
 
 def _line(number: int, line: str) -> Iterator[Shape]:
     place = f"line {number}"
-    if _OPERATOR.match(line):
+    if _P["operator"].match(line):
         return
-    triple = keyed.triple_in(line, place)
-    if triple is not None:
-        yield triple
+    whole = keyed.triple_in(line, place) or keyed.list_in(line, number)
+    if whole is not None:
+        yield whole
         return
     pairs = list(keyed.pairs_in(line, place))
     pair = keyed.word_pair(line, place)
-    if _LOG_LINE.match(line) or keyed.all_paired(line, pairs):
+    if _P["log_line"].match(line) or keyed.all_paired(line, pairs):
         one = len(pairs) == 1 and pair is not None and pair.path == pairs[0].path
         yield from [pair] if one and pair is not None else pairs  # with its words behind the number
         return

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stallwise.evidence.reading import Reading
+from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
+from stallwise.readers._patterns import patterns
 from stallwise.units import readings_of
 
 NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
@@ -24,6 +25,7 @@ _TRIPLE = re.compile(
 )
 _ANY_NUMBER = re.compile(rf"(?<![\w.]){NUMBER}(?![\w])")
 LONGEST = 4000
+_P = patterns("keyed")
 
 
 def triple_in(text: str, place: str) -> Reading | None:
@@ -46,15 +48,37 @@ def pair_matches(text: str) -> Iterator[re.Match[str]]:
 
 
 def pairs_in(text: str, place: str) -> Iterator[Reading]:
-    """Every pair of the line with a number; keys are as written, the words before them cut at signs."""
+    """Every pair of the line with a number, under the line's heading; keys are as written, the words before them cut at signs."""
     found = list(pair_matches(text))
+    headed = _P["heading"].match(text[:LONGEST]) if found else None
+    above = (headed["head"].strip(),) if headed is not None and found[0].start("key") >= headed.end() else ()
     for at, match in enumerate(found):
         value = float(match["value"].replace(",", ""))
         taken = any(following.start("key") <= match.start("unit") for following in found[at + 1 : at + 2])
-        yield Reading((match["key"].strip(),), value, "" if taken else match["unit"] or "", place)
+        yield Reading((*above, match["key"].strip()), value, "" if taken else match["unit"] or "", place)
 
 
 def word_pair(text: str, place: str) -> Reading | None:
     """A line that is one pair of a key and words."""
     match = _WORD_PAIR.match(text[:LONGEST])
     return Reading((match["key"].strip(),), match["value"].strip(), "", place) if match else None
+
+
+def over_places(key: str, numbers: list[Cell], line: int = 0) -> Rows | None:
+    """A list of one number a place, such as "tokens per rank", as rows of the place and its number; None for any other key."""
+    told = _P["over"].match(key.strip())
+    if told is None:
+        return None
+    value = told["value"] + (f" ({told['unit']})" if told["unit"] else "")
+    records: list[list[Cell]] = [[float(at), number] for at, number in enumerate(numbers)]
+    places = [line or at for at in range(1, len(numbers) + 1)]
+    return rows_of([told["axis"].rstrip("s"), value], records, places, noun="line" if line else "item")
+
+
+def list_in(text: str, line: int) -> Rows | None:
+    """The same of a line."""
+    found = _P["list"].match(text[:LONGEST])
+    if found is None:
+        return None
+    key = found["key"] if not found["unit"] else f"{found['key']} ({found['unit']})"
+    return over_places(key, [float(number) for number in found["numbers"].split(",")], line)

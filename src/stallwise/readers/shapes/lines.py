@@ -7,12 +7,10 @@ the next that has the same shape.
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import PurePath
 
 import numpy as np
@@ -21,32 +19,20 @@ from numpy.typing import NDArray
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.line import NAN, Line
 from stallwise.evidence.number_columns import TOKEN
+from stallwise.readers._patterns import document, patterns
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
 LOOKED_AT = 240  # prefixes end before this
+LONGEST_RANK = 18  # digits: what a whole number of 64 bits holds
 ENDS = 64  # lines at each end of a long run
 NOBODY = -1  # the rank of lines that name none
 REMEMBERED = 4096  # shapes of prefixes: a log has a few dozen
 _DAYS = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _MONTHS = {m: i + 1 for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
-_CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)")
-_DATE = re.compile(
-    r"(?:\d{4}[-/])?(?P<month>\d\d)[-/](?P<day>\d\d)(?:/\d{4})?[ T-]|(?:\d{4})?(?P<month2>\d\d)(?P<day2>\d\d) |"
-    r"(?P<name>[A-Z][a-z]{2}) +(?P<day3>\d{1,2}) "
-)
-_LEVELS = {
-    "v": "debug", "d": "debug", "trace": "debug", "call": "debug", "i": "info", "notice": "info", "version": "info",
-    "w": "warning", "warn": "warning", "e": "error", "f": "error", "fatal": "error", "critical": "error", "abort": "error",
-}  # fmt: skip
-# A rank that the message itself names as its speaker.
-_SPEAKER = re.compile(r"\[(?:PG[^\]]{0,80} )?rank[ _=:]?(\d{1,6})\]|\brank[=:](\d{1,6})\b", re.IGNORECASE)
-_WHOLE = re.compile(r"\d{1,18}")
+_P = patterns("lines")
+_DIGITS = re.compile(r"\d+")
 _NOWHERE = re.compile("()")  # a rank that must be looked for in each line
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
-_FILE_RANK = re.compile(
-    r"(?:^|[^a-z])(?:global_?)?rank[-_.]?(\d+)(?:\D|$)|(?:^|[-_.])r(\d+)\.(?:log|txt|out|err)", re.IGNORECASE
-)
-_FILE_NODE = re.compile(r"(?:^|[^a-z])((?:node|host|worker|nid|gpu)[-_]?\w*\d+)(?:\.|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +49,9 @@ class Prefix:
 @cache
 def prefixes() -> tuple[Prefix, ...]:
     """All of them, as the file orders them: the more telling first."""
-    rows = tomllib.loads(files("stallwise.readers.shapes").joinpath("prefixes.toml").read_text(encoding="utf-8"))
     return tuple(
         Prefix(r["name"], re.compile(r["pattern"]), r["starts"], r.get("wrapper", False), r["sample"])
-        for r in rows["prefix"]
+        for r in document("shapes/prefixes")["prefix"]
     )
 
 
@@ -141,7 +126,7 @@ def line_of(
 ) -> Line:  # fmt: skip
     """One line with its row; rank and node stand in where the line names none."""
     message, row = peeler.peel(text, shape)
-    if "rank" not in row and "ank" in message[:200] and (speaker := _SPEAKER.search(message[:200])) is not None:
+    if "rank" not in row and "ank" in message[:200] and (speaker := _P["speaker"].search(message[:200])) is not None:
         rank = int(speaker[1] or speaker[2])
     if not row:
         return Line(number, message, file, rank=rank, node=node)
@@ -152,7 +137,7 @@ def line_of(
         file,
         time_s=time_of(row["time"]) if "time" in row else NAN,
         boot_s=float(row["boot"]) if "boot" in row else NAN,
-        level=_LEVELS.get(level, level),
+        level=document("shapes/prefixes")["levels"].get(level, level),
         rank=int(row["rank"]) if "rank" in row else rank,
         node=row.get("node", node),
         gpu=int(row["gpu"]) if "gpu" in row and not row["gpu"].startswith("-") else None,
@@ -176,83 +161,54 @@ class Speakers:
     def __init__(self, artifact: Artifact) -> None:
         self.text, self.file = artifact.skeletons, artifact.name
         self.own, self.node, self.peeler = rank_of_file(artifact.name), node_of_file(artifact.name), Peeler({})
-        self._places: dict[int, re.Pattern[str] | None] = {}  # of each skeleton: where its rank stands; None: nowhere
+        self.ranks = cache(self._ranks)
 
     def line(self, at: int) -> Line:
         """One line with its whole row."""
         words = self.text.lines[at][:LONGEST]
         return line_of(at + 1, words, self.file, self.peeler, self.own, self.node, self.text.of[at])
 
-    def rank(self, at: int) -> int | None:
-        """The rank that a line names, or its file."""
-        place = self._place(self.text.of[at])
-        if place is None:
-            return self.own
-        found = place.match(self.text.lines[at])
-        return int(found[1]) if found is not None and place is not _NOWHERE else self.line(at).rank
+    def _rank(self, at: int) -> int:
+        rank = self.line(at).rank
+        return NOBODY if rank is None else rank
 
-    def ranks(self, skeleton: int) -> NDArray[np.int64]:
-        """The ranks of all lines of a skeleton; NOBODY where neither a line nor its file names one."""
-        place, members = self._place(skeleton), self.text.members(skeleton)
-        if place is None:
-            return np.full(len(members), NOBODY if self.own is None else self.own, dtype=np.int64)
-        first = self.text.lines[members[0]]
-        slots = {(m.start(), m[0].rstrip(",")): slot for slot, m in enumerate(TOKEN.finditer(first))}
-        found = place.match(first)
-        slot = slots.get((found.start(1), found[1])) if found is not None and place is not _NOWHERE else None
-        numbers = self.text.columns(skeleton, [slot]) if slot is not None else None
-        if numbers is not None:
-            return numbers[:, 0].astype(np.int64)
-        said = [self.rank(at) for at in members]
-        return np.array([NOBODY if rank is None else rank for rank in said], dtype=np.int64)
+    def _ranks(self, skeleton: int) -> NDArray[np.int64]:
+        """Of all lines of a skeleton; NOBODY where neither a line nor its file names one."""
+        members = self.text.members(skeleton)
+        shown = [0, len(members) // 2, len(members) - 1]
+        told = [self._rank(members[at]) for at in shown]
+        if all(rank == (NOBODY if self.own is None else self.own) for rank in told):
+            return np.full(len(members), told[0], dtype=np.int64)
+        numbers = enumerate(TOKEN.finditer(self.text.lines[members[0]][:LOOKED_AT]))
+        for slot in (slot for slot, number in numbers if number[0].rstrip(",.") == str(told[0])):
+            column = self.text.columns(skeleton, [slot])
+            if column is not None and column[shown, 0].tolist() == told:
+                return column[:, 0].astype(np.int64)
+        return np.array([self._rank(at) for at in members], dtype=np.int64)
 
-    def enough(self, skeletons: Iterable[int]) -> list[int]:
-        """Lines that tell how far each rank got, in order: all, but of a long run of one speaker the first and the last."""
-        found: list[int] = []
+    def enough(self, skeletons: Iterable[int]) -> list[tuple[int, int]]:
+        """Lines that tell how far each rank got, with it: all, but of a long run of one speaker the first and the last."""
+        found: list[tuple[int, int]] = []
         for skeleton in skeletons:
-            members = self.text.members(skeleton)
-            long = len(members) > 2 * ENDS and self._place(skeleton) is None
-            found += [*members[:ENDS], *members[-ENDS:]] if long else members
+            every = list(zip(self.text.members(skeleton), self.ranks(skeleton).tolist(), strict=True))
+            alone = len(every) > 2 * ENDS and len({rank for _, rank in every}) == 1
+            found += [*every[:ENDS], *every[-ENDS:]] if alone else every
         return sorted(found)
 
-    def last_lines(self, end: int, skeletons: Iterable[int]) -> dict[int | None, int]:
+    def last_lines(self, end: int, skeletons: Iterable[int]) -> dict[int, int]:
         """The last line of each rank before `end`, among these skeletons."""
-        last: dict[int | None, int] = {}
+        last: dict[int, int] = {}
         for skeleton in skeletons:
             members = self.text.members(skeleton)
-            members = members[: bisect_left(members, end)]
-            if members and self._place(skeleton) is None:
-                last[self.own] = max(members[-1], last.get(self.own, 0))
-                continue
-            for number, at in dict(zip(self.ranks(skeleton).tolist(), members, strict=False)).items():
-                rank = None if number == NOBODY else number
+            spoken = zip(self.ranks(skeleton).tolist(), members[: bisect_left(members, end)], strict=False)
+            for rank, at in dict(spoken).items():
                 last[rank] = max(at, last.get(rank, at))
         return last
-
-    def _place(self, skeleton: int) -> re.Pattern[str] | None:
-        if skeleton not in self._places:
-            self._places[skeleton] = self._found(skeleton)
-        return self._places[skeleton]
-
-    def _found(self, skeleton: int) -> re.Pattern[str] | None:
-        """All that stands before the rank, its digits free; tried on the first, the middle and the last line."""
-        members = self.text.members(skeleton)
-        shown = {at: self.line(at).rank for at in (members[0], members[len(members) // 2], members[-1])}
-        if all(rank == self.own for rank in shown.values()):
-            return None
-        first = self.text.lines[members[0]][:LOOKED_AT]
-        for number in _WHOLE.finditer(first):
-            before = r"\d+".join(map(re.escape, _WHOLE.split(first[: number.start()])))
-            pattern = re.compile(rf"{before}(\d{{1,18}})")
-            found = [(pattern.match(self.text.lines[at]), rank) for at, rank in shown.items()]
-            if all(m is not None and int(m[1]) == rank for m, rank in found):
-                return pattern
-        return _NOWHERE
 
 
 def time_of(stamp: str) -> float:
     """Seconds since New Year, or since midnight where the stamp has no date."""
-    clock = _CLOCK.search(stamp)
+    clock = _P["clock"].search(stamp)
     if clock is None:
         return NAN
     seconds = int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3].replace(",", "."))
@@ -262,7 +218,7 @@ def time_of(stamp: str) -> float:
 @lru_cache(maxsize=256)
 def _day_starts_s(stamp: str) -> float:
     """Seconds from New Year to the day that a stamp names; none where it names no day, NaN where there is no such month."""
-    date = _DATE.search(stamp)
+    date = _P["date"].search(stamp)
     if date is None:
         return 0.0
     month = _MONTHS.get(date["name"], 0) if date["name"] else int(date["month"] or date["month2"])
@@ -275,7 +231,7 @@ def _day_starts_s(stamp: str) -> float:
 def rank_of_file(name: str) -> int | None:
     """The rank a file name speaks of: rank1.log, nccl_trace_rank_7, torchelastic/attempt_0/3/stderr.log."""
     path = PurePath(name.split("!")[-1])
-    if match := _FILE_RANK.search(path.name):
+    if match := _P["file_rank"].search(path.name):
         return int(match[1] or match[2])
     parts = path.parts
     if len(parts) >= 2 and parts[-2].isdigit() and path.stem in ("stderr", "stdout"):
@@ -285,5 +241,5 @@ def rank_of_file(name: str) -> int | None:
 
 def node_of_file(name: str) -> str | None:
     """The node a file name speaks of: node-03.log."""
-    match = _FILE_NODE.search(PurePath(name.split("!")[-1]).name)
+    match = _P["file_node"].search(PurePath(name.split("!")[-1]).name)
     return match[1] if match else None

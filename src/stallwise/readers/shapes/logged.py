@@ -1,39 +1,174 @@
-"""Lines of a log that print the same keys again and again: keys are looked up once per skeleton, not per line.
+"""Lines of a log that print numbers under keys: the step, the rank and the values of each, whatever program printed them.
 
-Lines of one skeleton print their numbers in the same places, so that the keys of the first line serve all of them.
+Lines of one skeleton print their numbers in the same places, so that keys and units are looked up once for all of them. How
+programs put a key, a step, a rate or a list into a line is data (patterns/logged.toml), asked in its order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from stallwise.evidence.number_columns import TOKEN, Column
-from stallwise.evidence.skeletons import LONGEST, Skeletons
-from stallwise.readers.shapes.keyed import pair_matches
+from stallwise.evidence.reading import Wanted
+from stallwise.evidence.skeletons import Skeletons
+from stallwise.readers._patterns import entries, patterns
+from stallwise.units import readings_of
 
-FEWEST = 2  # pairs that make a line a record
+_P = patterns("logged")
+_TELLING = [(_P[name], entry) for name, entry in entries("logged").items() if "tells" in entry]
+_LISTED = re.compile(r"[^, ]+")  # one number of a list
+HEAD = 120  # characters before which a line names its rank
+SHORT = ("k", "K", "M", "B", "G")  # thousands and so on
+
+
+class Key(NamedTuple):
+    """What stands before a number, and its unit."""
+
+    key: str
+    unit: str
+    bare: bool = False  # no sign stands between the two
+
+
+class Told(NamedTuple):
+    """A number and where it starts; -1 where it stands nowhere as such."""
+
+    number: float
+    place: int
+
+
+@dataclass(slots=True)
+class Line:
+    """What one line said. Three numbers of a step are the epoch, the step in it and the steps an epoch."""
+
+    step: list[Told]
+    rank: list[Told]
+    epoch: bool = False  # sums up an epoch
+    keys: list[Key] = field(default_factory=list)
+    values: list[Told] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The lines of one skeleton: what they print and where."""
+    """Lines that print the same keys."""
 
-    keys: tuple[tuple[str, str], ...]  # key and unit, as written
-    values: Column  # a row a key, a column a line
     lines: list[int]  # indices
-    skeleton: int
+    like: Line
+    numbers: Column  # a row a line: its values, its step, its rank
+
+    @property
+    def values(self) -> Column:
+        """A column a key."""
+        return self.numbers[:, : len(self.like.keys)]
+
+    @property
+    def steps(self) -> Column | None:
+        """Of each line, where they name one."""
+        told = list(self.numbers[:, len(self.like.keys) :].T[: len(self.like.step)])
+        return _step(told) if told else None
+
+    @property
+    def ranks(self) -> Column | None:
+        """The same."""
+        return self.numbers[:, -1] if self.like.rank else None
 
 
-def records(text: Skeletons, wanted: Callable[[str, str], bool]) -> Iterator[Records]:
-    """Skeletons of which at least two keys are wanted, with the numbers of all their lines."""
+def records(text: Skeletons, wanted: Wanted, worth: Callable[[str], bool] = bool) -> Iterator[Records]:
+    """Lines that say something wanted."""
     for skeleton, first in enumerate(text.firsts):
         sample = text.lines[first]
-        if len(sample) > LONGEST or (":" not in sample and "=" not in sample):
+        line = line_in(sample, wanted) if worth(sample) else None
+        if line is None or not (line.keys or line.step):
             continue
-        starts = [m.start() for m in TOKEN.finditer(sample)]
-        pairs = [(m["key"].strip(), m["unit"] or "", m.start("value")) for m in pair_matches(sample)]
-        found = [(key, unit, starts.index(at)) for key, unit, at in pairs if at in starts and wanted(key, unit)]
-        rows = text.columns(skeleton, [slot for _, _, slot in found]) if len(found) >= FEWEST else None
-        if rows is not None:
-            yield Records(tuple((key, unit) for key, unit, _ in found), rows.T, text.members(skeleton), skeleton)
+        members = text.members(skeleton)
+        numbers = _numbers(text, skeleton, line) if len(members) > 1 else None
+        if numbers is not None:
+            yield Records(members, line, numbers)
+            continue
+        for at in members:
+            own = line_in(text.lines[at], wanted)
+            told = [told.number for told in (*own.values, *own.step, *own.rank)]
+            yield Records([at], own, np.array([told]))
+
+
+def _numbers(text: Skeletons, skeleton: int, line: Line) -> Column | None:
+    """Of all lines of a skeleton; None where they must be looked for each time."""
+    sample, every = text.lines[text.firsts[skeleton]], (*line.values, *line.step, *line.rank)
+    slots = {m.start(): slot for slot, m in enumerate(TOKEN.finditer(sample))}
+    signs = [sample[told.place] if told.place >= 0 else "" for told in every]
+    places = [told.place + (sign in ("+", "-")) for told, sign in zip(every, signs, strict=True)]
+    printed = [at for at, told in enumerate(every) if isfinite(told.number)]
+    if any(places[at] not in slots for at in printed):
+        return None
+    found = text.columns(skeleton, [slots[places[at]] for at in printed])
+    numbers = np.tile([told.number for told in every], (len(text.members(skeleton)), 1))
+    if found is not None:
+        numbers[:, printed] = found * [-1.0 if signs[at] == "-" else 1.0 for at in printed]
+    return None if found is None else numbers
+
+
+def line_in(text: str, wanted: Wanted) -> Line:
+    """Reads what is wanted; an empty line for prose."""
+    step, epoch = _steps_in(text), _P["epoch"].search(text)
+    summed, rank = not step and epoch is not None, _P["rank"].search(text[:HEAD])
+    line = Line([_told(epoch)] if summed and epoch else step, [_told(rank)] if rank else [], summed)
+    ahead = _P["unit_ahead"].search(text)
+    spans: list[tuple[int, int]] = []
+    for pattern, entry in _TELLING:
+        for match in pattern.finditer(text) if summed or "epoch" not in entry else ():
+            start, end = match.span("number")
+            if "epoch" not in entry and any(a < end and start < b for a, b in spans):
+                continue
+            told = match.groupdict()
+            unit = _unit(told.get("unit")) or entry.get("unit", "") or (ahead[1] if ahead and "key" in told else "")
+            key = Key(told.get("key") or entry["tells"], unit, "bare" in entry)
+            if "key" not in told or wanted(*key):
+                spans.append((start, end) if key.bare else match.span())
+                _add(line, key, text, match, many="many" in entry)
+    return line
+
+
+def _add(line: Line, key: Key, text: str, match: re.Match[str], *, many: bool) -> None:
+    """A total over many steps is divided by them."""
+    steps = match.groupdict().get("steps")
+    for number in _LISTED.finditer(text, *match.span("number")) if many else (match,):
+        told = _told(number, 0 if many else "number")
+        if steps is None or int(steps):
+            line.keys.append(key)
+            line.values.append(told if steps is None else Told(told.number / int(steps), -1))
+
+
+def _told(match: re.Match[str], group: int | str = 1) -> Told:
+    return Told(float(match[group].replace(",", "")), match.start(group))
+
+
+def _unit(word: str | None) -> str:
+    """What follows a number, where it is a unit and not the next key."""
+    return word if word and (word in SHORT or readings_of(word)) else ""
+
+
+def _steps_in(text: str) -> list[Told]:
+    if match := _P["epoch_step"].search(text):
+        return [_told(match, group) for group in ((1, 2, 3) if match[1] is not None else (5,))]
+    simple = _P["bar"].search(text) or _P["step"].search(text)
+    return [] if simple is None else [_told(simple)]
+
+
+def _step(told: Sequence[Any]) -> Any:
+    return told[0] * told[2] + told[1] if len(told) == 3 else told[0]
+
+
+def step_of(text: str) -> float | None:
+    """The step that a line names."""
+    told = [told.number for told in _steps_in(text)]
+    return float(_step(told)) if told else None
+
+
+def names_steps(text: str) -> bool:
+    """Whether a line names several steps: it holds several records."""
+    return len({match[1] for match in _P["step"].finditer(text)}) > 1

@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from stallwise.evidence.reading import Cell, Reading, Shape, rows_of
 
-_NUMBER = r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?|NaN|Inf|\.\d{1,40})"
-_SAMPLE = re.compile(r"^([A-Za-z_:][\w:]{0,199})(?:\{([^}]{0,2000})\})?[ \t]+(" + _NUMBER + r")(?:[ \t]+\d+)?[ \t]*$")
+_SAMPLE = re.compile(
+    r"^([A-Za-z_:][\w:]{0,199})(?:\{(.*)\})?[ \t]+"
+    r"([-+]?(?:\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?|\.\d{1,40}|NaN|nan|Inf|inf))(?:[ \t]+-?\d+)?$"
+)
 _LABEL = re.compile(r'(?<!\w)(\w{1,80})="((?:[^"\\]|\\.){0,400})"')
-_HISTOGRAM = ("_bucket", "_sum", "_count", "_created")
+PARTS = ("_bucket", "_sum", "_count", "_created")  # of a histogram
 _CONSTANT = ("le", "quantile")
 LEAST = 3  # samples that make a page
 NEARLY_ALL = 0.8  # of its lines that are no comments
 
 
+class Sample(NamedTuple):
+    """One line of a page; its labels as they are written."""
+
+    name: str
+    inside: str
+    value: float
+    line: int = 0
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict(_LABEL.findall(self.inside))
+
+
+def samples_in(lines: Iterable[str]) -> Iterator[Sample]:
+    """Every metric with a value; what else stands there is passed over."""
+    for number, line in enumerate(lines, 1):
+        if match := _SAMPLE.match(line.strip()):
+            yield Sample(match[1], match[2] or "", float(match[3]), number)
+
+
 def recognises(name: str, text: str) -> bool:
     """Lines of a metric, labels and a number."""
     lines = [x for x in text[: 1 << 15].splitlines() if x.strip() and not x.startswith("#")][:200]
-    found = sum(_SAMPLE.match(x) is not None for x in lines)
+    found = sum(1 for _ in samples_in(lines))
     told = "# TYPE " in text[: 1 << 15] or "{" in text[: 1 << 15]
     return told and found >= LEAST and found >= NEARLY_ALL * len(lines)
 
@@ -27,13 +50,10 @@ def recognises(name: str, text: str) -> bool:
 def read(text: str) -> Iterator[Shape]:
     """Single numbers as readings, those of several GPUs, ranks or models as rows; parts of histograms are left out."""
     by_labels: dict[tuple[tuple[str, str], ...], dict[str, tuple[float, int]]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _SAMPLE.match(line)
-        if match is None or match[1].endswith(_HISTOGRAM):
-            continue
-        labels = tuple(sorted(_LABEL.findall(match[2] or "")))
-        if not any(key in _CONSTANT for key, _ in labels):
-            by_labels.setdefault(labels, {})[match[1]] = float(match[3]), number
+    for sample in samples_in(text.splitlines()):
+        labels = tuple(sorted(sample.labels.items()))
+        if not sample.name.endswith(PARTS) and not any(key in _CONSTANT for key, _ in labels):
+            by_labels.setdefault(labels, {})[sample.name] = sample.value, sample.line
     several = {k for labels in by_labels for k, _ in labels if len({dict(x).get(k) for x in by_labels}) > 1}
     if len(by_labels) > 1 and several:
         columns = list(dict.fromkeys(name for found in by_labels.values() for name in found))

@@ -6,46 +6,35 @@ import re
 from collections.abc import Iterator
 
 from stallwise.evidence.reading import Reading
-from stallwise.readers.shapes.keyed import NUMBER
+from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.spoken import told_plainly
 from stallwise.units import Unit, readings_of
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*`-])|\n+")
+_P = patterns("prose")
 _UNITS_AFTER = r"(?P<unit>%|°C|[A-Za-zµμ]+(?:\s?(?:/|(?:per|an?|each|every)\b)\s?[A-Za-z]+){0,2}(?![\w]))?"
-_NUMBER = re.compile(
-    rf"(?<![\w.:/@#-])(?P<value>{NUMBER})(?:(?P<times>[x×])(?![\w])|(?P<glue>[kKMB])(?![\w/])|[ -]?{_UNITS_AFTER})(?!(?<=\d)[A-Za-z_])"
-)
-_PRODUCT = re.compile(r"(?<![\w.])(\d{2,6})\s?[x×*]\s?(\d{2,6})\s?[x×*]\s?(\d{2,6})(?![\w.])")
-_WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
-_IDENTIFIER = re.compile(r"\b[A-Za-z][A-Za-z\d]*(?:_[A-Za-z\d]+)+$")
-_BREAK = re.compile(r"[;,:()|]| and | while | but (?!un|not )| where | with ")
-_PER = re.compile(r"\s?(?:/|\b(?:per|an?|each|every)\b)\s?")
-_RATE = re.compile(r" ?[A-Za-z]{1,12}\s?(?:/|\bper\b)\s?[A-Za-z]{1,8}\b")
 THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
-_TO = re.compile(r"\s{0,4}(?:to|->|→|=>|of|out of)\s{0,4}")
 MONEY = ("$", "€", "£")
-_OF_A_MODEL = re.compile(r"[ -]?(?:param|model|llm|dense|weights|tokens)", re.IGNORECASE)
 MOST_BEFORE = 7
 LONGEST_AFTER = 100
 
 
 def sentences(text: str) -> list[str]:
     """Sentences and lines."""
-    return [s.strip() for s in _SENTENCE.split(text) if s.strip()]
+    return [s.strip() for s in _P["sentence"].split(text) if s.strip()]
 
 
 def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
     """Every number of a sentence; `path` holds the words before it and those of its own clause, `after` what follows."""
     sentence = told_plainly(sentence)
-    for match in _PRODUCT.finditer(sentence):  # rows, columns and inner dimension
+    for match in _P["product"].finditer(sentence):  # rows, columns and inner dimension
         for key, digits in zip("mnk", match.groups(), strict=True):
             yield Reading(("gemm", key), float(digits), "", place)
-    sentence = _PRODUCT.sub(" ", sentence)
-    matches = list(_NUMBER.finditer(sentence))
+    sentence = _P["product"].sub(" ", sentence)
+    matches = list(_P["number"].finditer(sentence))
     last_end = 0
     for at, match in enumerate(matches):
         value, unit, end = _measured(match, sentence)
-        if at + 1 < len(matches) and _TO.fullmatch(sentence[end : matches[at + 1].start()]):
+        if at + 1 < len(matches) and _P["to"].fullmatch(sentence[end : matches[at + 1].start()]):
             next_unit = _measured(matches[at + 1], sentence)[1]
             if not unit:
                 unit = next_unit  # "from 180 to 22 tokens/s"
@@ -53,9 +42,9 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
                 value, unit = value * THOUSANDS[unit], next_unit  # "from 3.1k to 1.2k samples/s"
         stop = matches[at + 1].start() if at + 1 < len(matches) else len(sentence)
         text = sentence[last_end : match.start()].rstrip(" :=~≈<>|")
-        before = _WORD.findall(text)[-MOST_BEFORE:]
-        clause = _WORD.findall(_BREAK.split(f"{text} ")[-1])[-MOST_BEFORE:]
-        identifier = _IDENTIFIER.search(text)
+        before = _P["word"].findall(text)[-MOST_BEFORE:]
+        clause = _P["word"].findall(_P["break"].split(f"{text} ")[-1])[-MOST_BEFORE:]
+        identifier = _P["identifier"].search(text)
         if identifier is not None:  # "port_xmit_wait 1201": one name, not three words of a sentence
             yield Reading((identifier[0],), value, unit, place)
             last_end = end
@@ -71,10 +60,15 @@ def _measured(match: re.Match[str], sentence: str) -> tuple[float, str, int]:
     unit, end = _unit(match)
     if sentence[max(0, match.start() - 1) : match.start()] in MONEY:
         return value * THOUSANDS.get(unit, 1.0), "$", end if unit in THOUSANDS else match.end("value")
-    if unit == "B" and match["unit"] and not _OF_A_MODEL.match(sentence, end) and sentence[match.end("value")] == " ":
+    if (
+        unit == "B"
+        and match["unit"]
+        and not _P["of_a_model"].match(sentence, end)
+        and sentence[match.end("value")] == " "
+    ):
         unit = "bytes"  # "8 B latency"; a model's billions are written in one word, or named
-    if unit in THOUSANDS and (rate := _RATE.match(sentence, end)) is not None:
-        written = _PER.sub("/", rate[0].strip())
+    if unit in THOUSANDS and (rate := _P["rate"].match(sentence, end)) is not None:
+        written = _P["per"].sub("/", rate[0].strip())
         if any(u in (Unit.TOKEN_PER_S, Unit.PER_S) for u, _ in readings_of(written)):
             return value * THOUSANDS[unit], written, rate.end()
     return value, unit, end
@@ -88,8 +82,8 @@ def _unit(match: re.Match[str]) -> tuple[str, int]:
     if written in ("x", "×"):  # "512 x H100", "TP 8 x DP 64": a product, not a ratio
         return "", match.end("value")
     while written:
-        if readings_of(_PER.sub("/", written)):
-            return _PER.sub("/", written), match.start("unit") + len(written)
+        if readings_of(_P["per"].sub("/", written)):
+            return _P["per"].sub("/", written), match.start("unit") + len(written)
         cut = max(written.rfind(" "), written.rfind("/"))
         written = written[:cut].removesuffix(" per").rstrip("/ ") if cut > 0 else ""
     return "", match.end("value")

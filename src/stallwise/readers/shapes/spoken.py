@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
+from stallwise.readers._patterns import document, patterns
 from stallwise.units import Unit, readings_of
 
 WIDE = 2.0  # ends of a range farther apart than this say that it varies, not what it is
-_N = r"\d{1,12}(?:\.\d{1,9})?"
-_UNIT = r"%|°C|[A-Za-zµμ]{1,12}(?:/[A-Za-z]{1,12}){0,2}"
-_DECIMAL_COMMA = re.compile(rf"(?<![\w.,])(\d{{1,4}}),(\d{{1,2}})(?![\d.,]\d|\d)(?= ?({_UNIT}))")
-_HOURS = re.compile(
-    r"(?<![\w.])(\d{1,4}) ?(?:h|hrs?|hours?),? ?(?:and )?(\d{1,2}) ?(?:m|mins?|minutes?)(?![\w/])", re.IGNORECASE
-)
-_MINUTES = re.compile(
-    r"(?<![\w.])(\d{1,4}) ?(?:m|mins?|minutes?),? ?(?:and )?(\d{1,2}) ?(?:s|secs?|seconds?)(?![\w/])", re.IGNORECASE
-)
-_RANGE = re.compile(rf"(?<![\w.:/-])({_N}) ?[-–] ?({_N})(?= ?({_UNIT})(?![\w-]))")
-_FROM_TO = re.compile(
-    rf"\b(?P<verb>is|are|at|around|about|roughly|takes|take) ({_N}) to ({_N})(?= ?({_UNIT})(?![\w-]))", re.IGNORECASE
-)
-_BETWEEN = re.compile(rf"\bbetween ({_N}) ?(?:{_UNIT})? and ({_N}) ?({_UNIT})(?![\w-])", re.IGNORECASE)
-_AND_MORE = re.compile(r"(?<=\d)\+(?= ?[A-Za-z%])")
-_PART = re.compile(r"(?<![\w./])(\d{1,2})/(\d{1,3})(?= of\b)")
-_KEYS = re.compile(
-    rf"(?P<head>(?:[A-Za-z][\w-]{{0,20}} ){{0,3}})(?P<keys>[A-Za-z][\w-]{{0,20}}(?: ?/ ?[A-Za-z][\w-]{{0,20}}){{1,3}})"
-    rf" ?(?:[:=]|is|are|of|at)? ?(?P<values>{_N}[kK]?(?: ?/ ?{_N}[kK]?){{1,3}})(?: ?(?P<unit>{_UNIT})(?![\w-]))?(?![\w/])"
-)
-_OF_MOST = re.compile(rf"(?<![\w./])({_N}) ?({_UNIT})? ?/ ?({_N}) ?({_UNIT})(?![\w/-])")
-_ARROW = re.compile(r" ?(?:-{1,3}>|={1,2}>|⇒|➜|➔) ?")
+_P, _DATA = patterns("spoken"), document("shapes/spoken")
 _COUNTED = (Unit.COUNT, Unit.TOKEN)
 
 
@@ -40,21 +17,21 @@ def told_plainly(sentence: str) -> str:
     """The same sentence with every number as digits, a point and a unit."""
     if not any(c.isdigit() for c in sentence) and not _fractions().search(sentence):
         return sentence
-    sentence = _ARROW.sub(" → ", sentence)
-    said = _DECIMAL_COMMA.sub(lambda m: f"{m[1]}.{m[2]}" if _measures(m[3]) else m[0], sentence)
-    said = _HOURS.sub(lambda m: f"{int(m[1]) * 60 + int(m[2])} min", said)
-    said = _MINUTES.sub(lambda m: f"{int(m[1]) * 60 + int(m[2])} s", said)
-    said = _BETWEEN.sub(lambda m: _middle(m[1], m[2], m[0], f" {m[3]}", "varying"), said)
-    said = _RANGE.sub(lambda m: _middle(m[1], m[2], m[0], "", "") if _measures(m[3]) else m[0], said)
-    said = _FROM_TO.sub(
+    sentence = _P["arrow"].sub(" → ", sentence)
+    said = _P["decimal_comma"].sub(lambda m: f"{m[1]}.{m[2]}" if _measures(m[3]) else m[0], sentence)
+    said = _P["hours"].sub(lambda m: f"{int(m[1]) * 60 + int(m[2])} min", said)
+    said = _P["minutes"].sub(lambda m: f"{int(m[1]) * 60 + int(m[2])} s", said)
+    said = _P["between"].sub(lambda m: _middle(m[1], m[2], m[0], f" {m[3]}", "varying"), said)
+    said = _P["range"].sub(lambda m: _middle(m[1], m[2], m[0], "", "") if _measures(m[3]) else m[0], said)
+    said = _P["from_to"].sub(
         lambda m: f"{m[1]} {_middle(m[2], m[3], f'{m[2]} to {m[3]}', '', '')}" if _measures(m[4]) else m[0], said
     )
-    said = _AND_MORE.sub("", said)
-    said = _PART.sub(lambda m: f"{100 * int(m[1]) / int(m[2]):.4g}%" if 0 < int(m[1]) <= int(m[2]) else m[0], said)
+    said = _P["and_more"].sub("", said)
+    said = _P["part"].sub(lambda m: f"{100 * int(m[1]) / int(m[2]):.4g}%" if 0 < int(m[1]) <= int(m[2]) else m[0], said)
     said = _fractions().sub(lambda m: f"{_share(m[1]):.4g}% of ", said)
-    said = _KEYS.sub(_each_with_its_key, said)
-    said = _OF_MOST.sub(_of_most, said)
-    said = _written_out().sub(lambda m: f"{_data()['number'][m[1].lower()]}{m[2]}", said)
+    said = _P["keys"].sub(_each_with_its_key, said)
+    said = _P["of_most"].sub(_of_most, said)
+    said = _written_out().sub(lambda m: f"{document('shapes/spoken')['number'][m[1].lower()]}{m[2]}", said)
     for pattern, means, where in _notations():
         if where.search(said):
             said = pattern.sub(means, said)
@@ -91,24 +68,22 @@ def _of_most(match: re.Match[str]) -> str:
 
 
 def _share(words: str) -> float:
-    return 100.0 * float(_data()["fraction"][" ".join(words.lower().split())])
-
-
-@cache
-def _data() -> dict[str, Any]:
-    return tomllib.loads(files("stallwise.readers.shapes").joinpath("spoken.toml").read_text(encoding="utf-8"))
+    return 100.0 * float(_DATA["fraction"][" ".join(words.lower().split())])
 
 
 @cache
 def _fractions() -> re.Pattern[str]:
-    said = "|".join(sorted(_data()["fraction"], key=len, reverse=True))
-    return re.compile(rf"(?<![\w-])(?<!by )({said})(?: of | (?=(?:{_data()['whole']['words']})\b))", re.IGNORECASE)
+    said = "|".join(sorted(_DATA["fraction"], key=len, reverse=True))
+    return re.compile(
+        rf"(?<![\w-])(?<!by )({said})(?: of | (?=(?:{document('shapes/spoken')['whole']['words']})\b))", re.IGNORECASE
+    )
 
 
 @cache
 def _written_out() -> re.Pattern[str]:
     return re.compile(
-        rf"(?<![\w-])({'|'.join(_data()['number'])})( (?:{_data()['counted']['words']})\b)", re.IGNORECASE
+        rf"(?<![\w-])({'|'.join(document('shapes/spoken')['number'])})( (?:{document('shapes/spoken')['counted']['words']})\b)",
+        re.IGNORECASE,
     )
 
 
@@ -116,5 +91,5 @@ def _written_out() -> re.Pattern[str]:
 def _notations() -> tuple[tuple[re.Pattern[str], str, re.Pattern[str]], ...]:
     return tuple(
         (re.compile(row["pattern"], re.IGNORECASE), row["means"], re.compile(row["where"], re.IGNORECASE))
-        for row in _data()["notation"]
+        for row in _DATA["notation"]
     )

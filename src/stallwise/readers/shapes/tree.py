@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import json
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +11,8 @@ from typing import Any
 import msgspec
 
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_of
-from stallwise.readers.shapes.keyed import pairs_in
+from stallwise.readers._patterns import patterns
+from stallwise.readers.shapes.keyed import over_places, pairs_in
 
 MAX_TEXT = 64 << 20
 MAX_YAML = 1 << 18  # people write it by hand; the parser is slow
@@ -41,10 +41,7 @@ def shapes_of(tree: Any) -> Iterator[Shape]:
         yield from _object(tree, ())
 
 
-_INLINE = re.compile(r"^[\w .-]{1,40}:\s+\{.*:.*\}\s*$")  # before: {rate: 4/s, ttft: 120 ms}
-_SECTION = re.compile(r"^\[[\w .:/-]{1,60}\]$")
-_A_SECTION = re.compile(r"\][^\S\n]{0,99}(?:$|\s)", re.M)  # the end of one, looked for before the lines are cut
-_OPENS = re.compile(r":\s")  # a key before lines or values of its own
+_P = patterns("tree")
 STRANGE_START = 20  # lines without a single object, from which nobody looks on
 MOST_STRANGE = 3  # lines that are no objects, from which a text is no list of them
 
@@ -103,10 +100,10 @@ def _toml(text: str) -> Any:
 
 def _ini(text: str) -> Any:
     """Sections of pairs, as configuration files have them."""
-    if len(text) > MAX_YAML or _A_SECTION.search(text) is None:
+    if len(text) > MAX_YAML or _P["a_section"].search(text) is None:
         return None
     lines = [x.strip() for x in text.splitlines() if x.strip() and x.strip()[0] not in "#;"]
-    if not lines or not _SECTION.match(lines[0]) or sum(_SECTION.match(x) is not None for x in lines) < 2:
+    if not lines or not _P["section"].match(lines[0]) or sum(_P["section"].match(x) is not None for x in lines) < 2:
         return None
     parser = configparser.RawConfigParser(strict=False, interpolation=None, allow_no_value=False)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
@@ -118,12 +115,12 @@ def _ini(text: str) -> Any:
 
 
 def _yaml(text: str) -> Any:
-    if len(text) > MAX_YAML or ("{" not in text and _OPENS.search(text) is None):
+    if len(text) > MAX_YAML or ("{" not in text and _P["opens"].search(text) is None):
         return None
     lines = [x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#")]
     paired = [x for x in lines if x.rstrip().endswith(":") or ": " in x or x.lstrip().startswith("- ")]
     nested = any(x[0] == " " for x in paired) and any(x.rstrip().endswith(":") for x in lines)
-    nested = nested or any(_INLINE.match(x) for x in lines)
+    nested = nested or any(_P["inline"].match(x) for x in lines)
     if len(lines) < 2 or not nested or len(paired) < PAIRED * len(lines):
         return None
     import yaml
@@ -213,6 +210,9 @@ def _list(items: list[Any], path: tuple[str, ...]) -> Iterator[Shape]:
         return
     numbers: list[Cell] = [_leaf(x) for x in items if x is not None and not isinstance(x, (Mapping, list))]
     if len(numbers) == len(items) and len(items) >= 2 and path:
+        if len(items) > 2 and (over := over_places(path[-1], numbers)) is not None:
+            yield over
+            return
         yield rows_of([path[-1]], [[n] for n in numbers], list(range(1, len(items) + 1)), path=path[:-1], noun="item")
     else:
         for index, item in enumerate(items):

@@ -1,4 +1,5 @@
-"""Text without what carried it: colour codes, container and job tags, JSON envelopes, glued lines of several ranks.
+"""Text without what carried it: a mail's fields and encoding, colour codes, container and job tags, JSON envelopes, glued lines of
+several ranks.
 
 The result has the program's own lines, so that whatever reads them reads the same with and without the carrier.
 """
@@ -14,7 +15,7 @@ from itertools import accumulate
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.skeletons import Skeletons, skeletons_of
-from stallwise.readers.shapes._mail import is_letter, letter
+from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes.lines import LONGEST, prefixes
 
 SAMPLE_LINES = 400
@@ -25,47 +26,12 @@ MOST_TAGS = 64  # pods, ranks or services in one file
 TABLE_SHARE = 0.3  # of the lines: then the file is laid out, and a stamp before each row would only bend it
 MOST_BYTES = 512 << 20
 LONGEST_LETTER = 4 << 20
+FEWEST_FIELDS = 2  # of a mail: a note may begin with "From:", a mail says when or to whom as well
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-# A tag of a job or host. One with a number of its own kind (rank 3, step 10, 17/64) tells something and stays.
-_TAG = re.compile(r"(\[[^\[\]\s]{1,60}\]|\([^()\s]{1,60}\)|<[^<>\s]{1,60}>)[ \t](?=\s*\S)")
-_HOST = re.compile(r"([A-Za-z][\w.-]{2,80}):[ \t](?=\s*\S)")
-_TELLING = re.compile(
-    r"(?i)rank|step|epoch|iter|batch|gpu|cuda|layer|stage|expert|node|worker|default|trainer|loss|epoch|^\W*[\d./:%,=-]+\W*$|"
-    r"^\W*(?:trace|debug|info|notice|warn|warning|error|fatal|critical|[ivwef])\W*$|\d:\d\d|=|\.(?:py|cc|cpp|cu|rs|go)\b"
-)
-_MESSAGE = ("log", "message", "msg", "text", "line", "MESSAGE", "textPayload", "body", "event", "fields.message")
-_ENVELOPE = {
-    "time", "timestamp", "ts", "@timestamp", "t", "level", "severity", "levelname", "stream", "logger", "target",
-    "_HOSTNAME", "PRIORITY", "kubernetes", "name", "asctime", "lvl", "source", "host", "hostname", "pod",
-}  # fmt: skip
-_STAMP_KEYS = ("asctime", "timestamp", "@timestamp", "time", "ts", "t")
-_LEVEL_KEYS = ("level", "levelname", "severity", "lvl")
-_NCCL_START = re.compile(
-    r"^(?:\[[^\]]{1,60}\] ?)*([A-Za-z][\w.-]{0,80}):\d{1,9}:\d{1,9} \[-?\d{1,3}\] (?:\S+:\d+ )?NCCL ", re.M
-)
-_STARTS = (
-    r"\[rank\d{1,6}\]:|\[default\d{1,6}\]:|\[\d{1,9},\d{1,6}\]<std(?:out|err)>:|"
-    r"\[20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d |[EWIF]\d{4} \d\d:\d\d:\d\d\.\d"
-)
-_START = re.compile(_STARTS)
-_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
-_NUMBER = re.compile(r"\d+")
-# A row of a table that its program prints piece by piece: some numbers now, the rest when they are measured.
-_CELLS = re.compile(r"^[ \t]{1,40}\d{1,20}[ \t]{1,40}\d")
-_SOME_CELLS = re.compile(r"^[ \t]{1,40}\d[\d.]{0,20}[ \t]")
-_MORE_CELLS = re.compile(r"^[ \t]{1,40}\d[\d.]{0,20}(?:[ \t]{1,40}(?:\d[\d.]{0,20}|N/A)){1,12}[ \t]*$")
+_P = patterns("unwrap")
+_KEYS = document("shapes/carriers")
+_STARTS = _P["start"].pattern
 _LAYOUT = tuple(" \t|#+-%{[<=")  # how rows of tables, frames of stacks and trees start
-# The first letters of what starts a line: found in the middle of one, after a letter, they are where two lines meet.
-_MARKS = (
-    "[rank",
-    "[default",
-    "[20",
-    "INFO ",
-    "WARNING ",
-    "ERROR ",
-    *(f"{level}{month}" for level in "EWIF" for month in "01"),
-)
 _NO_JOINT = frozenset(" \t\n[](){}<>:|\"'=,")
 _AFTER = r"(?<=[^\s\[\](){}<>:|\"'=,])"  # glued: no space, and not inside another prefix
 
@@ -96,7 +62,7 @@ def _unwrapped(text: str) -> tuple[Sequence[str], Skeletons | None]:
     """The lines, and their skeletons where they are known: none was glued, and no message may hold a line feed of its own."""
     lines = text.splitlines()
     if "\x1b" in text:
-        lines = [_ANSI.sub("", line) if "\x1b" in line else line for line in lines]
+        lines = [_P["ansi"].sub("", line) if "\x1b" in line else line for line in lines]
     opened = _envelope_share(lines[:SAMPLE_LINES]) >= NEARLY_ALL
     if opened:
         lines = _opened(lines)
@@ -118,6 +84,31 @@ def is_text(head: bytes) -> bool:
     return b"\x00" not in start and not start.lstrip().startswith((b"<?xml", b"SQLite")) and b"traceEvents" not in start
 
 
+def is_letter(text: str) -> bool:
+    """Fields of a mail, then an empty line."""
+    head = _P["mail_body"].split(text[: 1 << 14].lstrip(), maxsplit=1)[0].splitlines()
+    if not head or not all(_P["mail_field"].match(line) or line[:1] in " \t" for line in head):
+        return False
+    fields = {line.partition(":")[0].lower() for line in head}
+    return _P["mail_field"].match(head[0]) is not None and sum(f in fields for f in _KEYS["mail"]) >= FEWEST_FIELDS
+
+
+def letter(text: str) -> str:
+    """Subject and body of a mail, whatever encoding carried them; the text itself where it has no body that can be read."""
+    from email import message_from_string, policy  # seventeen modules that few inputs need
+
+    mail = message_from_string(text.lstrip(), policy=policy.default)
+    try:
+        part = mail.get_body(preferencelist=("plain", "html"))
+        body = part.get_content() if part is not None else ""
+    except (KeyError, LookupError, ValueError):
+        return text
+    if not isinstance(body, str) or not body.strip():
+        return text
+    subject = str(mail.get("subject", "")).strip()
+    return f"{subject}\n\n{body}" if subject else body
+
+
 def _lines_in(head: bytes) -> list[str]:
     text = head.decode("utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
     return [line[:LONGEST] for line in text.splitlines()]
@@ -135,7 +126,7 @@ def _carriers(lines: list[str]) -> re.Pattern[str] | None:
             if "time" in prefix.pattern.groupindex and not _own_clock(rest):
                 continue  # the only clock there is: it stays
             return prefix.pattern
-    for shape in (_TAG, _HOST):
+    for shape in (_P["tag"], _P["host"]):
         tags = Counter(m[1] for line in filled if (m := shape.match(line)) and _is_tag(m[1]))
         if 0 < len(tags) <= MOST_TAGS and sum(tags.values()) >= need and _repeats(tags):
             return re.compile("(?:" + "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) + r"):?[ \t]")
@@ -154,7 +145,7 @@ def _starts(lines: list[str], pattern: re.Pattern[str], most_without: float) -> 
 
 def _is_tag(word: str) -> bool:
     """Brackets, or a name with a hyphen or a dot as hosts have; nothing that tells of the run itself."""
-    return not _TELLING.search(word) and (not word[0].isalpha() or "-" in word or "." in word)
+    return not _P["telling"].search(word) and (not word[0].isalpha() or "-" in word or "." in word)
 
 
 def _repeats(tags: Counter[str]) -> bool:
@@ -164,7 +155,7 @@ def _repeats(tags: Counter[str]) -> bool:
 
 def _own_clock(rest: list[str]) -> bool:
     """Lines with a clock of their own, or of a table or dump that needs none."""
-    laid_out = sum(bool(_CLOCK.search(r[:80])) or r.count(",") >= 3 or r[:1] in _LAYOUT for r in rest)
+    laid_out = sum(bool(_P["clock"].search(r[:80])) or r.count(",") >= 3 or r[:1] in _LAYOUT for r in rest)
     return laid_out >= TABLE_SHARE * len(rest)
 
 
@@ -187,8 +178,8 @@ def _message_in(line: str) -> tuple[str, dict[str, object]] | None:
         return None
     if isinstance(row.get("fields"), dict) and isinstance(row["fields"].get("message"), str):  # Rust tracing
         row = {**row, **row["fields"]}
-    for key in _MESSAGE:
-        if isinstance(row.get(key), str) and _ENVELOPE & (row.keys() - {key}):
+    for key in _KEYS["message"]:
+        if isinstance(row.get(key), str) and not row.keys().isdisjoint({*_KEYS["envelope"]} - {key}):
             return str(row[key]), {k: v for k, v in row.items() if k not in (key, "fields")}
     return None
 
@@ -201,20 +192,20 @@ def _opened(lines: list[str]) -> list[str]:
 
 
 def _told(message: str, rest: dict[str, object], stamped: bool) -> str:
-    before = [str(rest[k]) for k in _STAMP_KEYS if isinstance(rest.get(k), str)][:1] if stamped else []
-    before += [str(rest[k]).upper() for k in _LEVEL_KEYS if isinstance(rest.get(k), str)][:1]
+    before = [str(rest[k]) for k in _KEYS["stamp"] if isinstance(rest.get(k), str)][:1] if stamped else []
+    before += [str(rest[k]).upper() for k in _KEYS["level"] if isinstance(rest.get(k), str)][:1]
     told = [
         f"{k}={v}"
         for k, v in rest.items()
-        if k not in _ENVELOPE and isinstance(v, int | float) and not isinstance(v, bool)
+        if k not in _KEYS["envelope"] and isinstance(v, int | float) and not isinstance(v, bool)
     ]
     return " ".join([*before, message.rstrip("\n").replace("\n", " "), *told])
 
 
 def _hosts(lines: list[str]) -> set[str]:
     """Names of hosts as NCCL prints them, their digits free: node-01 and node-02 are one name."""
-    found = set(_NCCL_START.findall("\n".join(line for line in lines if " NCCL " in line)))
-    return {_NUMBER.sub(r"\\d+", re.escape(host)) for host in found}
+    found = set(_P["nccl_start"].findall("\n".join(line for line in lines if " NCCL " in line)))
+    return {_P["number"].sub(r"\\d+", re.escape(host)) for host in found}
 
 
 def _joint(lines: list[str]) -> re.Pattern[str]:
@@ -238,17 +229,17 @@ def _suspects(lines: list[str]) -> set[int]:
     text = "\n".join(lines)
     places = [
         at
-        for mark in _MARKS
+        for mark in _KEYS["marks"]
         if text.count(mark) > sum(text.count(before + mark) for before in "\n [")  # one stands where no line starts
         for at in _places(text, mark)
-        if at and text[at - 1] not in _NO_JOINT and _START.match(text, at) is not None
+        if at and text[at - 1] not in _NO_JOINT and _P["start"].match(text, at) is not None
     ]
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0)) if places else []
     found = {bisect_right(starts, at) - 1 for at in places}
     return found | {
         number
         for number, line in enumerate(lines)
-        if " NCCL " in line and (line.count(" NCCL ") > 1 or _SOME_CELLS.match(line))
+        if " NCCL " in line and (line.count(" NCCL ") > 1 or _P["some_cells"].match(line))
     }
 
 
@@ -276,13 +267,13 @@ def _repaired(text: Skeletons) -> Sequence[str]:
         cuts = [m.start() for m in joint.finditer(line) if m.start()] if number in suspects else []
         if cuts:
             parts = [line[a:b] for a, b in zip([0, *cuts], [*cuts, len(line)], strict=True)]
-            if _MORE_CELLS.match(parts[0]) and row >= 0:
+            if _P["more_cells"].match(parts[0]) and row >= 0:
                 clean[row] += parts.pop(0)
-            elif _CELLS.match(parts[0]):
+            elif _P["cells"].match(parts[0]):
                 row = len(clean)
             owed = len(clean) if starts.match(parts[0]) else -1
             clean += parts
-        elif row >= 0 and _MORE_CELLS.match(line):
+        elif row >= 0 and _P["more_cells"].match(line):
             clean[row] += line
             row = owed = -1
         elif owed >= 0 and line.strip() and not starts.match(line):

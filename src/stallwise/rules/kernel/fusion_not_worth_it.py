@@ -85,7 +85,7 @@ def _stated(evidence: Evidence) -> Finding | None:
     speed, wide, cheap = (
         evidence.get(q) for q in (stated.CUSTOM_SPEEDUP, stated.WIDE_SEARCH_SPEEDUP, stated.CHEAP_OP_SHARE)
     )
-    if speed is None or wide is None or max(speed.number, wide.number) >= 1.0:
+    if speed is None or wide is None or not (speed.number < 1.0 and 0 < wide.number < 1.0):
         return None
     reasons = [Reason.of(f"the best of a wide search reaches {wide} of the library path", wide)]
     small = cheap is not None and cheap.number < SMALL_PART

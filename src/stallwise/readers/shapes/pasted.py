@@ -1,0 +1,59 @@
+"""Several outputs that somebody put into one file, each under the prompt of a shell or between empty lines, as parts of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import combinations, pairwise
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.readers._patterns import patterns
+from stallwise.readers.shapes.unwrap import is_text
+
+MAX_BYTES = 1 << 16  # people paste pages, not logs
+MOST_PARTS = 24
+Owners = Callable[[Artifact], frozenset[str]]  # the formats that take a text as theirs
+_P = patterns("pasted")
+
+
+def parts_of(artifact: Artifact, owners: Owners, *, unasked: bool = True) -> list[Artifact]:
+    """The outputs of different formats, and what nobody owns; lines keep their numbers. Empty where all is of one format.
+
+    Empty lines part outputs only where `unasked`: every log has some, and a prompt is rare.
+    """
+    tree = artifact.head[:64].lstrip()[:1] in (b"{", b"[", b"<")
+    if tree or artifact.size_bytes > MAX_BYTES or not is_text(artifact.head):
+        return []
+    lines = artifact.lines()
+    prompts = [at for at, line in enumerate(lines) if _P["prompt"].match(line)]
+    blocks = [at for at in range(1, len(lines)) if unasked and lines[at].strip() and not lines[at - 1].strip()]
+    return next((found for starts in (prompts, blocks) if (found := _parted(artifact, starts, owners))), [])
+
+
+def _parted(artifact: Artifact, starts: list[int], owners: Owners) -> list[Artifact]:
+    if not 0 < len(starts) <= MOST_PARTS:
+        return []
+    owned: list[tuple[frozenset[str], set[int]]] = []
+    rest: set[int] = set()
+    for first, end in pairwise([0, *starts, len(artifact.lines())]):
+        here = set(range(first, end))
+        who = owners(_part(artifact, here)) if first < end else frozenset()
+        if not who:
+            rest |= here
+        elif owned and owned[-1][0] & who:  # more of the same
+            owned[-1] = owned[-1][0] | who, owned[-1][1] | here
+        else:
+            owned.append((who, here))
+    if not any(a.isdisjoint(b) for (a, _), (b, _) in combinations(owned, 2)):
+        return []
+    return [_part(artifact, here) for here in (*(lines for _, lines in owned), rest) if here]
+
+
+def _part(artifact: Artifact, kept: Iterable[int]) -> Artifact:
+    """These lines in their places, all others empty."""
+    lines = artifact.lines()
+    text = [""] * len(lines)
+    for at in kept:
+        text[at] = lines[at]
+    content = "\n".join(text).rstrip("\n") + "\n"
+    return replace(artifact, path=None, url=None, inside=None, content=content.encode("utf-8", "replace"))
