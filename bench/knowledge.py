@@ -346,13 +346,17 @@ def curve(score: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[list[fl
     steps: list[list[float]] = []  # right, count, least score, most
     for part in np.array_split(order, max(1, len(order) // FEWEST_IN_A_STEP)):
         steps.append([float(right[part].sum()), float(len(part)), float(score[part[0]]), float(score[part[-1]])])
-        while len(steps) > 1 and steps[-2][0] / steps[-2][1] >= steps[-1][0] / steps[-1][1]:
+        while len(steps) > 1 and _often(steps[-2]) >= _often(steps[-1]):
             last = steps.pop()
             steps[-1] = [steps[-1][0] + last[0], steps[-1][1] + last[1], steps[-1][2], last[3]]
-    # A Beta prior of one right and one wrong: no step is certain.
     # Both ends of a step have its frequency: between its cases nothing is known that would make one surer than another.
-    ends = [(round(end, 4), round((r + 1.0) / (n + 2.0), 4)) for r, n, *both in steps for end in both]
+    ends = [(round(end, 4), round(_often(step), 4)) for step in steps for end in step[2:]]
     return [end for end, _ in ends], [often for _, often in ends]
+
+
+def _often(step: list[float]) -> float:
+    """With a Beta prior of one right and one wrong: no step is certain."""
+    return (step[0] + 1.0) / (step[1] + 2.0)
 
 
 def calibrated(

@@ -104,5 +104,5 @@ def test_a_clue_of_few_cases_borrows_and_one_of_many_does_not() -> None:
     few = CLUES["tensor-cores-unused", "the precision changed"]
     assert telling("tensor-cores-unused", few).ratio == pytest.approx(telling("a new cause", few).ratio, rel=0.05)
     many = CLUES["client-limited", "requests wait"]
-    assert telling("client-limited", many).ratio < 0.5 * telling("a new cause", many).ratio
+    assert telling("client-limited", many).ratio < 0.7 * telling("a new cause", many).ratio
     assert fitted().clue_lean > 0.0

@@ -36,7 +36,13 @@ from stallwise.rules.serving._each_run import facts, fitting, surest
 
 EXPLAINS = {Symptom.SERVING_COLLAPSE: "mostly", Symptom.SERVING_SLOW: "often", Symptom.HIGH_TTFT: "often"}
 CLUES = (
-    above(serving.CONCURRENCY, 1, "required", "several requests are in flight", "one request at a time: nobody to make room for"),
+    above(
+        serving.CONCURRENCY,
+        1,
+        "required",
+        "several requests are in flight",
+        "one request at a time: nobody to make room for",
+    ),
     above(stated.PREEMPTIONS, 0, "strong", "requests are preempted", "no request is preempted"),
     above(stated.KV_USE, 0.95, "fair", "the KV cache is full", "the KV cache has room"),
 )
