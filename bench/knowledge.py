@@ -61,7 +61,7 @@ MOST_TOLD = 10  # of the clues that moved
 NEVER = 1e-4  # a truth that no rule declares under its symptom costs this much, whatever is borrowed
 KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
 COMPLAINTS = ("complaints", "complaints_kept")
-WORDLESS = ("capture", "question")  # of which the words are other people's, or made up
+WORDLESS = ("capture",)  # of which the words are other people's
 NOT_A_CAUSE = {"none", "unclear"}
 
 
@@ -85,8 +85,8 @@ class Told:
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """All that count as right, but for "healthy" and "cannot tell"."""
-        return tuple(sorted(set(self.accept) - NOT_A_CAUSE))
+        """All that count as right, likeliest first as whoever recorded it put them, but for "healthy" and "cannot tell"."""
+        return tuple(dict.fromkeys(c for c in self.accept if c not in NOT_A_CAUSE))
 
 
 def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tuple[str, ...]]]:
@@ -295,7 +295,7 @@ def forget() -> None:
     """Reads the tables anew."""
     for known in (
         counted._all_cases, counted._counting, rarity._seen, fitted.fitted, clues.listed,
-        vote.electorate, vote._silent, vote._says, vote._inverse,
+        vote.electorate,
     ):  # fmt: skip
         known.cache_clear()
     forget_counts()

@@ -42,6 +42,7 @@ QUIET = frozenset(
 )  # a job that is slow or wrong goes on; one that stopped may have done so for anything
 WITNESSES = ("page", "cases", "family", "explains", "clues", "rule")
 NO_CAUSE = "none"
+OURS = ("wording", "question")  # kinds of cases told in our own words: nobody can look them up
 
 
 def suspicion(
@@ -84,7 +85,7 @@ def suspicion(
             else []
         )
         reasons += [
-            Reason(f"reads like {c.project} {c.id}") for c in nearest if cause in c.causes and c.kind != "wording"
+            Reason(f"reads like {c.project} {c.id}") for c in nearest if cause in c.causes and c.kind not in OURS
         ]
         before = old.get(cause, Hypothesis(cause, 0.0))
         if witnesses[cause]["rule"] == 0.0 and refuted(by_cause[cause], evidence):

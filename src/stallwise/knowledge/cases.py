@@ -17,7 +17,7 @@ import msgspec
 
 # Composed from the facts of a thread, a case shows what its author found worth telling; a capture shows what is there.
 # A question of the matrix comes in three wordings or more, which weigh together what a composed case does; they count for base
-# rates alone, since their words and numbers are made up.
+# rates and words, not for clues, since their numbers are made up.
 # What the drill plants is a world of our own: it shows which clues a cause leaves, and little of how often.
 WEIGHTS = {"capture": 1.0, "lines": 1.0, "composed": 0.7, "wording": 0.7, "question": 0.2, "drill": 0.3}
 _LEFT_OUT: ContextVar[frozenset[str]] = ContextVar("left_out", default=frozenset())

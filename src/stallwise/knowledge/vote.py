@@ -2,16 +2,16 @@
 
 Likeness of two cases is the cosine of their marks, rare ones weighing more. Each cause's score is the sum of the cases'
 likeness times what each case says for or against the cause; what it says is solved for so that the cases explain each other
-(a kernel ridge regression): ten cases that are alike do not shout ten times as loud as one.
+(a kernel ridge regression): ten cases that are alike do not shout ten times as loud as one. One text asks one question of the
+system, so it is solved for that text alone, by conjugate gradients over the marks that the cases have.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,38 +21,64 @@ from stallwise.knowledge.rarity import rarity
 
 DOUBT = 0.3  # how little one case is believed, against a likeness of 1 to itself
 SHORT = 2.0  # a text of few rare words is not sure to be like anything
-WIDESPREAD = 32  # cases with a mark: from there on a dense column is cheaper than all pairs of its cases
+NEAR = 1e-9  # of the question's length: what is left unsolved moves no digit that is told
+MOST_ROUNDS = 500  # some forty do
 
 
 @dataclass(frozen=True, slots=True)
 class Electorate:
-    """Every case, who has which mark, and how alike they are."""
+    """Every case with its marks, as entries of a table that is nearly empty."""
 
     cases: tuple[Case, ...]
     causes: tuple[str, ...]
-    rarities: Mapping[str, float]  # of every mark
-    owners: Mapping[str, NDArray[np.intp]]  # of a mark: the cases that have it
-    lengths: NDArray[np.float64]  # of the cases
-    alike: NDArray[np.float64]  # case x case, with the doubt about each on the diagonal
+    column: Mapping[str, int]  # of a mark
+    rarities: NDArray[np.float64]
+    owner: NDArray[np.intp]  # of an entry: the case
+    mark: NDArray[np.intp]
+    weight: NDArray[np.float64]  # of the mark in the case, whose length is below 1
+    doubt: NDArray[np.float64]  # of a case; those of little weight are doubted more
     truth: NDArray[np.float64]  # case x cause
+
+    def on_marks(self, by_case: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of every mark, the sum over its cases."""
+        return np.asarray(np.bincount(self.mark, self.weight * by_case[self.owner], len(self.column)), dtype=np.float64)
+
+    def on_cases(self, by_mark: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of every case, the sum over its marks."""
+        return np.asarray(np.bincount(self.owner, self.weight * by_mark[self.mark], len(self.cases)), dtype=np.float64)
 
 
 def votes(said: frozenset[str]) -> tuple[dict[str, float], tuple[Case, ...]]:
     """By cause; and the cases that are most like what was said, nearest first."""
     known = electorate()
-    if not known.cases:
+    heard = np.array([case.project not in left_out() for case in known.cases], dtype=bool)
+    if not heard.any():
         return {}, ()
-    like = np.zeros(len(known.cases))
-    mine = sorted(mark for mark in said if mark in known.owners)
-    for mark in mine:
-        like[known.owners[mark]] += known.rarities[mark] ** 2
-    like /= known.lengths * _length(mine, known.rarities)
-    like[_silent(left_out())] = 0.0
-    score = like @ _says(left_out())
+    text = np.zeros(len(known.column))
+    at = sorted(known.column[mark] for mark in said if mark in known.column)
+    text[at] = known.rarities[at] / _length(known.rarities[at])
+    like = np.where(heard, known.on_cases(text), 0.0)
     nearest = np.argsort(-like, kind="stable")[:3]
+    score = _solved(known, heard, like) @ (known.truth - known.truth[heard].mean(axis=0))
     return dict(zip(known.causes, map(float, score), strict=True)), tuple(
         known.cases[i] for i in nearest if like[i] > 0
     )
+
+
+def _solved(known: Electorate, heard: NDArray[np.bool_], like: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much each case speaks: (likeness of the cases + doubt) x = likeness to the text, over the cases that are heard."""
+    found, rest = np.zeros_like(like), like
+    way, size = rest, float(rest @ rest)
+    enough = (NEAR**2) * size
+    for _ in range(MOST_ROUNDS):
+        if size <= enough:
+            break
+        pushed = np.where(heard, known.on_cases(known.on_marks(way)), 0.0) + known.doubt * way
+        step = size / float(way @ pushed)
+        found, rest = found + step * way, rest - step * pushed
+        size, before = float(rest @ rest), size
+        way = rest + (size / before) * way
+    return found
 
 
 @cache
@@ -60,77 +86,29 @@ def electorate() -> Electorate:
     """Of all cases: how rare a word is and how alike two texts are tell nothing about what is behind them."""
     with leaving_out():
         known = tuple(c for c in cases() if c.words and c.causes)
-        causes = tuple(sorted({x for c in known for x in c.causes}))
-        holders: dict[str, list[int]] = defaultdict(list)
-        for i, case in enumerate(known):
-            for mark in sorted(case.words):
-                holders[mark].append(i)
-        owners = {mark: np.array(holders[mark]) for mark in sorted(holders)}
-        rarities = {mark: rarity(mark) for mark in owners}
-    lengths = np.array([_length(sorted(c.words), rarities) for c in known])
+        column = {mark: i for i, mark in enumerate(sorted({w for c in known for w in c.words}))}
+        rarities = np.array([rarity(mark) for mark in column])
+    causes = tuple(sorted({x for c in known for x in c.causes}))
     at = {cause: i for i, cause in enumerate(causes)}
     truth = np.zeros((len(known), len(causes)))
+    owner, mark, weight = [], [], []
     for i, case in enumerate(known):
-        truth[i, [at[c] for c in case.causes]] = 1.0 / len(case.causes)
-    doubt = np.diag([DOUBT / c.weight for c in known])  # a case of little weight is doubted more
-    return Electorate(known, causes, rarities, owners, lengths, likeness(owners, rarities, lengths) + doubt, truth)
+        places = np.arange(1, len(case.causes) + 1)  # the likelier come first
+        truth[i, [at[c] for c in case.causes]] = (1 / places) / np.sum(1 / places)
+        mine = np.array(sorted(column[m] for m in case.words))
+        owner.append(np.full(len(mine), i))
+        mark.append(mine)
+        weight.append(rarities[mine] / _length(rarities[mine]))
+    doubt = np.array([DOUBT / c.weight for c in known])
+    empty = np.zeros(0)
+    return Electorate(
+        known, causes, column, rarities, _joined(owner), _joined(mark), np.concatenate([*weight, empty]), doubt, truth
+    )
 
 
-@cache
-def _silent(without: frozenset[str]) -> NDArray[np.intp]:
-    """The cases of projects that are left out."""
-    return np.array([i for i, case in enumerate(electorate().cases) if case.project in without], dtype=np.intp)
+def _joined(parts: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    return np.concatenate([*parts, np.zeros(0, dtype=np.intp)]).astype(np.intp)
 
 
-@lru_cache(maxsize=2)  # one project's absence after the other
-def _says(without: frozenset[str]) -> NDArray[np.float64]:
-    """Case x cause, solved so that every case is explained by the others; those left out say nothing and explain nothing.
-
-    A part of a system is solved by the inverse of the whole, less what goes through the rest of it.
-    """
-    known, silent = electorate(), _silent(without)
-    heard = np.setdiff1d(np.arange(len(known.cases)), silent)
-    truth = np.zeros_like(known.truth)
-    if not len(heard):
-        return truth
-    truth[heard] = known.truth[heard] - known.truth[heard].mean(axis=0)
-    if not len(silent):
-        return np.asarray(np.linalg.solve(known.alike, truth))
-    whole = _inverse()
-    said = whole @ truth
-    through = np.linalg.solve(whole[np.ix_(silent, silent)], said[silent])
-    said = said - whole[:, silent] @ through
-    said[silent] = 0.0
-    return np.asarray(said)
-
-
-@cache
-def _inverse() -> NDArray[np.float64]:
-    return np.asarray(np.linalg.inv(electorate().alike))
-
-
-def likeness(
-    owners: Mapping[str, NDArray[np.intp]], rarities: Mapping[str, float], lengths: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Of every case to every other: few marks are widespread, and the rest have few pairs of cases."""
-    count = len(lengths)
-    found = np.zeros((count, count))
-    wide = [mark for mark, cases_ in owners.items() if len(cases_) >= WIDESPREAD]
-    if wide:
-        columns = np.zeros((count, len(wide)))
-        for at, mark in enumerate(wide):
-            columns[owners[mark], at] = rarities[mark]
-        found += columns @ columns.T
-    alike: dict[int, list[str]] = defaultdict(list)
-    for mark, cases_ in owners.items():
-        if len(cases_) < WIDESPREAD:
-            alike[len(cases_)].append(mark)
-    for marks in alike.values():
-        who = np.stack([owners[m] for m in marks])
-        weight = np.array([rarities[m] ** 2 for m in marks])
-        np.add.at(found, (who[:, :, None], who[:, None, :]), weight[:, None, None])
-    return np.asarray(found / np.outer(lengths, lengths))
-
-
-def _length(marks: Sequence[str], rarities: Mapping[str, float]) -> float:
-    return math.sqrt(math.fsum(rarities[mark] ** 2 for mark in marks) + SHORT)
+def _length(rarities: NDArray[np.float64]) -> float:
+    return math.sqrt(float(rarities @ rarities) + SHORT)
