@@ -37,4 +37,5 @@ def test_aligned_kernels_are_not(tmp_path):
         ("1438402200", "ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_nt"),
     )
     (tmp_path / "sum.txt").write_text(page)
-    assert "misaligned-shapes" not in {f.cause for f in diagnose(str(tmp_path / "sum.txt")).findings}
+    found = diagnose(str(tmp_path / "sum.txt")).findings  # suspected by a word of its name at most
+    assert not [f for f in found if f.cause == "misaligned-shapes" and f.confidence >= 0.5]

@@ -77,7 +77,9 @@ def differential(
     for finding in told:
         weight = by_cause.setdefault(finding.cause, _Weight(rules_by_cause[finding.cause], 0.0))
         confidence = min(finding.confidence, 0.99)
-        weight.odds = max(weight.odds, confidence / (1.0 - confidence))
+        said = confidence / (1.0 - confidence)
+        # Clues are counted from those who had trouble. Where nobody complains, the rule that looked has heard them already.
+        weight.odds = max(weight.odds, said) if heard else said
         own = max(finding.confidence, min(weight.odds / (1.0 + weight.odds), MOST_SURE))
         if priced or own >= CLEAR:
             weight.seen = max(weight.seen, own)

@@ -78,6 +78,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         h.probability >= CARRIED and not h.by_rate_alone and h.cause != SOMETHING_ELSE for h in known.table
     )
     suspecting = bool(evidence.stems) and not known.proved and not answered
+    cannot_be = contradictions(evidence)
     hypotheses = known.table
     if suspecting:
         # A person complains in words, asks about a run, or tells of one whose numbers fell; a program complains by an error that it
@@ -88,7 +89,7 @@ def examine(evidence: Evidence) -> Diagnosis:
             # Beside other files their words are not those of whoever asks.
             or (len(evidence.inputs) == 1 and bool(evidence.all(stated.ASKED) or (heard and evidence.all(stated.TOLD))))
             or any(e.level in LOUD and e.role is Role.ROOT for e in evidence.events)
-        )
+        ) and not cannot_be  # likeness makes no verdict of what contradicts itself
         symptoms = [c.symptom for c in heard]
         beside = any(name != STATED_INPUT for name in evidence.inputs)
         of_people = frozenset(c.symptom for c in heard if c.by_person)
@@ -107,7 +108,6 @@ def examine(evidence: Evidence) -> Diagnosis:
         if suspecting
         else _order(seen, suspects, hypotheses, ledger)
     )
-    cannot_be = contradictions(evidence)
     # What a log hints at is a complaint only where no trace accounts for every second; what a person says always is.
     complained = bool(heard) if ledger is None else any(c.by_person for c in heard)
     verdict = judge(evidence, (*seen, *suspects), ledger, complained=complained, contradictions=cannot_be)

@@ -34,9 +34,16 @@ USUAL_GPUS_PER_NODE = 8  # nearly all servers of the last years; GB200 racks hav
 EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.SLOW_SCALING: "at times", Symptom.SERVING_SLOW: "seldom"}
 CLUES = (
     Clue(
+        (TP_SIZE, GPUS_PER_NODE),
+        lambda e: e.value(TP_SIZE) > e.value(GPUS_PER_NODE),
+        "required",
+        "the tensor-parallel group is larger than the stated node",
+        "the tensor-parallel group fits the stated node",
+    ),
+    Clue(
         (TP_SIZE,),
         lambda e: e.value(TP_SIZE) > _per_node(e),
-        "strong, needed",
+        "strong",
         "the tensor-parallel group is larger than a node",
         "the tensor-parallel group fits a node",
     ),

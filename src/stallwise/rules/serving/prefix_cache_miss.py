@@ -47,7 +47,7 @@ def prefix_cache_miss(evidence: Evidence) -> Finding | None:
     queries = value(serving.PREFIX_QUERIES)
     off = evidence.get(serving.PREFIX_CACHING)
     disabled = off is not None and not off.number
-    if shared < WORTH * prompt or not (hit == hit or disabled):
+    if not prompt > 0 or shared < WORTH * prompt or not (hit == hit or disabled):
         return None
     if queries == queries and queries < ENOUGH_PROMPTS * prompt:
         return None
