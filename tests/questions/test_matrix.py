@@ -17,7 +17,7 @@ LEAST_ITEMS, LEAST_WORDINGS = 320, 960
 
 @pytest.fixture(scope="module")
 def complaints() -> Walk:
-    every = 1 if os.environ.get("STALLWISE_FULL") else 3
+    every = 1 if os.environ.get("STALLWISE_FULL") else 4
     return walk(tuple(q for q in questions() if q.by == "diagnose")[::every])
 
 

@@ -21,8 +21,8 @@ from stallwise.knowledge.rarity import rarity
 
 DOUBT = 0.3  # how little one case is believed, against a likeness of 1 to itself
 SHORT = 2.0  # a text of few rare words is not sure to be like anything
-NEAR = 1e-9  # of the question's length: what is left unsolved moves no digit that is told
-MOST_ROUNDS = 500  # some forty do
+NEAR = 1e-6  # of the question's length: what is left unsolved moves no digit that is told
+MOST_ROUNDS = 500  # some thirty do
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -148,7 +149,8 @@ def _trend(ranks: np.ndarray, times: np.ndarray, at: float) -> float:
 def _most_microbatches(evidence: Evidence) -> float:
     """What the global batch leaves a pipeline: with more replicas than are known of, each has fewer still."""
     replicas = max(evidence.value(stated.DP, 1.0), 1.0)
-    return evidence.value(stated.GLOBAL_BATCH) / (evidence.value(stated.MICROBATCH) * replicas)
+    each = evidence.value(stated.MICROBATCH)
+    return evidence.value(stated.GLOBAL_BATCH) / (each * replicas) if each > 0 else math.nan
 
 
 def _pipeline(evidence: Evidence) -> Iterator[Item]:

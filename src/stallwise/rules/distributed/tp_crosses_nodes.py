@@ -37,8 +37,8 @@ CLUES = (
         (TP_SIZE, GPUS_PER_NODE),
         lambda e: e.value(TP_SIZE) > e.value(GPUS_PER_NODE),
         "required",
-        "the tensor-parallel group is larger than the stated node",
-        "the tensor-parallel group fits the stated node",
+        "GPUs per node are fewer than tp",
+        "GPUs per node are no fewer than tp",
     ),
     Clue(
         (TP_SIZE,),
