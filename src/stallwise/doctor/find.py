@@ -24,6 +24,7 @@ ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")  # what lies in a folder that is one
 _URL = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 LEAST_WORDS = 3  # of a complaint: "loss is nan"; names of files have fewer
 WORDY = 6  # words of a sentence even where it ends like a file: "it hangs at the first optimizer.step"
+_BEGINS_LIKE_A_PATH = re.compile(r"[/\\]|\.\.?[/\\]|~[A-Za-z_]*[/\\]")  # "~40 it/s" is a rate
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,6}$")
 _DIGITS = re.compile(r"([0-9]{1,18})")  # more digits than a number has are words
 
@@ -116,7 +117,7 @@ def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
 def _is_sentence(given: str) -> bool:
     """A complaint typed where a path is expected; what begins or ends like a path stays one, mistyped or not."""
     words = len(given.split())
-    if given.startswith(("/", ".", "~", "\\")) or (words < WORDY and _EXTENSION.search(given)):
+    if _BEGINS_LIKE_A_PATH.match(given) or (words < WORDY and _EXTENSION.search(given)):
         return False
     return words >= LEAST_WORDS or (words > 1 and given.endswith("?"))
 

@@ -15,10 +15,12 @@ from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
 from stallwise.evidence.blocks import Blocks
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import Note, Source
+from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.evidence.limits import Limits, within
 from stallwise.evidence.unread import Unread
+from stallwise.meaning.telling import is_content, is_settled
 from stallwise.progress import shown
 
 __all__ = ["artifacts_of", "gather", "read_artifact"]
@@ -85,11 +87,20 @@ def gather(
             evidence.formats += [f for f in reading.formats if f not in evidence.formats]
             evidence.add(reading.items)
     if evidence.inputs:
+        _hear_as_complaints(evidence, typed)
         return evidence
     evidence.stems |= others
     if not _speak_of_a_run(evidence, readings, typed) and not _hold_tables(evidence, readings):
         raise _nothing_readable(artifacts, readings, problems)
+    _hear_as_complaints(evidence, typed)
     return evidence
+
+
+def _hear_as_complaints(evidence: Evidence, typed: set[str]) -> None:
+    """Who types words of our trade in the place of a path complains, as with `--fact symptom=`, unless they say that all is well."""
+    said = [w for w in sorted(typed) if not is_content(w) and not is_settled(w)]
+    if said and not evidence.all(stated.SYMPTOM) and of_our_trade(evidence):
+        evidence.add(Fact(stated.SYMPTOM, words, Source(words, words[:40], True)) for words in said)
 
 
 def _sizes(artifacts: list[Artifact]) -> list[float]:

@@ -23,9 +23,14 @@ def told_in(sentences: Iterable[str], page: str) -> tuple[str, bool]:
     No sentence where none is a person's, or where the page says that all is well.
     """
     told = next((s for s in sentences if _is_told(s)), "")
-    if not told or _words("content").search(plain(page)):
+    if not told or is_content(page):
         return "", False
     return told, _QUESTION.search(page) is not None or _words("asking").search(plain(page)) is not None
+
+
+def is_content(page: str) -> bool:
+    """Whether the page says that all is well."""
+    return _words("content").search(plain(page)) is not None
 
 
 def is_settled(page: str) -> bool:
