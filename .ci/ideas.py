@@ -14,6 +14,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[1]
@@ -28,10 +29,10 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _CALLED_BY_NAME = re.compile(r"__\w+__$|visit_\w+|do_[A-Z]+$|pytest_\w+|on_\w+|[A-Z_]+$|command$|_\w*repr\w*$")
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
+@cache
+def trees() -> list[tuple[Path, ast.Module]]:
     """Every file of the package."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(SOURCE.rglob("*.py"))]
 
 
 def words() -> Counter[str]:
@@ -66,35 +67,30 @@ def idle() -> list[str]:
     return [where for name, found in places.items() if said[name] <= len(found) for where in found]
 
 
-class _Plain(ast.NodeTransformer):
-    """A body without what its writer was free to choose."""
-
-    def __init__(self, own: set[str]) -> None:
-        self.own = own
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.Name("_" if node.id in self.own else node.id, node.ctx)
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        return ast.arg("_")
+def shape_of(node: object, own: set[str]) -> str:
+    """A piece of a body without what its writer was free to choose."""
+    if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and node.id in own):
+        return "_"
+    if isinstance(node, ast.AST):
+        return f"{type(node).__name__}({','.join(shape_of(value, own) for _, value in ast.iter_fields(node))})"
+    return f"[{','.join(shape_of(x, own) for x in node)}]" if isinstance(node, list) else repr(node)
 
 
-def body_of(function: ast.FunctionDef) -> str:
-    """Its statements without names, annotations and docstring."""
+def body_of(function: ast.FunctionDef, nodes: list[ast.AST]) -> str:
+    """Its statements without names and docstring."""
     kept = function.body[1:] if ast.get_docstring(function) else function.body
-    own = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    own |= {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)}
-    return "\n".join(ast.dump(_Plain(own).visit(ast.parse(ast.unparse(s)))) for s in kept)
+    own = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return shape_of(kept, own | {n.arg for n in nodes if isinstance(n, ast.arg)})
 
 
 def twice() -> list[list[str]]:
     """Groups of functions that do the same thing in the same words."""
     groups: dict[str, list[str]] = defaultdict(list)
     for path, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and sum(1 for _ in ast.walk(node)) >= LEAST_NODES:
-                groups[body_of(node)].append(f"{path.relative_to(REPO)}:{node.lineno} {node.name}")
-    return sorted(found for body, found in groups.items() if body and len(found) > 1)
+        for node in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+            if len(nodes := list(ast.walk(node))) >= LEAST_NODES:
+                groups[body_of(node, nodes)].append(f"{path.relative_to(REPO)}:{node.lineno} {node.name}")
+    return sorted(found for body, found in groups.items() if body != "[]" and len(found) > 1)
 
 
 def main() -> None:

@@ -8,25 +8,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from stallwise.meaning.words import turn
 
 _BEHIND = 48  # letters behind a word in which its answer stands
+_OPEN = re.compile("[*? ]")  # from here on a word of a group is not spelled out
+
+
+class Group(NamedTuple):
+    """Alternatives as they are written, and what each begins with: most texts have none of those and need no expression."""
+
+    words: str
+    begins: tuple[str, ...]
+
+    def may_stand_in(self, text: str) -> bool:
+        """Whether a plain text has a word of this group."""
+        return any(b in text for b in self.begins) and pattern_of(self.words).search(text) is not None
 
 
 class Line(NamedTuple):
     """Groups that must all be said; `ordered` where each must stand behind the one before it."""
 
-    groups: tuple[re.Pattern[str], ...]
+    groups: tuple[Group, ...]
     ordered: bool = False
 
 
 def line_of(groups: Sequence[str], ordered: bool = False) -> Line:
     """From the words of a table."""
-    return Line(tuple(pattern_of(group) for group in groups), ordered)
+    return Line(tuple(Group(g, tuple(_OPEN.split(w)[0] for w in g.split("|"))) for g in groups), ordered)
 
 
+@cache
 def pattern_of(group: str) -> re.Pattern[str]:
     """The alternatives of one group."""
     words = [
@@ -47,14 +61,16 @@ def clauses(text: str) -> list[str]:
 
 def sayable(lines: Iterable[Line], text: str) -> list[Line]:
     """The lines that a clause of a plain text may say: all their groups stand in it somewhere. Most texts have none."""
-    return [x for x in lines if x.groups[0].search(text) and all(p.search(text) for p in x.groups[1:])]
+    return [line for line in lines if all(group.may_stand_in(text) for group in line.groups)]
 
 
 def says(line: Line, text: str) -> bool:
     """Whether a plain text says every group of the line."""
     start = 0
-    for pattern in line.groups:
-        found = next((m for m in pattern.finditer(text) if m.start() >= start and _affirmed(m, text)), None)
+    for group in line.groups:
+        found = next(
+            (m for m in pattern_of(group.words).finditer(text) if m.start() >= start and _affirmed(m, text)), None
+        )
         if found is None:
             return False
         start = found.end() if line.ordered else 0

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from stallwise.meaning.groups import clauses, pattern_of, plain
+from stallwise.meaning.sayings import symptom_in
 from stallwise.meaning.words import book
 
 LEAST_WORDS = 6  # fewer are a title, a status or an answer
@@ -23,14 +24,21 @@ def told_in(sentences: Iterable[str], page: str) -> tuple[str, bool]:
     No sentence where none is a person's, or where the page says that all is well.
     """
     told = next((s for s in sentences if _is_told(s)), "")
-    if not told or is_content(page):
+    if not told or _words("content").search(plain(page)):
         return "", False
-    return told, _QUESTION.search(page) is not None or _words("asking").search(plain(page)) is not None
+    return told, _asks(page)
 
 
-def is_content(page: str) -> bool:
-    """Whether the page says that all is well."""
-    return _words("content").search(plain(page)) is not None
+def is_content(words: str) -> bool:
+    """Whether somebody says that all is well, neither asks nor is disappointed, and names no trouble beside it.
+
+    "O1 is fine" in "with O3 all is NaN, O1 is fine" tells where the trouble is not.
+    """
+    return _words("content").search(plain(words)) is not None and not _asks(words) and not symptom_in(words)
+
+
+def _asks(page: str) -> bool:
+    return _QUESTION.search(page) is not None or _words("asking").search(plain(page)) is not None
 
 
 def is_settled(page: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -22,10 +23,27 @@ def entries(book: str) -> dict[str, dict[str, Any]]:
     return document(f"patterns/{book}")
 
 
-def patterns(book: str) -> dict[str, re.Pattern[str]]:
-    """The same, ready; capitals count only where the entry says so. What stands in «» is a part that many have."""
-    parts = document("pattern_parts")
-    return {
-        name: re.compile(_PART.sub(lambda m: parts[m[1]], entry["match"]), 0 if entry.get("case") else re.IGNORECASE)
-        for name, entry in entries(book).items()
-    }
+class Patterns(Mapping[str, re.Pattern[str]]):
+    """The same, each ready when it is first asked for: most files need few of them.
+
+    Capitals count only where the entry says so. What stands in «» is a part that many have.
+    """
+
+    def __init__(self, book: str) -> None:
+        self._entries, self._ready = entries(book), dict[str, re.Pattern[str]]()
+
+    def __getitem__(self, name: str) -> re.Pattern[str]:
+        if name not in self._ready:
+            entry, parts = self._entries[name], document("pattern_parts")
+            match = _PART.sub(lambda m: parts[m[1]], entry["match"])
+            self._ready[name] = re.compile(match, 0 if entry.get("case") else re.IGNORECASE)
+        return self._ready[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+patterns = cache(Patterns)  # several readers share a book
