@@ -15,6 +15,7 @@ from stallwise.findings.finding import Reason
 from stallwise.findings.symptom import Symptom
 from stallwise.meaning.entries import entries
 from stallwise.meaning.sayings import symptom_in
+from stallwise.measures.worse import more_work
 from stallwise.units import Unit, show
 
 LOW_MFU = 0.3  # 215 of 220 published BF16 training runs with an MFU lie above
@@ -120,7 +121,7 @@ def _fell(evidence: Evidence) -> Reason | None:
             assert a and b
             return Reason.of(f"{quantity.name.split('.')[-1]} fell from {b} to {a}", a, b)
     grew = ratio(evidence, run.STEP_TIME)
-    if grew is not None and grew > WORSE:
+    if grew is not None and grew > WORSE * more_work(evidence):
         a, b = now(evidence, run.STEP_TIME), before(evidence, run.STEP_TIME)
         assert a and b
         return Reason.of(f"a step takes {a} where it took {b}", a, b)

@@ -101,7 +101,13 @@ def _unit_above(path: tuple[str, ...]) -> tuple[tuple[Unit | None, float], ...]:
 
 
 def without_unit(key: str) -> tuple[tuple[str, ...], str]:
-    """The words of a key and the unit it ends in."""
+    """The words of a key and the unit it ends in, in the capitals of the key: Gbps is no GBps."""
+    words, unit = _without_unit(key)
+    at = key.replace("_", "/").lower().rfind(unit) if unit else -1
+    return words, key[at : at + len(unit)].replace("_", "/") if at >= 0 else unit
+
+
+def _without_unit(key: str) -> tuple[tuple[str, ...], str]:
     if bracket := _BRACKET.search(key):
         if " ".join(words_of(bracket[1])) in book(UNITS)["by_the_second"]:  # "Output Token Throughput (per sec)"
             before = words_of(key[: bracket.start()])
@@ -118,9 +124,11 @@ def without_unit(key: str) -> tuple[tuple[str, ...], str]:
                 return words, joined
     if len(words) > 2 and words[-2] == "per" and any(u is Unit.SECOND for u, _ in readings_of(words[-1])):
         return words, f"/{words[-1]}"  # "restarts_per_day": what follows "per" is never the unit by itself
-    counted = len(words) > 1 and words[-1] in ("s", "sec", "second") and words[-2] in listed(UNITS, "counted")
-    if counted and not listed(UNITS, "timed") & classed(words):
-        return words, f"{words[-2]}/{words[-1]}"  # "user_tok_s", "requests_sec"
+    if len(words) > 1 and words[-1] in ("s", "sec", "second"):
+        if words[-2] in listed(UNITS, "counted") and not listed(UNITS, "timed") & classed(words):
+            return words, f"{words[-2]}/{words[-1]}"  # "user_tok_s", "requests_sec"
+        if any(u is Unit.BYTE for u, _ in readings_of(words[-2])):
+            return words[:-2], f"{words[-2]}/{words[-1]}"  # "read_MB_s"
     others = listed(UNITS, "not_in_keys")
     if words and words[-1] not in others and readings_of(words[-1]) and (len(words) > 1 or _is_rate(words[-1])):
         return (words if _is_rate(words[-1]) else words[:-1]), words[-1]

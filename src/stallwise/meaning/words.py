@@ -9,6 +9,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
+from stallwise.units import readings_of
+
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TOKEN = re.compile(r"[A-Za-z0-9]+")
 _CUT = re.compile(r"[^a-z0-9µ%]+")
@@ -54,8 +56,12 @@ def _cut(key: str) -> tuple[str, ...]:
 
 
 def _spaced(token: re.Match[str]) -> str:
-    """camelCase apart, unless the whole is a word of its own (cuBLAS, PyTorch)."""
-    return token[0] if token[0].lower() in classes().of else _HUMP.sub(" ", token[0])
+    """camelCase apart, unless the whole is a word of its own (cuBLAS, PyTorch) or its end a unit (usedMiB, kW)."""
+    if token[0].lower() in classes().of:
+        return token[0]
+    parts = _HUMP.split(token[0])
+    last = next((at for at in range(len(parts)) if readings_of("".join(parts[at:]))), len(parts) - 1)
+    return " ".join([*parts[:last], "".join(parts[last:])])
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stallwise.evidence.catalog import change
+from stallwise.evidence.catalog import change, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
+from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.entries import entries
+from stallwise.units import Unit
 
 BEFORE = "before"
+WORK = (stated.MICROBATCH, stated.GLOBAL_BATCH, stated.SEQUENCE)  # what a step has to do grows with each
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """One ratio above 1 per quantity that got worse."""
+    work = more_work(evidence)
     for name, facts in list(evidence.facts.items()):
         entry = entries().get(name)
         then = next((f for f in facts if f.scope.run == BEFORE and not isinstance(f.value, str)), None)
@@ -23,5 +27,16 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         if now is None or isinstance(now.value, str) or now.number <= 0:
             continue
         ratio = now.number / then.number if entry.better == "lower" else then.number / now.number
+        ratio /= work if entry.quantity.unit is Unit.SECOND else 1.0
         if ratio > 1.0:
             yield Fact(change.WORSE_RATIO, ratio, now.source, Scope(layer=name), samples=min(now.samples, then.samples))
+
+
+def more_work(evidence: Evidence) -> float:
+    """How many times as much there is to do as before: ten times the samples may take ten times as long."""
+    return max([1.0, *(r for q in WORK if (r := _ratio(evidence, q)) is not None)])
+
+
+def _ratio(evidence: Evidence, quantity: Quantity) -> float | None:
+    then, now = evidence.get(quantity, run=BEFORE), evidence.get(quantity, run=None)
+    return now.number / then.number if then is not None and now is not None and then.number > 0 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stallwise.evidence.capture import TORCH_TRACE
-from stallwise.evidence.catalog import run
+from stallwise.evidence.catalog import change, run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
@@ -13,12 +13,11 @@ from stallwise.findings.step_facts import percent
 
 SAME = 0.05  # relative: two runs of the same code differ by this much anyway
 RATES = (run.MFU, run.TOKENS_PER_S, run.SAMPLES_PER_S, run.FLOP_RATE)
-TIMES = (run.STEP_TIME,)
 
 
 def two_runs(evidence: Evidence) -> Proof | None:
     """Now against before, for whatever both tell."""
-    pairs = [(q, then, now, _worse(q, then, now)) for q in (*RATES, *TIMES) for then, now in _both(evidence, q)]
+    pairs = [(q, *both, _worse(evidence, q)) for q in (run.STEP_TIME, *RATES) for both in _both(evidence, q)]
     if not pairs:
         return None
     quantity, then, now, worse = max(pairs, key=lambda pair: pair[3])
@@ -44,6 +43,6 @@ def _both(evidence: Evidence, quantity: Quantity) -> list[tuple[Fact, Fact]]:
     return [(then, now)] if then is not None and now is not None and then.number > 0 and now.number > 0 else []
 
 
-def _worse(quantity: Quantity, then: Fact, now: Fact) -> float:
-    ratio = then.number / now.number if quantity in RATES else now.number / then.number
-    return ratio - 1.0
+def _worse(evidence: Evidence, quantity: Quantity) -> float:
+    """By how much, where there was no more to do."""
+    return max((f.number for f in evidence.all(change.WORSE_RATIO) if f.scope.layer == quantity.name), default=1.0) - 1.0
