@@ -28,6 +28,8 @@ def stated_numbers(evidence: Evidence) -> Proof | None:
         f.scope.run for f in evidence.all(run.MFU)
     ):
         lacks = f"an MFU of {mfu} is a part of a peak: no card is named whose peak it is, nor an earlier run beside it."
+    elif evidence.all(stated.BETTER_ELSEWHERE):
+        lacks = f"an MFU of {mfu} is usual, but the same is told to run better elsewhere."
     said = f"MFU {mfu}, published dense 16-bit runs lie at {percent(USUAL[0])} to {percent(USUAL[1])}"
     return Proof(
         of="stated numbers",
