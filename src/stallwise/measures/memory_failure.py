@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import fsum
 
 from stallwise.costs.tensor_sizes import name_of_shape, name_of_size
 from stallwise.evidence.catalog import memory as m
@@ -16,6 +17,7 @@ CONTEXT_BYTES = 1.2e9  # CUDA context and libraries of one process that the olde
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Facts derived from the sizes in the message or snapshot."""
+    yield from _held_by_others(evidence)
     request, free = evidence.get(m.REQUEST), evidence.get(m.FREE)
     if request is None:
         return
@@ -25,7 +27,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     if unused is not None:
         yield Fact(m.UNUSED_RESERVED, unused, evidence.all(m.RESERVED)[0].source)
     elsewhere = _elsewhere(evidence)
-    if elsewhere is not None:
+    if elsewhere is not None and not evidence.all(m.ELSEWHERE):
         yield Fact(m.ELSEWHERE, elsewhere, request.source)
     shape = {
         "vocab": evidence.value(stated.VOCAB, 0.0),
@@ -67,6 +69,23 @@ def _elsewhere(evidence: Evidence) -> float | None:
         mine = reserved + CONTEXT_BYTES if reserved == reserved else mine
     left = capacity - free - mine
     return max(0.0, left) if left == left else None
+
+
+def _held_by_others(evidence: Evidence) -> Iterator[Fact]:
+    """What the card itself lists: of several holders one may be the program that failed; where none is listed, all is somebody else's."""
+    listed = evidence.all(m.LISTED_USE)
+    if not listed or not (evidence.all(m.FAILED) or evidence.all(m.REQUEST)) or evidence.all(m.PROCESS_USE):
+        return
+    others: dict[int | None, float] = {}
+    for gpu in {f.scope.gpu for f in listed}:
+        held = [f.number for f in listed if f.scope.gpu == gpu]
+        others[gpu] = fsum(held) - max(held)
+    cards = [t for t in evidence.table("gpu.samples") if {"memory_used_bytes", "memory_total_bytes"} <= t.columns.keys()]
+    if cards and None in others:
+        others[None] = max(float(t.columns["memory_used_bytes"][-1]) for t in cards)
+    if cards and not evidence.all(m.CAPACITY):
+        yield Fact(m.CAPACITY, max(float(t.columns["memory_total_bytes"][-1]) for t in cards), cards[0].source)
+    yield Fact(m.ELSEWHERE, max(others.values()), listed[0].source)
 
 
 def _eval_growth(evidence: Evidence) -> float:

@@ -24,10 +24,11 @@ from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
-from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
+MOST_NAMED = 5  # holders
 EXPLAINS = {Symptom.OUT_OF_MEMORY: "often", Symptom.SERVER_WONT_START: "often"}
 CLUES = (
     Clue(
@@ -51,8 +52,8 @@ def oom_other_process(evidence: Evidence) -> Finding | None:
         confidence=0.96 if mostly else 0.78,
         because=(
             f.sizes(),
-            f.reason(f"this process uses {f.show(m.PROCESS_USE)}, {f.show(m.FREE)} is free: {f.show(m.ELSEWHERE)} is "
-                     "elsewhere", m.PROCESS_USE, m.CAPACITY),
+            _holders(evidence) or f.reason(f"this process uses {f.show(m.PROCESS_USE)}, {f.show(m.FREE)} is free: "
+                                           f"{f.show(m.ELSEWHERE)} is elsewhere", m.PROCESS_USE, m.CAPACITY),
             *f.place(),
         ),
         fixes=(
@@ -64,3 +65,10 @@ def oom_other_process(evidence: Evidence) -> Finding | None:
         explains=("oom-activations", "oom-fragmentation", "oom-optimizer-state"),
         blocking=True,
     )  # fmt: skip
+
+
+def _holders(evidence: Evidence) -> Reason | None:
+    """Who holds the card, where it lists them."""
+    listed = sorted(evidence.all(m.LISTED_USE), key=lambda f: -f.number)
+    told = ", ".join(f"{f.note}: {f}" if f.number else f.note for f in listed[:MOST_NAMED])
+    return Reason.of(f"on the card: {told}", *listed[:MOST_NAMED]) if told else None
