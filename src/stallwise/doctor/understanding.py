@@ -25,6 +25,7 @@ from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
 from stallwise.readers.shapes._plainly import csv_of
 from stallwise.readers.shapes.tree import tree_of
+from stallwise.units import Unit
 
 MAX_BYTES = 1 << 18  # larger files are logs or dumps that have readers of their own
 TABLE_BYTES = 1 << 23  # a table, one record a line: its columns are named once, however long it is
@@ -147,12 +148,21 @@ def is_document(artifact: Artifact) -> bool:
 
 
 def _given(fact: Fact, known: list[Item]) -> bool:
-    """Somebody who knows the format said it already."""
+    """Somebody who knows the format said it already, under this name or as another size: one number is not two things."""
     before = fact.scope.run == "before"
     return any(
         isinstance(item, (Fact, Series))
-        and item.quantity.name == fact.quantity.name
-        and (not isinstance(item, Fact) or (item.scope.run == "before") == before)
+        and (
+            (
+                item.quantity.name == fact.quantity.name
+                and (not isinstance(item, Fact) or (item.scope.run == "before") == before)
+            )
+            or (
+                fact.quantity.unit is Unit.BYTE is item.quantity.unit
+                and isinstance(item, Fact)
+                and item.value == fact.value
+            )
+        )
         for item in known
     )
 

@@ -32,8 +32,8 @@ MONOTONE = 0.7  # Spearman with time above which a series is said to drift
 GREW = 1.1  # memory that grew by less is warm-up of caches
 FEW_POINTS, SHORT_GREW = 4, 1.4  # a log of a few epochs must show more
 STILL_RISING = 0.3  # slope of the last half over the whole: below it the growth has levelled off
-# A leak rises in every part of the log. A maximum kept over sizes that vary by chance never falls either, but of four equal parts of the
-# last half it sets a new record in three once in sixty times (a record in a part from a to b has the odds 1 - a/b).
+# A leak rises in every part of the log. A maximum over sizes that vary by chance never falls either, but in three of four
+# equal parts of the last half it sets a new record once in sixty times (in a part from a to b the odds are 1 - a/b).
 PARTS, RISING_PARTS = 4, 3
 AT_STEP = 2.0  # a collection this close to a slow step is the same event
 
@@ -195,7 +195,9 @@ def _growths(evidence: Evidence) -> Iterator[Item]:
             start, end, _ = line_residual(x, values)
             half = len(values) // 2
             late_start, late_end, _ = line_residual(x[half:], values[half:])
-            rising = end > start and late_end - late_start > STILL_RISING * (end - start) / 2 and _all_along(values[half:])
+            rising = (
+                end > start and late_end - late_start > STILL_RISING * (end - start) / 2 and _all_along(values[half:])
+            )
             ratio = end / max(start, 1e-12) if rising and monotony(values) > MONOTONE else _sawtooth(values)
             yield Fact(factor, ratio, series.source, series.scope, samples=len(values))
             if growth is not None and ratio > GREW:

@@ -72,7 +72,7 @@ def _elsewhere(evidence: Evidence) -> float | None:
 
 
 def _held_by_others(evidence: Evidence) -> Iterator[Fact]:
-    """What the card itself lists: of several holders one may be the program that failed; where none is listed, all is somebody else's."""
+    """What the card itself lists: one of several holders may be who failed; where none is listed, all is somebody else's."""
     listed = evidence.all(m.LISTED_USE)
     if not listed or not (evidence.all(m.FAILED) or evidence.all(m.REQUEST)) or evidence.all(m.PROCESS_USE):
         return
@@ -80,7 +80,9 @@ def _held_by_others(evidence: Evidence) -> Iterator[Fact]:
     for gpu in {f.scope.gpu for f in listed}:
         held = [f.number for f in listed if f.scope.gpu == gpu]
         others[gpu] = fsum(held) - max(held)
-    cards = [t for t in evidence.table("gpu.samples") if {"memory_used_bytes", "memory_total_bytes"} <= t.columns.keys()]
+    cards = [
+        t for t in evidence.table("gpu.samples") if {"memory_used_bytes", "memory_total_bytes"} <= t.columns.keys()
+    ]
     if cards and None in others:
         others[None] = max(float(t.columns["memory_used_bytes"][-1]) for t in cards)
     if cards and not evidence.all(m.CAPACITY):

@@ -45,4 +45,6 @@ def _both(evidence: Evidence, quantity: Quantity) -> list[tuple[Fact, Fact]]:
 
 def _worse(evidence: Evidence, quantity: Quantity) -> float:
     """By how much, where there was no more to do."""
-    return max((f.number for f in evidence.all(change.WORSE_RATIO) if f.scope.layer == quantity.name), default=1.0) - 1.0
+    return (
+        max((f.number for f in evidence.all(change.WORSE_RATIO) if f.scope.layer == quantity.name), default=1.0) - 1.0
+    )
