@@ -179,3 +179,26 @@ def test_fragmentation_is_claimed_only_when_the_pieces_would_do(
     ranked = examine(evidence).ranked
     if ranked[0] == "oom-fragmentation":
         assert free_mib < request_mib <= free_mib + unused_mib
+
+
+SMI = """| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |
+|   0  NVIDIA L4                      On  |   00000000:00:04.0 Off |                    0 |
+| N/A   51C    P0             30W /   72W |   21900MiB /  23034MiB |      0%      Default |
+| Processes:                                                                              |
+{processes}
+"""
+FAILED = "RuntimeError: CUDA error: out of memory\n"
+
+
+@pytest.mark.parametrize(
+    "processes",
+    [
+        "|    0   N/A  N/A   4411      C   /opt/venv/bin/python     9120MiB |\n"
+        "|    0   N/A  N/A   4987      C   tritonserver             12700MiB |",
+        "|  No running processes found                                |",
+    ],
+)
+def test_who_holds_the_card_by_its_own_list(processes: str, tmp_path: Path) -> None:
+    page = tmp_path / "session.txt"
+    page.write_text(FAILED + SMI.format(processes=processes))
+    assert diagnose(str(page)).ranked[0] == "oom-other-process"
