@@ -156,6 +156,6 @@ def _culprit(evidence: Evidence, first: list[Fact], killed: list[Fact], lost: li
             return f"Rank {fact.scope.rank}"
     for fact in lost[:1]:
         event = evidence.at(fact.source)
-        if peer := fact.note or (event.word("peer") if event is not None else ""):
+        if peer := event.word("peer") if event is not None else fact.note:  # who reports an event notes how the log ends
             return f"Peer {peer}"
     return "One rank"
