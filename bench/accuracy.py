@@ -23,9 +23,12 @@ from stallwise.knowledge.cases import leaving_out
 
 ROOT = Path(__file__).parents[1]
 BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.01))
-SETS = ("improve", "kept", "cases", "real", "h200", "wordings", "forums", "complaints", "complaints_kept")
-UNREAD = ("kept", "complaints_kept")  # who reads their misses has spent them
-NEW = ("improve", "kept")
+SETS = (
+    "improve", "kept", "strangers", "strangers_kept", "cases", "real", "h200",
+    "wordings", "forums", "complaints", "complaints_kept",
+)  # fmt: skip
+UNREAD = ("kept", "strangers_kept", "complaints_kept")  # who reads their misses has spent them
+NEW = ("improve", "kept", "strangers", "strangers_kept")
 KNOWN = ("cases", "real", "h200")
 IN_WORDS = ("wordings", "forums", "complaints", "complaints_kept")
 # Incidents all come from somebody's trouble. How sure an answer may be where nobody complains depends on those who had none.
@@ -34,6 +37,7 @@ CALM = "calm"
 FIRST_SIGHT = {"improve": (40, 119, 48), "kept": (39, 145, 63), "wordings": (23, 129, 58)}
 WHAT = {
     "improve": "public incidents, looked at while improving", "kept": "public incidents, never looked at",
+    "strangers": "later incidents of other projects, looked at", "strangers_kept": "the same, never looked at",
     "cases": "public incidents the rules were written with", "real": "public artifacts as found",
     "h200": "own recordings", "wordings": "complaints in one sentence", "forums": "the same, of forum threads",
     "complaints": "complaints in two or three sentences", "complaints_kept": "the same of other projects, never looked at",

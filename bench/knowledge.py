@@ -60,6 +60,7 @@ PLANTED, FIRST_SEED = 3, 90_000  # incidents of each cause that the drill plants
 MOST_TOLD = 10  # of the clues that moved
 NEVER = 1e-4  # a truth that no rule declares under its symptom costs this much, whatever is borrowed
 KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
+COMPOSED = ("improve", "kept", "strangers", "strangers_kept")
 COMPLAINTS = ("complaints", "complaints_kept")
 WORDLESS = ("capture",)  # of which the words are other people's
 NOT_A_CAUSE = {"none", "unclear"}
@@ -91,7 +92,7 @@ class Told:
 
 def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tuple[str, ...]]]:
     """Every case on record: set, row, project, kind, paths, facts."""
-    for half in ("improve", "kept"):
+    for half in COMPOSED:
         for row in _rows(INCIDENTS / half / "index.jsonl"):
             kind = "lines" if str(row["basis"]).startswith("real lines") else "composed"
             yield half, row, str(row["project"]), kind, [str(INCIDENTS / half / str(row["id"]))], ()

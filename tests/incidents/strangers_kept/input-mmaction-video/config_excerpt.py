@@ -1,0 +1,22 @@
+# i3d_kinetics400_3d_rgb_r50_c3d_inflate3x1x1_seg1_f32s2_video.py
+dataset_type = 'VideoDataset'
+data_root_train = 'data/kinetics400/videos_train/'
+data = dict(
+    videos_per_gpu=8,
+    workers_per_gpu=2,
+    train=dict(
+        type=dataset_type,
+        ann_file='data/kinetics400/kinetics400_train_list_videos.txt',
+        img_prefix=data_root_train,
+        img_norm_cfg=img_norm_cfg,
+        input_format="NCTHW",
+        num_segments=1,
+        new_length=32,
+        new_step=2,
+        random_shift=True,
+        modality='RGB',
+        image_tmpl='img_{:05d}.jpg',
+        img_scale=256,
+        input_size=224,
+        resize_crop=True,
+        multiscale_crop=True),
