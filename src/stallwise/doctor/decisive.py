@@ -99,13 +99,17 @@ def _spoken(evidence: Evidence) -> Iterator[tuple[str, float, Reason]]:
         if value is not None and value.number > row["above"]:
             yield row["cause"], value.number / row["above"], Reason.of(f"{_plain(row['of'])} is {value}", value)
     for row in book()["over"]:
-        top, bottom, only = (_now(evidence, row[k]) for k in ("of", "against", "only"))
-        if top is None or bottom is None or only is None or only.number > row["at_most"] or bottom.number <= 0:
+        top, bottom = _now(evidence, row["of"]), _now(evidence, row["against"])
+        only = _now(evidence, row["only"]) if "only" in row else None
+        if top is None or bottom is None or bottom.number <= 0:
+            continue
+        if "only" in row and (only is None or only.number > row["at_most"]):
             continue
         ratio = top.number / bottom.number
         if ratio > row["above"]:
-            text = f"{_plain(row['of'])} is {top}, {show(ratio, Unit.RATIO)} the {bottom} that it should take"
-            if (floor := _now(evidence, row["floor"])) is not None:
+            whole = row.get("whole") or "that it should take"
+            text = f"{_plain(row['of'])} is {top}, {show(ratio, Unit.RATIO)} the {bottom} {whole}"
+            if "floor" in row and (floor := _now(evidence, row["floor"])) is not None:
                 text += f"; the floor is {floor} ({floor.quantity.meaning})"
             yield row["cause"], ratio / row["above"], Reason.of(text, top, bottom)
 

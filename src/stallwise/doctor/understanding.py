@@ -31,6 +31,7 @@ MAX_BYTES = 1 << 18  # larger files are logs or dumps that have readers of their
 TABLE_BYTES = 1 << 23  # a table, one record a line: its columns are named once, however long it is
 REPEATING = 0.5  # share of lines that repeat another but for its digits: then a program wrote them
 SOME = 0.3  # the same share where the lines count steps
+_RULER = re.compile(r"^\s{0,8}\|\s{0,8}:?-{1,200}:?\s{0,8}\|")
 _STEPPING = re.compile(r"\b(?:steps?|iter\w*|epoch)\b|it/s|s/it", re.IGNORECASE)
 FEW_LINES = 12
 LEAST_ALIKE, LEAST_PAIRS = 3, 4  # lines with so many numbers under their keys: nobody types the same record three times
@@ -78,7 +79,7 @@ def understood(artifact: Artifact, known: list[Item], formats: list[str], *, wri
     """Facts that no reader gave, tables inside documents, complaints, and what stayed without a name."""
     told = sum(isinstance(i, Fact) and not isinstance(i.value, str) for i in known)
     if any(f not in ANY_TEXT for f in formats) and (
-        told > FEW_FACTS or any(isinstance(i, (Series, Table)) for i in known)
+        told > FEW_FACTS or any(isinstance(i, Series) or _is_of_a_format(i) for i in known)
     ):
         return []
     start = artifact.head[:4096]
@@ -102,6 +103,11 @@ def understood(artifact: Artifact, known: list[Item], formats: list[str], *, wri
     return items
 
 
+def _is_of_a_format(item: Item) -> bool:
+    """A table that tells what a file is; how a run ended can be read off any text."""
+    return isinstance(item, Table) and item.kind != "run.outcomes"
+
+
 def _is_table(artifact: Artifact) -> bool:
     """By its beginning: a header and rows, or a JSON object a line."""
     start = artifact.head[:DOCUMENT_SAMPLE].decode("utf-8", "replace").rpartition("\n")[0]
@@ -120,7 +126,8 @@ def is_written(artifact: Artifact) -> bool:
     if isinstance(tree_of(artifact.name, text), dict):
         return True  # settings and results, as people keep them
     stamped = sum(_STAMPED.search(x[:80]) is not None and _HEADER.match(x) is None for x in lines)
-    if len(lines) > MOST_LINES or stamped > STAMPED_SHARE * len(lines):
+    quoting = SOME if any(map(_RULER.match, lines)) else STAMPED_SHARE  # who draws a table quotes lines of a log beside it
+    if len(lines) > MOST_LINES or stamped > quoting * len(lines):
         return False
     alike = 1.0 - len({x.translate(_DIGITS) for x in lines}) / max(len(lines), 1)
     records = sum(len(_PAIR.findall(x)) >= LEAST_PAIRS for x in lines)
@@ -169,7 +176,7 @@ def _given(fact: Fact, known: list[Item]) -> bool:
 
 def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterator[Item]:
     """Tables inside documents, through the readers of tables."""
-    if any(isinstance(item, (Series, Table)) for item in known):
+    if any(isinstance(item, Series) or _is_of_a_format(item) for item in known):
         return  # the file itself was a table, or its log was read
     for rows in tables:
         if len(rows) < 2:

@@ -28,7 +28,8 @@ TELLING_WORD = 3.2  # weight from which one word is a name of its own
 _NEED_UNIT = (Unit.SECOND, Unit.FLOP_PER_S, Unit.SHARE, Unit.RATIO, Unit.PER_S, Unit.TOKEN_PER_S, Unit.BYTE)
 # Keys that trackers flatten: "perf/mfu", "trainer.step_time_ms", "run-1 - system/gpu.0.powerWatts".
 _STEP_DOWN = re.compile(r"[/.](?=[A-Za-z0-9_])")
-_RUN_LABEL = re.compile(r"^.{0,200} [-/|·] ")  # a run's or a card's own name before the key
+_RUN_LABEL = re.compile(r"^.{0,200} (?:[-|·]|/(?! (?:step|it|iter|iteration|batch|token|request|sample|epoch|gpu|rank|s|sec)\b)) ")  # a run's or a card's own name before the key
+_REMARK = re.compile(r"\s{0,4}\([^()]{1,60}\)\s*$")
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _TEXTS = (Unit.TEXT, Unit.FLAG)
 _INHERITED = (Unit.SECOND, Unit.BYTE)  # of what is listed below a key; a rate's parts are rarely rates
@@ -52,6 +53,9 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
         return None
     found = _named(path, unit, text, said)
     if found is None and not said:
+        bare = _REMARK.sub("", path[-1])
+        if bare and bare != path[-1] and (found := _named((*path[:-1], bare), unit, text, said)) is not None:
+            return found  # "all-reduce (profiler, per step)": what stands in brackets is said beside it
         own = _RUN_LABEL.sub("", path[-1])
         parts = _STEP_DOWN.split(own)
         if all(parts) and (len(parts) > 1 or own != path[-1]):

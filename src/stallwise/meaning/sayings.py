@@ -15,7 +15,7 @@ BLAMED = "blamed"
 _NEGATION = re.compile(
     r"\b(?:no|not|without|never|none|zero|isn't|aren't|wasn't|don't|doesn't|neither|nor)\b[\w' -]{0,24}$"
 )
-_ANSWERED_NO = re.compile(r"^\s{0,8}[:=]?\s{0,8}(?:none|no|0|false)\b")
+_ANSWERED_NO = re.compile(r"^(?:\s?/\s?\w{1,12}){0,2}\s{0,8}[:=]?\s{0,8}(?:is |are |was |were )?(?:none|no|0|false|off|disabled|unused)\b")
 _SENTENCE = re.compile(r"[;.?!](?=\s|$)")
 
 
@@ -102,6 +102,8 @@ def said_in(text: str) -> Iterator[Said]:
         if match is not None:
             before, behind = lowered[max(0, match.start() - 32) : match.start()], lowered[match.end() :][:16]
             denied = bool(_NEGATION.search(before) or _ANSWERED_NO.match(behind))
+            if denied and saying.row.get("deniable"):
+                continue
             value = "no" if saying.row.get("negatable") and denied else saying.name
             yield Said(quantity, value, match[0])
         elif (part := _part(saying.lines, parts, lowered)) is not None:

@@ -16,6 +16,7 @@ from stallwise.units import Unit, readings_of
 _NUMBER = re.compile(
     r"^\s{0,8}[~≈<>]?\s{0,4}([-+]?(?:\d[\d,_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)[ \t]{0,8}(.{0,60}?)$"
 )
+_RANGE = re.compile(r"^(?:-|–|\.\.|to )[ \t]{0,4}~?(\d{1,12}(?:,\d{3})*(?:\.\d{1,12})?)[ \t]{0,4}(.{0,40})$")
 SMALLEST_FLOP_RATE = 1e6  # FLOP/s: nobody measures a GPU below; a bare 180 is TFLOP/s
 LARGEST_SHARE = 1.5  # a bare share above is in percent
 SMALLEST_BYTES = 1e5  # a bare memory below is GiB or MiB
@@ -29,6 +30,9 @@ def number_in(text: str) -> tuple[float, str] | None:
     if match is None or len(match[2]) > 40:
         return None
     unit = match[2]
+    if (to := _RANGE.match(unit)) is not None and (readings_of(to[2]) or (unit[:1] != "-" and not to[2])):
+        ends = float(match[1].replace(",", "").replace("_", "")), float(to[1].replace(",", ""))
+        return (sum(ends) / 2, to[2]) if ends[0] <= ends[1] else None  # "3-5 GB/s", "15.8 - 32.0"
     if not readings_of(unit) and readings_of(unit.split(" ")[0]):
         unit = unit.split(" ")[0]  # "405B parameters", "1.5x over eager"
     try:

@@ -22,8 +22,10 @@ QUICK = 0.1  # the quickest tenth of equal hand-offs shows the bytes alone; the 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Stages from a table, from stated times, or from the hand-offs of the ranks."""
     for table in evidence.table("rank_table"):
-        if table.meta["axis"] == "stage" and table.meta["times"]:
-            yield from _stage_facts(dict(_from_table(table)), table.source)
+        axis = str(table.meta["axis"])
+        a_stage_each = axis == "rank" and evidence.value(stated.PP) == len(table.columns[axis])
+        if (axis == "stage" or a_stage_each) and table.meta["times"]:
+            yield from _stage_facts(dict(_from_table(table, axis)), table.source)
             return
     told = {f.scope.stage: f.number for f in evidence.all(stated.STAGE_TIME) if f.scope.stage is not None}
     if len(told) >= 2:
@@ -32,9 +34,9 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     yield from _from_traces(evidence.table(COLLECTIVES))
 
 
-def _from_table(table: Table) -> Iterator[tuple[int, float]]:
+def _from_table(table: Table, axis: str) -> Iterator[tuple[int, float]]:
     total = np.sum([table.columns[name] for name in table.meta["times"]], axis=0)
-    yield from zip(table.columns["stage"].tolist(), total.tolist(), strict=True)
+    yield from zip(table.columns[axis].tolist(), total.tolist(), strict=True)
 
 
 def _stage_facts(times: dict[int, float], source: Source, samples: int = 1) -> Iterator[Fact]:

@@ -36,6 +36,7 @@ from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 
 SURE_JUMP = 2.0  # times the trend: no run-to-run noise does that
+TREND = 4  # sizes: of three, two make a trend that one of them alone may bend
 
 
 @rule(SCALING_BORDER)
@@ -55,7 +56,7 @@ def collective_topology_cliff(evidence: Evidence) -> Finding | None:
     gain = Gain(0.5 * excess.number, excess.number, "back to the trend of the smaller sizes") if excess else None
     return Finding(
         headline=f"Scaling breaks at {border} ranks: the group crosses a slower link there",
-        confidence=0.92 if jump.number >= SURE_JUMP or border.note else 0.8,
+        confidence=0.92 if jump.number >= SURE_JUMP or border.note else 0.8 if border.samples >= TREND else 0.45,
         because=tuple(because),
         gain=gain,
         fixes=(

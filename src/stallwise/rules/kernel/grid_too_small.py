@@ -29,21 +29,22 @@ from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
 FILLED = 0.9  # of the SMs have a block: the rest is rounding
+THIN = 0.2  # of the places that registers and shared memory leave for blocks: one small block an SM hides no latency
 
 EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
 CLUES = (Clue((k.WAVES,), lambda e: e.value(k.WAVES) < 0.5, "fair, needed", "less than half a wave of blocks"),)
 
 
-@rule(k.GRID_BLOCKS, k.SM_COUNT, per="kernel")
+@rule(k.GRID_BLOCKS, per="kernel")
 def grid_too_small(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)
     blocks, sms = c.get(k.GRID_BLOCKS), c.get(k.SM_COUNT)
-    if not sms > 0:
+    used = blocks / sms if sms > 0 else 1.0
+    if c.dram >= 0.75:
         return None
-    used = blocks / sms
-    if used >= FILLED or c.dram >= 0.75:
-        return None
+    if used >= FILLED:
+        return _thin(c, blocks) if c.get(k.WAVES, 9.0) < THIN else None
     roof = max(c.dram, c.math, 0.02)
     high = min(1 - used, 1 - roof)
     return Finding(
@@ -65,3 +66,26 @@ def grid_too_small(evidence: Evidence) -> Finding | None:
         avoid="Do not tune the code inside the block first: most SMs never see it.",
         explains=("latency-bound-low-occupancy", "block-imbalance", "tail-wave"),
     )  # fmt: skip
+
+
+def _thin(c: Counters, blocks: float) -> Finding | None:
+    """Every SM may have a block, but so few and small ones that nothing hides their waits."""
+    held, most = c.get(k.ACHIEVED_OCCUPANCY, 1.0), c.get(k.THEORETICAL_OCCUPANCY, 1.0)
+    roof = max(c.dram, c.math, 0.02)
+    if held > 2 * THIN * most or roof > 0.5:
+        return None
+    return Finding(
+        headline=f"{blocks:.0f} blocks fill {c.get(k.WAVES):.0%} of a wave: the SMs hold too few warps to hide latency",
+        confidence=0.8,
+        because=(
+            c.reason(f"a grid of {blocks:.0f} blocks is {c.get(k.WAVES):.2f} waves", k.GRID_BLOCKS, k.WAVES),
+            c.reason(f"occupancy {held:.0%} where {most:.0%} would fit", k.ACHIEVED_OCCUPANCY, k.THEORETICAL_OCCUPANCY),
+        ),
+        gain=c.gain(0.3 * (1 - roof), 0.9 * (1 - roof), "warps in flight until a roof is met"),
+        fixes=(
+            Fix("more blocks: split another dimension (split-K, split along the sequence, flash-decoding)"),
+            Fix("larger blocks, or several problems in one launch"),
+        ),
+        avoid="Do not tune registers or shared memory: they already leave room for far more blocks.",
+        explains=("latency-bound-low-occupancy", "block-imbalance", "tail-wave"),
+    )

@@ -36,6 +36,7 @@ IN_USE = 0.02  # of the tensor pipe: above, tensor instructions do real work
 STARVED = 0.60  # fused attention at 60 to 75% is as good as it gets; under it time is lost
 CLEARLY = 0.45  # above, long epilogues or odd shapes may be the reason
 TUNED_LOW, TUNED_HIGH = 0.60, 0.85
+FEW_WAVES = 0.5  # below, most places for blocks are empty and no roof can be near
 WASTE = 0.3  # of the global sectors: fewer cost a product's tiles no time
 # How tiles come is why the pipe waits: with the pipe fed they may stay as they are, so the pipe is the finding, they its reason.
 FEEDING = ("uncoalesced-access", "shared-bank-conflicts")
@@ -53,7 +54,7 @@ def tensor_cores_starved(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)
     hidden = not c.tensor_known and c.word(k.KIND) == "matrix product" and c.knows(k.SM_SHARE)
-    if hidden and c.get(k.SM_SHARE) < 0.5 and c.dram < 0.5:
+    if hidden and c.get(k.SM_SHARE) < 0.5 and c.dram < 0.5 and c.get(k.WAVES, 9.0) >= FEW_WAVES:
         return _unseen(c)
     if not c.knows(k.TENSOR_SHARE) or not IN_USE <= c.tensor < STARVED or c.dram >= NEAR_ROOF:
         return None
