@@ -126,7 +126,9 @@ def is_written(artifact: Artifact) -> bool:
     if isinstance(tree_of(artifact.name, text), dict):
         return True  # settings and results, as people keep them
     stamped = sum(_STAMPED.search(x[:80]) is not None and _HEADER.match(x) is None for x in lines)
-    quoting = SOME if any(map(_RULER.match, lines)) else STAMPED_SHARE  # who draws a table quotes lines of a log beside it
+    quoting = (
+        SOME if any(map(_RULER.match, lines)) else STAMPED_SHARE
+    )  # who draws a table quotes lines of a log beside it
     if len(lines) > MOST_LINES or stamped > quoting * len(lines):
         return False
     alike = 1.0 - len({x.translate(_DIGITS) for x in lines}) / max(len(lines), 1)

@@ -28,7 +28,9 @@ TELLING_WORD = 3.2  # weight from which one word is a name of its own
 _NEED_UNIT = (Unit.SECOND, Unit.FLOP_PER_S, Unit.SHARE, Unit.RATIO, Unit.PER_S, Unit.TOKEN_PER_S, Unit.BYTE)
 # Keys that trackers flatten: "perf/mfu", "trainer.step_time_ms", "run-1 - system/gpu.0.powerWatts".
 _STEP_DOWN = re.compile(r"[/.](?=[A-Za-z0-9_])")
-_RUN_LABEL = re.compile(r"^.{0,200} (?:[-|·]|/(?! (?:step|it|iter|iteration|batch|token|request|sample|epoch|gpu|rank|s|sec)\b)) ")  # a run's or a card's own name before the key
+_RUN_LABEL = re.compile(
+    r"^.{0,200} (?:[-|·]|/(?! (?:step|it|iter|iteration|batch|token|request|sample|epoch|gpu|rank|s|sec)\b)) "
+)  # a run's or a card's own name before the key
 _REMARK = re.compile(r"\s{0,4}\([^()]{1,60}\)\s*$")
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _TEXTS = (Unit.TEXT, Unit.FLAG)

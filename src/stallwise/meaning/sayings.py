@@ -15,7 +15,9 @@ BLAMED = "blamed"
 _NEGATION = re.compile(
     r"\b(?:no|not|without|never|none|zero|isn't|aren't|wasn't|don't|doesn't|neither|nor)\b[\w' -]{0,24}$"
 )
-_ANSWERED_NO = re.compile(r"^(?:\s?/\s?\w{1,12}){0,2}\s{0,8}[:=]?\s{0,8}(?:is |are |was |were )?(?:none|no|0|false|off|disabled|unused)\b")
+_ANSWERED_NO = re.compile(
+    r"^(?:\s?/\s?\w{1,12}){0,2}\s{0,8}[:=]?\s{0,8}(?:is |are |was |were )?(?:none|no|0|false|off|disabled|unused)\b"
+)
 _SENTENCE = re.compile(r"[;.?!](?=\s|$)")
 
 

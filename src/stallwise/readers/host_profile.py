@@ -31,7 +31,8 @@ KINDS = {
 }  # fmt: skip
 SIDE_WORK = {"evaluation": stages.EVALUATION, "save": stages.CHECKPOINT, "garbage": stages.COLLECTION}
 WRITTEN = 65536  # bytes in which its titles stand
-MOST = 0.5  # of the synchronising time, which its caller holds
+MOST = 0.5  # of the synchronising time, which its caller holds; of all functions' own time
+SHOWS = 0.1  # of the whole: less is not why somebody looks
 
 
 class Row(NamedTuple):
@@ -51,6 +52,9 @@ class _Profile:
     total_s: float = 0.0
     device_s: float = 0.0
     tick_s: float = 1e-6
+    own_s: float = 0.0  # of all functions without what they call
+    own_code_s: float = 0.0  # of those, in Python outside of frameworks
+    longest_s: float = 0.0
     titles: list[str] = field(default_factory=list)
 
     def of(self, does: str) -> list[Row]:
@@ -75,6 +79,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     for number, text in enumerate(artifact.lines(), 1):
         _take(profile, kind, text, number)
     steps = sum(row.calls for row in profile.of("backward")[:1])
+    if kind == "function" and not steps:
+        yield from _of_no_steps(profile, file)
     if not profile.total_s or (kind in ("function", "line") and not steps):
         return
     if steps:
@@ -96,6 +102,19 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield Fact(run.HOST_UNEXPLAINED_SHARE, max(0.0, 1.0 - timed_s / profile.total_s), Source(file))
 
 
+def _of_no_steps(profile: _Profile, file: str) -> Iterator[Fact]:
+    """A program that trains nothing, or a part of its list: what the collector takes, and Python outside of frameworks."""
+    whole_s = profile.total_s or max(profile.own_s, profile.longest_s)
+    for row in profile.of("garbage")[:1]:
+        if row.seconds >= SHOWS * whole_s:
+            source, samples = Source(file, f"line {row.line}"), count_of(row.calls)
+            yield Fact(run.GC_PAUSE, row.seconds / row.calls, source, samples=samples)
+            yield Fact(run.GC_COLLECTIONS, row.calls, source)
+            return
+    if profile.own_code_s >= MOST * profile.own_s > 0 and not profile.of("data"):
+        yield Fact(run.HOST_UNEXPLAINED_SHARE, profile.own_code_s / profile.own_s, Source(file))
+
+
 def _take(profile: _Profile, kind: str, text: str, line: int) -> None:
     if total := _P[f"{kind}_total"].search(text):  # of several tables the longest run counts
         spent_s = parse(total["total"], Unit.SECOND)
@@ -109,6 +128,10 @@ def _take(profile: _Profile, kind: str, text: str, line: int) -> None:
         _operator(profile, text, line)
     elif row := _P[f"{kind}_row"].match(text):
         seconds = float(row["seconds"]) * (profile.tick_s if kind == "line" else 1.0)
+        if kind == "function":
+            own_s = float(row["own"])
+            profile.own_s, profile.longest_s = profile.own_s + own_s, max(profile.longest_s, seconds)
+            profile.own_code_s += own_s if _P["own_code"].search(row["name"]) else 0.0
         _add(profile, kind, Row("", row["name"], float(row["calls"]), seconds, seconds, line))
 
 

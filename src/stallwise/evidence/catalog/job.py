@@ -14,6 +14,7 @@ LAST_WORDS = Quantity("job.last_words", Unit.TEXT, "the last line of the job's o
 KILLED_FOR_MEMORY = Quantity(
     "job.killed_for_memory", Unit.TEXT, "what the kernel says of killing the job for memory", BUNDLE
 )
+FAILED_WRITE = Quantity("job.failed_write", Unit.TEXT, "what the job says of a file that it could not write", BUNDLE)
 RECORDED_STEPS = Quantity("job.recorded_steps", Unit.COUNT, "steps that the recorder saw end in this process", BUNDLE)
 PROCESSES = Quantity("job.processes", Unit.COUNT, "Python processes of the job that the recorder reached", BUNDLE)
 RECORDER_NOTE = Quantity("job.recorder_note", Unit.TEXT, "what could not be recorded, and why", BUNDLE)

@@ -31,10 +31,12 @@ from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {Symptom.CRASH: "at times"}
 CLUES = (
+    Clue((job.FAILED_WRITE,), lambda e: True, "strong when seen", "a file could not be written"),
     Clue((job.EXIT_CODE,), lambda e: e.value(job.EXIT_CODE, 0.0) != 0, "decisive, needed", "the job left with a code"),
 )
 KILL, SIGNALLED = 137.0, 128.0
 KILLER_NAMED = 0.75  # that it was killed is certain; which process of the job, and why it grew, is not
+NOT_WRITTEN = 0.8  # a full disk ends a job for sure; another write may have ended before this one
 SURE = 0.97  # an exit code is no matter of opinion; that it stands for a failure nearly never is
 NATIVE = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
 ASKED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2")
@@ -45,7 +47,7 @@ def job_failed(evidence: Evidence) -> Finding | None:
     """Any code but 0, or the word of the kernel or the container's keeper that it killed."""
     code = evidence.get(job.EXIT_CODE)
     if code is None:
-        return _killed_for_memory(evidence)
+        return _killed_for_memory(evidence) or _could_not_write(evidence)
     if code.number == 0:
         return None
     name, words, oom = (evidence.get(q) for q in (job.SIGNAL, job.LAST_WORDS, job.KILLED_FOR_MEMORY))
@@ -82,6 +84,32 @@ def _killed_for_memory(evidence: Evidence) -> Finding | None:
             ),
         ),
         blocking=True,
+    )
+
+
+def _could_not_write(evidence: Evidence) -> Finding | None:
+    failed = evidence.all(job.FAILED_WRITE)
+    if not failed:
+        return None
+    return Finding(
+        headline="The job could not write a file",
+        summary=str(failed[0].value)[:200],
+        confidence=NOT_WRITTEN if failed[-1].note else NOT_WRITTEN / 2,  # what ends the log ended the job
+        because=(Reason.of(str(failed[0].value), failed[0]),),
+        fixes=(
+            Fix(
+                "Look at the place it writes to: space (`df -h`), quota, rights, and whether the folder exists.",
+                worth="the job goes on from its last checkpoint",
+                cost="seconds",
+            ),
+            Fix(
+                "Keep fewer checkpoints, and test a write before the first epoch.",
+                worth="no lost epoch",
+                cost="a setting",
+            ),
+        ),
+        blocking=True,
+        last_resort=True,
     )
 
 

@@ -36,6 +36,7 @@ CLUES = (
 )
 EMPTY = 0.05  # KV use
 HALF = 0.5  # of the concurrency that the client claims
+FEWER = 0.9  # of what the client claims and of what the engine takes: the flat count is not theirs
 ENOUGH = 3  # samples
 
 
@@ -50,7 +51,10 @@ def _judge(evidence: Evidence) -> Finding | None:
     running, waiting, kv = value(serving.RUNNING), value(serving.WAITING_SHARE, 0.0), value(serving.KV_MAX, 0.0)
     claimed = max((f.number for f in evidence.all(serving.CONCURRENCY)), default=float("nan"))
     starved = claimed >= 2 and running <= HALF * claimed and waiting == 0
-    if value(serving.SAMPLES, 0.0) < ENOUGH or waiting > 0 or kv > EMPTY or not (running <= 1 or starved):
+    most, cap = value(serving.RUNNING_MAX), value(serving.MAX_SEQS, float("inf"))
+    capped = running == most and most < FEWER * min(claimed, cap)  # a flat count that neither side has set
+    few = value(serving.SAMPLES, 0.0) < ENOUGH
+    if few or waiting > 0 or not ((kv <= EMPTY and (running <= 1 or starved)) or capped):
         return None
     if value(serving.PREFILL_RATE, 0.0) > 0 and not value(serving.GENERATION_RATE, 0.0) > 0:
         return None  # embedding traffic: requests live too briefly to be seen running
@@ -60,15 +64,15 @@ def _judge(evidence: Evidence) -> Finding | None:
             *facts(evidence, serving.RUNNING, serving.KV_MAX),
         )
     ]
-    if starved:
+    if starved or capped:
         because.append(
             Reason.of(f"the client means to keep {claimed:.0f} in flight", *facts(evidence, serving.CONCURRENCY))
         )
     artifacts = value(serving.IDLE_ARTIFACTS, 0.0)
     return Finding(
         headline="The engine waits for its client: one request at a time." if running <= 1 else f"The client keeps only {running:.0f} of {claimed:.0f} requests in flight.",
-        confidence=0.8 if starved else 0.6,
-        optional=not starved,
+        confidence=0.8 if starved else 0.7 if capped else 0.6,
+        optional=not (starved or capped),
         because=tuple(because),
         fixes=(
             Fix("Send concurrently: an async client, higher --max-concurrency, several processes",
