@@ -139,6 +139,10 @@ def _rescaled(found: Name, reading: Reading, other: Reading) -> Name:
 
 def _own(reading: Reading, sentence: tuple[Reading, ...], taken: set[tuple[str, str]], used: int) -> Own:
     """The name from the words right before and right behind a number; `used` words before it named the last one."""
+    if turn("flag").search(reading.path[-1]) is not None:
+        return Own(
+            name((reading.path[-1],), reading.unit), settled=True
+        )  # "--max-num-queued-reqs 216": all of its words or none
     clause, after = telling(reading.path[-1]), words_of(clause_after(reading.after))
     if reading.unit and turn("to_do").match(reading.after):
         after = words_of(turn("break").split(reading.after)[0])[1:2]  # "1.8 s to load"

@@ -160,6 +160,8 @@ def _best(
         for entry, phrase in by_word().get(word, ()):
             if not _agrees(entry.quantity.unit, units, text) or not phrase <= own | around:
                 continue
+            if "maximum" in own - phrase and entry.quantity.unit is Unit.COUNT:
+                continue  # how many there may be, not how many there are
             matched = fsum(weight[w] for w in phrase & own) + ABOVE * fsum(weight[w] for w in phrase - own)
             if len(phrase) == 1 and not units and weight[word] < TELLING_WORD and entry.quantity.unit in _NEED_UNIT:
                 continue  # "rate", "achieved", "use" alone could be anything

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 from functools import cache
 from itertools import pairwise
 from statistics import median
@@ -49,6 +50,8 @@ def axis_in(rows: Rows) -> Axis | None:
         factor = next((f for u, f in readings_of(unit) if u is Unit.SECOND), None) if base in known["clock"] else None
         if factor is not None or title in known["clock"]:
             return Axis(at, "time_s", factor or float(known["clock"][title]))
+        if axis_of(rows.columns[at]) == "time" and all(_moment(c) is not None for c in rows.cells[at]):
+            return Axis(at, "time_s")
     epoch = next((at for at, title in enumerate(titles[:2]) if title in known["epoch"]), None)
     if epoch is not None:
         return Axis(epoch, "step")
@@ -88,7 +91,7 @@ def _places(rows: Rows, axis: Axis) -> list[float | None]:
     places: list[float | None] = []
     previous, offset = -1.0, 0.0
     for cell in rows.cells[axis.at]:
-        x = _number(cell)
+        x = _number(cell) if axis.over == "step" else _moment(cell)
         if x is None:
             places.append(None)
             continue
@@ -124,6 +127,19 @@ def _number(cell: Cell) -> float | None:
         return float(cell.strip().rstrip("%"))
     except ValueError:
         return None
+
+
+def _moment(cell: Cell) -> float | None:
+    """Seconds of a clock: a number, a date with its time, or a time of the day."""
+    if (number := _number(cell)) is not None or not isinstance(cell, str):
+        return number
+    text = cell.strip().replace("Z", "+00:00")
+    for read in (datetime.fromisoformat, lambda t: datetime.combine(date(2000, 1, 1), time.fromisoformat(t))):
+        try:
+            return read(text).replace(tzinfo=UTC).timestamp()
+        except (ValueError, OverflowError):
+            continue
+    return None
 
 
 def _shared_unit(titles: tuple[str, ...]) -> str:

@@ -155,7 +155,11 @@ def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named])
     words = words_of(reading.path[-1])
     if reading.said and not reading.unit:
         twins = [o for o in beside if words and _told_alike(words, words_of(o.reading.path[-1]))]
-        counted = [o for o in twins if o.name.quantity.unit in (Unit.COUNT, Unit.TOKEN)]
+        counted = [
+            o
+            for o in twins
+            if o.name.quantity.unit in (Unit.COUNT, Unit.TOKEN) and plausible(o.name.quantity, float(value[0]))
+        ]
         return _Named(reading, counted[-1].name, float(value[0])) if counted else None
     if not scope_of(words) or readings_of(value[1]) == ():
         return None

@@ -15,7 +15,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import quantities, run, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.evidence.reading import Cell, Rows
+from stallwise.evidence.reading import Cell, Rows, rows_of
 from stallwise.readers._cells import seconds_in, whole_of
 from stallwise.readers._patterns import document
 from stallwise.readers.shapes._plainly import plain_words
@@ -155,6 +155,15 @@ def _places(table: Named) -> Iterator[Item]:
     )
 
 
+def _staged(table: Named) -> Iterator[Item]:
+    """Stages in the order of their rows."""
+    cells = [[cell] for cell in map(float, range(len(table.rows)))]
+    records = [[*own, *(column[at] for column in table.rows.cells)] for at, own in enumerate(cells)]
+    rows = rows_of(["stage", *table.rows.columns], records, list(table.rows.places))
+    roles = {"stage": [0], "times": [at + 1 for at in table.roles["times"]]}
+    yield from _places(Named(rows, roles, table.entries, table.file))
+
+
 def _scaling(table: Named) -> Iterator[Item]:
     """Columns: ranks, nodes (NaN where unknown), seconds (NaN) and rate per GPU (NaN), label."""
     kind = next(role for role in MEASURED if role in table.roles)
@@ -176,5 +185,5 @@ def _scaling(table: Named) -> Iterator[Item]:
 
 
 JUDGED = {
-    "slope": _slope, "variants": _variants, "plateau": _plateau, "requests": _requests, "places": _places, "scaling": _scaling,
+    "slope": _slope, "variants": _variants, "plateau": _plateau, "requests": _requests, "places": _places, "staged": _staged, "scaling": _scaling,
 }  # fmt: skip

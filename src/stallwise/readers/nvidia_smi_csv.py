@@ -66,6 +66,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 
 def _header(line: str) -> Header | None:
+    if asked := _P["query"].search(line):
+        return [(name.lower(), "") for name in asked["names"].split(",")]
     if line.startswith("#"):
         words = gpu_words()["dmon"]
         titles = line.lstrip("#").lower().split()

@@ -164,6 +164,8 @@ def _glimpsed(evidence: Evidence) -> Finding | None:
     """A page or two: a queue as long as half of what runs is no breath of the scheduler, but once is not always."""
     value = evidence.value
     waiting, running = value(serving.WAITING, 0.0), value(serving.RUNNING, 0.0)
+    if evidence.get(serving.RUNNING) is None:
+        return None  # whoever waits may wait for anything
     if value(serving.SAMPLES, 0.0) > FEW_SAMPLES or waiting < max(SHORT_QUEUE, QUEUE_OF_RUNNING * running):
         return None
     kv = evidence.get(serving.KV_QUEUED)
