@@ -20,6 +20,8 @@ from stallwise.meaning.words import words_of
 from stallwise.units import Unit
 
 LASTING = 2  # logged steps
+SMALLER = (1.0, 1e-3, 1e-6, 1e-9)  # seconds and less
+TOO_LONG = 30.0  # times what the stamps say a step takes: between units a thousand lies, and lines may tell of ten steps together
 MIN_POINTS = 2  # one value is a fact, not a series
 Points = list[tuple[Name, Course]]
 
@@ -28,10 +30,14 @@ def named(log: Printed) -> Iterator[Item]:
     """Series in the order of the steps and the median of each as a fact. The first value at a step stands."""
     heard = [(name, course) for course in log.courses(_wanted(log)) if (name := _name(log, course)) is not None]
     found = [(name, course) for name, course in heard if course.rank is None]
-    if log.by_clock is not None and not any(n.quantity is run.STEP_TIME for n, _ in found):
-        clocked = log.by_clock()
-        if clocked is not None and (name := column_of(clocked.key, clocked.unit)) is not None:
-            found.append((name, clocked))
+    stepless = not any(n.quantity is run.STEP_TIME for n, _ in found)
+    bare = [(n, c) for n, c in found if n.quantity.unit is Unit.SECOND and not n.unit_known]
+    clocked = log.by_clock() if log.by_clock is not None and (stepless or bare) else None
+    if clocked is not None and bare:
+        smaller = _by_the_clock(bare, clocked)
+        found = [(n._replace(scale=n.scale * smaller) if (n, c) in bare else n, c) for n, c in found]
+    if clocked is not None and stepless and (name := column_of(clocked.key, clocked.unit)) is not None:
+        found.append((name, clocked))
     best: dict[str, float] = defaultdict(float)
     for name, _ in found:
         best[name.quantity.name] = max(best[name.quantity.name], name.score)
@@ -50,6 +56,13 @@ def named(log: Printed) -> Iterator[Item]:
             values = all_in_si(name, course.points[:, 1])
             source = Source(log.file, f"lines {course.points[0, 2]:.0f}-{course.points[-1, 2]:.0f}")
             yield Fact(name.quantity, float(np.median(values)), source, Scope(rank=course.rank), samples=len(values))
+
+
+def _by_the_clock(bare: Points, clocked: Course) -> float:
+    """What durations without a unit must be taken as, so that no part of a step is longer than the stamps leave for it."""
+    longest = max(float(np.nanmedian(c.points[:, 1])) * n.scale for n, c in bare)
+    step_s = float(np.median(clocked.points[:, 1]))
+    return next((f for f in SMALLER if longest * f <= TOO_LONG * step_s), 1.0)
 
 
 def _wanted(log: Printed):  # type: ignore[no-untyped-def]

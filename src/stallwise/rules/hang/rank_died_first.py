@@ -156,6 +156,8 @@ def _culprit(evidence: Evidence, first: list[Fact], killed: list[Fact], lost: li
             return f"Rank {fact.scope.rank}"
     for fact in lost[:1]:
         event = evidence.at(fact.source)
-        if peer := event.word("peer") if event is not None else fact.note:  # who reports an event notes how the log ends
+        if (
+            peer := event.word("peer") if event is not None else fact.note
+        ):  # who reports an event notes how the log ends
             return f"Peer {peer}"
     return "One rank"

@@ -95,9 +95,10 @@ def nvlink_fault(evidence: Evidence) -> Finding | None:
 
 
 def _odd_links(evidence: Evidence) -> list[Fact]:
-    """GPUs with links down where others, or other links of the same GPU, are up."""
-    up = any(f.number > 0 for f in evidence.all(NVLINK_ACTIVE))
-    return [f for f in evidence.all(NVLINK_INACTIVE) if f.number > 0] if up else []
+    """GPUs with more links down than another has. Of one GPU alone, or of all alike, some are down by design: not all cards wire all."""
+    inactive = [f for f in evidence.all(NVLINK_INACTIVE) if any(a.number > 0 for a in evidence.all(NVLINK_ACTIVE))]
+    fewest = min((f.number for f in inactive), default=0.0)
+    return [f for f in inactive if f.number > fewest]
 
 
 def _fatal(evidence: Evidence, fact: Fact) -> bool:
