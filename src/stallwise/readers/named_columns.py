@@ -185,5 +185,6 @@ def _scaling(table: Named) -> Iterator[Item]:
 
 
 JUDGED = {
-    "slope": _slope, "variants": _variants, "plateau": _plateau, "requests": _requests, "places": _places, "staged": _staged, "scaling": _scaling,
+    "slope": _slope, "variants": _variants, "plateau": _plateau, "requests": _requests, "places": _places, "staged": _staged,
+    "scaling": _scaling,
 }  # fmt: skip
