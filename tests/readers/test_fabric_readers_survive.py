@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stallwise.doctor.gauged import gauged
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.readers import (
     dcgm_text,
     named_columns,
-    nccl_log,
-    nccl_tests,
     nvidia_smi_csv,
     nvidia_smi_report,
     python_stacks,
@@ -25,8 +24,8 @@ from stallwise.readers import (
 from stallwise.readers.native import flight_recorder, nccl_inspector, nccl_ras, nvidia_smi_topo
 
 READERS = (
-    dcgm_text, flight_recorder, nccl_inspector, nccl_log, nccl_ras, nccl_tests, nvidia_smi_csv,
-    nvidia_smi_report, nvidia_smi_topo, python_stacks, rank_progress, run_outcomes, named_columns,
+    dcgm_text, flight_recorder, nccl_inspector, nccl_ras, nvidia_smi_csv, nvidia_smi_report,
+    nvidia_smi_topo, python_stacks, rank_progress, run_outcomes, named_columns,
 )  # fmt: skip
 SEEDS = [
     b"[rank0]:[E1218 20:27:21.4 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=13, NumelOut=13, Timeout(ms)=600000) ran for 600081 milliseconds before timing out.\n",
@@ -52,6 +51,7 @@ def every_reader(data: bytes) -> None:
                 list(reader.read(Artifact("f", content=data)))
         except StallwiseError as error:
             assert error.problem
+    gauged(Artifact("f", content=data))
 
 
 @settings(max_examples=60, deadline=None)

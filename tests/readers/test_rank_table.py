@@ -9,8 +9,9 @@ import pytest
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
 from stallwise.evidence.catalog import distributed as q
+from stallwise.evidence.catalog import fabric
 from stallwise.measures import measure_evidence
-from stallwise.readers import iperf, named_columns
+from stallwise.readers import named_columns
 
 STAGES = "stage,layers,forward_ms,backward_ms\n0,8,1.0,2.0\n1,8,1.0,2.0\n2,8,1.3,2.6\n"
 TOKENS = "rank,tokens,dispatch_us\n0,9000,2400\n1,1000,2410\n2,1000,2405\n3,1000,2400\n"
@@ -74,7 +75,22 @@ def test_iperf_as_json_is_read(tmp_path: Path) -> None:
         '{"start": {"connecting_to": {"host": "n2"}, "timestamp": {"timesecs": 5}, "connected": [{"local_host": "n1"}]},'
         ' "end": {"sum_sent": {"bits_per_second": 8e9}, "sum_received": {"bits_per_second": 7.2e9}}}'
     )
-    assert iperf.recognises("x.json", text.encode())
     (tmp_path / "x.json").write_text(text)
     (table,) = gather([str(tmp_path)], cache=False).table("link_rates")
     assert table.columns["rate_byte_per_s"].tolist() == [0.9e9]
+
+
+def test_nccl_tests_as_json_are_read(tmp_path: Path) -> None:
+    text = (
+        '{"version": 1, "args": ["./build/all_reduce_perf", "-g", "2"], "config": {"ngpus": 2}, "devices": ['
+        '{"rank": 0, "pid": 4, "hostname": "n1", "device": 0, "device_hex": "0x1b", "device_info": "NVIDIA H100 80GB HBM3"},'
+        '{"rank": 1, "pid": 4, "hostname": "n2", "device": 1, "device_hex": "0x43", "device_info": "NVIDIA H100 80GB HBM3"}],'
+        '"results": [{"size": 1048576, "count": 262144, "type": "float", "out_of_place": {"time": 35.1, "alg_bw": 29.9, "bus_bw": 56.0'
+        ', "nwrong": 0.0}, "in_place": {"time": 34.9, "alg_bw": 30.1, "bus_bw": 56.3, "nwrong": 3.0}}]}'
+    )
+    (tmp_path / "x.json").write_text(text)
+    evidence = gather([str(tmp_path)], cache=False)
+    (table,) = evidence.table("collective.bandwidth")
+    assert table.columns["time_s"].tolist() == [pytest.approx(35.1e-6)]
+    assert table.meta == {"test": "all_reduce_perf", "ranks": 2, "nodes": 2, "device": "NVIDIA H100 80GB HBM3"}
+    assert evidence.value(fabric.NCCL_WRONG) == 3

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.skeletons import skeletons_of
 from stallwise.meaning.gauge_book import GaugeBook
 from stallwise.meaning.gauges import Place, read_gauges
 from stallwise.readers.shapes.clock import clock_of
-from stallwise.readers.shapes.lines import node_of_file
+from stallwise.readers.shapes.lines import Peeler, node_of_file
 from stallwise.readers.shapes.logged import step_of
+from stallwise.readers.shapes.tree import object_lines, tree_of
 from stallwise.readers.shapes.unwrap import is_text
 
 Gauged = list[tuple[GaugeBook, list[Item]]]
+MAX_BYTES = 8 << 20  # of a document that is read one object a line
 
 
 def gauged(artifact: Artifact) -> Gauged:
-    """Every book that the text speaks, with its facts and series."""
+    """Every book that the text speaks, with its facts, series and tables."""
     if not is_text(artifact.head):
         return []
-    place = Place(artifact.name, node_of_file(artifact.name), step_of, clock_of)
-    return list(read_gauges(artifact.skeletons, place))
+    peeler = Peeler({})
+    place = Place(
+        artifact.name, node_of_file(artifact.name), step_of, clock_of, lambda x: peeler.peel(x)[1].get("node")
+    )
+    found = list(read_gauges(artifact.skeletons, place))
+    if artifact.head.lstrip()[:1] in (b"{", b"[") and artifact.size_bytes <= MAX_BYTES:
+        objects = skeletons_of(list(object_lines(tree_of(artifact.name, artifact.text(MAX_BYTES)))))
+        found += read_gauges(objects, place, records=True)
+    return found

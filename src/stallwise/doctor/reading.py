@@ -75,7 +75,7 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     owners, alone = _owned(readers), any(getattr(r, "EXCLUSIVE", False) for r in readers)
     parts: list[Artifact] = []
     if told is artifact and owners:  # one that owns the file would leave the others' outputs unread
-        parts = parts_of(artifact, lambda part: _owned(readers_for(part)), unasked=alone or len(owners) > 1)
+        parts = parts_of(artifact, _owners_of, unasked=alone or len(owners) > 1)
     if parts:
         formats, items = _each(parts, keep_timelines)
         return formats, items + _losses(stored, artifact)
@@ -129,6 +129,12 @@ def _losses(*artifacts: Artifact) -> list[Note]:
 def _owned(readers: list[Reader]) -> frozenset[str]:
     """Formats that take a whole text as theirs."""
     return frozenset(r.FORMAT for r in readers if r.FORMAT not in ANY_TEXT)
+
+
+def _owners_of(part: Artifact) -> frozenset[str]:
+    """The same, with books whose tables it has."""
+    tables = {book.format for book, found in gauged(part) if any(isinstance(item, Table) for item in found)}
+    return _owned(readers_for(part)) | tables
 
 
 def _each(parts: list[Artifact], keep_timelines: bool) -> tuple[list[str], list[Item]]:

@@ -16,14 +16,16 @@ from typing import Any
 from stallwise.meaning.expressions import Expression, Value, entry_of
 from stallwise.meaning.tables import tables_in
 
+_PART = re.compile("«(.+?)»")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge(Expression):
     """One line of one program."""
 
-    facts: dict[str, str] = field(
-        default_factory=dict
-    )  # quantity: slot, "=" and a word, or "@elapsed": since the first clock
+    # quantity: slot, "=" and a word, words with {slots}, or "@elapsed": since the first clock
+    facts: dict[str, str] = field(default_factory=dict)
+    row: str = ""  # the table that a line is a row of
     words: dict[str, str] = field(default_factory=dict)  # how the words of a slot are told
     scope: dict[str, str] = field(default_factory=dict)  # field of the scope: slot
     keep: str = "each"
@@ -36,6 +38,9 @@ class Gauge(Expression):
     until: str = ""  # only where none has
     begins: bool = False  # begins a group
     retracts: tuple[str, ...] = ()  # quantities that this line takes back
+    under: tuple[
+        str, ...
+    ] = ()  # slots: what is set holds for lines with the same values here, which are read only where it is
     many: bool = False  # every match of a line
     over: str = ""  # "steps" or "clock": a series, besides
 
@@ -43,12 +48,8 @@ class Gauge(Expression):
     def alone(self) -> bool:
         """Neither hears nor tells other lines, and takes all its lines alike."""
         bound = self.within or self.until or self.sets or self.clears or self.begins or self.retracts or self.times
-        return (
-            not bound
-            and not self.many
-            and self.keep not in ("first", "group")
-            and "@elapsed" not in self.facts.values()
-        )
+        told = "".join(self.facts.values())
+        return not (bound or self.many or self.under or self.keep in ("first", "group") or "@" in told or "{" in told)
 
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Where it stands in a line."""
@@ -56,6 +57,19 @@ class Gauge(Expression):
             yield from self.ready.finditer(text)
         elif not self.many and (match := self.fits(text)) is not None:
             yield match
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableForm:
+    """A table that lines are rows of."""
+
+    columns: dict[str, tuple[str, str | int | float]]  # slot or "=" and a word, and what stands where a line is silent
+    alike: tuple[str, ...] = ()  # rows with the same cells in these columns are one
+    keep: str = "first"  # of those, or "last", or the column of which the most is kept
+    last: int = 0  # so many rows; all of them where it is none
+    meta: dict[str, tuple[str, str]] = field(
+        default_factory=dict
+    )  # first, last, count or places, and a slot of any line
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +84,8 @@ class GaugeBook:
     says: dict[str, str] = field(default_factory=dict)  # quantity: word, wherever a gauge of the book stood
     in_logs: bool = False  # of lines that a program printed; on a page that a person wrote the lexicon reads better
     capture: str = ""  # the command that makes such a file, where there is one
+    records: bool = False  # of documents, one record a line
+    tables: dict[str, TableForm] = field(default_factory=dict)
 
 
 @cache
@@ -82,7 +98,13 @@ def book_in(text: str) -> GaugeBook:
     """The book of one file."""
     document = tomllib.loads(text)
     head: dict[str, Any] = dict(document["book"])
-    gauges = tuple(entry_of(Gauge, {"keep": head.get("keep", "each"), **row}) for row in document["gauge"])
+    keep, parts = head.pop("keep", "each"), head.pop("parts", {})
+    gauges = tuple(entry_of(Gauge, {"keep": keep, **row, **_whole(row, parts)}) for row in document["gauge"])
     head["needs"] = tuple(w.lower() for w in head.get("needs", ()))
-    head.pop("keep", None)
-    return GaugeBook(gauges=gauges, **head)
+    tables = {kind: TableForm(**form) for kind, form in document.get("table", {}).items()}
+    return GaugeBook(gauges=gauges, tables=tables, **head)
+
+
+def _whole(row: dict[str, Any], parts: dict[str, str]) -> dict[str, str]:
+    """The expression with the parts of its book that it names in «»."""
+    return {"match": _PART.sub(lambda m: parts[m[1]], row["match"])} if parts and "match" in row else {}

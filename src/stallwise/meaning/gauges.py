@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +20,7 @@ from stallwise.evidence.skeletons import LONGEST, Skeletons
 from stallwise.meaning.anchors import Finder, finder
 from stallwise.meaning.expressions import Value, first_line, holders
 from stallwise.meaning.gauge_book import Gauge, GaugeBook, gauge_books
+from stallwise.meaning.gauge_tables import TableRows
 from stallwise.meaning.slots import is_plain, plain_numbers, typed
 
 MOST_KEPT = 2000  # facts of one gauge in one file where every line counts
@@ -40,7 +41,7 @@ class Key(NamedTuple):
 
     quantity: str
     scope: Scope
-    keep: str  # each, first, last, sum, most, least, middle, count, again, common, newest, group, series
+    keep: str  # each, distinct, first, last, sum, most, least, middle, count, again, common, newest, group, series
     by: str
 
 
@@ -57,16 +58,17 @@ def _finder() -> tuple[Finder, tuple[tuple[tuple[int, int], ...], ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What readers of lines know of a file: its name, its node, the step and the clock of a line."""
+    """What readers of lines know of a file: its name, its node, the step, the clock and the node of a line."""
 
     file: str
     node: str | None
     step_of: StepOf
     clock_of: StepOf
+    node_of: Callable[[str], str | None]
 
 
-def read_gauges(text: Skeletons, place: Place) -> Iterator[tuple[GaugeBook, list[Item]]]:
-    """Every book that this text speaks, with what it gives."""
+def read_gauges(text: Skeletons, place: Place, *, records: bool = False) -> Iterator[tuple[GaugeBook, list[Item]]]:
+    """Every book that this text speaks, with what it gives; books of `records` where it is a document's."""
     find, owners = _finder()
     hits: dict[int, dict[int, set[int]]] = {}  # book -> skeleton -> gauges
     for anchor, skeleton in holders(find, text):
@@ -75,7 +77,7 @@ def read_gauges(text: Skeletons, place: Place) -> Iterator[tuple[GaugeBook, list
     words = "\n".join(text.keys).lower() if hits else ""
     for number in sorted(hits):
         known = gauge_books()[number]
-        if known.needs and not any(word in words for word in known.needs):
+        if known.records != records or (known.needs and not any(word in words for word in known.needs)):
             continue
         if items := list(_Reading(known, text, place).items(hits[number])):
             yield known, items
@@ -88,7 +90,9 @@ class _Reading:
         self.book, self.text, self.place = book, text, place
         self.context: dict[str, Value] = {**book.given, **({"node": place.node} if place.node else {})}
         self.kept: dict[Key, list[Kept]] = {}
-        self.done: set[str] = set()  # quantities of which the first counts
+        self.stored: dict[tuple[Value | None, ...], dict[str, Value]] = {}  # what holds for some of the lines below
+        self.tables = {kind: TableRows(kind, form) for kind, form in book.tables.items()}
+        self.done: set[tuple[str, Scope]] = set()  # quantities of which the first counts
         self.overs: dict[str, str] = {}
         self.group = 0
         self.heard = False
@@ -108,6 +112,8 @@ class _Reading:
             yield from reduced(key, values, self.place.file)
             if over := self.overs.get(key.quantity):
                 yield from self._series(key, values, over)
+        for rows in self.tables.values():
+            yield from rows.table(self.place.file)
         if self.heard:
             for name, word in self.book.says.items():
                 yield Fact(quantities()[name], word, Source(self.place.file))
@@ -119,7 +125,13 @@ class _Reading:
         """Takes all lines of a skeleton in which nothing but plain numbers differs and no other line has a say; True where it did."""
         members = self.text.members(skeleton)
         words = self.text.lines[members[0]][:LONGEST]
-        if len(members) < FEW_LINES or not gauge.alone or gauge.wants_digits:
+        if len(members) < FEW_LINES or not gauge.alone:
+            return False
+        if gauge.row and self.tables[gauge.row].form.alike and not gauge.facts:
+            self._rows_of(gauge, members)
+            return True
+        heard = any(rows.told.keys() & gauge.ready.groupindex.keys() for rows in self.tables.values())
+        if gauge.row or heard or gauge.wants_digits:
             return False
         match = next(gauge.matches(words), None)
         if match is None:
@@ -148,6 +160,18 @@ class _Reading:
         self._take_all(gauge, fixed, columns, members)
         return True
 
+    def _rows_of(self, gauge: Gauge, members: list[int]) -> None:
+        """Rows of lines that no other line has a say in: what many of them say alike is looked at once."""
+        said: dict[tuple[str | None, ...], list[int]] = {}
+        for at in members:
+            if (match := gauge.fits(self.text.lines[at][:LONGEST])) is not None:
+                said.setdefault(match.groups(), []).append(at)
+        for lines in said.values():
+            self.heard = True
+            for match in gauge.matches(self.text.lines[lines[0]][:LONGEST]):
+                slots = {name: value for name, _, value in gauge.told(match)}
+                self.tables[gauge.row].add(slots, lines[0], len(lines))
+
     def _take_all(
         self, gauge: Gauge, fixed: dict[str, Value], columns: dict[str, list[float]], members: list[int]
     ) -> None:
@@ -168,20 +192,41 @@ class _Reading:
     def _line(self, gauge: Gauge, words: str, line: int) -> None:
         if (gauge.within and gauge.within not in self.context) or (gauge.until and gauge.until in self.context):
             return
-        if gauge.keep == "first" and not gauge.sets and self.done.issuperset(gauge.facts):
+        if gauge.keep == "first" and not (gauge.sets or gauge.scope or gauge.row) and self._all_done(gauge):
             return
+        own: dict[str, Value] = {}  # what the first match of a line says holds for the others
         for match in gauge.matches(words):
+            own |= {n: gauge.words.get(str(v).lower(), v) if gauge.words else v for n, _, v in gauge.told(match)}
+            slots: dict[str, Value] = {**self.context, "file": self.place.file, "line": words.strip()[:200], **own}
+            if (who := gauge.scope.get("node", "file")) not in slots and (node := self.place.node_of(words)):
+                slots[who] = node
+            key = tuple(slots.get(name) for name in gauge.under)
+            if gauge.under and not gauge.sets and key not in self.stored:
+                continue
             self.heard = True
-            slots: dict[str, Value] = {**self.context, "file": self.place.file, "line": words.strip()[:200]}
-            for name, _, value in gauge.told(match):
-                slots[name] = gauge.words.get(str(value).lower(), value) if gauge.words else value
             for name in gauge.clears:
                 self.context.pop(name, None)
-            self.context |= {name: slots.get(name, 1.0) for name in gauge.sets}
+            told = {name: self._clock(words) if name == "@clock" else slots.get(name, 1.0) for name in gauge.sets}
+            if not gauge.under:
+                self.context |= told
+            elif gauge.sets:
+                self.stored.setdefault(key, {}).update({name: own[name] for name in gauge.sets if name in own})
+            else:
+                slots |= self.stored[key]
             self.group += gauge.begins
             if gauge.retracts:
                 self.kept = {k: v for k, v in self.kept.items() if k.quantity not in gauge.retracts}
             self._take(gauge, slots, line)
+            for rows in self.tables.values():
+                rows.hear(own)
+            if gauge.row:
+                self.tables[gauge.row].add({**slots, "@group": float(self.group)}, line)
+
+    def _all_done(self, gauge: Gauge) -> bool:
+        return all((name, WHOLE) in self.done for name in gauge.facts)
+
+    def _clock(self, words: str) -> float:
+        return self.place.clock_of(words) or 0.0
 
     def _take(self, gauge: Gauge, slots: dict[str, Value], line: int) -> None:
         scoped = {k: _scoped(k, slots[v]) for k, v in gauge.scope.items() if v in slots}
@@ -190,14 +235,16 @@ class _Reading:
             value = _constant(told[1:]) if told.startswith("=") else slots.get(told)
             if told == "@elapsed":
                 value = self._elapsed(line)
-            if value is None or (gauge.keep == "first" and name in self.done):
+            elif "{" in told:
+                value = told.format_map(defaultdict(str, slots))
+            if value is None or (gauge.keep == "first" and (name, scope) in self.done):
                 continue
             if gauge.times and isinstance(value, float):
                 value *= float(slots.get(gauge.times, 1.0))
             key = Key(name, scope, gauge.keep, str(slots.get(gauge.by, "")))
             self.kept.setdefault(key, []).append(Kept(value, line, str(slots.get(gauge.note, "")), self.group))
             if gauge.keep == "first":
-                self.done.add(name)
+                self.done.add((name, scope))
             if gauge.over:
                 self.overs[name] = gauge.over
 
@@ -247,9 +294,11 @@ def _constant(word: str) -> Value:
 def reduced(key: Key, values: list[Kept], file: str) -> Iterator[Fact]:
     """What is kept of all the lines that feed one quantity."""
     quantity, first, last = quantities()[key.quantity], values[0], values[-1]
-    if key.keep in ("each", "first", "last", "newest"):
+    if key.keep in ("each", "distinct", "first", "last", "newest"):
+        once = {v.value: v for v in reversed(values)} if key.keep == "distinct" else {}
         chosen = {
             "each": values[:MOST_KEPT], "first": [first], "last": [last], "newest": [max(values, key=_release)],
+            "distinct": sorted(once.values(), key=lambda v: v.line)[:MOST_KEPT],
         }[key.keep]  # fmt: skip
         for one in chosen:
             yield Fact(quantity, one.value, Source(file, f"line {one.line + 1}"), key.scope, note=one.note)

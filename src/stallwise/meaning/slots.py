@@ -11,7 +11,7 @@ from stallwise.units import Unit, parse, readings_of
 
 ENDLESS = ("unlimited", "-1", "infinity")
 _PLAIN = ("int", "number", "milli", "seconds")
-_WORDED = ("text", "", "items", "hex", "bytes", "scaled", "time")
+_WORDED = ("text", "", "items", "hex", "bytes", "scaled", "time", "rate", "bits")
 
 
 def typed(kind: str, written: str) -> float | str | None:
@@ -52,6 +52,10 @@ def _number(kind: str, written: str) -> float | None:
             return found[0] * factor if found else None
         case "time":  # with its unit
             return parse(written.replace(" ", ""), Unit.SECOND)
+        case "rate":  # the same
+            return parse(written.replace(" ", ""), Unit.BYTE_PER_S)
+        case "bits":  # as bytes
+            return float(written) / 8
         case "milli":
             return float(written) / 1000
         case "seconds":

@@ -267,3 +267,19 @@ def table_of(tree: list[dict[str, Any]]) -> Rows:
     columns = list(dict.fromkeys(str(k) for row in tree for k in row))
     records: list[list[Cell]] = [[None if row.get(c) is None else _leaf(row[c]) for c in columns] for row in tree]
     return rows_of(columns, records, list(range(2, len(tree) + 2)))
+
+
+def object_lines(tree: Any, path: str = "") -> Iterator[str]:
+    """A document, one object a line: where it stands, and its pairs that hold no objects."""
+    if isinstance(tree, list):
+        for one in tree:
+            yield from object_lines(one, path)
+    elif isinstance(tree, dict):
+        inner = {
+            k: v
+            for k, v in tree.items()
+            if isinstance(v, dict) or (isinstance(v, list) and v[:1] and isinstance(v[0], dict))
+        }
+        yield f"{path}: " + " ".join(f"{k}={v}" for k, v in tree.items() if k not in inner)
+        for key, value in inner.items():
+            yield from object_lines(value, f"{path}.{key}" if path else str(key))
