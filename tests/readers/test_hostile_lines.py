@@ -26,7 +26,7 @@ from stallwise.meaning.gauge_book import gauge_books
 from stallwise.meaning.match import loudness
 from stallwise.meaning.words import book as table
 from stallwise.meaning.words import turn
-from stallwise.readers import _gpu_samples, _traceback, oom_message
+from stallwise.readers import _gpu_samples, _traceback
 from stallwise.readers._patterns import document
 from stallwise.readers.native._ncu_names import sentences
 from stallwise.readers.shapes.lines import prefixes
@@ -79,9 +79,6 @@ def _patterns() -> list[tuple[str, re.Pattern]]:
 
 def _made_when_needed() -> Iterator[tuple[str, re.Pattern]]:
     """Expressions of books that are compiled when a text first asks for them."""
-    book = document("oom_words")
-    yield from ((f"oom {name}", re.compile(text)) for name, text in book.items() if isinstance(text, str))
-    yield from (("oom size", pattern) for _, pattern, _ in oom_message.sizes())
     yield from ((f"phase {name}", pattern) for name, pattern in _traceback._phases())
     yield from ((f"card {t}", pattern) for t in ("summed", "report") for pattern, _ in _gpu_samples.report_patterns(t))
     kinds = document("named_columns")["kind"]

@@ -52,8 +52,10 @@ LONG = 256  # a square of this side or more is a score matrix
 
 
 def name_of_shape(shape: str) -> str | None:
-    """What a tensor is by its printed shape, "64 x 16 x 4096 x 4096"."""
-    dims = [int(part) for part in shape.split(" x ") if part.isdecimal() and len(part) <= MOST_DIGITS]
+    """What a tensor is by its printed shape, "64 x 16 x 4096 x 4096" or "64,16,4096,4096"."""
+    dims = [
+        int(part) for part in shape.replace(",", " x ").split(" x ") if part.isdecimal() and len(part) <= MOST_DIGITS
+    ]
     if len(dims) >= 3 and dims[-1] == dims[-2] >= LONG:
         return "heads x sequence^2 (attention scores)"
     if len(dims) >= 2 and dims[-1] >= VOCABULARY:

@@ -86,14 +86,14 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     pasted = any(
         isinstance(x, Event) and x.role is Role.ROOT and x.level == "error" for x in said
     )  # lines of a program
-    first = [r for r in readers if not written or pasted or not (r.FORMAT in LOG_READERS or _mentioned(r, told))]
+    first = [r for r in readers if not written or pasted or not (r.FORMAT in LOG_READERS or _mentioned(r.FORMAT, told))]
     formats, items, problems = _read(first, told, keep_timelines)
     lines: Gauged = []
     try:
         lines = [] if alone else gauged(told)
     except Exception as error:
         problems.append(failure_of("the reader of gauges", error))
-    spoken = [x for x in lines if not written or pasted or not x[0].in_logs]
+    spoken = [x for x in lines if not written or pasted or not (x[0].in_logs or _mentioned(x[0].format, told))]
     formats, items = _with(spoken, formats, items)
     if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
         items += kept(engine_samples(told), "the reader of engine lines", source)
@@ -191,9 +191,9 @@ def _with(lines: Gauged, formats: list[str], items: list[Item]) -> tuple[list[st
     return formats + [book.format for book, _ in lines], items + [item for _, found in lines for item in found]
 
 
-def _mentioned(reader: Reader, page: Artifact) -> bool:
+def _mentioned(format_: str, page: Artifact) -> bool:
     """An error that a person speaks of is no error message: it has no numbers of its own."""
-    return reader.FORMAT == "out-of-memory error" and not _RAISED.search(page.head)
+    return format_ == "out-of-memory error" and not _RAISED.search(page.head)
 
 
 def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:

@@ -23,7 +23,7 @@ _PART = re.compile("«(.+?)»")
 class Gauge(Expression):
     """One line of one program."""
 
-    # quantity: slot, "=" and a word, words with {slots}, or "@elapsed": since the first clock
+    # quantity: slot, "=" and a word, words with {slots}, one slot less another, or "@elapsed": since the first clock
     facts: dict[str, str] = field(default_factory=dict)
     row: str = ""  # the table that a line is a row of
     words: dict[str, str] = field(default_factory=dict)  # how the words of a slot are told
@@ -36,6 +36,7 @@ class Gauge(Expression):
     clears: tuple[str, ...] = ()
     within: str = ""  # only where a line above has set this
     until: str = ""  # only where none has
+    beside: str = ""  # only where a line anywhere sets this
     begins: bool = False  # begins a group
     retracts: tuple[str, ...] = ()  # quantities that this line takes back
     under: tuple[
@@ -49,7 +50,8 @@ class Gauge(Expression):
         """Neither hears nor tells other lines, and takes all its lines alike."""
         bound = self.within or self.until or self.sets or self.clears or self.begins or self.retracts or self.times
         told = "".join(self.facts.values())
-        return not (bound or self.many or self.under or self.keep in ("first", "group") or "@" in told or "{" in told)
+        derived = any(sign in told for sign in ("@", "{", " - "))
+        return not (bound or derived or self.many or self.under or self.keep in ("first", "group"))
 
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Where it stands in a line."""

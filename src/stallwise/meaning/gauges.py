@@ -101,7 +101,7 @@ class _Reading:
         """Facts and series of the lines whose skeletons hold an anchor."""
         order = {s: [g for g in self._sorted(gauges) if g.may(first_line(self.text, s))] for s, gauges in hits.items()}
         told = {*self.context, *(name for gauges in order.values() for g in gauges for name in g.sets)}
-        order = {s: [g for g in gauges if not g.within or g.within in told] for s, gauges in order.items()}
+        order = {s: [g for g in gauges if {g.within, g.beside} - {""} <= told] for s, gauges in order.items()}
         if not any(gauge.retracts for gauges in order.values() for gauge in gauges):
             order = {s: [g for g in gauges if not self._at_once(g, s)] for s, gauges in order.items()}
         for line in self.text.lines_of(s for s, gauges in order.items() if gauges):
@@ -237,6 +237,8 @@ class _Reading:
                 value = self._elapsed(line)
             elif "{" in told:
                 value = told.format_map(defaultdict(str, slots))
+            elif " - " in told:
+                value = _difference(*(slots.get(name) for name in told.split(" - ")))
             if value is None or (gauge.keep == "first" and (name, scope) in self.done):
                 continue
             if gauge.times and isinstance(value, float):
@@ -282,6 +284,11 @@ class _Reading:
 
 def _scoped(name: str, value: Value) -> Any:
     return int(value) if name in ("rank", "gpu") and isinstance(value, float) else value
+
+
+def _difference(more: Value | None, less: Value | None) -> Value | None:
+    """Never below nothing."""
+    return max(0.0, more - less) if isinstance(more, float) and isinstance(less, float) else None
 
 
 def _constant(word: str) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 
 from stallwise.errors import BadRequest
 from stallwise.evidence.number_columns import Column
@@ -11,7 +12,7 @@ from stallwise.units import Unit, parse, readings_of
 
 ENDLESS = ("unlimited", "-1", "infinity")
 _PLAIN = ("int", "number", "milli", "seconds")
-_WORDED = ("text", "", "items", "hex", "bytes", "scaled", "time", "rate", "bits")
+_WORDED = ("text", "", "items", "hex", "bytes", "scaled", "time", "rate", "bits", "product")
 
 
 def typed(kind: str, written: str) -> float | str | None:
@@ -42,6 +43,8 @@ def _number(kind: str, written: str) -> float | None:
             return float(written.replace(",", "").replace("_", ""))
         case "items":  # a list: how many
             return float(len([item for item in written.split(",") if item]))
+        case "product":
+            return prod(float(item) for item in written.split(",") if item)
         case "hex":
             return float(int(written, 16))
         case "bytes":
