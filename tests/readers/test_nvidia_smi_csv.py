@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallwise.doctor.reading import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Evidence
@@ -71,10 +72,13 @@ def test_values_that_are_not_supported_are_unknown_not_zero() -> None:
     assert math.isnan(table.columns["memory_temperature_c"][0]) and math.isnan(table.columns["power_w"][0])
 
 
-def test_a_lost_gpu_is_a_fact() -> None:
-    text = "index, temperature.gpu\n0, 65\nUnable to determine the device handle for GPU0000:06:00.0: GPU is lost.\n"
-    found = [i for i in reader.read(Artifact("s", content=text.encode())) if isinstance(i, Fact)]
-    assert [f.quantity for f in found] == [hw.GPU_LOST]
+@pytest.mark.parametrize(
+    "line",
+    ["Unable to determine the device handle for GPU0000:06:00.0: GPU is lost.", "|ERR!   ERR!  ERR!  ERR!/ ERR! |"],
+)
+def test_a_lost_gpu_is_a_fact(line: str) -> None:
+    _, items = read_artifact(Artifact("s", content=f"index, temperature.gpu\n0, 65\n{line}\n".encode()))
+    assert [i.quantity for i in items if isinstance(i, Fact)] == [hw.GPU_LOST]
 
 
 def test_clocks_and_power_are_taken_under_load_only() -> None:

@@ -104,7 +104,7 @@ class _Reading:
         order = {s: [g for g in gauges if {g.within, g.beside} - {""} <= told] for s, gauges in order.items()}
         if not any(gauge.retracts for gauges in order.values() for gauge in gauges):
             order = {s: [g for g in gauges if not self._at_once(g, s)] for s, gauges in order.items()}
-        for line in self.text.lines_of(s for s, gauges in order.items() if gauges):
+        for line in self._lines({s: gauges for s, gauges in order.items() if gauges}):
             words = self.text.lines[line][:LONGEST]
             for gauge in order[self.text.of[line]]:
                 self._line(gauge, words, line)
@@ -117,6 +117,15 @@ class _Reading:
         if self.heard:
             for name, word in self.book.says.items():
                 yield Fact(quantities()[name], word, Source(self.place.file))
+
+    def _lines(self, order: dict[int, list[Gauge]]) -> list[int]:
+        """All lines of these skeletons; of those that are only rows of a table's end, the last ones."""
+        ends = {s: max(map(self._last, gauges)) for s, gauges in order.items() if all(map(self._last, gauges))}
+        last = self.text.lines_of(ends)[-max(ends.values(), default=0) :]
+        return sorted([*self.text.lines_of(order.keys() - ends.keys()), *last])
+
+    def _last(self, gauge: Gauge) -> int:
+        return self.tables[gauge.row].form.last if gauge.row and not gauge.sets and not gauge.facts else 0
 
     def _sorted(self, numbers: set[int]) -> list[Gauge]:
         return [self.book.gauges[n] for n in sorted(numbers)]

@@ -116,11 +116,6 @@ class GpuSamples:
         known = self.meta.setdefault(scope, {"name": "", "bus_id": ""})
         known |= {key: text for key, text in (("name", name), ("bus_id", bus_id.lower())) if text}
 
-    def lost(self, line: str, number: int) -> Iterator[Fact]:
-        """A card that can no longer be reached, where a line says so."""
-        if _P["lost"].search(line):
-            yield Fact(hw.GPU_LOST, line.strip("| ").strip()[:200], Source(self.file, f"line {number}"))
-
     def items(self) -> Iterator[Item]:
         """Tables, series and names."""
         for scope, rows in self.rows.items():

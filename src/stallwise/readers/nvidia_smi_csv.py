@@ -46,9 +46,6 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if (found := _header(line)) is not None:
             header, spaced = found, line.startswith("#")
             continue
-        if lost := list(samples.lost(line, number)):
-            yield from lost
-            continue
         if header is None and _P["headerless"].match(line):
             header, guessed = _guess(line), True
         if header is None or not line.strip() or (spaced and line.startswith("#")):

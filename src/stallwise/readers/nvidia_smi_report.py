@@ -39,11 +39,14 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """One sample per GPU and report."""
     samples = GpuSamples(artifact.name)
     of_xml = b"<nvidia_smi_log" in artifact.head[:4096]
-    yield from _xml(artifact, samples) if of_xml else _text(artifact, samples)
+    if of_xml:
+        yield from _xml(artifact, samples)
+    else:
+        _text(artifact, samples)
     yield from samples.items()
 
 
-def _text(artifact: Artifact, samples: GpuSamples) -> Iterator[Item]:
+def _text(artifact: Artifact, samples: GpuSamples) -> None:
     cards: list[tuple[int, str, int, float, list[str]]] = []
     time_s, index = float("nan"), -1
     told: list[str] | None = None  # the lines of a card
@@ -71,7 +74,6 @@ def _text(artifact: Artifact, samples: GpuSamples) -> Iterator[Item]:
             yield Fact(LISTED_USE, 0.0, Source(artifact.name, f"line {at}"), note="no process is listed")
         elif told is not None and line.startswith(" "):
             told.append(line)
-        yield from samples.lost(line, at)
     for index, bus_id, at, moment_s, lines in cards:
         _add(samples, index, bus_id, at, moment_s, _pairs(lines))
 
