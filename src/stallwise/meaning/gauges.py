@@ -311,10 +311,12 @@ def reduced(key: Key, values: list[Kept], file: str) -> Iterator[Fact]:
     """What is kept of all the lines that feed one quantity."""
     quantity, first, last = quantities()[key.quantity], values[0], values[-1]
     if key.keep in ("each", "distinct", "first", "last", "newest"):
-        once = {v.value: v for v in reversed(values)} if key.keep == "distinct" else {}
+        once: dict[Value, Kept] = {}
+        for one in values if key.keep == "distinct" else ():
+            once.setdefault(one.value, one)
         chosen = {
             "each": values[:MOST_KEPT], "first": [first], "last": [last], "newest": [max(values, key=_release)],
-            "distinct": sorted(once.values(), key=lambda v: v.line)[:MOST_KEPT],
+            "distinct": list(once.values())[:MOST_KEPT],
         }[key.keep]  # fmt: skip
         for one in chosen:
             yield Fact(quantity, one.value, Source(file, f"line {one.line + 1}"), key.scope, note=one.note)
