@@ -188,7 +188,8 @@ def _read(
 
 
 def _with(lines: Gauged, formats: list[str], items: list[Item]) -> tuple[list[str], list[Item]]:
-    return formats + [book.format for book, _ in lines], items + [item for _, found in lines for item in found]
+    spoken = dict.fromkeys([*formats, *(book.format for book, _ in lines)])
+    return list(spoken), items + [item for _, found in lines for item in found]
 
 
 def _mentioned(format_: str, page: Artifact) -> bool:
