@@ -31,7 +31,7 @@ class Gauge(Expression):
     keep: str = "each"
     by: str = ""  # slot that keeps values apart
     times: str = ""  # slot that the values are multiplied with
-    note: str = ""  # slot that goes along
+    note: str = ""  # slot that goes along, or words as those of a fact
     sets: tuple[str, ...] = ()  # slots, or words, that hold for the lines below
     clears: tuple[str, ...] = ()
     within: str = ""  # only where a line above has set this

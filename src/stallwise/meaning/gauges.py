@@ -245,7 +245,7 @@ class _Reading:
             if told == "@elapsed":
                 value = self._elapsed(line)
             elif "{" in told:
-                value = told.format_map(defaultdict(str, slots))
+                value = _said(told, slots)
             elif " - " in told:
                 value = _difference(*(slots.get(name) for name in told.split(" - ")))
             if value is None or (gauge.keep == "first" and (name, scope) in self.done):
@@ -253,7 +253,7 @@ class _Reading:
             if gauge.times and isinstance(value, float):
                 value *= float(slots.get(gauge.times, 1.0))
             key = Key(name, scope, gauge.keep, str(slots.get(gauge.by, "")))
-            self.kept.setdefault(key, []).append(Kept(value, line, str(slots.get(gauge.note, "")), self.group))
+            self.kept.setdefault(key, []).append(Kept(value, line, _said(gauge.note, slots), self.group))
             if gauge.keep == "first":
                 self.done.add((name, scope))
             if gauge.over:
@@ -293,6 +293,13 @@ class _Reading:
 
 def _scoped(name: str, value: Value) -> Any:
     return int(value) if name in ("rank", "gpu") and isinstance(value, float) else value
+
+
+def _said(told: str, slots: dict[str, Value]) -> str:
+    """Words with slots in them, words alone, or a slot."""
+    if "{" in told:
+        return told.format_map(defaultdict(str, slots))
+    return told[1:] if told[:1] == "=" else str(slots.get(told, ""))
 
 
 def _difference(more: Value | None, less: Value | None) -> Value | None:

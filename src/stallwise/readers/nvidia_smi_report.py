@@ -9,9 +9,8 @@ from typing import Any
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog.memory import LISTED_USE
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Note, Scope, Source
+from stallwise.evidence.fact import Note, Source
 from stallwise.readers._cells import whole_of
 from stallwise.readers._gpu_samples import GpuSamples, number, put, seconds
 from stallwise.readers._patterns import patterns
@@ -67,11 +66,6 @@ def _text(artifact: Artifact, samples: GpuSamples) -> None:
             values = {"time_s": time_s, **{column: number(text) for column, text in known.items()}}
             samples.add(int(gpu), values, at, name=name, bus_id=bus_id)
             pending = None
-        elif holder := _P["process"].match(line):
-            held, note = number(holder["held"]), f"{holder['name']}, process {holder['pid']}"
-            yield Fact(LISTED_USE, held, Source(artifact.name, f"line {at}"), Scope(gpu=int(holder["gpu"])), note=note)
-        elif _P["nobody"].match(line):
-            yield Fact(LISTED_USE, 0.0, Source(artifact.name, f"line {at}"), note="no process is listed")
         elif told is not None and line.startswith(" "):
             told.append(line)
     for index, bus_id, at, moment_s, lines in cards:
