@@ -16,6 +16,7 @@ from stallwise.measures._one_off import first_launches
 from stallwise.measures._spans import NOTHING, Spans
 from stallwise.measures._step_book import StepBook, book_of
 from stallwise.measures._vocabulary import Host, Work, work_of_operator
+from stallwise.measures._walks import MANY_UPDATES
 from stallwise.sim.replay.change import Change, play
 from stallwise.sim.replay.graph import NOTHING as NOBODY
 from stallwise.sim.replay.graph import Graph
@@ -27,7 +28,6 @@ Bools = NDArray[np.bool_]
 MOST_WORK = 20_000  # pieces of work replayed for a change: whole steps of a long trace, as many as fit
 GRAPH_DRIVERS = ("cuda", "cu", "hip")  # those that can replay launches as a graph
 GRAPH_LAG_S = 1.0e-6  # between kernels of a replayed CUDA graph: 0.6 to 1.1 us on the H200
-MANY_UPDATES = 50  # launches of the optimizer a step: a fused one needs a handful
 STAGED = 0.05  # of a copy's time stays when it runs ahead of its use: 0.87 to 1.03 of exposed copies went on the H200
 
 
@@ -189,8 +189,13 @@ def copies_ahead(r: Replays) -> Change | None:
         return None
     spans = view.call_spans(Host.COPY_CALL) | view.ranges(Host.TRANSFER, Kind.ANNOTATION)
     spans = spans | Spans.of(*_operators_around(r, sent))
+    # From pageable memory the host also stops until the batch is across; from pinned memory nobody does.
+    for_batch = np.isin(r.graph.wait_for, np.flatnonzero(sent[r.order]))
+    calls = view.calls(Host.SYNC)
+    stops = calls[np.isin(book.timeline.start_s[calls], r.graph.wait_s[for_batch])]
+    spans = spans | Spans.of(book.timeline.start_s[stops], book.timeline.end_s[stops])
     left = np.where(sent[r.order], STAGED, 1.0)
-    return _host(spans, r.waits_in(spans), left)
+    return _host(spans, r.waits_in(spans) | for_batch, left)
 
 
 def _operators_around(r: Replays, which: Bools) -> tuple[Floats, Floats]:
@@ -219,13 +224,13 @@ def no_host_work(r: Replays) -> Change | None:
 
 
 def fused_optimizer(r: Replays) -> Change | None:
-    """The optimizer updates all parameters in a few launches."""
+    """Parameters are updated in a few launches: by the optimizer, and by loops beside it."""
     book, view = r.book, r.book.view
     mine = book.purposes.in_optimizer & view.is_kernel
-    spans = view.ranges(Host.OPTIMIZER)
-    if not len(spans) or float(mine.sum()) / book.steps < MANY_UPDATES:
-        return None
-    return Change(spans.start, spans.end, r.waits_in(spans))
+    spans = book.walks
+    if float(mine.sum()) / book.steps >= MANY_UPDATES:
+        spans = spans | view.ranges(Host.OPTIMIZER)
+    return Change(spans.start, spans.end, r.waits_in(spans)) if len(spans) else None
 
 
 CHANGES: dict[str, Callable[[Replays], Change | None]] = {

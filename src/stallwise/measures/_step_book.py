@@ -16,6 +16,7 @@ from stallwise.measures._purpose import Purposes, purposes_of
 from stallwise.measures._saves import find_saves
 from stallwise.measures._spans import NOTHING, Spans
 from stallwise.measures._trace_view import TraceView, view_of
+from stallwise.measures._walks import walks
 from stallwise.measures._windows import Windows, find_windows
 
 ACCOUNT_OF_IDLE = {
@@ -92,6 +93,17 @@ class StepBook:
     def busy(self) -> Spans:
         """Any device work."""
         return Spans.of(self.view.start, self.view.end) & self.whole
+
+    @cached_property
+    def walks(self) -> Spans:
+        """When the host updates tensors one by one outside the optimizer."""
+        return walks(self.purposes)
+
+    @cached_property
+    def walked(self) -> NDArray[np.bool_]:
+        """Kernels that such loops launch."""
+        view = self.view
+        return view.is_kernel & view.launched & self.walks.contains(view.launch_start)
 
     def work_spans(self, which: NDArray[np.bool_]) -> Spans:
         """When this part of the device work ran."""

@@ -45,7 +45,8 @@ def fusible_in_order(book: StepBook) -> tuple[NDArray[np.intp], NDArray[np.bool_
     kernels = np.flatnonzero(book.inside & book.view.is_kernel)
     order = kernels[np.argsort(book.view.launch_start[kernels], kind="stable")]
     work = book.purposes.work[order]
-    return order, np.isin(work, FUSIBLE) & ~score_traffic(book)[order] & ~book.purposes.in_optimizer[order]
+    updates = book.purposes.in_optimizer | book.walked
+    return order, np.isin(work, FUSIBLE) & ~score_traffic(book)[order] & ~updates[order]
 
 
 def chain_saving(fusible: NDArray[np.bool_], duration: NDArray[np.float64]) -> tuple[float, float, float]:
