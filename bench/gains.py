@@ -118,6 +118,11 @@ class Priced:
         return bool(self.cause) and self.low_s <= self.measured_s <= self.high_s and not self.wide
 
     @property
+    def settled(self) -> bool:
+        """The middle half of its rounds lies within a promise's width: others teach nothing of how far promises lie off."""
+        return self.middle_s is None or self.middle_s[1] <= WIDEST * self.middle_s[0]
+
+    @property
     def undecided(self) -> bool:
         """Missed, though many of the rounds say otherwise."""
         if self.inside or self.wide or self.middle_s is None:
@@ -320,7 +325,7 @@ def write_ratios(target: Path, rows: list[Priced]) -> None:
     head, *known = target.read_text().splitlines() if target.exists() else ["change,workload,recorded,ratio"]
     lines = {line for line in known if tuple(line.split(",")[1:3]) not in read}
     for r in rows:
-        if r.change and r.likely_s > 0 and r.measured_s > 0:
+        if r.change and r.likely_s > 0 and r.measured_s > 0 and r.settled:
             lines.add(f"{r.change},{workload_of(r.case)},{r.case.group},{r.measured_s / r.likely_s:.3f}")
     target.write_text("\n".join((head, *sorted(lines))) + "\n")
 

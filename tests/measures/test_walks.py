@@ -1,4 +1,4 @@
-"""Loops that update tensors one by one beside the optimizer are told from loops over time and over layers."""
+"""Loops that update tensors one by one beside the optimizer are told from loops over time and over layers, and from saves."""
 
 from __future__ import annotations
 
@@ -47,6 +47,11 @@ def over_layers(run: ScriptedRun) -> None:
         small(run, "add_", "relu_")
 
 
+def saved(run: ScriptedRun) -> None:
+    for _ in range(TENSORS):
+        run.copy("DtoH (Device -> Pageable)", 1e6, 5.0, blocking=True)
+
+
 def few(run: ScriptedRun) -> None:
     for _ in range(20):
         small(run, "mul_", "add_")
@@ -74,7 +79,7 @@ def test_updates_tensor_by_tensor_are_found_and_priced(loop: Callable[[ScriptedR
     assert 0.5 * span_s < finding.gain.likely_s <= finding.gain.high_s < span_s
 
 
-@pytest.mark.parametrize("loop", [over_time, over_layers, few])
+@pytest.mark.parametrize("loop", [over_time, over_layers, saved, few])
 def test_other_loops_are_not(loop: Callable[[ScriptedRun], None], tmp_path: Path) -> None:
     diagnosis = diagnosed(tmp_path, loop)
     assert not diagnosis.evidence.all(catalog.WALKED_KERNELS)

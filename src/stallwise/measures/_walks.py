@@ -34,12 +34,17 @@ def walks(purposes: Purposes) -> Spans:
     other[1:] |= t.lane[rows][1:] != t.lane[rows][:-1]
     run = np.cumsum(other)
     updates = np.bincount(run, weights=in_place[t.name[rows]])
+    launches = np.sort(view.launch_start[view.is_kernel & view.launched])
     found = []
     for number in np.flatnonzero(updates >= MANY_UPDATES):
         mine = rows[slice(*np.searchsorted(run, [number, number + 1]))]
         _, name, count = np.unique(t.name[mine], return_inverse=True, return_counts=True)
         loop = np.flatnonzero(in_place[t.name[mine]] & (count >= MANY_UPDATES // FEW_NAMES)[name])
-        if len(loop) >= MANY_UPDATES and len(np.unique(t.name[mine[loop[0] : loop[-1] + 1]])) <= FEW_NAMES:
-            found.append((t.start_s[mine[loop[0]]], t.end_s[mine[loop[-1]]]))
-    begin, end = zip(*found, strict=True) if found else ((), ())
-    return Spans.of(begin, end) - view.ranges(Host.OPTIMIZER)
+        if len(loop) < MANY_UPDATES or len(np.unique(t.name[mine[loop[0] : loop[-1] + 1]])) > FEW_NAMES:
+            continue
+        begin, end = t.start_s[mine[loop[0]]], t.end_s[mine[loop[-1]]]
+        # Tensors on the host, or on their way to it, launch nothing.
+        if np.diff(np.searchsorted(launches, [begin, end]))[0] >= len(loop):
+            found.append((begin, end))
+    ends = np.array(found).reshape(-1, 2)
+    return Spans.of(ends[:, 0], ends[:, 1]) - view.ranges(Host.OPTIMIZER)

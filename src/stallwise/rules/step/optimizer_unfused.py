@@ -96,7 +96,7 @@ def _walked(facts: StepFacts) -> Finding | None:
         ),
         fixes=(
             Fix(
-                "one call for all tensors (torch._foreach_lerp_, torch._foreach_mul_; AveragedModel with get_ema_multi_avg_fn)",
+                "one call for all tensors (torch._foreach_lerp_, AveragedModel with get_ema_multi_avg_fn, zero_grad(set_to_none=True))",
                 gain,
                 cost="a few lines",
             ),
