@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.gauged import gauged
+from stallwise.doctor.reading import read_artifact
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.fact import Fact, Table
-from stallwise.readers import dcgm_text, nvidia_smi_csv, nvidia_smi_report
+from stallwise.readers import nvidia_smi_csv, nvidia_smi_report
 from stallwise.readers.native import nvidia_smi_topo
 
 SMI = Path(__file__).parents[1] / "fixtures" / "smi"
@@ -124,7 +125,12 @@ def test_links_that_are_down_are_counted() -> None:
 
 def test_scrapes_of_dcgm_are_samples() -> None:
     scrape = 'DCGM_FI_DEV_SM_CLOCK{{gpu="0",modelName="NVIDIA H100",Hostname="n1"}} {}\nDCGM_FI_DEV_GPU_UTIL{{gpu="0",Hostname="n1"}} 100\n'
-    items = from_text(dcgm_text, scrape.format(1980) + scrape.format(1200) + 'DCGM_FI_DEV_XID_ERRORS{gpu="0"} 79\n')
+    text = (
+        scrape.format(1980)
+        + scrape.format(1200)
+        + 'DCGM_FI_DEV_XID_ERRORS{gpu="0"} 79\nDCGM_FI_DEV_XID_ERRORS{gpu="1"} 0\n'
+    )
+    items = read_artifact(Artifact("dcgm.txt", content=text.encode()))[1]
     (table,) = [i for i in items if isinstance(i, Table)]
     assert table.columns["clock_sm_hz"].tolist() == [1980e6, 1200e6] and table.scope.node == "n1"
     assert [f.number for f in items if isinstance(f, Fact) and f.quantity is hw.GPU_XID] == [79.0]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog.hardware import GPU_XID, NVLINK_ERRORS
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.evidence.fact import Scope
 from stallwise.readers._cells import whole_of
 from stallwise.readers._gpu_samples import GpuSamples, gpu_words
 from stallwise.readers._patterns import patterns
@@ -33,12 +32,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if card is None or value != value:
             continue
         node = labels.get("Hostname") or labels.get("hostname") or labels.get("instance")
-        source, scope = Source(artifact.name, f"line {number}"), Scope(gpu=card, node=node)
-        if _P["xid"].fullmatch(name) and value > 0:
-            yield Fact(GPU_XID, value, source, scope, note="reported by DCGM")
-        elif _P["link_errors"].match(name) and value > 0:
-            yield Fact(NVLINK_ERRORS, value, source, scope, note=name)
-        elif name in words:
+        if name in words:
             column, scale = words[name]
             if column in cards.get((node, card), {}):
                 cards, scrape = {}, scrape + 1.0
@@ -46,7 +40,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
                 cards[node, card] = {"time_s": scrape}
                 samples.add(card, cards[node, card], number, node=node)
             if model := labels.get("modelName"):
-                samples.meta[scope]["name"] = model
+                samples.meta[Scope(gpu=card, node=node)]["name"] = model
             cards[node, card][column] = value * scale
     for _, values in (row for rows in samples.rows.values() for row in rows):
         if "engine_active_share" in values:
