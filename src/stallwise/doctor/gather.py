@@ -11,6 +11,7 @@ from stallwise.doctor.find import find
 from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
 from stallwise.doctor.runs import told_apart
 from stallwise.doctor.suspicion import of_our_trade
+from stallwise.doctor.understanding import is_log
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
@@ -90,7 +91,8 @@ def gather(
         _hear_as_complaints(evidence, typed)
         return evidence
     evidence.stems |= others
-    if not _speak_of_a_run(evidence, readings, typed) and not _hold_tables(evidence, readings):
+    held = _speak_of_a_run(evidence, readings, typed) or _hold_tables(evidence, readings)
+    if not held and not _are_logs(evidence, readings, artifacts):
         raise _nothing_readable(artifacts, readings, problems)
     _hear_as_complaints(evidence, typed)
     return evidence
@@ -136,6 +138,15 @@ def _hold_tables(evidence: Evidence, readings: list[Reading]) -> bool:
     evidence.inputs += [r.name for r in tables]
     evidence.formats += [IN_WORDS] if tables else []
     return bool(tables)
+
+
+def _are_logs(evidence: Evidence, readings: list[Reading], artifacts: list[Artifact]) -> bool:
+    """Logs of programs that nobody here knows: the answer is that one cannot tell, and what to capture."""
+    read = {r.name for r in readings if r.problem is None}
+    logs = [a.name for a in artifacts if a.name in read and is_log(a)]
+    evidence.inputs += logs
+    evidence.formats += [IN_WORDS] if logs else []
+    return bool(logs)
 
 
 def _engine(name: str, workers: int | None) -> Engine:

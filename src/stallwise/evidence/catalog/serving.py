@@ -210,6 +210,10 @@ PER_REQUEST_RATE = Quantity(
     ),
 )
 FULL_RATE_RATIO = Quantity("serve.full_rate_ratio", Unit.RATIO, "generation rate with KV full over before", SERVE_LOG)
+PREPROCESS_TIME = Quantity(
+    "serve.preprocess_time", Unit.SECOND, "the host's work on a request or batch before the model has it", SERVE_LOG
+)
+MODEL_TIME = Quantity("serve.model_time", Unit.SECOND, "the model's own time for a request or batch", SERVE_LOG)
 PINNED_AT = Quantity("serve.pinned_at", _N, "running count that never moved while requests waited", SERVE_LOG)
 PREFILL_STALLS = Quantity("serve.prefill_stalls", _N, "samples in which prefill starved running decodes", SERVE_LOG)
 PREFILL_STALL_RATIO = Quantity(
