@@ -145,7 +145,9 @@ def is_log(artifact: Artifact) -> bool:
     """A program's own log: most of its lines begin with a stamp and say how loud they are."""
     start = artifact.head[:DOCUMENT_SAMPLE]
     lines = [x for x in start.decode("utf-8", "replace").splitlines() if x.strip()] if b"\x00" not in start else []
-    spoken = sum(_STAMPED.search(x[:STAMP_ENDS]) is not None and _LEVEL.search(x[:STAMP_ENDS]) is not None for x in lines)
+    spoken = sum(
+        _STAMPED.search(x[:STAMP_ENDS]) is not None and _LEVEL.search(x[:STAMP_ENDS]) is not None for x in lines
+    )
     return spoken >= max(FEW_STAMPED, LOGGED * len(lines))
 
 

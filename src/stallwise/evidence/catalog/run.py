@@ -128,6 +128,9 @@ SYNC_REMOVED_GAIN = Quantity(
 HOST_UNEXPLAINED_SHARE = Quantity(
     "run.host_unexplained_share", Unit.SHARE, "wall time that no timed action accounts for", PY_SPY
 )
+HOST_HOT_SHARE = Quantity(
+    "run.host_hot_share", Unit.SHARE, "part of the host's own time that its heaviest function takes", PY_SPY
+)
 DEVICE_SHARE = Quantity("run.device_share", Unit.SHARE, "wall time in which the device computed", TRAIN_LOG)
 LAUNCH_COST = Quantity("run.launch_cost", Unit.SECOND, "host time of one kernel launch, as measured by a probe")
 REPLAY_COST = Quantity("run.replay_cost", Unit.SECOND, "time of one kernel inside a replayed graph")

@@ -26,6 +26,7 @@ from stallwise.evidence.capture import NVIDIA_SMI, PY_SPY
 from stallwise.evidence.catalog import hardware, run, serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -36,7 +37,7 @@ EXPLAINS = {
     Symptom.LOW_GPU_UTILISATION: "at times",
     Symptom.SERVING_COLLAPSE: "at times",
 }
-CLUES = ()
+CLUES = (above(run.HOST_HOT_SHARE, 0.3, "fair when seen", "one function takes much of the host's own time"),)
 QUOTA = 0.93  # of the limit: throttling by the kernel's quota begins before the mean reaches it
 ONE_CORE = (0.9, 1.25)  # a process bound by one thread
 MOSTLY_IDLE = 0.5  # of the machine, so that the one core is not just part of a busy host

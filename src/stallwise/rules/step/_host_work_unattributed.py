@@ -18,5 +18,6 @@ def _one_core(evidence: Evidence) -> bool | None:
 CLUES = (
     above(run.HOST_UNEXPLAINED_SHARE, 0.4, "decisive, needed", "most wall time is in no timed action and not on the device", "the timed actions cover the run"),
     above(run.DATA_SHARE, 0.3, "against", "the loader explains the wait"),
+    above(run.HOST_HOT_SHARE, 0.3, "fair when seen", "one function takes much of the host's own time"),
     Clue((run.HOST_BUSY_CORES,), _one_core, "hint when seen", "one core is busy all the time"),
 )  # fmt: skip
