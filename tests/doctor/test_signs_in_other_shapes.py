@@ -165,7 +165,8 @@ root      802  0.0  0.0      0     0 ?        Zl   09:12   1:02 [pt_main_thread]
     "pre.txt": (
         "cpu-bound-engine",
         """\
-Whisper service, one worker. Per request: feature extraction 480 ms, model time 130 ms, postprocess 12 ms. GPU 24 % busy, one CPU core at 100 %.
+Whisper service, one worker. Per request: feature extraction 480 ms, model time 130 ms, postprocess 12 ms.
+GPU 24 % busy, one CPU core at 100 %.
 """,
     ),
     "pre.json": (
@@ -197,3 +198,16 @@ def test_a_log_of_an_unknown_program_ends_in_cannot_tell(tmp_path: Path) -> None
     answer = diagnose(str(tmp_path / "service.log"), cache=False)
     assert answer.state is State.UNCLEAR
     assert answer.next
+
+
+def test_evaluations_that_a_log_times_are_held_against_its_training(tmp_path: Path) -> None:
+    lines = [f"iteration {n}00 | loss 1.0 | step time 0.5 s" for n in range(1, 6)]
+    whole = [*lines[:2], "validation took 14 min", *lines[2:4], "validation took 13 min", lines[4]]
+    (tmp_path / "run.log").write_text("\n".join(whole))
+    assert diagnose(str(tmp_path / "run.log"), cache=False).ranked[0] == "eval-in-loop"
+
+
+def test_the_end_of_a_log_does_not_tell_how_long_was_trained(tmp_path: Path) -> None:
+    lines = [f"iteration 99{n}0 | loss 1.0 | step time 0.5 s" for n in range(7, 10)]
+    (tmp_path / "tail.log").write_text("\n".join([*lines, "validation took 2 min"]))
+    assert diagnose(str(tmp_path / "tail.log"), cache=False).state is State.UNCLEAR

@@ -17,6 +17,7 @@ STALL_PERIOD = Quantity("change.stall_period", Unit.COUNT, "steps from one slow 
 STALL_REGULARITY = Quantity(
     "change.stall_regularity", Unit.SHARE, "1 when slow steps come at an exact period, 0 when they fall at random", _C
 )
+EVALUATION_SHARE = Quantity("change.evaluation_share", Unit.SHARE, "share of wall time that evaluations take", _C)
 STALL_IN_DATA = Quantity("change.stall_in_data", Unit.SHARE, "part of the slow steps' excess that is loader wait", _C)
 LATE_BATCH_SHARE = Quantity(
     "change.late_batch_share", Unit.SHARE, "share of wall time lost in the few steps whose batch came late", _C
