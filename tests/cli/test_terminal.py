@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
 
-from stallwise.cli import main, run
+from stallwise.cli import console, main
 from stallwise.cli._everywhere import examples_of, words_of
 from stallwise.cli._fitted import fitted
 from stallwise.progress import Progress
@@ -133,7 +133,7 @@ def on_a_terminal(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "argv", ["stallwise", *words])
     with pytest.raises(SystemExit) as ended:
-        run()
+        console()
     sys.stdout.flush()
     assert ended.value.code in (0, 1, None), err.getvalue()
     return out.getvalue(), err.getvalue()
@@ -188,7 +188,7 @@ def test_an_error_fits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     monkeypatch.setattr(sys, "argv", ["stallwise", "diagnose", "/nowhere/" + "a-folder/" * 20])
     with pytest.raises(SystemExit):
-        run()
+        console()
     assert too_wide(capsys.readouterr().err) == []
 
 
@@ -242,7 +242,7 @@ def test_quiet_leaves_the_answer_and_the_exit_code(monkeypatch: pytest.MonkeyPat
 def test_quiet_still_tells_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["stallwise", "diagnose", "/nowhere", "-q"])
     with pytest.raises(SystemExit):
-        run()
+        console()
     assert "/nowhere" in capsys.readouterr().err
 
 
