@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from stallwise.evidence.catalog import quantities
-from stallwise.evidence.fact import Scope
+from stallwise.evidence.fact import Fact, Scope
+from stallwise.evidence.number_columns import FEW_LINES
 from stallwise.evidence.skeletons import skeletons_of
 from stallwise.meaning.gauge_book import Gauge, GaugeBook, book_in, gauge_books
-from stallwise.meaning.gauges import Kept, Key, reduced
+from stallwise.meaning.gauges import Kept, Key, Place, read_gauges, reduced
+from stallwise.readers.shapes.clock import clock_of
+from stallwise.readers.shapes.logged import steps_at
 
 ALL = [(book, gauge) for book in gauge_books() for gauge in book.gauges]
 NO_DIGITS = str.maketrans("", "", "0123456789")
@@ -45,4 +48,22 @@ def test_a_book_is_text() -> None:
 def test_lines_that_differ_in_digits_share_a_skeleton() -> None:
     text = skeletons_of(["step 1 loss 2.5", "step 22 loss 1.25", "done", "step 3 loss 2"])
     assert [text.members(s) for s in range(len(text.keys))] == [[0, 1], [2], [3]]
-    assert text.before(2, frozenset({0})) == 1
+    assert steps_at(text, [1, 2, 3]).tolist() == [22.0, 22.0, 3.0]
+
+
+def test_what_is_set_holds_for_many_lines_as_for_few() -> None:
+    """Full collections only; those of a young generation between them are left out, however long the log is."""
+    text = [
+        f"gc: {said}"
+        for n in range(60)
+        for said in (f"collecting generation {2 if n % 3 == 0 else 0}...", f"done, {n} unreachable, 0.{n:03d}s elapsed")
+    ]
+    place = Place("gc.log", None, steps_at, clock_of, lambda line: None)
+
+    def pauses(lines: list[str]) -> list[tuple[str, float | str, int]]:
+        found = [i for _, items in read_gauges(skeletons_of(lines), place) for i in items if isinstance(i, Fact)]
+        return [(f.quantity.name, f.value, f.samples) for f in found]
+
+    assert pauses(text) == [("run.gc_pause", pytest.approx(0.0285), 20), ("run.gc_collections", 20.0, 20)]
+    few = [line for at, line in enumerate(text) if at < 2 * FEW_LINES - 2]
+    assert pauses(few) == [("run.gc_pause", pytest.approx(0.0105), 8), ("run.gc_collections", 8.0, 8)]

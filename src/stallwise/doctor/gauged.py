@@ -9,7 +9,7 @@ from stallwise.meaning.gauge_book import GaugeBook
 from stallwise.meaning.gauges import Place, read_gauges
 from stallwise.readers.shapes.clock import clock_of
 from stallwise.readers.shapes.lines import Peeler, node_of_file
-from stallwise.readers.shapes.logged import step_of
+from stallwise.readers.shapes.logged import steps_at
 from stallwise.readers.shapes.tree import object_lines, tree_of
 from stallwise.readers.shapes.unwrap import is_text
 
@@ -23,7 +23,7 @@ def gauged(artifact: Artifact) -> Gauged:
         return []
     peeler = Peeler({})
     place = Place(
-        artifact.name, node_of_file(artifact.name), step_of, clock_of, lambda x: peeler.peel(x)[1].get("node")
+        artifact.name, node_of_file(artifact.name), steps_at, clock_of, lambda x: peeler.peel(x)[1].get("node")
     )
     found = list(read_gauges(artifact.skeletons, place))
     if artifact.head.lstrip()[:1] in (b"{", b"[") and artifact.size_bytes <= MAX_BYTES:

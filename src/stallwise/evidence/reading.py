@@ -28,7 +28,7 @@ class Reading:
     after: str = ""  # in a sentence: the words that follow
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Records of one shape: columns with their names, column by column, and the line or index of each record."""
 

@@ -89,12 +89,6 @@ class Skeletons:
         self._numbers[skeleton] = Numbers(lines)
         return self._numbers[skeleton].columns(slots)
 
-    def before(self, line: int, wanted: frozenset[int]) -> int | None:
-        """The nearest line at or before this one whose skeleton is wanted."""
-        if not wanted:
-            return None
-        return next((at for at in range(line, -1, -1) if self.of[at] in wanted), None)
-
 
 def bare_lines(data: bytes) -> list[bytes]:
     """Each line without its digits, and without addresses and ids where those make most lines unlike."""

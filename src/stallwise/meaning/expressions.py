@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stallwise.evidence.number_columns import TOKEN
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, loosened
 from stallwise.meaning.anchors import Finder
 from stallwise.meaning.slots import typed
@@ -54,6 +55,23 @@ class Expression:
     def wants_digits(self) -> bool:
         """Lines of one skeleton may differ in whether it fits."""
         return asks_for_digits(self.pattern + self.unless)
+
+    def holding(self, text: Skeletons, skeleton: int) -> list[int]:
+        """The lines of a skeleton that it fits: asked once where their digits do not matter, and of equal numbers once."""
+        members, sample = text.members(skeleton), first_line(text, skeleton)
+        if not self.wants_digits:
+            return members if self.fits(sample) else []
+        loose = self.may(sample)
+        if loose is None:
+            return []
+        slots = [slot for slot, number in enumerate(TOKEN.finditer(sample)) if number.end() > loose.start()]
+        alone = len(slots) == 1 and not asks_for_digits(self.unless)
+        column = text.columns(skeleton, slots) if alone else None
+        if column is None:
+            return [at for at in members if self.fits(text.lines[at][:LONGEST])]
+        _, first, group = np.unique(column[:, 0], return_index=True, return_inverse=True)
+        fits = np.array([self.fits(text.lines[members[at]][:LONGEST]) is not None for at in first.tolist()])
+        return [members[at] for at in np.flatnonzero(fits[group]).tolist()]
 
     def told(self, match: re.Match[str]) -> Iterator[tuple[str, str, Value]]:
         """Slots with their type and value. An expression may need one slot in two places: size and size_."""

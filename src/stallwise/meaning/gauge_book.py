@@ -47,11 +47,16 @@ class Gauge(Expression):
 
     @property
     def alone(self) -> bool:
-        """Neither hears nor tells other lines, and takes all its lines alike."""
-        bound = self.within or self.until or self.sets or self.clears or self.begins or self.retracts or self.times
+        """Tells other lines nothing, hears only whether something is set, and takes all its lines alike."""
+        bound = self.sets or self.clears or self.begins or self.retracts or self.times
         told = "".join(self.facts.values())
         derived = any(sign in told for sign in ("@", "{", " - "))
         return not (bound or derived or self.many or self.under or self.keep in ("first", "group"))
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The slots whose values it tells, or words with slots in them."""
+        return (*self.facts.values(), *self.scope.values(), *self.under, self.by, self.times, self.note)
 
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Where it stands in a line."""

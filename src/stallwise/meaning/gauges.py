@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
@@ -20,11 +21,11 @@ from stallwise.evidence.skeletons import LONGEST, Skeletons
 from stallwise.meaning.anchors import Finder, finder
 from stallwise.meaning.expressions import Value, first_line, holders
 from stallwise.meaning.gauge_book import Gauge, GaugeBook, gauge_books
+from stallwise.meaning.gauge_flags import Flags
 from stallwise.meaning.gauge_tables import TableRows
 from stallwise.meaning.slots import is_plain, plain_numbers, typed
 
 MOST_KEPT = 2000  # facts of one gauge in one file where every line counts
-StepOf = Callable[[str], float | None]
 
 
 class Kept(NamedTuple):
@@ -62,8 +63,8 @@ class Place:
 
     file: str
     node: str | None
-    step_of: StepOf
-    clock_of: StepOf
+    steps_at: Callable[[Skeletons, Sequence[int]], NDArray[np.float64]]
+    clock_of: Callable[[str], float | None]
     node_of: Callable[[str], str | None]
 
 
@@ -94,6 +95,7 @@ class _Reading:
         self.tables = {kind: TableRows(kind, form) for kind, form in book.tables.items()}
         self.done: set[tuple[str, Scope]] = set()  # quantities of which the first counts
         self.overs: dict[str, str] = {}
+        self.flags = Flags(book, text, {}, ())
         self.group = 0
         self.heard = False
 
@@ -103,6 +105,7 @@ class _Reading:
         told = {*self.context, *(name for gauges in order.values() for g in gauges for name in g.sets)}
         order = {s: [g for g in gauges if {g.within, g.beside} - {""} <= told] for s, gauges in order.items()}
         if not any(gauge.retracts for gauges in order.values() for gauge in gauges):
+            self.flags = Flags(self.book, self.text, order, self.context)
             order = {s: [g for g in gauges if not self._at_once(g, s)] for s, gauges in order.items()}
         for line in self._lines({s: gauges for s, gauges in order.items() if gauges}):
             words = self.text.lines[line][:LONGEST]
@@ -134,10 +137,15 @@ class _Reading:
         """Takes all lines of a skeleton in which nothing but plain numbers differs and no other line has a say; True where it did."""
         members = self.text.members(skeleton)
         words = self.text.lines[members[0]][:LONGEST]
-        if len(members) < FEW_LINES or not gauge.alone:
+        tells = gauge.facts or gauge.row or gauge.begins or gauge.under or self.tables
+        if not tells and self.flags.know(*gauge.sets, *gauge.clears):
+            self.heard = self.heard or bool(gauge.holding(self.text, skeleton))
+            return True
+        if len(members) < FEW_LINES or not gauge.alone or not self.flags.know(gauge.within, gauge.until):
             return False
+        spoken = np.flatnonzero(self.flags.speaks(gauge, members))
         if gauge.row and self.tables[gauge.row].form.alike and not gauge.facts:
-            self._rows_of(gauge, members)
+            self._rows_of(gauge, [members[at] for at in spoken.tolist()])
             return True
         heard = any(rows.told.keys() & gauge.ready.groupindex.keys() for rows in self.tables.values())
         if gauge.row or heard or gauge.wants_digits:
@@ -165,8 +173,10 @@ class _Reading:
         numbers = self.text.columns(skeleton, [slot for slot, _ in varying.values()])
         if numbers is None:
             return False
-        columns = {n: plain_numbers(k, c).tolist() for (n, (_, k)), c in zip(varying.items(), numbers.T, strict=True)}
-        self._take_all(gauge, fixed, columns, members)
+        told_by = zip(varying.items(), numbers[spoken].T, strict=True)
+        columns = {n: plain_numbers(k, column).tolist() for (n, (_, k)), column in told_by}
+        if len(spoken):
+            self._take_all(gauge, fixed, columns, [members[at] for at in spoken.tolist()])
         return True
 
     def _rows_of(self, gauge: Gauge, members: list[int]) -> None:
@@ -199,7 +209,7 @@ class _Reading:
                 self.overs[name] = gauge.over
 
     def _line(self, gauge: Gauge, words: str, line: int) -> None:
-        if (gauge.within and gauge.within not in self.context) or (gauge.until and gauge.until in self.context):
+        if not self._speaks(gauge, line):
             return
         if gauge.keep == "first" and not (gauge.sets or gauge.scope or gauge.row) and self._all_done(gauge):
             return
@@ -230,6 +240,11 @@ class _Reading:
                 rows.hear(own)
             if gauge.row:
                 self.tables[gauge.row].add({**slots, "@group": float(self.group)}, line)
+
+    def _speaks(self, gauge: Gauge, line: int) -> bool:
+        if (gauge.within or gauge.until) and self.flags.know(gauge.within, gauge.until):
+            return bool(self.flags.speaks(gauge, [line])[0])
+        return (not gauge.within or gauge.within in self.context) and gauge.until not in self.context
 
     def _all_done(self, gauge: Gauge) -> bool:
         return all((name, WHOLE) in self.done for name in gauge.facts)
@@ -267,28 +282,17 @@ class _Reading:
 
     def _series(self, key: Key, values: list[Kept], over: str) -> Iterator[Item]:
         """Over the clock of their lines, or over the steps where every one of them has a step at or above its line."""
-        lines, step_of = self.text.lines, self.place.step_of
+        lines = [v.line for v in values]
         if over == "clock":
-            clocks = [self.place.clock_of(lines[v.line]) for v in values]
-            places = [float(v.line) if c is None else c for v, c in zip(values, clocks, strict=True)]
+            clocks = [self.place.clock_of(self.text.lines[at]) for at in lines]
+            places = np.array([at if c is None else c for at, c in zip(lines, clocks, strict=True)], dtype=float)
         else:
-            holders = frozenset(n for n, at in enumerate(self.text.firsts) if step_of(lines[at]) is not None)
-            stepped = [self.text.before(v.line, holders) for v in values]
-            found = [None if at is None else step_of(lines[at]) for at in stepped]
-            places = [step for step in found if step is not None]
-        if len(values) > 1 and len(places) == len(values):
+            places = self.place.steps_at(self.text, lines)
+        if len(values) > 1 and not np.isnan(places).any():
             source = Source(self.place.file, f"lines {values[0].line + 1}-{values[-1].line + 1}")
             numbers = np.array([v.value if isinstance(v.value, float) else 1.0 for v in values])
-            x = np.array(places, dtype=float)
-            timed = over == "clock"
-            yield Series(
-                quantities()[key.quantity],
-                x - x[0] if timed else x,
-                numbers,
-                source,
-                key.scope,
-                "time_s" if timed else "step",
-            )
+            moments = (places - places[0], "time_s") if over == "clock" else (places, "step")
+            yield Series(quantities()[key.quantity], moments[0], numbers, source, key.scope, moments[1])
 
 
 def _scoped(name: str, value: Value) -> Any:

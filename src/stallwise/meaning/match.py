@@ -6,20 +6,14 @@ One pass finds the anchors of all signatures; only the lines that hold one are l
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import accumulate
-
-import numpy as np
-from numpy.typing import NDArray
 
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import Scope
 from stallwise.evidence.line import Line
-from stallwise.evidence.number_columns import TOKEN
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, skeletons_of
 from stallwise.meaning.anchors import Finder, finder
 from stallwise.meaning.book import Signature, book
@@ -40,7 +34,6 @@ _NO_DIGITS = str.maketrans("", "", "0123456789")  # anchors are looked for in sk
 _QUIET = ("info", "debug")
 _DIGIT = re.compile(r"\d")
 _LOOKS_AROUND = re.compile(r"\(\?<?[=!]")
-_Places = NDArray[np.intp]
 _Kind = tuple[str, ...]  # a signature, and the words that keep its occurrences apart
 LineMaker = Callable[[int], Line]  # index of a line -> the line with its row
 
@@ -149,7 +142,7 @@ class Matcher:
                     chosen, certain = ends, True
                     passed[(signature.id,)] = passed.get((signature.id,), 0) + len(members) - len(ends)
                 elif len(members) > len(ends) and not signature.every and not signature.starts_line:
-                    chosen = _holding(text, members, signature)
+                    chosen = signature.holding(text, skeleton)
                 for line in chosen:
                     kept.setdefault(line, set()).add(owner)
             if MARK in owners and (
@@ -184,19 +177,6 @@ def _all_alike(signature: Signature, sample: str) -> bool:
     return found is not None and _DIGIT.search(sample, max(found.start() - 1, 0), found.end() + 1) is None
 
 
-def _holding(text: Skeletons, members: list[int], told: Signature) -> list[int]:
-    """The lines of a skeleton that an expression fits: it is asked of one line of those whose numbers in its place are the same."""
-    pattern = told.ready
-    if (groups := _of_equal_numbers(text, members, told)) is not None:
-        first, group = groups
-        fits = np.array([pattern.search(text.lines[members[at]][:LONGEST]) is not None for at in first.tolist()])
-        return [members[at] for at in np.flatnonzero(fits[group]).tolist()]
-    lines = [text.lines[m][:LONGEST] for m in members]
-    joined, ends = "\n".join(lines), list(accumulate(len(x) + 1 for x in lines))
-    found = {bisect_right(ends, hit.start()) for hit in pattern.finditer(joined)}
-    return [members[at] for at in sorted(found)]
-
-
 def _kinds(text: Skeletons, members: list[int], told: Signature) -> dict[_Kind, list[int]]:
     """The lines that an expression fits, by the words that keep its occurrences apart."""
     found: dict[_Kind, list[int]] = {}
@@ -206,20 +186,6 @@ def _kinds(text: Skeletons, members: list[int], told: Signature) -> dict[_Kind, 
         if match is not None:
             found.setdefault(told.kind_of(match), []).append(at)
     return found
-
-
-def _of_equal_numbers(text: Skeletons, members: list[int], told: Signature) -> tuple[_Places, _Places] | None:
-    """A line of each group, and the group of each line, by the only number from where it may start; None if there are more."""
-    sample = text.lines[members[0]][:LONGEST]
-    loose = told.may(sample)
-    if loose is None:
-        return None
-    slots = [slot for slot, number in enumerate(TOKEN.finditer(sample)) if number.end() > loose.start()]
-    column = text.columns(text.of[members[0]], slots) if len(slots) == 1 else None
-    if column is None:
-        return None
-    _, first, group = np.unique(column[:, 0], return_index=True, return_inverse=True)
-    return first, group
 
 
 def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:

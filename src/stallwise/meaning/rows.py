@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
@@ -153,8 +154,9 @@ def _text(cell: Cell) -> str:
     return "" if cell is None else str(cell)
 
 
-def named_columns(rows: Rows) -> list[Column]:
-    """Columns that have a name, with their cells in SI."""
+@lru_cache(maxsize=1)
+def named_columns(rows: Rows) -> tuple[Column, ...]:
+    """Columns that have a name, with their cells in SI. Several ask for those of the same table."""
     found: list[Column] = []
     for title, cells in zip(rows.columns, rows.cells, strict=True):
         if _counts_steps(title, cells):
@@ -175,7 +177,7 @@ def named_columns(rows: Rows) -> list[Column]:
         if named is None:
             continue
         found.append(Column(named, [_si(path, named, c) for c in cells], " ".join(words_of(title))))
-    return found
+    return tuple(found)
 
 
 def _si(path: tuple[str, ...], named: Name, cell: Cell) -> float | str | None:
@@ -255,7 +257,7 @@ def _by_scope(rows: Rows) -> tuple[int, int] | None:
     return None
 
 
-def _by_worse(rows: Rows, columns: list[Column]) -> tuple[int, int] | None:
+def _by_worse(rows: Rows, columns: tuple[Column, ...]) -> tuple[int, int] | None:
     """The pair of rows, alike in their other words, between which an outcome falls most."""
     judged = [(c, better) for c in columns if (better := entries()[c.named.quantity.name].better) and _moves(c)]
     if not judged:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from stallwise.evidence.catalog import quantities, stated
-from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
@@ -38,11 +37,6 @@ class Understood:
     facts: list[Fact] = field(default_factory=list)
     rows: list[Rows] = field(default_factory=list)  # tables, for whoever reads tables
     unread: Unread | None = None
-
-    def items(self) -> Iterator[Item]:
-        yield from self.facts
-        if self.unread is not None:
-            yield self.unread
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,8 @@ def test_a_log_with_bars_or_commas_is_no_table() -> None:
     log = "".join(f'2020-12-16 20:11:0{n} | INFO | train_inner | {{"loss": "12.{n}"}}\n' for n in range(9))
     assert delimited.sign_of(log) is None
     assert delimited.sign_of("".join(f"worker 1{n}, batch {n}, took {n} ms\n" for n in range(9))) is None
+    requests = "".join(f"<- {n} tokens [prefill: {n} tok/s, decode: 3 tok/s]\nloaded, ready\n" for n in range(9))
+    assert delimited.sign_of(f"server 1.2, quiet\n{requests}") is None
     assert delimited.sign_of("".join(["worker, batch, took\n", *(f"{n}, {n}, {n}\n" for n in range(9))])) == ","
 
 

@@ -41,12 +41,19 @@ def sign_of(text: str) -> str | None:
 def _fits(lines: list[str], sign: str) -> bool:
     if lines[0].lstrip().startswith("|"):
         return False  # a Markdown table
-    widths = [len(row) for row in whole_rows(csv.reader(lines, delimiter=sign, skipinitialspace=True))]
+    rows = list(whole_rows(csv.reader(lines, delimiter=sign, skipinitialspace=True)))
+    if sum(any(_opens(c) for c in row) for row in rows) > (1 - SAME_WIDTH) * len(rows):
+        return False  # a sign inside brackets parts no cells
+    widths = [len(row) for row in rows]
     header = cells_in(lines[0], sign)
     plain = [c.partition("{")[0] for c in header]  # a metric's labels are no part of its name
     words = [c for c in plain if c.strip() and not isinstance(cell_of(c), float)]
     named = len(words) >= max(2, 0.6 * len(header)) and not any(len(c) > 80 or ": " in c or "=" in c for c in words)
     return named and len(header) >= 2 and sum(w == len(header) for w in widths[1:]) >= SAME_WIDTH * (len(widths) - 1)
+
+
+def _opens(cell: str) -> bool:
+    return cell.count("[") != cell.count("]") or cell.count("(") != cell.count(")")
 
 
 def whole_rows(rows: Iterator[Row]) -> Iterator[Row]:
@@ -58,13 +65,6 @@ def whole_rows(rows: Iterator[Row]) -> Iterator[Row]:
 def cells_in(line: str, sign: str = ",") -> list[str]:
     """The cells of one line; none where it is no CSV."""
     return next(whole_rows(csv.reader([line], delimiter=sign, skipinitialspace=True)), [])
-
-
-def first_row(head: bytes) -> list[str]:
-    """The titles of a table that begins a text."""
-    lines = head[:8192].decode("utf-8-sig", "replace").splitlines()
-    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    return [c.strip().strip('"') for c in cells_in(first)]
 
 
 def read(text: str) -> Iterator[Shape]:

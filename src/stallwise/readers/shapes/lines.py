@@ -23,15 +23,12 @@ from stallwise.readers._patterns import document, patterns
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
 LOOKED_AT = 240  # prefixes end before this
-LONGEST_RANK = 18  # digits: what a whole number of 64 bits holds
 ENDS = 64  # lines at each end of a long run
 NOBODY = -1  # the rank of lines that name none
 REMEMBERED = 4096  # shapes of prefixes: a log has a few dozen
 _DAYS = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _MONTHS = {m: i + 1 for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
 _P = patterns("lines")
-_DIGITS = re.compile(r"\d+")
-_NOWHERE = re.compile("()")  # a rank that must be looked for in each line
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
 
 

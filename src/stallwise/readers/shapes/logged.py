@@ -163,10 +163,22 @@ def _step(told: Sequence[Any]) -> Any:
     return told[0] * told[2] + told[1] if len(told) == 3 else told[0]
 
 
-def step_of(text: str) -> float | None:
-    """The step that a line names."""
+def _step_of(text: str) -> float:
     told = [told.number for told in _steps_in(text)]
-    return float(_step(told)) if told else None
+    return float(_step(told)) if told else np.nan
+
+
+def steps_at(text: Skeletons, lines: Sequence[int]) -> Column:
+    """The step of each of these lines, or of the nearest above that names one; NaN where none does."""
+    known = np.full(len(text.lines), np.nan)
+    for skeleton, first in enumerate(text.firsts):
+        if told := _steps_in(text.lines[first]):
+            members = text.members(skeleton)
+            numbers = _numbers(text, skeleton, Line(told, [])) if len(members) > 1 else None
+            known[members] = [_step_of(text.lines[at]) for at in members] if numbers is None else _step(list(numbers.T))
+    named = np.maximum.accumulate(np.where(np.isnan(known), 0, np.arange(len(known))))
+    found: Column = known[named[np.array(lines, dtype=np.int64)]]
+    return found
 
 
 def names_steps(text: str) -> bool:

@@ -11,7 +11,6 @@ from stallwise.readers.shapes.spoken import told_plainly
 from stallwise.units import Unit, readings_of
 
 _P = patterns("prose")
-_UNITS_AFTER = r"(?P<unit>%|°C|[A-Za-zµμ]+(?:\s?(?:/|(?:per|an?|each|every)\b)\s?[A-Za-z]+){0,2}(?![\w]))?"
 THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
 MONEY = ("$", "€", "£")
 MOST_BEFORE = 7
