@@ -119,8 +119,10 @@ def _bytes_scale(suffix: str, *, per_second: bool) -> float | None:
                 body = body[: -len(tail)]
                 break
     body = body.removesuffix("ytes").removesuffix("yte")
-    if body.lower().endswith(("bit", "bits")):
-        per, body = 1 / 8, body.removesuffix("s")[:-3]
+    if per_second and body.lower().endswith("bits"):  # rates are told in bits, sizes hardly: "16 bits" is a width
+        per, body = 1 / 8, body[:-4]
+    elif body.lower().endswith("bit"):
+        per, body = 1 / 8, body[:-3]
     elif body.endswith("B"):
         per, body = 1.0, body[:-1]
     elif body.endswith("b"):  # Gb is gigabit; a lone "b" or "gb" typed in a hurry is bytes

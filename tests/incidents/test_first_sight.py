@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-# Floors, a little below what was measured when they were written: a fall is a regression, a rise is a reason to lift them.
-LEAST = {"improve": 0.65, "kept": 0.60, "strangers": 0.55, "strangers_kept": 0.55, "wordings": 0.62}
+# Floors, below what was measured by the noise of a third of each set: a fall is a regression, a rise is a reason to lift them.
+LEAST = {"improve": 0.60, "kept": 0.60, "strangers": 0.55, "strangers_kept": 0.55, "wordings": 0.62}
 
 
 @pytest.fixture(scope="module")

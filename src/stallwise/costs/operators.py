@@ -68,7 +68,7 @@ def _convolution(dims: Dims, concrete: Concrete) -> Cost | None:
 def _numbers(concrete: Concrete, index: int, count: int) -> list[int]:
     defaults = {3: 1, 4: 0, 5: 1}
     text = concrete[index] if index < len(concrete) else ""
-    found = [int(part) for part in str(text).strip("[]").replace(",", " ").split() if part.lstrip("-").isdigit()]
+    found = [int(part) for part in str(text).strip("[]").replace(",", " ").split() if part.lstrip("-").isdecimal()]
     if len(found) == 1:
         found *= count
     return found if len(found) == count else [defaults[index]] * count

@@ -34,7 +34,7 @@ def runs_of(paths: Sequence[str]) -> list[str]:
 
 def _counted(path: Path) -> list[tuple[int, str]]:
     """run2 comes before run10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.name) if part]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.name) if part]
 
 
 def trend(runs: Sequence[str]) -> Trend:

@@ -110,7 +110,7 @@ def main_thread(raw: str, pid: int) -> Counter[tuple[str, ...]]:
     for row in raw.splitlines():
         stack, _, count = row.rpartition(" ")
         thread, *frames = stack.split(";")
-        if frames and count.isdigit() and (f"({pid})" in thread or "MainThread" in thread):
+        if frames and count.isdecimal() and (f"({pid})" in thread or "MainThread" in thread):
             found[tuple(_line(frame) for frame in reversed(frames))] += int(count)
     return found
 

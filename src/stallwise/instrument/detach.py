@@ -54,4 +54,4 @@ class Detach:
 
     def _modern(self) -> bool:
         version = str(getattr(self._torch.version, "cuda", None) or "0").split(".")[0]
-        return version.isdigit() and int(version) >= FEWEST_CUDA
+        return version.isdecimal() and int(version) >= FEWEST_CUDA

@@ -65,7 +65,7 @@ def _counted(shape: str, seen: List[Seen]) -> Optional[Dict[str, Any]]:
         return None
     for column in range(len(seen[0][1])):
         values = [row[1][column] if column < len(row[1]) else "" for row in seen]
-        if not all(value.isdigit() for value in values):
+        if not all(value.isdecimal() for value in values):
             continue
         counts = [int(value) for value in values]
         pairs = [(b[0] - a[0], n, n - m) for a, b, m, n in zip(seen, seen[1:], counts, counts[1:]) if n > m]

@@ -31,11 +31,11 @@ def named(log: Printed) -> Iterator[Item]:
     heard = [(name, course) for course in log.courses(_wanted(log)) if (name := _name(log, course)) is not None]
     found = [(name, course) for name, course in heard if course.rank is None]
     stepless = not any(n.quantity is run.STEP_TIME for n, _ in found)
-    bare = [(n, c) for n, c in found if n.quantity.unit is Unit.SECOND and not n.unit_known]
+    bare = [(n, c) for n, c in found if _is_bare(n)]
     clocked = log.by_clock() if log.by_clock is not None and (stepless or bare) else None
     if clocked is not None and bare:
         smaller = _by_the_clock(bare, clocked)
-        found = [(n._replace(scale=n.scale * smaller) if (n, c) in bare else n, c) for n, c in found]
+        found = [(_in_smaller(n, smaller), c) for n, c in found]
     if clocked is not None and stepless and (name := column_of(clocked.key, clocked.unit)) is not None:
         found.append((name, clocked))
     best: dict[str, float] = defaultdict(float)
@@ -63,6 +63,15 @@ def _by_the_clock(bare: Points, clocked: Course) -> float:
     longest = max(float(np.nanmedian(c.points[:, 1])) * n.scale for n, c in bare)
     step_s = float(np.median(clocked.points[:, 1]))
     return next((f for f in SMALLER if longest * f <= TOO_LONG * step_s), 1.0)
+
+
+def _is_bare(name: Name) -> bool:
+    """A duration that nobody gave a unit."""
+    return name.quantity.unit is Unit.SECOND and not name.unit_known
+
+
+def _in_smaller(name: Name, factor: float) -> Name:
+    return name._replace(scale=name.scale * factor) if _is_bare(name) else name
 
 
 def _wanted(log: Printed):  # type: ignore[no-untyped-def]

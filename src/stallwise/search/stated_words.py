@@ -28,7 +28,7 @@ def _pattern(wording: str) -> re.Pattern[str]:
 def stated(row: dict[str, str], quantity: str) -> float | None:
     """A count above 0 that the row's words give; None where they give none, or two that differ."""
     for column in COLUMNS.get(quantity, ()):
-        if (row.get(column) or "").strip().isdigit():
+        if (row.get(column) or "").strip().isdecimal():
             return float(row[column]) or None
     text = "\n".join((row.get(name) or "").lower() for name in TEXTS)
     for pattern in _wordings()[quantity]:

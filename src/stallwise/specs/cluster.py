@@ -109,7 +109,7 @@ def find_cluster(name: str, **known: float | int | None) -> Cluster:
         if nodes:
             per_node = int(nodes[2])
             return cluster_of(nodes[3], int(nodes[1]) * per_node, **{"gpus_per_node": max(per_node, 1), **known})
-        if text.lstrip("-").isdigit() or not text:
+        if text.lstrip("-").isdecimal() or not text:
             raise BadRequest(f"'{name}' names no GPU", hint="write h100x512, or 512xh100")
         return cluster_of(text, 1, **known)
     if match.groupdict():

@@ -50,7 +50,7 @@ def command(
 
     def pair(text: str, mark: str, example: str) -> tuple[int, str]:
         left, found, right = text.partition(mark)
-        if not found or not left.strip().isdigit():
+        if not found or not left.strip().isdecimal():
             raise BadRequest(f"'{text}' is not of the form {example}", hint=example)
         return int(left), right
 

@@ -63,7 +63,7 @@ def command(
     else:
         size = CHECKPOINT_BYTES_PER_PARAM * parse(params or "70B", Unit.COUNT)
     blocks = [part for part in (free or "").replace(" ", ",").split(",") if part]
-    if not all(part.isdigit() for part in blocks):
+    if not all(part.isdecimal() for part in blocks):
         raise BadRequest(f"'{free}' is not a list of GPU counts", hint="8,8,4,2")
     answer = answer_cost(
         CostQuestion(

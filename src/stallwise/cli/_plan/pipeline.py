@@ -106,6 +106,6 @@ def _counts(text: str, what: str, example: str) -> tuple[int, ...]:
     from stallwise.errors import BadRequest
 
     counts = [c.strip() for c in text.replace(" ", ",").split(",") if c.strip()]
-    if not counts or not all(c.isdigit() for c in counts):
+    if not counts or not all(c.isdecimal() for c in counts):
         raise BadRequest(f"'{text}' is not a list of {what}", hint=example)
     return tuple(int(c) for c in counts)

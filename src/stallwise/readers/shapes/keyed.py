@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
+from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import patterns
 from stallwise.units import readings_of
 
@@ -81,4 +82,5 @@ def list_in(text: str, line: int) -> Rows | None:
     if found is None:
         return None
     key = found["key"] if not found["unit"] else f"{found['key']} ({found['unit']})"
-    return over_places(key, [float(number) for number in found["numbers"].split(",")], line)
+    numbers = [number_of(number) for number in found["numbers"].split(",")]
+    return over_places(key, [n for n in numbers if n is not None], line) if None not in numbers else None

@@ -224,7 +224,7 @@ def rank_of_file(name: str) -> int | None:
     if match := _P["file_rank"].search(path.name):
         return int(match[1] or match[2])
     parts = path.parts
-    if len(parts) >= 2 and parts[-2].isdigit() and path.stem in ("stderr", "stdout"):
+    if len(parts) >= 2 and parts[-2].isdecimal() and path.stem in ("stderr", "stdout"):
         return int(parts[-2])
     return None
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from stallwise.evidence.number_columns import TOKEN, Column
 from stallwise.evidence.reading import Wanted
-from stallwise.evidence.skeletons import Skeletons
+from stallwise.evidence.skeletons import LONGEST, Skeletons
 from stallwise.readers._patterns import entries, patterns
 from stallwise.units import readings_of
 
@@ -113,7 +113,8 @@ def _numbers(text: Skeletons, skeleton: int, line: Line) -> Column | None:
 
 
 def line_in(text: str, wanted: Wanted) -> Line:
-    """Reads what is wanted; an empty line for prose."""
+    """Reads what is wanted; an empty line for prose. What goes on for longer is a document, or damaged."""
+    text = text[:LONGEST]
     step, epoch = _steps_in(text), _P["epoch"].search(text)
     summed, rank = not step and epoch is not None, _P["rank"].search(text[:HEAD])
     line = Line([_told(epoch)] if summed and epoch else step, [_told(rank)] if rank else [], summed)

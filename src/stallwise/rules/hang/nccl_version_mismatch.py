@@ -34,6 +34,7 @@ from stallwise.evidence.catalog.hang import (
     TRUNCATED_MESSAGE,
 )
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -41,13 +42,18 @@ from stallwise.findings.symptom import Symptom
 
 EXPLAINS = {Symptom.HANG: "at times"}
 CLUES = (
-    Clue((NCCL_VERSIONS,), lambda e: True, "strong when seen", "ranks print different NCCL versions"),
+    Clue((NCCL_VERSIONS,), lambda e: bool(_trouble(e)), "strong when seen", "ranks print different NCCL versions"),
     Clue((TRUNCATED_MESSAGE,), lambda e: True, "decisive when seen", "peers exchange messages of different layout"),
 )
 VERSIONS = Capture(
     "the NCCL every rank loads", "srun python -c 'import torch; print(torch.cuda.nccl.version())'", "seconds"
 )
 TROUBLE = (HANG_TIMEOUT, HANG_RANKS, INTERFACE_ERROR, STALLED_TENSORS, PEER_LOST, NCCL_WARNING)
+
+
+def _trouble(evidence: Evidence) -> list[Fact]:
+    """What a mismatch would do: without it two runs of two builds may lie side by side."""
+    return [f for q in TROUBLE for f in evidence.all(q)]
 
 
 @rule()
@@ -57,9 +63,8 @@ def nccl_version_mismatch(evidence: Evidence) -> Finding | None:
     if not versions and not garbled:
         return None
     in_logs = [f for f in versions if f.note == "log"]
-    trouble = [f for q in TROUBLE for f in evidence.all(q)]
-    if not garbled and not trouble:
-        return None  # two runs of two builds may lie side by side
+    if not garbled and not _trouble(evidence):
+        return None
     because = [Reason.of(f"NCCL {f.value}", f) for f in [*in_logs, *versions][:2]]
     because += [Reason.of(str(f.value), f) for f in garbled[:2]]
     same = evidence.all(NCCL_VERSION)

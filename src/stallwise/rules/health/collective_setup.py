@@ -12,8 +12,10 @@ from stallwise.findings.proof import Limit, Proof
 def collective_setup(evidence: Evidence) -> Proof | None:
     """A single rank has nobody to wait for; several need a measured rate."""
     ranks, version = evidence.get(f.FABRIC_RANKS), evidence.get(f.NCCL_VERSION)
-    if ranks is None or version is None:
+    if ranks is None or version is None or ranks.number < 1:
         return None
+    if ranks.number == 1 and evidence.table("nccl.channels"):
+        return None  # who has a channel has somebody at its other end
     warned = evidence.get(f.NCCL_WARNING)
     lacks = ""
     if warned is not None:
@@ -22,7 +24,7 @@ def collective_setup(evidence: Evidence) -> Proof | None:
         lacks = f"{ranks} ranks met without a warning; nothing here tells how fast they exchange."
     said = (
         "one rank alone: it has nothing to exchange and nobody to wait for"
-        if ranks.number <= 1
+        if ranks.number == 1
         else f"{ranks} ranks met"
     )
     return Proof(
