@@ -157,3 +157,8 @@ def test_json_is_alone_on_its_stream(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_digits_that_are_no_numbers_are_refused(words: list[str]) -> None:
     answer = CliRunner().invoke(main, ["plan", *words])
     assert isinstance(answer.exception, (StallwiseError, SystemExit)), answer.output
+
+
+def test_rows_above_their_header_are_lost_and_forbid_health() -> None:
+    page = Path(__file__).parent / "seeds" / "found" / "above-details.csv"
+    assert diagnose(str(page), cache=False).state is not State.HEALTHY

@@ -10,6 +10,7 @@ from stallwise.costs.grid import grid_of, recipe_of
 from stallwise.costs.spread import doubt_of
 from stallwise.costs.step import time_step
 from stallwise.costs.work import step_work
+from stallwise.errors import BadRequest
 from stallwise.search.ask import constants_as_dict
 from stallwise.search.predict import calibrate
 from stallwise.specs.cluster import Cluster
@@ -23,6 +24,8 @@ NOTABLE = 0.02  # a constant that moved by less than this is not worth a line
 def calibration(model: Model, cluster: Cluster, workload: Workload, layout: Layout, seconds: float) -> dict[str, Any]:
     """The new constants, which ones moved, and whether the run itself looks wrong."""
     check(layout, model, workload, cluster.gpus)
+    if not seconds > 0:
+        raise BadRequest(f"a step cannot take {seconds:g} s", hint="the seconds of a measured step")
     recipe = recipe_of(layout)
     work = step_work(model, cluster, workload, grid_of([layout], workload), recipe)
     old = constants()

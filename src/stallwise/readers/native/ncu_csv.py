@@ -41,6 +41,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         )
     try:
         rows = list(csv.reader(line for line in lines[start:] if not _TABLE.match(line)))
+        above = list(csv.reader(lines[:start]))
     except csv.Error as error:
         raise UnreadableInput(f"{artifact.name}: {error}", hint="export it again with ncu --csv") from error
     header = [cell.strip() for cell in rows[0]] if rows else []
@@ -52,6 +53,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if not launches:
         yield Note("no kernel was profiled: the table is empty", source)
     yield from facts_of(launches, source)
+    key = header.index(_KEY)
+    if lost := sum(key < len(row) <= len(header) and bool(row[key]) for row in above):
+        yield Note(f"{lost} rows stand above the line with column names and were left out", source, lost=True)
     if shifted:
         yield Note(f"{shifted} lines hold more cells than the header names and were left out", source, lost=True)
 
