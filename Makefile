@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared extras knowledge accuracy others bench soak fuzz lock pages docs clean
+.PHONY: help demo test test-bare lint types check shared scores extras knowledge accuracy others bench soak fuzz lock pages docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -57,15 +57,24 @@ types: $(VENV)/.dev ## mypy, strict
 
 check: lint types test ## what CI runs
 
+# One mark a score: what failed is asked again by the next call, what held is not.
 SHARED ?= ../shared
+CHECKS := $(SHARED)/checks
+SCORES := $(if $(wildcard $(CHECKS)),$(addprefix $(VENV)/.scored-,expect expect_real expect_cases retold_1 retold_17))
+$(VENV)/.scored-expect: NEED := 1.0
+$(VENV)/.scored-expect_real: NEED := 0.68
+$(VENV)/.scored-expect_cases: NEED := 0.966
+$(VENV)/.scored-%: $(VENV)/.dev
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(CHECKS)/score_diagnose.py $(CHECKS)/$*.jsonl $(SHARED)/data \
+	  --anonymous --clear 0 --need $(NEED) > $@.log || { grep -v ^right $@.log; exit 1; }
+	@tail -1 $@.log && touch $@
+$(VENV)/.scored-retold_%: $(VENV)/.dev
+	@awk "NR % 48 == $*" $(CHECKS)/expect_cases.jsonl > $@.jsonl
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(CHECKS)/retell.py $@.jsonl $(SHARED)/data --need 0.98 && touch $@
+scores: $(SCORES)
+	@$(if $(SCORES),,echo "no shared data here: scoring skipped")
 shared: $(VENV)/.dev ## score against the shared cases, where that folder is
-	@if [ -d $(SHARED)/checks ]; then \
-	  export PATH="$(abspath $(BIN)):$$PATH"; score() { $(BIN)/python $(SHARED)/checks/score_diagnose.py $(SHARED)/checks/$$1.jsonl $(SHARED)/data --anonymous --clear 0 --need $$2; }; \
-	  (score expect 1.0 && score expect_real 0.68) & one=$$!; score expect_cases 0.966 && wait $$one && \
-	  retell() { awk "NR % 48 == $$1" $(SHARED)/checks/expect_cases.jsonl > $(VENV)/retold$$1.jsonl && \
-	    $(BIN)/python $(SHARED)/checks/retell.py $(VENV)/retold$$1.jsonl $(SHARED)/data --need 0.98; }; \
-	  retell 1 & one=$$!; retell 17 && wait $$one; \
-	else echo "no shared data here: scoring skipped"; fi
+	@rm -f $(VENV)/.scored-* && $(MAKE) --no-print-directory -k -j2 scores
 
 knowledge: $(VENV)/.dev ## count the cases anew, fit what is fitted to them, and say what moved
 	@$(BIN)/python bench/knowledge.py
