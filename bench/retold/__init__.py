@@ -1,0 +1,1 @@
+"""The same facts in other clothes: ways in which people and programs hand the same numbers and lines on."""
