@@ -1,4 +1,4 @@
-"""From what the user typed to artifacts: files, folders, globs, '-', URLs, and what lies inside zips."""
+"""From what the user typed to artifacts: files, folders, globs, '-', URLs, and what lies inside zips and joined texts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from stallwise.doctor.piped import from_pipe, limited
 from stallwise.errors import BadRequest, MissingExtra, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import UNOPENED, Artifact
 from stallwise.evidence.limits import current, too_much
+from stallwise.readers.shapes.pasted import files_in
 
 MOST_MEMBERS = 100_000  # of one zip
 MAX_ZIP_DEPTH = 3
@@ -92,7 +93,7 @@ def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
         return _remote(given)
     path = Path(given)
     if path.is_dir():
-        files = [p for p in _below(path) if p.suffix.lower() not in IGNORED_SUFFIXES and p.is_file()]
+        files = [p for p in _below(path) if _may_be_read(p.name) and p.is_file()]
         if not files:
             raise UnreadableInput(
                 f"the folder {given} holds no file to read",
@@ -141,7 +142,7 @@ def _remote(given: str) -> list[Artifact]:
             names = system.find(path)
         else:
             names = system.glob(path) if "*" in path else [path]
-        found = [system.unstrip_protocol(n) for n in names if Path(n).suffix.lower() not in IGNORED_SUFFIXES]
+        found = [system.unstrip_protocol(n) for n in names if _may_be_read(n)]
         if not found or not system.exists(names[0]):
             raise UnreadableInput(f"there is nothing at {given}", hint="check the URL and your credentials")
     except StallwiseError:
@@ -152,6 +153,10 @@ def _remote(given: str) -> list[Artifact]:
             hint="check the URL, your credentials and that its fsspec back end is installed",
         ) from error
     return [Artifact(url, url=url) for url in found]
+
+
+def _may_be_read(name: str) -> bool:
+    return Path(name).suffix.lower() not in IGNORED_SUFFIXES
 
 
 def _below(root: Path) -> Iterator[Path]:
@@ -171,7 +176,8 @@ def _is_environment(folder: Path) -> bool:
 
 def _unzipped(artifact: Artifact, depth: int = 0) -> Iterator[Artifact]:
     if artifact.start(4) != b"PK\x03\x04":
-        yield artifact
+        joined = files_in(artifact)
+        yield from (f for f in joined if _may_be_read(f.name)) if joined else [artifact]
         return
     if depth == MAX_ZIP_DEPTH:
         raise UnreadableInput(
@@ -190,7 +196,7 @@ def _unzipped(artifact: Artifact, depth: int = 0) -> Iterator[Artifact]:
     if len(members) > MOST_MEMBERS:
         raise UnreadableInput(f"{artifact.name} holds {len(members):,} files", hint="unpack it by hand")
     for place, info in enumerate(members):
-        if not info.is_dir() and Path(info.filename).suffix.lower() not in IGNORED_SUFFIXES:
+        if not info.is_dir() and _may_be_read(info.filename):
             name = f"{artifact.name}!{info.filename}"
             member = Artifact(name, inside=artifact, member=place, member_bytes=info.file_size)
             yield from _unzipped(member, depth + 1)

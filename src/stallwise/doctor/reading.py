@@ -30,7 +30,7 @@ from stallwise.meaning.cards import KIND as GPU_SAMPLES
 from stallwise.meaning.steps import understood_steps
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
-from stallwise.readers.shapes._plainly import plainly
+from stallwise.readers.shapes._plainly import plainly, redrawn
 from stallwise.readers.shapes.pasted import parts_of
 from stallwise.readers.shapes.unwrap import plain
 
@@ -88,6 +88,10 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     )  # lines of a program
     first = [r for r in readers if not written or pasted or not (r.FORMAT in LOG_READERS or _mentioned(r.FORMAT, told))]
     formats, items, problems = _read(first, told, keep_timelines)
+    table = redrawn(told) if not owners else None  # readers of tables know them as CSV
+    if table is not None:
+        drawn = _read([r for r in readers_for(table) if r not in readers], table, keep_timelines)
+        formats, items = formats + drawn[0], items + drawn[1]
     lines: Gauged = []
     try:
         lines = [] if alone else gauged(told)

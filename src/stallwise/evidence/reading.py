@@ -103,7 +103,8 @@ def _unit_to_title(title: str, cells: list[Cell]) -> tuple[str, list[Cell]]:
     unit = units.pop()
     if not readings_of(unit) or unit in _LETTERS:
         return title, cells
-    return f"{title} ({unit})", [None if m is None else float(m[1].replace(",", "")) for m in found]
+    named = title.rstrip().endswith((f"({unit})", f"[{unit}]"))
+    return title if named else f"{title} ({unit})", [None if m is None else float(m[1].replace(",", "")) for m in found]
 
 
 _WORDED = frozenset("abcdefghjklmopqrstuvwxyzABCDEFGHJKLMOPQRSTUVWXYZ({[</")  # begins no number, neither nan nor inf

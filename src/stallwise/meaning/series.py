@@ -24,6 +24,7 @@ from stallwise.meaning.words import book, words_of
 from stallwise.units import Unit, readings_of
 
 LEAST_ROWS = 4  # fewer rows are variants or readings, not a course
+LEADING = 2  # columns in which people put what they count by; further right it must run to be a clock
 LEAST_CLOCK = 6  # a few steps may rise by chance
 MOSTLY = 0.8  # of the rows: a count starts again with each epoch
 RECORD = "row"  # of a list of objects: without a step they count themselves
@@ -45,14 +46,16 @@ def axis_in(rows: Rows) -> Axis | None:
         numbers = [c for c in rows.cells[at] if isinstance(c, float)]
         if (title in known["step"] and numbers) or (title in known["rising"] and _rises(numbers, MOSTLY)):
             return Axis(at, "step")
-    for at, title in enumerate(titles[:2]):
+    for at, title in enumerate(titles):
+        if at >= LEADING and not _rises([x for c in rows.cells[at] if (x := _moment(c)) is not None]):
+            continue
         base, _, unit = title.rpartition(" ")
         factor = next((f for u, f in readings_of(unit) if u is Unit.SECOND), None) if base in known["clock"] else None
         if factor is not None or title in known["clock"]:
             return Axis(at, "time_s", factor or float(known["clock"][title]))
         if axis_of(rows.columns[at]) == "time" and all(_moment(c) is not None for c in rows.cells[at]):
             return Axis(at, "time_s")
-    epoch = next((at for at, title in enumerate(titles[:2]) if title in known["epoch"]), None)
+    epoch = next((at for at, title in enumerate(titles[:LEADING]) if title in known["epoch"]), None)
     if epoch is not None:
         return Axis(epoch, "step")
     counts_itself = rows.noun == RECORD and any(n and n.quantity is run.LOSS for n in map(column_of, rows.columns))

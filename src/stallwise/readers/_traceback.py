@@ -33,7 +33,8 @@ def frames_before(lines: Sequence[str], end: int, most: int = 120) -> list[Frame
     for at in range(end - 1, max(-1, end - most), -1):
         line = _P["prefix"].sub("", lines[at]).strip()
         if match := _P["frame"].search(line):
-            following = _P["prefix"].sub("", lines[at + 1]).strip() if at + 1 < end else ""
+            below = (_P["prefix"].sub("", x).strip() for x in lines[at + 1 : end])
+            following = next(filter(None, below), "")
             code = "" if _P["frame"].search(following) else following
             found.append(Frame(match["file"], match["function"], code))
         elif line.startswith("Traceback (most recent call last)"):

@@ -15,6 +15,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
 from stallwise.readers._patterns import entries, patterns
+from stallwise.readers.shapes.lines import uncarried
 
 FORMAT = "run outcomes"
 LONGEST = 2000  # characters of a line that are looked at: what it reads is shorter
@@ -29,7 +30,7 @@ Run = dict[str, Any]
 
 def recognises(name: str, head: bytes) -> bool:
     """Commands with visible devices, lines per device pair, or an NCCL log."""
-    lines = head.decode("utf-8", errors="replace").splitlines()[:2000]
+    lines = map(uncarried, head.decode("utf-8", errors="replace").splitlines()[:2000])
     return b"NCCL INFO" in head or sum(_pair(line) is not None for line in lines) >= LEAST_PAIRS
 
 
@@ -38,7 +39,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     runs, current, text = list[Run](), _run(1), artifact.skeletons
     known: dict[int, Run] = {}  # what all lines of a skeleton say
     for at in text.lines_of(text.where(_tells)):
-        line, said = text.lines[at][:LONGEST], known.get(text.of[at])
+        line, said = uncarried(text.lines[at][:LONGEST]), known.get(text.of[at])
         if said is None:
             said = _said(line)
             if not any(p.search(line.strip()) for p in BY_DIGITS):
@@ -92,5 +93,5 @@ def _pair(line: str) -> re.Match[str] | None:
 
 def _tells(line: str) -> bool:
     """Anything that a run is known by."""
-    short = line.strip()[:300]
+    short = uncarried(line).strip()[:300]
     return "exit status" in line or any(p.search(short) for name, p in _P.items() if name != "via")

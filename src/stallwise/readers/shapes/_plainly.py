@@ -11,11 +11,14 @@ from typing import Any
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.reading import Cell, Rows
-from stallwise.readers.shapes import delimited, tree
+from stallwise.readers.shapes import delimited, document, tree, xml
+from stallwise.readers.shapes.unwrap import is_text
 
 MAX_BYTES = 32 << 20
+MAX_DRAWN = 1 << 18  # people paste pages
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CUT = re.compile(r"[^a-z0-9µ%]+")
+_SPELLED = re.compile(r"^[a-z][a-z0-9]*(?:-[a-z0-9]+)+$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
 _HUMP = re.compile(r"^[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)+$")
 
 
@@ -24,28 +27,46 @@ def plainly(artifact: Artifact) -> Artifact | None:
     start = artifact.head[:4096].lstrip()
     if not start or b"\x00" in start or artifact.size_bytes > MAX_BYTES or b"traceEvents" in start:
         return None
-    if start[:1] in (b"{", b"["):
-        return _from_json(artifact)
+    if start[:1] in (b"{", b"[", b"<", b"-"):
+        return _from_tree(artifact)
     sign = delimited.sign_of(artifact.head[: 1 << 16].decode("utf-8", "replace"))
-    if sign is None or (sign == "," and not _humped(artifact)):
+    if sign is None or (sign == "," and not _dressed(artifact)):
         return None
     rows = delimited.table_in(artifact.text(MAX_BYTES))
     return _as_csv(artifact, rows) if rows is not None else None
 
 
-def _humped(artifact: Artifact) -> bool:
+def _dressed(artifact: Artifact) -> bool:
+    """Titles in quotes, or spelled otherwise than most programs do."""
     first = artifact.head[:4096].split(b"\n", 1)[0].decode("utf-8", "replace")
-    return any(_HUMP.match(c.strip().strip('"')) for c in first.split(","))
+    return '"' in first or any(snake(c.strip()) != c.strip() for c in first.split(","))
 
 
-def _from_json(artifact: Artifact) -> Artifact | None:
-    found = tree.tree_of(artifact.name, artifact.text(MAX_BYTES))
+def _from_tree(artifact: Artifact) -> Artifact | None:
+    text = artifact.text(MAX_BYTES)
+    is_xml = xml.recognises(artifact.name, text)
+    found = xml.parsed(text) if is_xml else tree.tree_of(artifact.name, text)
+    while is_xml and isinstance(found, dict) and len(found) == 1:  # the root stands around all
+        found = next(iter(found.values()))
     if tree.is_table(found):
         return _as_csv(artifact, tree.table_of(found))
-    if isinstance(found, dict):
+    if isinstance(found, dict) and not is_xml:
         renamed = _renamed(found)
         return replace(artifact, path=None, url=None, content=json.dumps(renamed, indent=1).encode())
     return None
+
+
+def redrawn(artifact: Artifact) -> Artifact | None:
+    """Every table drawn with bars or spaces as CSV in its place, the lines around it as they are; None where there is none."""
+    if artifact.size_bytes > MAX_DRAWN or not is_text(artifact.head):
+        return None
+    lines = artifact.text(MAX_DRAWN).splitlines()
+    told = list(lines)
+    for rows, first, end in document.drawn_tables(lines):
+        told[first:end] = [""] * (end - first)
+        for place, line in zip([rows.places[0] - 1, *rows.places], _csv_lines(rows), strict=True):
+            told[place - 1] = line
+    return replace(artifact, path=None, url=None, content="\n".join(told).encode()) if told != lines else None
 
 
 def _renamed(value: Any) -> Any:
@@ -55,8 +76,10 @@ def _renamed(value: Any) -> Any:
 
 
 def snake(name: str) -> str:
-    """stepTimeMs -> step_time_ms; names with spaces or capitals of their own stay."""
-    return _CAMEL.sub("_", name).lower() if _HUMP.match(name) else name
+    """stepTimeMs, step-time-ms and STEP_TIME_MS -> step_time_ms; names with spaces or capitals of their own stay."""
+    if _HUMP.match(name):
+        return _CAMEL.sub("_", name).lower()
+    return name.replace("-", "_").lower() if _SPELLED.match(name) else name
 
 
 def plain_words(name: str) -> tuple[str, ...]:
@@ -72,12 +95,18 @@ def csv_of(artifact: Artifact, rows: Rows, told: dict[int, tuple[str, list[float
 
 
 def _as_csv(artifact: Artifact, rows: Rows) -> Artifact:
+    content = "\n".join(_csv_lines(rows)) + "\n"
+    return replace(artifact, path=None, url=None, content=content.encode("utf-8", "replace"))
+
+
+def _csv_lines(rows: Rows) -> list[str]:
+    """The titles, then a line a record: what spreads over lines in its cells is put into one."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([snake(c) for c in rows.columns])
     for record in zip(*rows.cells, strict=True):
-        writer.writerow([_written(cell) for cell in record])
-    return replace(artifact, path=None, url=None, content=out.getvalue().encode("utf-8", "replace"))
+        writer.writerow([" ".join(_written(cell).splitlines()) for cell in record])
+    return out.getvalue().splitlines()
 
 
 def _written(cell: Cell) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from stallwise.evidence.reading import Reading, Shape
+from stallwise.evidence.reading import Reading, Rows, Shape
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes import aligned, delimited, keyed, prose, tree
 
@@ -75,19 +75,12 @@ def _block(lines: list[str], start: int) -> Iterator[Shape]:
     if rows is not None and len(rows) >= 2:
         yield rows
         return
-    tables = (
-        (_ends(lines, aligned.between_bars, aligned.barred_begins), aligned.barred),
-        (_ends(lines, aligned.has_gaps, aligned.spaced_begins), aligned.spaced),
-    )
+    tables = {first: (rows, end) for rows, first, end in drawn_tables(lines, start)}
     at = 0
     while at < len(numbered):
-        found = next(
-            ((t, ends[at]) for ends, cut in tables if ends[at] and (t := cut(numbered[at : ends[at]])) is not None),
-            None,
-        )
-        if found is not None:
-            yield found[0]
-            at = found[1]
+        if at in tables:
+            rows, at = tables[at]
+            yield rows
             continue
         number, line = numbered[at]
         while at + 1 < len(numbered) and _wrapped(numbered[at][1], numbered[at + 1][1]):
@@ -95,6 +88,22 @@ def _block(lines: list[str], start: int) -> Iterator[Shape]:
             line = f"{line.rstrip()} {numbered[at][1].lstrip()}"
         yield from _line(number, line)
         at += 1
+
+
+def drawn_tables(lines: list[str], start: int = 1) -> Iterator[tuple[Rows, int, int]]:
+    """Tables between bars or kept apart by spaces, with the lines they stand in."""
+    numbered = list(enumerate(lines, start))
+    tables = (
+        (_ends(lines, aligned.between_bars, aligned.barred_begins), aligned.barred),
+        (_ends(lines, aligned.has_gaps, aligned.spaced_begins), aligned.spaced),
+    )
+    at = 0
+    while at < len(lines):
+        cuts = ((cut(numbered[at : ends[at]]), ends[at]) for ends, cut in tables if ends[at])
+        rows, end = next(((rows, end) for rows, end in cuts if rows is not None), (None, at + 1))
+        if rows is not None:
+            yield rows, at, end
+        at = end
 
 
 def _ends(lines: list[str], belongs: Callable[[str], bool], begins: Callable[[list[str]], list[bool]]) -> list[int]:

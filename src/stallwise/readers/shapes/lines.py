@@ -23,6 +23,7 @@ from stallwise.readers._patterns import document, patterns
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
 LOOKED_AT = 240  # prefixes end before this
+MOST_CARRIERS = 4  # one around the other
 ENDS = 64  # lines at each end of a long run
 NOBODY = -1  # the rank of lines that name none
 REMEMBERED = 4096  # shapes of prefixes: a log has a few dozen
@@ -92,6 +93,17 @@ class Peeler:
         return text[at:], row
 
 
+def uncarried(text: str) -> str:
+    """A line without what containers, clusters and launchers put before it, for who asks neither when nor where."""
+    for _ in range(MOST_CARRIERS):
+        found = (p.pattern.match(text) for p in _starting(_kind(text[:1])) if p.wrapper)
+        match = next(filter(None, found), None)
+        if match is None:
+            break
+        text = text[match.end() :]
+    return text
+
+
 def _past_spaces(head: str, at: int) -> int:
     """Where the next prefix may start; a line's own indent is none of it."""
     while at and at < len(head) and head[at] == " ":
@@ -125,6 +137,8 @@ def line_of(
     message, row = peeler.peel(text, shape)
     if "rank" not in row and "ank" in message[:200] and (speaker := _P["speaker"].search(message[:200])) is not None:
         rank = int(speaker[1] or speaker[2])
+    elif "task" in row and rank is None:
+        rank = int(row["task"])
     if not row:
         return Line(number, message, file, rank=rank, node=node)
     level = row.get("level", "").lower()

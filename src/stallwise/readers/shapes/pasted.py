@@ -1,4 +1,5 @@
-"""Several outputs that somebody put into one file, each under the prompt of a shell or between empty lines, as parts of their own."""
+"""Several files or outputs that somebody put into one, each under its name, the prompt of a shell or between empty lines, as parts of
+their own."""
 
 from __future__ import annotations
 
@@ -12,8 +13,34 @@ from stallwise.readers.shapes.unwrap import is_text
 
 MAX_BYTES = 1 << 16  # people paste pages, not logs
 MOST_PARTS = 24
+MOST_JOINED = 64 << 20  # bytes of several files in one: their letters are held
+LONGEST_HEAD = 1 << 10
 Owners = Callable[[Artifact], frozenset[str]]  # the formats that take a text as theirs
 _P = patterns("pasted")
+
+
+def files_in(artifact: Artifact) -> list[Artifact]:
+    """The files of a text that begins with the name of one, as `tail` and `cat` under a prompt print them, and what stands under other
+    prompts; empty for any other text."""
+    start = artifact.start(LONGEST_HEAD).decode("utf-8", "replace").lstrip().partition("\n")[0]
+    if not _P["file"].match(start) or artifact.size_bytes > MOST_JOINED:
+        return []
+    files: dict[str, list[str]] = {}
+    name, prompted = "", False
+    for line in artifact.text(MOST_JOINED).splitlines():
+        if head := _P["file"].match(line):
+            name, prompted = f"{artifact.name}!{head['tailed'] or head['shown']}", head["tailed"] is None
+            continue
+        if prompted and _P["prompt"].match(line):  # of another command
+            name = artifact.name
+        files.setdefault(name, []).append(line)
+    return [
+        replace(
+            artifact, name=name, path=None, url=None, inside=None, content="\n".join(lines).strip("\n").encode() + b"\n"
+        )
+        for name, lines in files.items()
+        if any(line.strip() for line in lines)
+    ]
 
 
 def parts_of(artifact: Artifact, owners: Owners, *, unasked: bool = True) -> list[Artifact]:

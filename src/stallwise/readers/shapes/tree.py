@@ -20,6 +20,7 @@ MOST = 1 << 1000  # a whole number that no float can hold is a text
 DEEPEST = 12
 PRINTED = 3  # pairs by which a text inside a tree is something that a program printed
 ALIKE = 0.5  # share of an object's keys that the others of its list must have
+NAMES = ("columns", "header", "headers", "fields")  # under which a table's columns are named once
 PAIRED = 0.6  # share of the lines of a YAML document that must be pairs or items
 
 
@@ -54,8 +55,28 @@ def tree_of(name: str, text: str) -> Any:
     if start[0] in "{[":
         found = _json(text)
         if found is not None:
-            return found
+            return upright(found)
     return _toml(text) or _ini(text) or _yaml(text)
+
+
+def upright(tree: Any) -> Any:
+    """The same with lists of records where it has a list a column, or the names of the columns once and then lists of cells."""
+    if isinstance(tree, list):
+        return [upright(x) if isinstance(x, (dict, list)) else x for x in tree]
+    if not isinstance(tree, dict):
+        return tree
+    named: list[Any] = next((v for k, v in tree.items() if k in NAMES and _are_leaves(v)), [])
+    for cells in tree.values() if named else ():
+        if isinstance(cells, list) and cells and all(_are_leaves(r) and len(r) == len(named) for r in cells):
+            return [dict(zip(map(str, named), r, strict=True)) for r in cells]
+    columns = list(tree.values())
+    if len(columns) > 1 and all(_are_leaves(c) and len(c) == len(columns[0]) > 1 for c in columns):
+        return [dict(zip(tree, r, strict=True)) for r in zip(*columns, strict=True)]
+    return {k: upright(v) for k, v in tree.items()}
+
+
+def _are_leaves(items: Any) -> bool:
+    return isinstance(items, list) and not any(isinstance(x, (dict, list)) for x in items)
 
 
 def _json(text: str) -> Any:
@@ -121,6 +142,7 @@ def _yaml(text: str) -> Any:
     paired = [x for x in lines if x.rstrip().endswith(":") or ": " in x or x.lstrip().startswith("- ")]
     nested = any(x[0] == " " for x in paired) and any(x.rstrip().endswith(":") for x in lines)
     nested = nested or any(_P["inline"].match(x) for x in lines)
+    nested = nested or (lines[0].startswith("- ") and any(x.startswith("  ") for x in paired))
     if len(lines) < 2 or not nested or len(paired) < PAIRED * len(lines):
         return None
     import yaml

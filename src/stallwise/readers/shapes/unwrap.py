@@ -11,12 +11,15 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import accumulate
+from typing import Any
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.skeletons import Skeletons, skeletons_of
 from stallwise.readers._patterns import document, patterns
-from stallwise.readers.shapes.lines import LONGEST, prefixes
+from stallwise.readers.shapes.aligned import has_gaps
+from stallwise.readers.shapes.lines import LONGEST, MOST_CARRIERS, prefixes, time_of
 
 SAMPLE_LINES = 400
 SAMPLE_BYTES = 1 << 17
@@ -26,12 +29,19 @@ MOST_TAGS = 64  # pods, ranks or services in one file
 TABLE_SHARE = 0.3  # of the lines: then the file is laid out, and a stamp before each row would only bend it
 MOST_BYTES = 512 << 20
 LONGEST_LETTER = 4 << 20
+MARKED = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")  # what says how letters are stored, before the first of them
+STANDING_S = 1.0  # between the first and the last stamp: then all came at once, and the clock tells nothing
+SOME_DAY_S = 1.2e9  # since 1970; programs that wrote stamps before it are no concern of ours
 FEWEST_FIELDS = 2  # of a mail: a note may begin with "From:", a mail says when or to whom as well
 
 _P = patterns("unwrap")
 _KEYS = document("shapes/carriers")
 _STARTS = _P["start"].pattern
+_MESSAGES = [f'"{key}"'.encode() for key in _KEYS["message"]]
+Message = tuple[str, dict[str, object]]  # and what else its envelope holds
 _LAYOUT = tuple(" \t|#+-%{[<=")  # how rows of tables, frames of stacks and trees start
+_DRAWN = tuple("|#+=")
+_SPEAKER = {"task", "logger", "pid"}
 _NO_JOINT = frozenset(" \t\n[](){}<>:|\"'=,")
 _AFTER = r"(?<=[^\s\[\](){}<>:|\"'=,])"  # glued: no space, and not inside another prefix
 
@@ -41,16 +51,25 @@ def plain(artifact: Artifact) -> Artifact:
     head = artifact.head
     if not is_text(head):
         return artifact
+    if head.startswith(MARKED):
+        artifact = _saying(artifact, artifact.text(MOST_BYTES))
+    if exported := _exported(artifact):
+        artifact = _saying(artifact, "\n".join(_opened(exported)) + "\n")
+    head = artifact.head
     if artifact.size_bytes <= LONGEST_LETTER and is_letter(head[:LONGEST_LETTER].decode("utf-8", "replace")):
-        told = letter(artifact.text(LONGEST_LETTER))
-        return replace(artifact, path=None, url=None, content=told.encode("utf-8", "replace"))
+        return _saying(artifact, letter(artifact.text(LONGEST_LETTER)))
     sample = _lines_in(head[:SAMPLE_BYTES])
-    carried = b"\x1b" in head or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample)
+    framed = sample and _P["frame"].match(sample[0])
+    carried = b"\x1b" in head or framed or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample)
     if not carried and not _glued(_lines_in(artifact.distinct_head)):
         return artifact.afresh()
     said, words = _unwrapped(artifact.text(MOST_BYTES))
-    bare = replace(artifact, path=None, url=None, content=("\n".join(said) + "\n").encode("utf-8", "replace"))
+    bare = _saying(artifact, "\n".join(said) + "\n")
     return bare if words is None else bare.cut_into(words)
+
+
+def _saying(artifact: Artifact, text: str) -> Artifact:
+    return replace(artifact, path=None, url=None, inside=None, content=text.encode("utf-8", "replace"))
 
 
 def unwrapped(text: str) -> str:
@@ -63,10 +82,12 @@ def _unwrapped(text: str) -> tuple[Sequence[str], Skeletons | None]:
     lines = text.splitlines()
     if "\x1b" in text:
         lines = [_P["ansi"].sub("", line) if "\x1b" in line else line for line in lines]
+    if lines and _P["frame"].match(lines[0]):
+        lines = ["", *lines[1:-1], "" if _P["frame"].match(lines[-1]) else lines[-1]]
     opened = _envelope_share(lines[:SAMPLE_LINES]) >= NEARLY_ALL
     if opened:
-        lines = _opened(lines)
-    for _ in range(4):  # carriers nest: a compose tag around a container's stamp
+        lines = _opened([_message_in(line) or line for line in lines])
+    for _ in range(MOST_CARRIERS):  # a compose tag around a container's stamp
         carrier = _carriers(lines[:SAMPLE_LINES])
         if carrier is None:
             break
@@ -79,7 +100,7 @@ def _unwrapped(text: str) -> tuple[Sequence[str], Skeletons | None]:
 def is_text(head: bytes) -> bool:
     """Lines that people or programs wrote, and no trace, database or markup."""
     start = head[:4096]
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if start[:2] in MARKED:
         return True
     return b"\x00" not in start and not start.lstrip().startswith((b"<?xml", b"SQLite")) and b"traceEvents" not in start
 
@@ -110,8 +131,7 @@ def letter(text: str) -> str:
 
 
 def _lines_in(head: bytes) -> list[str]:
-    text = head.decode("utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
-    return [line[:LONGEST] for line in text.splitlines()]
+    return [line[:LONGEST] for line in head.decode("utf-8", "replace").splitlines()]
 
 
 def _carriers(lines: list[str]) -> re.Pattern[str] | None:
@@ -122,15 +142,27 @@ def _carriers(lines: list[str]) -> re.Pattern[str] | None:
         return None
     for prefix in prefixes():
         if prefix.wrapper and _starts(filled, prefix.pattern, len(filled) - need):
-            rest = [line[m.end() :] for line in filled if (m := prefix.pattern.match(line))]
-            if "time" in prefix.pattern.groupindex and not _own_clock(rest):
-                continue  # the only clock there is: it stays
-            return prefix.pattern
+            if not _tells([m for line in filled if (m := prefix.pattern.match(line))]):
+                return prefix.pattern
     for shape in (_P["tag"], _P["host"]):
         tags = Counter(m[1] for line in filled if (m := shape.match(line)) and _is_tag(m[1]))
         if 0 < len(tags) <= MOST_TAGS and sum(tags.values()) >= need and _repeats(tags):
             return re.compile("(?:" + "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) + r"):?[ \t]")
     return None
+
+
+def _tells(found: list[re.Match[str]]) -> bool:
+    """Whether marks say what their lines do not: who of several speaks, whose lines these are, or when."""
+    fields, rest = found[0].re.groupindex, [m.string[m.end() :] for m in found]
+    if len({tuple(m[name] for name in _SPEAKER & fields.keys()) for m in found}) > 1:
+        return True
+    if "task" in fields:  # the only number of the process there may be; over a drawn page it only bends it
+        return sum(r[:1] in _DRAWN or has_gaps(r) for r in rest) < TABLE_SHARE * len(rest)
+    return "time" in fields and not _own_clock(rest) and not _stands_still([m["time"] for m in found])
+
+
+def _stands_still(stamps: list[str]) -> bool:
+    return abs(time_of(stamps[-1]) - time_of(stamps[0])) < STANDING_S
 
 
 def _starts(lines: list[str], pattern: re.Pattern[str], most_without: float) -> bool:
@@ -155,8 +187,10 @@ def _repeats(tags: Counter[str]) -> bool:
 
 def _own_clock(rest: list[str]) -> bool:
     """Lines with a clock of their own, or of a table or dump that needs none."""
-    laid_out = sum(bool(_P["clock"].search(r[:80])) or r.count(",") >= 3 or r[:1] in _LAYOUT for r in rest)
-    return laid_out >= TABLE_SHARE * len(rest)
+    laid_out = [r.count(",") >= 3 or (r[:1] in _LAYOUT and not _P["boot"].match(r)) for r in rest]
+    return sum(x or bool(_P["clock"].search(r[:80])) for x, r in zip(laid_out, rest, strict=True)) >= TABLE_SHARE * len(
+        rest
+    )
 
 
 def _envelope_share(lines: list[str]) -> float:
@@ -166,40 +200,73 @@ def _envelope_share(lines: list[str]) -> float:
     return sum(_message_in(line) is not None for line in filled) / len(filled)
 
 
-def _message_in(line: str) -> tuple[str, dict[str, object]] | None:
-    """The message of a log envelope and what else it holds; None for any other JSON."""
+def _decoded(text: str) -> Any:
+    """JSON, if it is some."""
     import msgspec
 
-    if line.lstrip()[:1] != "{":
-        return None
     try:
-        row = msgspec.json.decode(line)
+        return msgspec.json.decode(text) if text.lstrip()[:1] in ("{", "[") else None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    if isinstance(row.get("fields"), dict) and isinstance(row["fields"].get("message"), str):  # Rust tracing
-        row = {**row, **row["fields"]}
+
+
+def _message_in(line: str) -> Message | None:
+    return _message_of(_decoded(line))
+
+
+def _message_of(row: Any) -> Message | None:
+    """The message of a log envelope and what else it holds; None for any other JSON."""
+    if not isinstance(row, dict):
+        return None
+    for inner in row.values():  # where a collector keeps the fields of the program
+        if isinstance(inner, dict) and any(isinstance(inner.get(key), str) for key in _KEYS["message"]):
+            row = {**{k: v for k, v in row.items() if v is not inner}, **inner}
+            break
     for key in _KEYS["message"]:
         if isinstance(row.get(key), str) and not row.keys().isdisjoint({*_KEYS["envelope"]} - {key}):
-            return str(row[key]), {k: v for k, v in row.items() if k not in (key, "fields")}
+            return str(row[key]), {k: v for k, v in row.items() if k != key}
     return None
 
 
-def _opened(lines: list[str]) -> list[str]:
+def _exported(artifact: Artifact) -> list[Message]:
+    """The envelopes of a document that holds a list of them and little else, as services export logs."""
+    start = artifact.head[:SAMPLE_BYTES]
+    if start.lstrip()[:1] not in (b"{", b"[") or not any(key in start for key in _MESSAGES):
+        return []
+    tree = _decoded(artifact.text(MOST_BYTES))
+    while isinstance(tree, dict):
+        inner = [x for x in tree.values() if isinstance(x, dict | list)]
+        tree = inner[0] if len(inner) == 1 else None
+    found = [_message_of(row) for row in tree or ()]
+    return [x for x in found if x is not None] if None not in found else []
+
+
+def _opened(found: Sequence[Message | str]) -> list[str]:
     """The messages, with clock and level before them where they have none of their own, and other plain values behind."""
-    found = [_message_in(line) for line in lines]
-    stamped = not _own_clock([f[0] for f in found[:SAMPLE_LINES] if f])
-    return [line if f is None else _told(*f, stamped) for line, f in zip(lines, found, strict=True)]
+    stamped = not _own_clock([f[0] for f in found[:SAMPLE_LINES] if not isinstance(f, str)])
+    return [f if isinstance(f, str) else _told(*f, stamped) for f in found]
 
 
 def _told(message: str, rest: dict[str, object], stamped: bool) -> str:
-    before = [str(rest[k]) for k in _KEYS["stamp"] if isinstance(rest.get(k), str)][:1] if stamped else []
+    before = [_stamp(rest[k]) for k in _KEYS["stamp"] if rest.get(k)][:1] if stamped else []
     before += [str(rest[k]).upper() for k in _KEYS["level"] if isinstance(rest.get(k), str)][:1]
     told = [
         f"{k}={v}"
         for k, v in rest.items()
-        if k not in _KEYS["envelope"] and isinstance(v, int | float) and not isinstance(v, bool)
+        if k not in _KEYS["envelope"] and isinstance(v, int | float) and not isinstance(v, bool) and not _seconds(v)
     ]
     return " ".join([*before, message.rstrip("\n").replace("\n", " "), *told])
+
+
+def _stamp(value: object) -> str:
+    """A clock as programs print it."""
+    seconds = _seconds(value) if isinstance(value, int | float) else None
+    return str(value) if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}0Z"
+
+
+def _seconds(number: float) -> float | None:
+    """What counts from 1970, in seconds or thousandths, millionths or billionths of them; None for any other number."""
+    return next((number / unit for unit in (1, 1e3, 1e6, 1e9) if SOME_DAY_S < number / unit < SOME_DAY_S * 2), None)
 
 
 def _hosts(lines: list[str]) -> set[str]:
