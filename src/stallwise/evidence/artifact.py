@@ -42,6 +42,10 @@ class Artifact:
         path = self.path.resolve() if self.path is not None else None
         return replace(self, path=path, inside=self.inside.bare() if self.inside else None)
 
+    def saying(self, text: str) -> Artifact:
+        """The same with another text, wherever its own lies."""
+        return replace(self, path=None, url=None, inside=None, content=text.encode("utf-8", "replace"))
+
     @property
     def in_memory(self) -> bool:
         """What lives in this process is not worth sending to another."""

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 from stallwise.evidence.artifact import Artifact
@@ -52,7 +51,7 @@ def _from_tree(artifact: Artifact) -> Artifact | None:
         return _as_csv(artifact, tree.table_of(found))
     if isinstance(found, dict) and not is_xml:
         renamed = _renamed(found)
-        return replace(artifact, path=None, url=None, content=json.dumps(renamed, indent=1).encode())
+        return artifact.saying(json.dumps(renamed, indent=1))
     return None
 
 
@@ -66,7 +65,7 @@ def redrawn(artifact: Artifact) -> Artifact | None:
         told[first:end] = [""] * (end - first)
         for place, line in zip([rows.places[0] - 1, *rows.places], _csv_lines(rows), strict=True):
             told[place - 1] = line
-    return replace(artifact, path=None, url=None, content="\n".join(told).encode()) if told != lines else None
+    return artifact.saying("\n".join(told)) if told != lines else None
 
 
 def _renamed(value: Any) -> Any:
@@ -95,8 +94,7 @@ def csv_of(artifact: Artifact, rows: Rows, told: dict[int, tuple[str, list[float
 
 
 def _as_csv(artifact: Artifact, rows: Rows) -> Artifact:
-    content = "\n".join(_csv_lines(rows)) + "\n"
-    return replace(artifact, path=None, url=None, content=content.encode("utf-8", "replace"))
+    return artifact.saying("\n".join(_csv_lines(rows)) + "\n")
 
 
 def _csv_lines(rows: Rows) -> list[str]:

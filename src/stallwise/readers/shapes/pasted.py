@@ -35,9 +35,7 @@ def files_in(artifact: Artifact) -> list[Artifact]:
             name = artifact.name
         files.setdefault(name, []).append(line)
     return [
-        replace(
-            artifact, name=name, path=None, url=None, inside=None, content="\n".join(lines).strip("\n").encode() + b"\n"
-        )
+        replace(artifact.saying("\n".join(lines).strip("\n") + "\n"), name=name)
         for name, lines in files.items()
         if any(line.strip() for line in lines)
     ]
@@ -82,5 +80,4 @@ def _part(artifact: Artifact, kept: Iterable[int]) -> Artifact:
     text = [""] * len(lines)
     for at in kept:
         text[at] = lines[at]
-    content = "\n".join(text).rstrip("\n") + "\n"
-    return replace(artifact, path=None, url=None, inside=None, content=content.encode("utf-8", "replace"))
+    return artifact.saying("\n".join(text).rstrip("\n") + "\n")

@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.skeletons import Skeletons, skeletons_of
 from stallwise.readers._patterns import document, patterns
+from stallwise.readers.shapes._indented import may_be_indented, undented
 from stallwise.readers.shapes.aligned import has_gaps
 from stallwise.readers.shapes.lines import LONGEST, MOST_CARRIERS, prefixes, time_of
 
@@ -52,24 +52,22 @@ def plain(artifact: Artifact) -> Artifact:
     if not is_text(head):
         return artifact
     if head.startswith(MARKED):
-        artifact = _saying(artifact, artifact.text(MOST_BYTES))
+        artifact = artifact.saying(artifact.text(MOST_BYTES))
     if exported := _exported(artifact):
-        artifact = _saying(artifact, "\n".join(_opened(exported)) + "\n")
+        artifact = artifact.saying("\n".join(_opened(exported)) + "\n")
+    if may_be_indented(artifact.head) and (flush := undented(artifact.lines())) is not None:
+        artifact = artifact.saying("\n".join(flush) + "\n")
     head = artifact.head
     if artifact.size_bytes <= LONGEST_LETTER and is_letter(head[:LONGEST_LETTER].decode("utf-8", "replace")):
-        return _saying(artifact, letter(artifact.text(LONGEST_LETTER)))
+        return artifact.saying(letter(artifact.text(LONGEST_LETTER)))
     sample = _lines_in(head[:SAMPLE_BYTES])
     framed = sample and _P["frame"].match(sample[0])
     carried = b"\x1b" in head or framed or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample)
     if not carried and not _glued(_lines_in(artifact.distinct_head)):
         return artifact.afresh()
     said, words = _unwrapped(artifact.text(MOST_BYTES))
-    bare = _saying(artifact, "\n".join(said) + "\n")
+    bare = artifact.saying("\n".join(said) + "\n")
     return bare if words is None else bare.cut_into(words)
-
-
-def _saying(artifact: Artifact, text: str) -> Artifact:
-    return replace(artifact, path=None, url=None, inside=None, content=text.encode("utf-8", "replace"))
 
 
 def unwrapped(text: str) -> str:
@@ -230,8 +228,11 @@ def _message_of(row: Any) -> Message | None:
 
 def _exported(artifact: Artifact) -> list[Message]:
     """The envelopes of a document that holds a list of them and little else, as services export logs."""
-    start = artifact.head[:SAMPLE_BYTES]
-    if start.lstrip()[:1] not in (b"{", b"[") or not any(key in start for key in _MESSAGES):
+    start = artifact.head[:SAMPLE_BYTES].lstrip()
+    if start[:1] not in (b"{", b"[") or not any(key in start for key in _MESSAGES):
+        return []
+    first, _, more = start.partition(b"\n")
+    if more.strip() and _decoded(first.decode("utf-8", "replace")) is not None:  # one document a line
         return []
     tree = _decoded(artifact.text(MOST_BYTES))
     while isinstance(tree, dict):
