@@ -16,7 +16,7 @@ def may_be_indented(head: bytes) -> bool:
 
 def undented(lines: Sequence[str]) -> list[str] | None:
     """The lines with their blocks set flush; None where no such blocks make up the page."""
-    told, shown, inside = list(lines), 0, False
+    told, shown, joined, inside = list(lines), 0, 0, False
     before = ""
     for at, line in enumerate(lines):
         if line.startswith(INDENT):
@@ -24,9 +24,11 @@ def undented(lines: Sequence[str]) -> list[str] | None:
             inside = inside or begins
             if inside:
                 told[at], shown = line[len(INDENT) :], shown + 1
+                joined += before.startswith(INDENT)
         elif line.strip():
             if line[0].isspace():
                 return None
             inside = False
         before = line
-    return told if shown and shown >= MOSTLY * sum(bool(x.strip()) for x in lines) else None
+    double_spaced = shown > 1 and joined < MOSTLY * (shown - 1)
+    return told if shown and not double_spaced and shown >= MOSTLY * sum(bool(x.strip()) for x in lines) else None

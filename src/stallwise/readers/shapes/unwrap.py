@@ -17,6 +17,8 @@ from typing import Any
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.skeletons import Skeletons, skeletons_of
 from stallwise.readers._patterns import document, patterns
+from stallwise.readers.shapes._folded import MOST_BYTES as MOST_FOLDED
+from stallwise.readers.shapes._folded import unfolded
 from stallwise.readers.shapes._indented import may_be_indented, undented
 from stallwise.readers.shapes.aligned import has_gaps
 from stallwise.readers.shapes.lines import LONGEST, MOST_CARRIERS, prefixes, time_of
@@ -57,6 +59,8 @@ def plain(artifact: Artifact) -> Artifact:
         artifact = artifact.saying("\n".join(_opened(exported)) + "\n")
     if may_be_indented(artifact.head) and (flush := undented(artifact.lines())) is not None:
         artifact = artifact.saying("\n".join(flush) + "\n")
+    if len(artifact.head) <= MOST_FOLDED and (whole := unfolded(artifact.lines())) is not None:
+        artifact = artifact.saying("\n".join(whole) + "\n")
     head = artifact.head
     if artifact.size_bytes <= LONGEST_LETTER and is_letter(head[:LONGEST_LETTER].decode("utf-8", "replace")):
         return artifact.saying(letter(artifact.text(LONGEST_LETTER)))
