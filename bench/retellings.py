@@ -23,8 +23,7 @@ os.environ.setdefault("STALLWISE_CACHE", "off")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from facts_of_cases import answer, is_right, read_cases
-from retold import carriers, lines, tables  # noqa: F401  (they fill TELLINGS)
-from retold.files import TELLINGS, File
+from retold import TELLINGS, File
 
 from stallwise.knowledge.cases import leaving_out
 

@@ -15,9 +15,7 @@ from stallwise.readers.shapes.unwrap import plain
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
-from facts_of_cases import told
-from retold import carriers, lines, tables  # noqa: F401  (they fill TELLINGS)
-from retold.files import TELLINGS, File
+from retold import TELLINGS, File
 
 CARD = File(
     "smi.csv",
@@ -61,11 +59,22 @@ PAGE = File(
 )
 
 
-def _facts(files: list[File], folder: Path) -> dict[str, int]:
+def _facts(files: list[File], folder: Path) -> list[str]:
     folder.mkdir()
     for f in files:
         (folder / f.name).write_bytes(f.text.encode() if f.data is None else f.data)
-    return told(gather([str(folder)], cache=False, workers=1))
+    found = gather([str(folder)], cache=False, workers=1)
+    return sorted(
+        [
+            f"fact {name} {fact.scope} {fact.value:.6}"
+            if isinstance(fact.value, float)
+            else f"fact {name} {fact.scope} {fact.value}"
+            for name, facts in found.facts.items()
+            for fact in facts
+        ]
+        + [f"series {s.quantity.name} {s.scope} {s.x.tolist()} {s.values.round(9).tolist()}" for s in found.all_series]
+        + [f"table {table.kind} {len(table)} {sorted(table.columns)}" for table in found.tables]
+    )
 
 
 NOTATIONS = ("yaml_rows", "json_columns", "json_split", "markdown_table", "column_t", "spreadsheet")
