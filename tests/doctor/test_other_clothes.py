@@ -153,8 +153,15 @@ def test_names_of_files_part_a_text_and_prompts_end_what_cat_showed(tmp_path: Pa
     assert [a.text() for a in artifacts_of([str(path)])] == ["$ python train.py\nstep 1\n", "step 2\n"]
 
 
+def test_a_deep_tree_is_left_as_it_is() -> None:
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert isinstance(upright(deep), list)  # and no stack overflows
+
+
 def test_lists_of_settings_are_no_columns() -> None:
-    kept = {"betas": [0.9, 0.95], "lr": 0.1}
+    kept: dict[str, object] = {"betas": [0.9, 0.95], "lr": 0.1}
     assert upright({"optimizer": kept}) == {"optimizer": kept}
     assert upright({"run": {"step": [1, 2], "loss": [3.0, 2.5]}}) == {
         "run": [{"step": 1, "loss": 3.0}, {"step": 2, "loss": 2.5}]

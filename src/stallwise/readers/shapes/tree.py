@@ -59,12 +59,12 @@ def tree_of(name: str, text: str) -> Any:
     return _toml(text) or _ini(text) or _yaml(text)
 
 
-def upright(tree: Any) -> Any:
+def upright(tree: Any, deep: int = 0) -> Any:
     """The same with lists of records where it has a list a column, or the names of the columns once and then lists of cells."""
-    if isinstance(tree, list):
-        return [upright(x) if isinstance(x, (dict, list)) else x for x in tree]
-    if not isinstance(tree, dict):
+    if deep > DEEPEST or not isinstance(tree, (dict, list)):
         return tree
+    if isinstance(tree, list):
+        return tree if _are_leaves(tree) else [upright(x, deep + 1) for x in tree]
     named: list[Any] = next((v for k, v in tree.items() if k in NAMES and _are_leaves(v)), [])
     for cells in tree.values() if named else ():
         if isinstance(cells, list) and cells and all(_are_leaves(r) and len(r) == len(named) for r in cells):
@@ -72,7 +72,7 @@ def upright(tree: Any) -> Any:
     columns = list(tree.values())
     if len(columns) > 1 and all(_are_leaves(c) and len(c) == len(columns[0]) > 1 for c in columns):
         return [dict(zip(tree, r, strict=True)) for r in zip(*columns, strict=True)]
-    return {k: upright(v) for k, v in tree.items()}
+    return {k: upright(v, deep + 1) for k, v in tree.items()}
 
 
 def _are_leaves(items: Any) -> bool:

@@ -190,9 +190,8 @@ def _repeats(tags: Counter[str]) -> bool:
 def _own_clock(rest: list[str]) -> bool:
     """Lines with a clock of their own, or of a table or dump that needs none."""
     laid_out = [r.count(",") >= 3 or (r[:1] in _LAYOUT and not _P["boot"].match(r)) for r in rest]
-    return sum(x or bool(_P["clock"].search(r[:80])) for x, r in zip(laid_out, rest, strict=True)) >= TABLE_SHARE * len(
-        rest
-    )
+    clocks = [_P["clock"].search(r[:80]) is not None for r in rest]
+    return sum(map(max, laid_out, clocks)) >= TABLE_SHARE * len(rest)
 
 
 def _envelope_share(lines: list[str]) -> float:
@@ -220,14 +219,19 @@ def _message_of(row: Any) -> Message | None:
     """The message of a log envelope and what else it holds; None for any other JSON."""
     if not isinstance(row, dict):
         return None
-    for inner in row.values():  # where a collector keeps the fields of the program
-        if isinstance(inner, dict) and any(isinstance(inner.get(key), str) for key in _KEYS["message"]):
-            row = {**{k: v for k, v in row.items() if v is not inner}, **inner}
-            break
+    told = (
+        x for x in row.values() if isinstance(x, dict) and _speaks(x)
+    )  # the program's fields, inside the collector's
+    if not _speaks(row) and (inner := next(told, None)) is not None:
+        row = {**{k: v for k, v in row.items() if v is not inner}, **inner}
     for key in _KEYS["message"]:
         if isinstance(row.get(key), str) and not row.keys().isdisjoint({*_KEYS["envelope"]} - {key}):
             return str(row[key]), {k: v for k, v in row.items() if k != key}
     return None
+
+
+def _speaks(row: dict[str, object]) -> bool:
+    return any(isinstance(row.get(key), str) for key in _KEYS["message"])
 
 
 def _exported(artifact: Artifact) -> list[Message]:
