@@ -39,8 +39,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
     runs, current, text = list[Run](), _run(1), artifact.skeletons
     known: dict[int, Run] = {}  # what all lines of a skeleton say
     for at in text.lines_of(text.where(_tells)):
-        line, said = uncarried(text.lines[at][:LONGEST]), known.get(text.of[at])
+        said = known.get(text.of[at])
         if said is None:
+            line = uncarried(text.lines[at][:LONGEST])
             said = _said(line)
             if not any(p.search(line.strip()) for p in BY_DIGITS):
                 known[text.of[at]] = said

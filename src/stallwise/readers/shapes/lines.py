@@ -58,6 +58,11 @@ def _starting(kind: str) -> tuple[Prefix, ...]:
     return tuple(p for p in prefixes() if kind in p.starts)
 
 
+@cache
+def _carrying(kind: str) -> tuple[Prefix, ...]:
+    return tuple(p for p in _starting(kind) if p.wrapper)
+
+
 def _kind(character: str) -> str:
     return "A" if character.isalpha() else "0" if character.isdigit() else character
 
@@ -96,8 +101,7 @@ class Peeler:
 def uncarried(text: str) -> str:
     """A line without what containers, clusters and launchers put before it, for who asks neither when nor where."""
     for _ in range(MOST_CARRIERS):
-        found = (p.pattern.match(text) for p in _starting(_kind(text[:1])) if p.wrapper)
-        match = next(filter(None, found), None)
+        match = next(filter(None, (p.pattern.match(text) for p in _carrying(_kind(text[:1])))), None)
         if match is None:
             break
         text = text[match.end() :]
