@@ -22,6 +22,7 @@ from stallwise.evidence.contained import failure_of, kept
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Series, Source, Table
+from stallwise.evidence.last_asked import forget
 from stallwise.evidence.limits import Limits, OutOfTime, at_most, within
 from stallwise.evidence.reading import Printed, Rows
 from stallwise.evidence.reading import Reading as ReadValue
@@ -229,6 +230,8 @@ def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
             formats, items = read_artifact(artifact, keep_timelines=plan.keep_timelines)
     except (Exception, OutOfTime) as error:
         return Reading(artifact.name, problem=failure_of(artifact.name, error, seconds))
+    finally:
+        forget()
     reading = Reading(artifact.name, formats, items)
     if key:
         remember(key, reading)

@@ -10,7 +10,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
-from stallwise.evidence.reading import Printed, Reading, Rows
+from stallwise.evidence.reading import Printed, Reading, Rows, Shape
 from stallwise.meaning.load_course import load_course
 from stallwise.meaning.mentions import mentions
 from stallwise.meaning.requests import request_facts
@@ -23,7 +23,7 @@ from stallwise.meaning.telling import is_settled, told_in, unresolved
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
-from stallwise.readers.shapes._plainly import csv_of
+from stallwise.readers.shapes._plainly import as_csv, retold
 from stallwise.readers.shapes.tree import tree_of
 from stallwise.units import Unit
 
@@ -36,6 +36,7 @@ _STEPPING = re.compile(r"\b(?:steps?|iter\w*|epoch)\b|it/s|s/it", re.IGNORECASE)
 FEW_LINES = 12
 LEAST_ALIKE, LEAST_PAIRS = 3, 4  # lines with so many numbers under their keys: nobody types the same record three times
 _PAIR = re.compile(r"[A-Za-z)\]][\"']?\s?[:=]\s{0,6}[\"']?[-+]?\d")
+SAMPLE_ROWS = 4096  # of a table, by which readers know it
 FEW_FACTS = 2  # numbers by which a reader shows that a file is of its format
 LONGEST_PAGE = 1 << 14
 MOST_LINES = 120
@@ -201,15 +202,22 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
         if lives := list(request_facts(rows, artifact.name)):
             yield from (f for f in lives if not _given(f, known))
             continue
-        told = csv_of(artifact, rows, dict(_titles(rows)))
         found: list[Item] = []
-        for item in (i for r in readers_for(told) if r.FORMAT in TABLE_READERS for i in r.read(told)):
+        for item in _through_readers(artifact, retold(rows, dict(_titles(rows)))):
             found += understood_steps(item, artifact.name) if isinstance(item, Printed | Rows | Reading) else [item]
         if not any(isinstance(item, (Series, Table)) for item in found):
             found += courses(rows, artifact.name)
         for item in found:
             if isinstance(item, (Series, Table)) or (isinstance(item, Fact) and not _given(item, known)):
                 yield item
+
+
+def _through_readers(artifact: Artifact, rows: Rows) -> Iterator[Item | Printed | Shape]:
+    """By those that know its beginning; a table is written out only for one that reads lines."""
+    for reader in readers_for(as_csv(artifact, rows, SAMPLE_ROWS)):
+        if reader.FORMAT in TABLE_READERS:
+            read_rows = getattr(reader, "read_rows", None)
+            yield from read_rows(rows, artifact.name) if read_rows else reader.read(as_csv(artifact, rows))
 
 
 def _titles(rows: Rows) -> Iterator[tuple[int, tuple[str, list[float | str | None]]]]:
@@ -223,7 +231,7 @@ def _titles(rows: Rows) -> Iterator[tuple[int, tuple[str, list[float | str | Non
             continue  # which one it is, not how many there are
         if column is not None and column.named.quantity is stated.GPUS:
             yield at, ("gpus", column.values)
-        elif column is not None and any(isinstance(c, str) for c in rows.cells[at]):
+        elif column is not None and rows.numbers(at) is None and any(isinstance(c, str) for c in rows.cells[at]):
             yield (
                 at,
                 (f"{column.label.replace(' ', '_')}{_SUFFIX.get(column.named.quantity.unit.value, '')}", column.values),

@@ -16,7 +16,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source, Table
 from stallwise.evidence.load_phases import calm_phase, worst_phase
 from stallwise.evidence.reading import Cell, Rows
-from stallwise.meaning.rows import Column, named_columns
+from stallwise.meaning.rows import named_columns
 from stallwise.meaning.samples import COLUMNS, STATES
 from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.words import words_of
@@ -36,8 +36,8 @@ Values = NDArray[np.float64]
 def load_course(rows: Rows, file: str) -> Iterator[Item]:
     """Nothing where the table is not about a service, or its rows are no moments."""
     columns = {c.named.quantity.name: c for c in reversed(named_columns(rows))}
-    states = {COLUMNS[q]: _numbers(c) for q, c in columns.items() if q in COLUMNS}
-    load = next((_numbers(columns[q]) for q in LOADS if q in columns), None)
+    states = {COLUMNS[q]: c.numbers for q, c in columns.items() if q in COLUMNS}
+    load = next((columns[q].numbers for q in LOADS if q in columns), None)
     served = any(q.startswith("serve.") for q in columns)
     if len(rows) < LEAST_ROWS or not served or (load is None and not states.keys() & STATES) or not _is_course(rows):
         return
@@ -55,14 +55,10 @@ def load_course(rows: Rows, file: str) -> Iterator[Item]:
         if quantity in COLUMNS and COLUMNS[quantity] != "paused":
             continue  # the measures of load tell these from the samples
         for phase, scope in ((worst, WHOLE), (calm, Scope(run="before"))):
-            values = _numbers(column)[phase.rows] if phase else _numbers(column) if scope is WHOLE else none
+            values = column.numbers[phase.rows] if phase else column.numbers if scope is WHOLE else none
             known = values[values == values]
             if len(known):
                 yield Fact(column.named.quantity, float(np.median(known)), source, scope, samples=len(known))
-
-
-def _numbers(column: Column) -> Values:
-    return np.array([v if isinstance(v, float) else np.nan for v in column.values])
 
 
 def _is_course(rows: Rows) -> bool:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
+from stallwise.evidence.last_asked import last_asked
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name, without_unit
 from stallwise.meaning.scopes import BEFORE, EXPECTED, axis_of, outcome_of, scope_of
-from stallwise.meaning.value import flag_in, in_si, number_in, plausible
+from stallwise.meaning.value import all_in_si, all_plausible, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import book, words_of
 from stallwise.units import Unit, readings_of
 
@@ -23,6 +26,7 @@ _STATISTIC = re.compile(
 )
 MENTION = "mention"  # what a row is that sentences made: its columns are quantities, its numbers in SI
 MOST_VARIANTS = 12  # rows of a comparison; more are samples
+MOST_MEASURED = 1000  # things that one run is told of; more are samples
 LEAST_ALIKE = 3  # lines: two may be two readings of one thing
 KEYS_NAMED = 0.5  # share of the first column that must name quantities to be a column of keys
 WORSE = 0.02  # relative difference below which two rows are alike
@@ -35,6 +39,14 @@ class Column:
     named: Name
     values: list[float | str | None]
     label: str
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """Its values as numbers, NaN where one is none."""
+        whole = set(map(type, self.values)) == {float}
+        return np.array(
+            self.values if whole else [v if isinstance(v, float) else np.nan for v in self.values], dtype=float
+        )
 
 
 def as_pairs(rows: Rows) -> list[Reading]:
@@ -76,11 +88,11 @@ def _statistics(rows: Rows) -> list[Reading]:
 
 def _keys_first(rows: Rows) -> list[Reading]:
     """A first column of names and columns of before, now or expected."""
-    first = [c for c in rows.cells[0] if isinstance(c, str)] if rows.cells else []
-    if len(first) < len(rows) or len(rows.columns) < 2:
-        return []
     scoped = [i for i, c in enumerate(rows.columns) if i and scope_of(words_of(c))]
-    if len(scoped) < len(rows.columns) - 1:
+    if len(rows.columns) < 2 or len(scoped) < len(rows.columns) - 1:
+        return []
+    first = [c for c in rows.cells[0] if isinstance(c, str)]
+    if len(first) < len(rows):
         return []
     if sum(name((c,), "", False) is not None for c in first) < KEYS_NAMED * len(first):
         return []
@@ -119,7 +131,7 @@ def turned(rows: Rows) -> Rows:
     The first column does so where half of it has a name, or where the others change their unit from row to row.
     """
     rows = _without_differences(rows)
-    if not 3 <= len(rows.columns) <= MOST_VARIANTS or len(rows) < 2:
+    if not 3 <= len(rows.columns) <= MOST_VARIANTS or not 2 <= len(rows) <= MOST_MEASURED:
         return rows
     first = [c for c in rows.cells[0] if isinstance(c, str)]
     named = sum(name((c,)) is not None for c in first)
@@ -154,17 +166,18 @@ def _text(cell: Cell) -> str:
     return "" if cell is None else str(cell)
 
 
-@lru_cache(maxsize=1)
+@last_asked
 def named_columns(rows: Rows) -> tuple[Column, ...]:
     """Columns that have a name, with their cells in SI. Several ask for those of the same table."""
     found: list[Column] = []
-    for title, cells in zip(rows.columns, rows.cells, strict=True):
-        if _counts_steps(title, cells):
+    for at, (title, cells) in enumerate(zip(rows.columns, rows.cells, strict=True)):
+        if _counts_steps(rows, at):
             continue
-        texts = [c for c in cells if isinstance(c, str)]
-        parsed = [number_in(c) for c in dict.fromkeys(texts)]
-        worded = bool(texts) and len(texts) == sum(c is not None for c in cells) and not all(parsed)
-        unit = next((p[1] for p in parsed if p and p[1]), "")
+        numbers = rows.numbers(at)
+        texts = [c for c in cells if isinstance(c, str)] if numbers is None else []
+        distinct = dict.fromkeys(texts)
+        worded = bool(texts) and len(texts) == sum(c is not None for c in cells) and not all(map(number_in, distinct))
+        unit = next((p[1] for p in map(number_in, distinct) if p and p[1]), "")
         path = (*rows.path, title)
         if (
             rows.noun == MENTION and (known := entries().get(title)) is not None
@@ -176,8 +189,22 @@ def named_columns(rows: Rows) -> tuple[Column, ...]:
             named = name((*rows.path, title, unit), unit)
         if named is None:
             continue
-        found.append(Column(named, [_si(path, named, c) for c in cells], " ".join(words_of(title))))
+        if numbers is not None:
+            values = _all_si(named, numbers)
+        else:
+            known_cells = {c: _si(path, named, c) for c in dict.fromkeys(cells)}
+            values = [known_cells[c] for c in cells]
+        found.append(Column(named, values, " ".join(words_of(title))))
     return tuple(found)
+
+
+def _all_si(named: Name, numbers: NDArray[np.float64]) -> list[float | str | None]:
+    values = numbers if named.quantity.unit is Unit.FLAG else all_in_si(named, numbers)
+    known = all_plausible(named.quantity, values)
+    found: list[float | str | None] = values.tolist()
+    for at in np.flatnonzero(~known).tolist():
+        found[at] = None
+    return found
 
 
 def _si(path: tuple[str, ...], named: Name, cell: Cell) -> float | str | None:
@@ -226,17 +253,17 @@ def contrast_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
 def _indexed(rows: Rows) -> bool:
     """Rows that number ranks, cards, stages, layers or the steps of a run are samples, not variants."""
     return any(
-        (axis_of(title) in ("rank", "gpu", "stage", "expert", "layer") and all(isinstance(c, float) for c in cells))
-        or _counts_steps(title, cells)
-        for title, cells in zip(rows.columns, rows.cells, strict=True)
+        (axis_of(title) in ("rank", "gpu", "stage", "expert", "layer") and rows.numbers(at) is not None)
+        or _counts_steps(rows, at)
+        for at, title in enumerate(rows.columns)
     )
 
 
-def _counts_steps(title: str, cells: Sequence[Cell]) -> bool:
+def _counts_steps(rows: Rows, at: int) -> bool:
     """A column named after steps that rises in whole numbers says which step a row is, not how long one took."""
-    numbers = [c for c in cells if isinstance(c, float)]
-    rising = all(a < b for a, b in pairwise(numbers)) and all(c.is_integer() for c in numbers)
-    return len(numbers) > 2 and len(numbers) == len(cells) and rising and axis_of(title) == "step"
+    if axis_of(rows.columns[at]) != "step" or len(rows) <= 2 or (numbers := rows.numbers(at)) is None:
+        return False
+    return bool(np.all(np.diff(numbers) > 0) and np.all(numbers == np.floor(numbers)) and np.all(np.isfinite(numbers)))
 
 
 def _by_outcome(rows: Rows) -> tuple[int, int] | None:
@@ -294,13 +321,15 @@ def _groups(rows: Rows) -> list[list[int]]:
 
 def twin_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
     """Two columns of one quantity (bf16_accuracy, fp8_accuracy): the row where they lie farthest apart tells most."""
+    if len(rows) > MOST_VARIANTS:
+        return
     columns = named_columns(rows)
     by_quantity: dict[str, list[Column]] = {}
     for column in columns:
         by_quantity.setdefault(column.named.quantity.name, []).append(column)
     for name_, twins in by_quantity.items():
         better = entries()[name_].better
-        if len(twins) != 2 or not better or len(rows) > MOST_VARIANTS:
+        if len(twins) != 2 or not better:
             continue
         gaps = [
             (max(a, b) / max(min(a, b), 1e-12), at)

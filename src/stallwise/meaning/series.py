@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from functools import cache
-from itertools import pairwise
-from statistics import median
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source
-from stallwise.evidence.reading import Cell, Course, Printed, Rows, Wanted, points_of
+from stallwise.evidence.reading import Cell, Course, Printed, Rows, Wanted
 from stallwise.meaning.courses import named
 from stallwise.meaning.loop import column_of
 from stallwise.meaning.rows import named_columns
@@ -27,6 +26,7 @@ LEAST_ROWS = 4  # fewer rows are variants or readings, not a course
 LEADING = 2  # columns in which people put what they count by; further right it must run to be a clock
 LEAST_CLOCK = 6  # a few steps may rise by chance
 MOSTLY = 0.8  # of the rows: a count starts again with each epoch
+Numbers = NDArray[np.float64]
 RECORD = "row"  # of a list of objects: without a step they count themselves
 
 
@@ -43,8 +43,9 @@ def axis_in(rows: Rows) -> Axis | None:
     """Steps before a clock, a clock before epochs."""
     known, titles = _axes(), [" ".join(words_of(c)) for c in rows.columns]
     for at, title in enumerate(titles):
-        numbers = [c for c in rows.cells[at] if isinstance(c, float)]
-        if (title in known["step"] and numbers) or (title in known["rising"] and _rises(numbers, MOSTLY)):
+        if (title in known["step"] and rows.count(at)) or (
+            title in known["rising"] and _rises(_floats(rows, at), MOSTLY)
+        ):
             return Axis(at, "step")
     for at, title in enumerate(titles):
         if at >= LEADING and not _rises([x for c in rows.cells[at] if (x := _moment(c)) is not None]):
@@ -62,8 +63,14 @@ def axis_in(rows: Rows) -> Axis | None:
     return Axis(-1, "step") if counts_itself else None
 
 
-def _rises(numbers: Sequence[float], share: float = 1.0) -> bool:
-    return len(numbers) > 1 and sum(a < b for a, b in pairwise(numbers)) >= share * (len(numbers) - 1)
+def _floats(rows: Rows, at: int) -> Numbers:
+    """The numbers of a column, what is none left out."""
+    whole = rows.numbers(at)
+    return np.array([c for c in rows.cells[at] if isinstance(c, float)]) if whole is None else whole
+
+
+def _rises(numbers: Numbers, share: float = 1.0) -> bool:
+    return len(numbers) > 1 and int(np.sum(np.diff(numbers) > 0)) >= share * (len(numbers) - 1)
 
 
 @cache
@@ -82,43 +89,43 @@ def courses(rows: Rows, file: str) -> Iterator[Item]:
     )
     found = [i for i in named(log) if not _is_clock(i, rows)]
     yield from found
-    numbers = [p for p in places if p is not None]
-    if axis.at >= 0 and len(numbers) == len(places) >= LEAST_ROWS and _rises(numbers):
-        yield from _others(rows, axis, numbers, file)
+    if axis.at >= 0 and len(places) >= LEAST_ROWS and _rises(places):
+        yield from _others(rows, axis, places, file)
 
 
-def _places(rows: Rows, axis: Axis) -> list[float | None]:
-    """Where each row stands; a count that starts again with each epoch goes on."""
+def _places(rows: Rows, axis: Axis) -> Numbers:
+    """Where each row stands, NaN where it does not say; a count that starts again with each epoch goes on."""
     if axis.at < 0:
-        return [float(at) for at in range(len(rows))]
-    places: list[float | None] = []
-    previous, offset = -1.0, 0.0
-    for cell in rows.cells[axis.at]:
-        x = _number(cell) if axis.over == "step" else _moment(cell)
-        if x is None:
-            places.append(None)
-            continue
-        x *= axis.factor
-        if x + offset < previous and axis.over == "step":
-            offset = previous + 1 - x
-        previous = x + offset
-        places.append(previous)
+        return np.arange(len(rows), dtype=float)
+    places = _told(rows, axis.at, _number if axis.over == "step" else _moment)[0] * axis.factor
+    if axis.over == "step":
+        known = np.flatnonzero(~np.isnan(places))
+        counts = places[known]
+        again = np.flatnonzero(np.diff(counts) < 0) + 1
+        gaps = np.zeros(len(counts))
+        gaps[again] = counts[again - 1] + 1 - counts[again]
+        places[known] = counts + np.cumsum(gaps)
     return places
 
 
-def _columns(rows: Rows, axis: Axis, places: list[float | None], wanted: Wanted) -> Iterator[Course]:
+def _told(rows: Rows, at: int, read: Callable[[Cell], float | None]) -> tuple[Numbers, NDArray[np.bool_]]:
+    """A column as numbers, and which of its cells are any: a loss may be no number, too."""
+    if (whole := rows.numbers(at)) is not None:
+        return whole, np.ones(len(whole), dtype=bool)
+    found = list(map(read, rows.cells[at]))
+    return np.array(found, dtype=float), np.array([x is not None for x in found])
+
+
+def _columns(rows: Rows, axis: Axis, places: Numbers, wanted: Wanted) -> Iterator[Course]:
     shared = _shared_unit(rows.columns)
     for at, title in enumerate(rows.columns):
         if at == axis.at or not wanted(title, "", False):
             continue
         found = column_of(title)
         bare = found is not None and found.quantity.unit is Unit.SECOND and not found.unit_known
-        points = [
-            (x, value, line)
-            for x, cell, line in zip(places, rows.cells[at], rows.places, strict=True)
-            if x is not None and (value := _number(cell)) is not None
-        ]
-        yield Course(title, shared if bare else "", points_of(points))
+        values, known = _told(rows, at, _number)
+        points = np.column_stack([places, values, rows.places])[known & ~np.isnan(places)]
+        yield Course(title, shared if bare else "", points)
 
 
 def _number(cell: Cell) -> float | None:
@@ -156,22 +163,21 @@ def _is_clock(item: Item, rows: Rows) -> bool:
     """A column of elapsed seconds that only rises is the clock, not what one step took."""
     if not isinstance(item, (Series, Fact)) or item.quantity is not run.STEP_TIME:
         return False
-    for title, cells in zip(rows.columns, rows.cells, strict=True):
-        numbers = [c for c in cells if isinstance(c, float)]
-        if "elapsed" in words_of(title) and len(numbers) >= LEAST_CLOCK and _rises(numbers):
+    for at, title in enumerate(rows.columns):
+        if "elapsed" in words_of(title) and rows.count(at) >= LEAST_CLOCK and _rises(_floats(rows, at)):
             return isinstance(item, Series)
     return False
 
 
-def _others(rows: Rows, axis: Axis, places: list[float], file: str) -> Iterator[Item]:
+def _others(rows: Rows, axis: Axis, places: Numbers, file: str) -> Iterator[Item]:
     """Columns that the lexicon names."""
     source = Source(file, f"{rows.noun}s {rows.places[0]}-{rows.places[-1]}")
     taken = {" ".join(words_of(t)) for t in rows.columns if column_of(t) is not None or axis_of(t)}
     for column in named_columns(rows):
         if column.label in taken:
             continue
-        points = [(p, v) for p, v in zip(places, column.values, strict=True) if isinstance(v, float) and v == v]
-        if len(points) >= LEAST_ROWS:
-            x, values = zip(*points, strict=True)
-            yield Series(column.named.quantity, np.array(x), np.array(values), source, over=axis.over)
-            yield Fact(column.named.quantity, float(median(values)), source, samples=len(points))
+        values = column.numbers
+        known = ~np.isnan(values)
+        if known.sum() >= LEAST_ROWS:
+            yield Series(column.named.quantity, places[known], values[known], source, over=axis.over)
+            yield Fact(column.named.quantity, float(np.median(values[known])), source, samples=int(known.sum()))

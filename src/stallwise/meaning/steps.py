@@ -32,8 +32,8 @@ def understood_steps(shape: Printed | Rows | Reading, file: str, *, cards: bool 
 
 def _settings(rows: Rows, file: str) -> Iterator[Fact]:
     """A column that says the same word in every row."""
-    for title, cells in zip(rows.columns, rows.cells, strict=True):
-        words = {c for c in cells if isinstance(c, str)}
+    for at, title in enumerate(rows.columns):
+        words = {c for c in rows.cells[at] if isinstance(c, str)} if rows.numbers(at) is None else set()
         if len(words) == 1 and (word := words.pop()).strip():
             yield from _setting((*rows.path, title), word, file)
 

@@ -378,12 +378,12 @@ def _unread(file: str, singles: list[Reading], named: list[_Named], tables: list
         if rows in repeated:
             continue
         labels = {c.label for c in named_columns(rows)}
-        for title, cells in zip(rows.columns, rows.cells, strict=True):
-            count = sum(isinstance(c, float) for c in cells)
+        for at, title in enumerate(rows.columns):
+            count = rows.count(at)
             seen += count
             if " ".join(words_of(title)) in labels:
                 known += count
             elif count:
                 lost[title] += count
-    in_tables = sum(isinstance(c, float) for rows in tables for column in rows.cells for c in column)
+    in_tables = sum(rows.count(at) for rows in tables for at in range(len(rows.columns)))
     return Unread(file, seen, known, tuple(k for k, _ in lost.most_common(12)), cells_seen=in_tables)

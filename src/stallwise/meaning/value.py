@@ -22,6 +22,11 @@ LARGEST_SHARE = 1.5  # a bare share above is in percent
 SMALLEST_BYTES = 1e5  # a bare memory below is GiB or MiB
 LARGEST_GIB = 1000.0
 LONGEST_WORDS = 160
+_FROM_NOTHING = (
+    Unit.SECOND, Unit.BYTE, Unit.BYTE_PER_S, Unit.FLOP_PER_S, Unit.TOKEN_PER_S, Unit.PER_S, Unit.COUNT, Unit.TOKEN,
+)  # fmt: skip
+_BETWEEN = {**dict.fromkeys(_FROM_NOTHING, (0.0, math.inf)), Unit.SHARE: (-0.01, 1.2), Unit.FLAG: (0.0, 1.0)}
+_WHOLE = (Unit.COUNT, Unit.TOKEN, Unit.FLAG)
 
 
 def number_in(text: str) -> tuple[float, str] | None:
@@ -62,24 +67,32 @@ def all_in_si(named: Name, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same for many numbers of one key."""
     if named.inverse:
         return np.where(values > 0, 1.0 / np.where(values > 0, values, 1.0), np.nan)
-    if named.unit_known or named.quantity.unit not in (Unit.SHARE, Unit.FLOP_PER_S, Unit.BYTE):
-        return values * named.scale
-    return np.array([in_si(named, v) for v in values.tolist()])
+    numbers = values * named.scale
+    if named.unit_known:
+        return numbers
+    unit = named.quantity.unit
+    if unit is Unit.SHARE:
+        return np.where(numbers > LARGEST_SHARE, numbers / 100.0, numbers)
+    if unit is Unit.FLOP_PER_S:
+        return np.where((numbers > 0) & (numbers < SMALLEST_FLOP_RATE), numbers * 1e12, numbers)
+    if unit is Unit.BYTE:
+        larger = np.where(numbers < LARGEST_GIB, 2.0**30, 2.0**20)
+        return np.where((numbers > 0) & (numbers < SMALLEST_BYTES), numbers * larger, numbers)
+    return numbers
 
 
 def plausible(quantity: Quantity, number: float) -> bool:
     """Whether a number can be this quantity at all."""
-    if not math.isfinite(number):
-        return False
-    if quantity.unit is Unit.SHARE:
-        return -0.01 <= number <= 1.2
-    if quantity.unit in (Unit.SECOND, Unit.BYTE, Unit.BYTE_PER_S, Unit.FLOP_PER_S, Unit.TOKEN_PER_S, Unit.PER_S):
-        return number >= 0
-    if quantity.unit in (Unit.COUNT, Unit.TOKEN):
-        return number >= 0 and number == round(number)
-    if quantity.unit is Unit.FLAG:
-        return number in (0.0, 1.0)
-    return True
+    low, high = _BETWEEN.get(quantity.unit, (-math.inf, math.inf))
+    whole = quantity.unit not in _WHOLE or number == number // 1
+    return math.isfinite(number) and low <= number <= high and whole
+
+
+def all_plausible(quantity: Quantity, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The same for many."""
+    low, high = _BETWEEN.get(quantity.unit, (-math.inf, math.inf))
+    fits = np.isfinite(numbers) & (numbers >= low) & (numbers <= high)
+    return fits & (numbers == np.floor(numbers)) if quantity.unit in _WHOLE else fits
 
 
 def flag_in(text: str) -> float | None:

@@ -59,8 +59,13 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 def _items(text: str, file: str) -> Iterator[Item]:
     rows = table_in(text)
-    for kind in document("named_columns")["kind"] if rows is not None else ():
-        found = kind_of(kind, rows, file) if rows is not None else None
+    yield from read_rows(rows, file) if rows is not None else ()
+
+
+def read_rows(rows: Rows, file: str) -> Iterator[Item]:
+    """The same of a table that somebody has read already."""
+    for kind in document("named_columns")["kind"]:
+        found = kind_of(kind, rows, file)
         if found is not None:
             yield from JUDGED[kind["judged"]](found)
 

@@ -4,13 +4,16 @@ columns depend on -s and on the driver, so its header names them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.readers._cells import INDEX
-from stallwise.readers._gpu_samples import GpuSamples, gpu_words, put, seconds
+from stallwise.readers._gpu_samples import GpuSamples, Lines, Values, each, gpu_words, put_column, seconds
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.delimited import cells_in
 
@@ -38,23 +41,26 @@ def recognises(name: str, head: bytes) -> bool:
 def read(artifact: Artifact) -> Iterator[Item]:
     """One table of samples per GPU."""
     samples = GpuSamples(artifact.name)
-    header: Header | None = None
     ids: dict[str, int] = {}
-    broken = 0
-    guessed = spaced = False
-    for number, line in enumerate(artifact.lines(), 1):
-        if (found := _header(line)) is not None:
-            header, spaced = found, line.startswith("#")
-            continue
-        if header is None and _P["headerless"].match(line):
-            header, guessed = _guess(line), True
-        if header is None or not line.strip() or (spaced and line.startswith("#")):
-            continue
-        cells = line.split() if spaced else cells_in(line)
-        if len(cells) == len(header):
-            _take(header, cells, ids, samples, number)
-        else:
-            broken += not spaced
+    broken, lines, words = 0, artifact.lines(), artifact.skeletons
+    titled = words.lines_of(words.where(lambda line: _header(line) is not None))
+    headers = {at: header for at in titled if (header := _header(lines[at])) is not None}
+    plain = range(min(headers, default=len(lines)))
+    starts = [(at, _guess(lines[at]), False) for at in plain if _P["headerless"].match(lines[at])][:1]
+    guessed = bool(starts)
+    for at, header in headers.items():
+        if not starts or starts[-1][1] != header:  # dmon says it again and again
+            starts.append((at, header, lines[at].startswith("#")))
+    for (at, header, spaced), (end, _, _) in pairwise([*starts, (len(lines), [], False)]):
+        told = [
+            n for n in range(at, end) if n not in headers and lines[n].strip() and not (spaced and lines[n][0] == "#")
+        ]
+        cut = [lines[n].split() if spaced else _cells(lines[n]) for n in told]
+        fitting = [n for n, cells in enumerate(cut) if len(cells) == len(header)]
+        broken += 0 if spaced else len(cut) - len(fitting)
+        if fitting:
+            columns = list(zip(*(cut[n] for n in fitting), strict=True))
+            _take(header, columns, ids, samples, np.array([told[n] + 1 for n in fitting]))
     yield from samples.items()
     if broken:
         yield Note(f"{broken} lines do not fit the header and were left out", Source(artifact.name))
@@ -77,18 +83,45 @@ def _header(line: str) -> Header | None:
     return names if len(names) == len(cells) and ours and known >= 2 else None
 
 
-def _take(header: Header, cells: list[str], ids: dict[str, int], samples: GpuSamples, line: int) -> None:
-    row = {name: cell for (name, _), cell in zip(header, cells, strict=True)}
-    values: dict[str, float] = {}
-    for (name, unit), cell in zip(header, cells, strict=True):
+def _cells(line: str) -> list[str]:
+    return cells_in(line) if '"' in line else line.split(",")
+
+
+def _take(
+    header: Header, cells: Sequence[Sequence[str]], ids: dict[str, int], samples: GpuSamples, lines: Lines
+) -> None:
+    """Rows under one header, column by column."""
+    by_name = {
+        name: [c.lstrip() for c in column] if name in IDENTITY else column
+        for (name, _), column in zip(header, cells, strict=True)
+    }
+    none = ("",) * len(lines)
+    values: dict[str, Values] = {}
+    for (name, unit), column in zip(header, cells, strict=True):
         if name in ("timestamp", "time"):
-            values["time_s"] = seconds(cell if name == "timestamp" else f"{row.get('date', '20000101')} {cell}")
+            dates = by_name.get("date", ("20000101",) * len(lines))
+            stamps = column if name == "timestamp" else [f"{d} {t}" for d, t in zip(dates, column, strict=True)]
+            values["time_s"] = each(stamps, seconds)
         elif name not in IDENTITY:
-            put(values, name, cell, unit)
-    bus_id = row.get("pci.bus_id") or row.get("gpu_bus_id") or ""
-    key = row.get("index") or bus_id or row.get("uuid") or row.get("gpu_uuid") or ""
-    index = int(key) if _INDEX.fullmatch(key.strip()) else ids.setdefault(key, len(ids))
-    samples.add(index, values, line, name=row.get("name") or row.get("gpu_name") or "", bus_id=bus_id)
+            put_column(values, name, column, unit)
+    keys = _first_told(by_name, ("index", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid"), none)
+    known = {
+        key: int(key) if _INDEX.fullmatch(key.strip()) else ids.setdefault(key, len(ids)) for key in dict.fromkeys(keys)
+    }
+    gpus = np.array([known[key] for key in keys])
+    names, buses = (
+        _first_told(by_name, titles, none) for titles in (("name", "gpu_name"), ("pci.bus_id", "gpu_bus_id"))
+    )
+    samples.add_table(gpus, values, lines, names, buses)
+
+
+def _first_told(by_name: dict[str, Sequence[str]], titles: Sequence[str], none: Sequence[str]) -> Sequence[str]:
+    """Of each row the first of these that says something."""
+    found = none
+    for title in titles:
+        if title in by_name and not all(found):
+            found = [known or other for known, other in zip(found, by_name[title], strict=True)]
+    return found
 
 
 def _guess(line: str) -> Header:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -51,7 +52,10 @@ def _text(artifact: Artifact, samples: GpuSamples) -> None:
     told: list[str] | None = None  # the lines of a card
     pending: re.Match[str] | None = None
     for at, line in enumerate(artifact.lines(), 1):
-        if "NVSMI LOG" in line:
+        if line[:1] == " ":  # most lines, and none of the others begins so
+            if told is not None:
+                told.append(line)
+        elif "NVSMI LOG" in line:
             told, index = None, -1
         elif heading := _P["heading"].match(line):
             told, index = [], index + 1
@@ -66,8 +70,6 @@ def _text(artifact: Artifact, samples: GpuSamples) -> None:
             values = {"time_s": time_s, **{column: number(text) for column, text in known.items()}}
             samples.add(int(gpu), values, at, name=name, bus_id=bus_id)
             pending = None
-        elif told is not None and line.startswith(" "):
-            told.append(line)
     for index, bus_id, at, moment_s, lines in cards:
         _add(samples, index, bus_id, at, moment_s, _pairs(lines))
 
@@ -112,9 +114,14 @@ def _pairs(lines: list[str]) -> Iterator[tuple[str, str]]:
         key, colon, value = line.strip().partition(" : ")
         while sections and sections[-1][0] >= indent:
             sections.pop()
-        sections.append((indent, re.sub(r"[^a-z0-9]+", "_", key.lower()).strip("_")))
+        sections.append((indent, _section(key)))
         if colon:
             yield "/".join(section for _, section in sections), value
+
+
+@lru_cache(maxsize=1 << 12)
+def _section(key: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", key.lower()).strip("_")
 
 
 def _leaves(tree: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:

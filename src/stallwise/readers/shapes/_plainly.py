@@ -6,10 +6,11 @@ import csv
 import io
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.reading import Cell, Rows
+from stallwise.evidence.reading import Cell, Rows, cells_of, rows_in
 from stallwise.readers.shapes import delimited, document, tree, xml
 from stallwise.readers.shapes.unwrap import is_text
 
@@ -32,7 +33,7 @@ def plainly(artifact: Artifact) -> Artifact | None:
     if sign is None or (sign == "," and not _dressed(artifact)):
         return None
     rows = delimited.table_in(artifact.text(MAX_BYTES))
-    return _as_csv(artifact, rows) if rows is not None else None
+    return as_csv(artifact, rows) if rows is not None else None
 
 
 def _dressed(artifact: Artifact) -> bool:
@@ -48,7 +49,7 @@ def _from_tree(artifact: Artifact) -> Artifact | None:
     while is_xml and isinstance(found, dict) and len(found) == 1:  # the root stands around all
         found = next(iter(found.values()))
     if tree.is_table(found):
-        return _as_csv(artifact, tree.table_of(found))
+        return as_csv(artifact, tree.table_of(found))
     if isinstance(found, dict) and not is_xml:
         renamed = _renamed(found)
         return artifact.saying(json.dumps(renamed, indent=1))
@@ -86,32 +87,38 @@ def plain_words(name: str) -> tuple[str, ...]:
     return tuple(w for w in _CUT.split(_CAMEL.sub(" ", name).lower()) if w)
 
 
-def csv_of(artifact: Artifact, rows: Rows, told: dict[int, tuple[str, list[float | str | None]]]) -> Artifact:
-    """Rows as an artifact of their own; `told` gives columns another title and other cells."""
-    columns = tuple(told[i][0] if i in told else c for i, c in enumerate(rows.columns))
-    cells = tuple(list(told[i][1]) if i in told else c for i, c in enumerate(rows.cells))
-    return _as_csv(artifact, Rows(columns, cells, rows.places))
+def retold(rows: Rows, told: dict[int, tuple[str, list[float | str | None]]]) -> Rows:
+    """Rows as they are read from a CSV of their own; `told` gives columns another title and other cells."""
+    titles = [snake(told[i][0] if i in told else c) for i, c in enumerate(rows.columns)]
+    cells = [
+        cells_of(_written(told[i][1] if i in told else c)) if i in told or rows.numbers(i) is None else c
+        for i, c in enumerate(rows.cells)
+    ]
+    return rows_in(titles, cells, list(range(2, len(rows) + 2)))
 
 
-def _as_csv(artifact: Artifact, rows: Rows) -> Artifact:
-    return artifact.saying("\n".join(_csv_lines(rows)) + "\n")
+def as_csv(artifact: Artifact, rows: Rows, most: int | None = None) -> Artifact:
+    """Rows, or the first of them, as an artifact of their own."""
+    return artifact.saying("\n".join(_csv_lines(rows, most)) + "\n")
 
 
-def _csv_lines(rows: Rows) -> list[str]:
+def _csv_lines(rows: Rows, most: int | None = None) -> list[str]:
     """The titles, then a line a record: what spreads over lines in its cells is put into one."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([snake(c) for c in rows.columns])
-    for record in zip(*rows.cells, strict=True):
-        writer.writerow([" ".join(_written(cell).splitlines()) for cell in record])
+    writer.writerows(zip(*(_in_lines(_written(cells[:most])) for cells in rows.cells), strict=True))
     return out.getvalue().splitlines()
 
 
-def _written(cell: Cell) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, bool):
-        return str(cell)
-    if isinstance(cell, float):
-        return str(int(cell)) if abs(cell) < 1e15 and cell == int(cell) else repr(cell)
-    return cell
+def _in_lines(cells: list[str]) -> list[str]:
+    return [" ".join(c.splitlines()) if "\n" in c or "\r" in c else c for c in cells]
+
+
+def _written(cells: Iterable[Cell]) -> list[str]:
+    return [
+        "" if c is None
+        else c if isinstance(c, str)
+        else repr(c).removesuffix(".0")  # a count; of 1e15 and more only the writing differs
+        for c in cells
+    ]  # fmt: skip

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from stallwise.evidence.reading import Cell, Rows, Shape, cell_of, rows_of
+from stallwise.evidence.last_asked import last_asked
+from stallwise.evidence.reading import Rows, Shape, cell_of, cells_of, rows_in
 
 SIGNS = ("\t", ",", ";", "|")
 MIN_ROWS = 1
@@ -74,20 +75,42 @@ def read(text: str) -> Iterator[Shape]:
         yield rows
 
 
+@last_asked
 def table_in(text: str) -> Rows | None:
     """The table, rows of another width left out."""
     sign = sign_of(text)
     if sign is None:
         return None
-    lines = [(n, x) for n, x in enumerate(text.lstrip("\ufeff").splitlines(), 1) if x.strip() and not x.startswith("#")]
-    reader = csv.reader((x for _, x in lines), delimiter=sign, skipinitialspace=True)
-    columns: list[str] = []
-    records: list[list[Cell]] = []
-    places: list[int] = []
-    for at, row in enumerate(whole_rows(reader)):
-        if not columns:
-            columns = [c.strip().strip('"') for c in row]
-        elif len(row) == len(columns) and [c.strip() for c in row] != columns:
-            records.append([cell_of(c) for c in row])
-            places.append(lines[min(at, len(lines) - 1)][0])
-    return rows_of(columns, records, places) if records else None
+    lines = text.lstrip("\ufeff").splitlines()
+    told = [n for n, x in enumerate(lines) if x and x[0] != "#" and not x.isspace()]
+    columns = _titles(lines[told[0]], sign)
+    cut = _by_signs if '"' not in text and len(max(lines, key=len)) < csv.field_size_limit() else _by_quotes
+    fitting, cells = cut([lines[n] for n in told], sign, columns)
+    return rows_in(columns, [cells_of(c) for c in cells], [told[at] + 1 for at in fitting]) if fitting else None
+
+
+def _titles(line: str, sign: str) -> list[str]:
+    return [c.strip().strip('"') for c in cells_in(line, sign)]
+
+
+def _by_signs(lines: list[str], sign: str, columns: list[str]) -> tuple[list[int], Iterable[Sequence[str]]]:
+    """Lines that are rows, and their columns, where nothing is quoted: all cut at once. A header may come again."""
+    width, last = len(columns), columns[-1]
+    fitting = [
+        at
+        for at, line in enumerate(lines)
+        if line.count(sign) == width - 1 and not (last in line[-len(last) - 9 :] and _titles(line, sign) == columns)
+    ]
+    flat = sign.join([lines[at] for at in fitting]).split(sign)
+    return fitting, (flat[at::width] for at in range(width))
+
+
+def _by_quotes(lines: list[str], sign: str, columns: list[str]) -> tuple[list[int], Iterable[Sequence[str]]]:
+    """The same where cells may hold signs."""
+    rows = list(whole_rows(csv.reader(lines, delimiter=sign, skipinitialspace=True)))
+    fitting = [
+        at
+        for at, row in enumerate(rows)
+        if len(row) == len(columns) and (row[-1].strip() != columns[-1] or [c.strip() for c in row] != columns)
+    ]
+    return fitting, zip(*(rows[at] for at in fitting), strict=True)

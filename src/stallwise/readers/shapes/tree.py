@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from stallwise.evidence.last_asked import last_asked
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_of
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.keyed import over_places, pairs_in
@@ -48,7 +49,12 @@ MOST_STRANGE = 3  # lines that are no objects, from which a text is no list of t
 
 
 def tree_of(name: str, text: str) -> Any:
-    """The text as objects and lists; None when it is no tree."""
+    """The text as objects and lists; None when it is no tree. Shared by all who ask: nobody may change it."""
+    return _tree(text)
+
+
+@last_asked
+def _tree(text: str) -> Any:
     start = text[:4096].lstrip()
     if not start or len(text) > MAX_TEXT:
         return None
@@ -80,11 +86,9 @@ def _are_leaves(items: Any) -> bool:
 
 
 def _json(text: str) -> Any:
-    try:
-        found = json.loads(text)
+    found = _row(text)
+    if found is not None:
         return found if isinstance(found, (dict, list)) else None
-    except (ValueError, RecursionError):
-        pass
     if not text.lstrip().startswith("{"):
         return None
     lines = [line for line in text.splitlines() if line.strip()]
