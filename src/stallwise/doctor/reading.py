@@ -31,7 +31,7 @@ from stallwise.meaning.cards import KIND as GPU_SAMPLES
 from stallwise.meaning.steps import understood_steps
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
-from stallwise.readers.shapes._plainly import plainly, redrawn
+from stallwise.readers.shapes._plainly import SAMPLE_ROWS, plainly, redrawn
 from stallwise.readers.shapes.pasted import parts_of
 from stallwise.readers.shapes.unwrap import plain
 
@@ -207,10 +207,10 @@ def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
     known = readers_for(artifact)
     if any(getattr(r, "EXCLUSIVE", False) for r in known):
         return artifact, known
-    table = plainly(artifact)
-    readers = readers_for(table) if table is not None else []
-    if table is not None and any(r not in known for r in readers):  # one that does not know it as it came
-        return table, readers
+    sample = plainly(artifact, SAMPLE_ROWS)
+    readers = readers_for(sample) if sample is not None else []
+    if any(r not in known for r in readers) and (table := plainly(artifact)) is not None:
+        return table, readers  # one that does not know it as it came
     return artifact, known
 
 

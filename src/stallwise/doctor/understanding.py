@@ -23,7 +23,7 @@ from stallwise.meaning.telling import is_settled, told_in, unresolved
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
-from stallwise.readers.shapes._plainly import as_csv, retold
+from stallwise.readers.shapes._plainly import SAMPLE_ROWS, as_csv, retold
 from stallwise.readers.shapes.tree import tree_of
 from stallwise.units import Unit
 
@@ -36,7 +36,6 @@ _STEPPING = re.compile(r"\b(?:steps?|iter\w*|epoch)\b|it/s|s/it", re.IGNORECASE)
 FEW_LINES = 12
 LEAST_ALIKE, LEAST_PAIRS = 3, 4  # lines with so many numbers under their keys: nobody types the same record three times
 _PAIR = re.compile(r"[A-Za-z)\]][\"']?\s?[:=]\s{0,6}[\"']?[-+]?\d")
-SAMPLE_ROWS = 4096  # of a table, by which readers know it
 FEW_FACTS = 2  # numbers by which a reader shows that a file is of its format
 LONGEST_PAGE = 1 << 14
 MOST_LINES = 120

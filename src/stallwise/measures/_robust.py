@@ -136,9 +136,8 @@ def monotony(values: Values) -> float:
     n = len(values)
     if n < 3 or np.all(values == values[0]):
         return 0.0
-    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(float)
-    order = np.arange(n, dtype=float)
-    return float(np.corrcoef(ranks, order)[0, 1])
+    moved = np.argsort(np.argsort(values, kind="stable"), kind="stable") - np.arange(n, dtype=float)
+    return float(1.0 - 6.0 * (moved @ moved) / (n * (n * n - 1.0)))
 
 
 def events(places: NDArray[np.intp], gap: int = 2) -> NDArray[np.intp]:

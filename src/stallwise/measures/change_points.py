@@ -234,7 +234,7 @@ def _short_growth(series: Series, values: Values, growth: Quantity | None, facto
 def _sawtooth(values: Values) -> float:
     """Growth inside each tooth where memory is freed now and then; 1 when the teeth do not cover most of the log."""
     teeth = [t for t in segments(values) if len(t) >= MIN_POINTS]
-    rising = [t for t in teeth if monotony(t) > 0.9 and t[-1] > GREW * t[0]]
+    rising = [t for t in teeth if t[-1] > GREW * t[0] and monotony(t) > 0.9]
     if len(teeth) < 2 or sum(map(len, rising)) < 0.6 * len(values):
         return 1.0
     return float(np.median([t[-1] / t[0] for t in rising]))

@@ -21,11 +21,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     if not hung:
         return
     pairs = [r for r in hung if r["devices"].count(",") == 1]
-    off = [
-        r
-        for r in fine
-        if r["p2p_off"] and (not r["devices"] or r["devices"] in {h["devices"] for h in hung} or not pairs)
-    ]
+    stuck = {r["devices"] for r in hung}
+    off = [r for r in fine if r["p2p_off"] and (not r["devices"] or r["devices"] in stuck or not pairs)]
     other = [r for r in fine if r["devices"].count(",") == 1 and not r["p2p_off"]]
     if pairs and other:
         kinds = sorted({paths.get(_key(r["devices"]), "") for r in pairs} - {""})

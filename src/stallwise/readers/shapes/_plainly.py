@@ -16,24 +16,25 @@ from stallwise.readers.shapes.unwrap import is_text
 
 MAX_BYTES = 32 << 20
 MAX_DRAWN = 1 << 18  # people paste pages
+SAMPLE_ROWS = 4096  # of a table, by which readers know it
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CUT = re.compile(r"[^a-z0-9µ%]+")
 _SPELLED = re.compile(r"^[a-z][a-z0-9]*(?:-[a-z0-9]+)+$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
 _HUMP = re.compile(r"^[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)+$")
 
 
-def plainly(artifact: Artifact) -> Artifact | None:
-    """The artifact told as plain CSV or JSON; None where it is plain already or has no such form."""
+def plainly(artifact: Artifact, most: int | None = None) -> Artifact | None:
+    """The artifact told as plain CSV or JSON, or the first rows of it; None where it is plain already or has no such form."""
     start = artifact.head[:4096].lstrip()
     if not start or b"\x00" in start or artifact.size_bytes > MAX_BYTES or b"traceEvents" in start:
         return None
     if start[:1] in (b"{", b"[", b"<", b"-"):
-        return _from_tree(artifact)
+        return _from_tree(artifact, most)
     sign = delimited.sign_of(artifact.head[: 1 << 16].decode("utf-8", "replace"))
     if sign is None or (sign == "," and not _dressed(artifact)):
         return None
     rows = delimited.table_in(artifact.text(MAX_BYTES))
-    return as_csv(artifact, rows) if rows is not None else None
+    return as_csv(artifact, rows, most) if rows is not None else None
 
 
 def _dressed(artifact: Artifact) -> bool:
@@ -42,14 +43,14 @@ def _dressed(artifact: Artifact) -> bool:
     return '"' in first or any(snake(c.strip()) != c.strip() for c in first.split(","))
 
 
-def _from_tree(artifact: Artifact) -> Artifact | None:
+def _from_tree(artifact: Artifact, most: int | None) -> Artifact | None:
     text = artifact.text(MAX_BYTES)
     is_xml = xml.recognises(artifact.name, text)
     found = xml.parsed(text) if is_xml else tree.tree_of(artifact.name, text)
     while is_xml and isinstance(found, dict) and len(found) == 1:  # the root stands around all
         found = next(iter(found.values()))
     if tree.is_table(found):
-        return as_csv(artifact, tree.table_of(found))
+        return as_csv(artifact, tree.table_of(found), most)
     if isinstance(found, dict) and not is_xml:
         renamed = _renamed(found)
         return artifact.saying(json.dumps(renamed, indent=1))

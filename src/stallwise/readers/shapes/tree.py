@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import configparser
 import json
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from stallwise.evidence.last_asked import last_asked
-from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_of
+from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_in, rows_of
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.keyed import over_places, pairs_in
 
@@ -249,14 +251,13 @@ def _list(items: list[Any], path: tuple[str, ...]) -> Iterator[Shape]:
 
 
 def _table(objects: list[Any], path: tuple[str, ...]) -> Iterator[Shape]:
-    flat = [dict(_flat(o)) for o in objects]
-    columns = list(dict.fromkeys(k for row in flat for k in row))
-    if len(flat) == 1:
+    if len(objects) == 1:
         yield from _object(objects[0], path)
         return
-    records: list[list[Cell]] = [[row.get(c) for c in columns] for row in flat]
-    yield rows_of(columns, records, list(range(1, len(flat) + 1)), path=path, noun="row")
-    for index, item in enumerate(objects):  # lists inside records are tables of their own
+    nested = any(isinstance(value, (Mapping, list)) for row in objects for value in row.values())
+    flat = [dict(_flat(o)) for o in objects] if nested else objects
+    yield rows_in(*_columns(flat), list(range(1, len(flat) + 1)), path=path, noun="row")
+    for index, item in enumerate(objects if nested else ()):  # lists inside records are tables of their own
         for key, value in item.items():
             if isinstance(value, list) and value and isinstance(value[0], Mapping):
                 yield from _list(value, (*path, str(index), str(key)))
@@ -268,7 +269,19 @@ def _flat(tree: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, Cell]
         if isinstance(value, Mapping) and name.count(".") < DEEPEST:
             yield from _flat(value, name)
         elif not isinstance(value, (Mapping, list)):
-            yield name, None if value is None else _leaf(value)
+            yield name, value
+
+
+def _columns(rows: list[Any]) -> tuple[list[str], list[list[Cell]]]:
+    """Records as columns: every key in the order of its first coming."""
+    keys = list(dict.fromkeys(chain.from_iterable(rows)))
+    return [str(key) for key in keys], [_leaves([row.get(key) for row in rows]) for key in keys]
+
+
+def _leaves(values: list[Any]) -> list[Cell]:
+    if set(map(type, values)) <= {int, float} and math.isfinite(sum(values)):
+        return list(map(float, values))
+    return [None if value is None else _leaf(value) for value in values]
 
 
 def _leaf(value: Any) -> float | str | bool:
@@ -284,15 +297,14 @@ def is_table(tree: Any) -> bool:
     if not isinstance(tree, list) or len(tree) < 1 or not all(isinstance(x, dict) and x for x in tree):
         return False
     first = set(tree[0])
-    flat = not any(isinstance(v, (dict, list)) for x in tree for v in x.values())
-    return flat and all(len(first & set(x)) >= ALIKE * len(first) for x in tree)
+    if any(isinstance(v, (dict, list)) for x in tree for v in x.values()):
+        return False
+    return all(len(first & keys) >= ALIKE * len(first) for keys in set(map(frozenset, tree)))
 
 
 def table_of(tree: list[dict[str, Any]]) -> Rows:
     """The same as rows."""
-    columns = list(dict.fromkeys(str(k) for row in tree for k in row))
-    records: list[list[Cell]] = [[None if row.get(c) is None else _leaf(row[c]) for c in columns] for row in tree]
-    return rows_of(columns, records, list(range(2, len(tree) + 2)))
+    return rows_in(*_columns(tree), list(range(2, len(tree) + 2)))
 
 
 def object_lines(tree: Any, path: str = "") -> Iterator[str]:
@@ -301,11 +313,11 @@ def object_lines(tree: Any, path: str = "") -> Iterator[str]:
         for one in tree:
             yield from object_lines(one, path)
     elif isinstance(tree, dict):
-        inner = {
-            k: v
+        inner = [
+            k
             for k, v in tree.items()
-            if isinstance(v, dict) or (isinstance(v, list) and v[:1] and isinstance(v[0], dict))
-        }
-        yield f"{path}: " + " ".join(f"{k}={v}" for k, v in tree.items() if k not in inner)
-        for key, value in inner.items():
+            if isinstance(v, (dict, list)) and (isinstance(v, dict) or (v[:1] and isinstance(v[0], dict)))
+        ]
+        yield f"{path}: " + " ".join([f"{k}={v}" for k, v in tree.items() if k not in inner])
+        for key, value in ((key, tree[key]) for key in inner):
             yield from object_lines(value, f"{path}.{key}" if path else str(key))
