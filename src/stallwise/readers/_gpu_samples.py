@@ -168,8 +168,8 @@ class GpuSamples:
             own = np.flatnonzero(gpus == gpu)
             scope, parts = Scope(gpu=gpu), {key: column[own] for key, column in columns.items()}
             self.tables.setdefault(scope, []).append((lines[own], parts))
-            for name, bus_id in dict.fromkeys((names[at], bus_ids[at]) for at in own.tolist()):
-                self._name(scope, name, bus_id)
+            name, bus_id = (next((told[at] for at in own[::-1].tolist() if told[at]), "") for told in (names, bus_ids))
+            self._name(scope, name, bus_id)
 
     def _columns(self, scope: Scope) -> tuple[Lines, dict[str, Values]]:
         """All samples of a GPU, NaN where one lacks what another has."""

@@ -21,7 +21,10 @@ from stallwise.readers._patterns import entries, patterns
 from stallwise.units import readings_of
 
 _P = patterns("logged")
-_TELLING = [(_P[name], entry) for name, entry in entries("logged").items() if "tells" in entry]
+_HOLDS: dict[str, tuple[str, ...]] = {
+    name: tuple(entry.get("holds", ("",))) for name, entry in entries("logged").items()
+}
+_TELLING = [(_P[name], entry, _HOLDS[name]) for name, entry in entries("logged").items() if "tells" in entry]
 _LISTED = re.compile(r"[^, ]+")  # one number of a list
 HEAD = 120  # characters before which a line names its rank
 SHORT = ("k", "K", "M", "B", "G")  # thousands and so on
@@ -82,8 +85,8 @@ def records(text: Skeletons, wanted: Wanted, worth: Callable[[str], bool] = bool
     """Lines that say something wanted."""
     for skeleton, first in enumerate(text.firsts):
         sample = text.lines[first]
-        line = line_in(sample, wanted) if worth(sample) else None
-        if line is None or not (line.keys or line.step):
+        line = line_in(sample, wanted)
+        if not (line.keys or line.step) or not worth(sample):
             continue
         members = text.members(skeleton)
         numbers = _numbers(text, skeleton, line) if len(members) > 1 else None
@@ -115,13 +118,17 @@ def _numbers(text: Skeletons, skeleton: int, line: Line) -> Column | None:
 def line_in(text: str, wanted: Wanted) -> Line:
     """Reads what is wanted; an empty line for prose. What goes on for longer is a document, or damaged."""
     text = text[:LONGEST]
-    step, epoch = _steps_in(text), _P["epoch"].search(text)
-    summed, rank = not step and epoch is not None, _P["rank"].search(text[:HEAD])
+    if _P["number"].search(text) is None:
+        return Line([], [])
+    small = text.lower()
+    step, epoch = _steps_in(text), _search("epoch", text, small)
+    summed, rank = not step and epoch is not None, _search("rank", text[:HEAD], small)
     line = Line([_told(epoch)] if summed and epoch else step, [_told(rank)] if rank else [], summed)
-    ahead = _P["unit_ahead"].search(text)
+    ahead = _search("unit_ahead", text, small)
     spans: list[tuple[int, int]] = []
-    for pattern, entry in _TELLING:
-        for match in pattern.finditer(text) if summed or "epoch" not in entry else ():
+    for pattern, entry, holds in _TELLING:
+        asked = (summed or "epoch" not in entry) and any(word in small for word in holds)
+        for match in pattern.finditer(text) if asked else ():
             start, end = match.span("number")
             if "epoch" not in entry and any(a < end and start < b for a, b in spans):
                 continue
@@ -154,10 +161,15 @@ def _unit(word: str | None) -> str:
 
 
 def _steps_in(text: str) -> list[Told]:
-    if match := _P["epoch_step"].search(text):
+    small = text.lower()
+    if match := _search("epoch_step", text, small):
         return [_told(match, group) for group in ((1, 2, 3) if match[1] is not None else (5,))]
-    simple = _P["bar"].search(text) or _P["step"].search(text)
+    simple = _search("bar", text, small) or _search("step", text, small)
     return [] if simple is None else [_told(simple)]
+
+
+def _search(name: str, text: str, small: str) -> re.Match[str] | None:
+    return _P[name].search(text) if any(word in small for word in _HOLDS[name]) else None
 
 
 def _step(told: Sequence[Any]) -> Any:
