@@ -1,4 +1,4 @@
-"""Megabytes of log a second, from file to verdict, beyond start-up: kinds of logs that people have, grown to a few megabytes.
+"""Megabytes of text a second, from file to verdict, beyond start-up: kinds of artifacts that people have, grown to a few megabytes.
 
 python bench/log_speed.py [MEGABYTES] [LOG...]    LOG: a file of your own, repeated with other clocks, counters and fractions;
                                                   one that is as long already is read as it is
@@ -8,12 +8,14 @@ What names a thing (a bus, an error code, a rank, how many steps there are) stay
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -73,7 +75,103 @@ def requests(n: int) -> str:
     return f'INFO:     10.0.{n % 7}.{n % 251}:{40000 + n % 9999} - "POST /v1/chat/completions HTTP/1.1" 200 OK'
 
 
-KINDS = (megatron, vllm, nccl, torchrun, hugging_face, requests)
+WORDS = [a + b + c + a for a in "bdfgklmnprst" for b in "aeiou" for c in "dlmnrst"]  # as many as people use in a talk
+
+
+def sglang(n: int) -> str:
+    return (
+        f"[2025-03-01 {_clock(n)} TP0] Decode batch. #running-req: {n % 40}, #token: {1000 + n % 9000}, token usage: 0.{n % 90 + 10}, "
+        f"cuda graph: True, gen throughput (token/s): {2000 + n % 97}.31, #queue-req: {n % 5}"
+    )
+
+
+def containers(n: int) -> str:
+    return json.dumps({
+        "log": f"step {n} loss={2.5 - n % 100 / 1000:.4f} step_time={0.41 + n % 9 / 100:.3f}s\n", "stream": "stdout",
+        "time": f"2025-03-01T{_clock(n)}.123456789Z",
+    })  # fmt: skip
+
+
+def answers(n: int) -> str:
+    """What a model says: hardly a line like another."""
+    rng = random.Random(n)
+    said = " ".join(rng.choices(WORDS, k=40))
+    return (
+        f"step {n // 6} reward={rng.random():.3f} step_time=12.{n % 100:02d}s" if n % 6 == 0 else f"completion: {said}"
+    )
+
+
+def json_lines(n: int) -> str:
+    return json.dumps(_step(n))
+
+
+def steps_csv(n: int) -> str:
+    return ",".join(map(str, (_step(n) if n else {name: name for name in _step(0)}).values()))
+
+
+def cards_csv(n: int) -> str:
+    if n == 0:
+        return "timestamp, index, utilization.gpu [%], clocks.sm [MHz], power.draw [W], temperature.gpu"
+    moment = f"2025/03/01 {_clock(n // 8)}.{n % 1000:03d}"
+    return f"{moment}, {n % 8}, {90 + n % 9} %, {1900 + n % 80} MHz, 6{n % 90 + 10}.12 W, {60 + n % 9}"
+
+
+def dmon(n: int) -> str:
+    if n % 40 == 0:
+        return "# gpu    pwr  gtemp  mtemp     sm    mem   mclk   pclk\n# Idx      W      C      C      %      %    MHz    MHz"
+    return f"    {n % 8}    6{n % 90 + 10}     {60 + n % 9}     {70 + n % 9}     {90 + n % 9}     30   2619   {1900 + n % 80}"
+
+
+def smi_report(n: int) -> str:
+    return (
+        f"==============NVSMI LOG==============\n\nTimestamp                                 : Sat Mar  1 {_clock(n)} 2025\n\n"
+        + "\n".join(
+            f"GPU 00000000:{g + 1}A:00.0\n    Product Name                          : NVIDIA H100 80GB HBM3\n"
+            f"    Utilization\n        Gpu                               : {90 + n % 9} %\n"
+            f"    Clocks Event Reasons\n        SW Power Cap                      : Not Active\n"
+            f"    GPU Power Readings\n        Power Draw                        : 6{n % 90 + 10}.12 W\n"
+            f"    Clocks\n        SM                                : {1900 + n % 80} MHz"
+            for g in range(8)
+        )
+    )
+
+
+def metrics(n: int) -> str:
+    """Pages of an engine, one after the other."""
+    names = ("num_requests_running", "num_requests_waiting", "gpu_cache_usage_perc", "generation_tokens_total")
+    gauges = (f'vllm:{name}{{engine="0",model_name="m"}} {n % 90}.5' for name in names)
+    buckets = (
+        f'vllm:e2e_request_latency_seconds_bucket{{engine="0",le="{b}",model_name="m"}} {n * b}.0' for b in range(1, 9)
+    )
+    return "\n".join(("# TYPE vllm:num_requests_running gauge", *gauges, *buckets))
+
+
+def stacks(n: int) -> str:
+    calls = "\n".join(f"    step{d} (train.py:{100 + d})" for d in range(12))
+    return f'Process {4000 + n % 8}: python train.py\nThread {n % 64} (idle): "MainThread"\n    wait (threading.py:312)\n{calls}\n'
+
+
+def _clock(n: int) -> str:
+    return f"{n // 3600 % 24:02d}:{n // 60 % 60:02d}:{n % 60:02d}"
+
+
+def _step(n: int) -> dict[str, float]:
+    return {
+        "step": n, "loss": round(2 + 300 / (n + 300) + n % 7 / 100, 4), "grad_norm": n % 7 + 0.31,
+        "step_time": round(0.41 + n % 9 / 100, 3),
+        "data_time": round(0.01 + n % 5 / 1000, 4), "tokens_per_sec": 81000 + n % 700,
+    }  # fmt: skip
+
+
+KINDS = (
+    megatron, vllm, nccl, torchrun, hugging_face, requests, sglang, containers, answers, json_lines, steps_csv, cards_csv, dmon,
+    smi_report, metrics, stacks,
+)  # fmt: skip
+
+
+def text_of(kind: Callable[[int], str], size: int) -> str:
+    """So many bytes of this kind, or a little more."""
+    return "\n".join(kind(n) for n in range(1 + size // (len(kind(1001)) + 1)))
 
 
 def grown(text: str, size: int) -> str:
@@ -97,12 +195,7 @@ def main() -> None:
         diagnose(str(path), workers=1, cache=False)
         texts = {kind.__name__: kind for kind in KINDS}
         for name in [*texts, *sys.argv[2:]]:
-            if name in texts:
-                length = len(texts[name](1000)) + 1
-                path.write_text("\n".join(texts[name](n) for n in range(size // length)))
-            else:
-                path.write_text(grown(Path(name).read_text(errors="replace"), size))
-            text = path.read_text()
+            text = text_of(texts[name], size) if name in texts else grown(Path(name).read_text(errors="replace"), size)
             actual = len(text) / 1e6
             path.write_text("\n".join(text.split("\n")[:WARM_LINES]))
             with suppress(StallwiseError):

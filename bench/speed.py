@@ -27,7 +27,7 @@ sys.path[:0] = [str(HERE.parent / "src"), str(HERE.parent), str(HERE)]
 os.environ["STALLWISE_CACHE"] = "off"
 
 from grow_trace import grow  # noqa: E402
-from log_speed import KINDS  # noqa: E402
+from log_speed import KINDS, text_of  # noqa: E402
 from many_ranks import write_ranks  # noqa: E402
 from trace_speed import measured, python_with  # noqa: E402
 
@@ -107,12 +107,11 @@ def logs(largest_bytes: int, folder: Path) -> Iterator[str | Growth]:
     """Text logs beside `grep -c`, which reads every byte and understands nothing."""
     path = folder / "run.log"
     for kind in KINDS:  # the books that each kind needs are opened once, as in any process that reads many files
-        path.write_text("\n".join(kind(n) for n in range(50)))
+        path.write_text(text_of(kind, 10_000))
         diagnose(str(path), cache=False, workers=1)
     yield "| kind of log | MB | MB/s of CPU | `grep -c` MB/s | times `grep -c` |\n|---|---:|---:|---:|---:|"
     for kind in KINDS:
-        length = len(kind(1000)) + 1
-        path.write_text("\n".join(kind(n) for n in range(largest_bytes // length)))
+        path.write_text(text_of(kind, largest_bytes))
         megabytes = path.stat().st_size / 1e6
         ours = spent_s(lambda: diagnose(str(path), cache=False, workers=1))
         grep = (
@@ -125,9 +124,8 @@ def logs(largest_bytes: int, folder: Path) -> Iterator[str | Growth]:
             f"{ours / grep:,.0f} |"
         )
     growth = Growth("bytes of a log, file to verdict")
-    length = len(KINDS[0](1000)) + 1
     for size in doubled(largest_bytes):
-        path.write_text("\n".join(KINDS[0](n) for n in range(size // length)))
+        path.write_text(text_of(KINDS[0], size))
         growth.sizes.append(path.stat().st_size)
         growth.seconds.append(spent_s(lambda: diagnose(str(path), cache=False, workers=1), 2))
     yield growth

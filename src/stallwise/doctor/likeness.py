@@ -33,17 +33,23 @@ SHOWN = 5  # words in common that the reason names
 def page_scores(marks: frozenset[str]) -> dict[str, float]:
     """By cause. Long texts share more with every page: scores count against the root of the number of marks."""
     scale = math.sqrt(FEW_WORDS + len(marks))
-    weight = {mark: rarity(mark) for mark in marks}
+    known = marks.intersection(_vocabulary())  # a long text has far more words than the pages
+    weight = {mark: rarity(mark) for mark in known}
     return {
-        cause: math.fsum(page[mark] * weight[mark] for mark in page.keys() & marks) / scale
+        cause: math.fsum(page[mark] * weight[mark] for mark in known.intersection(page)) / scale
         for cause, page in pages().items()
     }
+
+
+@cache
+def _vocabulary() -> frozenset[str]:
+    return frozenset(mark for page in pages().values() for mark in page)
 
 
 def in_common(cause: str, marks: frozenset[str]) -> str:
     """The marks that say most, in words."""
     page = pages().get(cause, {})
-    shared = sorted(page.keys() & marks, key=lambda w: (-page[w] * rarity(w), w))
+    shared = sorted(marks.intersection(page), key=lambda w: (-page[w] * rarity(w), w))
     words = [_plain(mark) for mark in shared if not mark.startswith(("s:", "e:"))]
     return ", ".join(dict.fromkeys(words[:SHOWN]))
 

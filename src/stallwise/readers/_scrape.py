@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from stallwise.readers._cells import number_of
@@ -73,6 +73,7 @@ def known_metric(title: str) -> bool:
     return name in _names() or (bool(part) and stem in _names())
 
 
+@lru_cache(maxsize=1 << 12)
 def _canonical(name: str) -> str:
     """A name as the table has it: without an exporter's prefix, and of an engine that took over another's names under that one's."""
     found = _P["exporter"].sub(lambda m: f"{m[1]}:" if m[1] else "", name)
@@ -101,12 +102,10 @@ def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:
     raw: dict[str, float] = {}
     engine = model = ""
     for sample in samples:
-        name, labels, value = _canonical(sample.name), sample.inside, sample.value
+        name, value = _canonical(sample.name), sample.value
         raw[name] = raw.get(name, 0.0) + value
-        stem, part = _histogram_part(name)
-        for kind, word, label, rank in (*_names().get(name, ()), *(_names().get(stem, ()) if part else ())):
-            if (kind == "histogram") != bool(part and stem in _names()) or (label and label not in labels):
-                continue
+        part = _histogram_part(name)[1]
+        for kind, word, rank in _meanings(name, sample.inside):
             slot = seen.setdefault((kind, word), {})
             if kind == "histogram":
                 _observe(slot.setdefault(rank, Histogram()), part, sample)
@@ -130,6 +129,16 @@ def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:
     return scrape
 
 
+@lru_cache(maxsize=1 << 12)
+def _meanings(name: str, labels: str) -> tuple[tuple[str, str, int], ...]:
+    """Kind, word and rank of all that a metric with these labels tells."""
+    stem, part = _histogram_part(name)
+    told = (*_names().get(name, ()), *(_names().get(stem, ()) if part else ()))
+    shaped = bool(part and stem in _names())
+    return tuple((k, word, rank) for k, word, label, rank in told if (k == "histogram") == shaped and label in labels)
+
+
+@lru_cache(maxsize=1 << 12)
 def _histogram_part(name: str) -> tuple[str, str]:
     part = next((part for part in PARTS[:3] if name.endswith(part)), "")
     return name.removesuffix(part), part

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
@@ -23,9 +25,19 @@ def recognises(name: str, head: bytes) -> bool:
     return any(map(_P["thread"].match, lines)) and any(_frame(line) is not None for line in lines)
 
 
+@lru_cache(maxsize=1 << 12)
 def _frame(line: str) -> Call | None:
     found = (_P["sampled"].match(line) or _P["frame"].search(line)) if line[:1].isspace() else None
     return (found["function"], found["file"], int(found["line"])) if found else None
+
+
+@lru_cache(maxsize=1 << 8)
+def _judged(frames: tuple[Call, ...]) -> tuple[Wait, bool]:
+    """Where a stack waits, and whether it stands in a loader: many dumps show the same."""
+    function, file, at = frames[0]
+    wait = wait_in(frames, "in call", "stack", wrapped=True)
+    elsewhere = Wait(-1, state="elsewhere", frame=f"{file}:{at} {function}", via="stack")
+    return wait or elsewhere, any(_P["loader"].search(file) for _, file, _ in frames)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -36,23 +48,22 @@ def read(artifact: Artifact) -> Iterator[Item]:
     frames: list[Call] = []
     current, main, line_of = rank, False, 0
     for number, line in enumerate([*artifact.lines(), "Thread 0 (active)"], 1):
+        if line[:1].isspace():
+            if frame := _frame(line):
+                frames.append(frame)
+            continue
         process, thread = _P["process"].match(line), _P["thread"].match(line)
         if process or thread:
             if frames and main:
-                wait = wait_in(frames, "in call", "stack", wrapped=True)
-                function, file, at = frames[0]
-                wait = wait or Wait(-1, state="elsewhere", frame=f"{file}:{at} {function}", via="stack")
-                wait.rank, wait.line = -1 if current is None else current, line_of
-                waits.append(wait)
-                loading.append(any(_P["loader"].search(file) for _, file, _ in frames))
+                wait, loads = _judged(tuple(frames))
+                waits.append(replace(wait, rank=-1 if current is None else current, line=line_of))
+                loading.append(loads)
             frames = []
         if process:
             named = _P["rank_named"].search(process[2])
             current = rank if rank is not None else int(named[1] or named[2]) if named else None
         elif thread:
             main, line_of = (thread[1] or "MainThread") == "MainThread", number
-        elif frame := _frame(line):
-            frames.append(frame)
     if waits:
         yield waits_table(waits, artifact.name)
     # One of several ranks may stand in its loader while the others wait for it: that is told by the waits.

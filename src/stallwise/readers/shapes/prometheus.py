@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from stallwise.evidence.reading import Cell, Reading, Shape, rows_of
@@ -29,7 +30,13 @@ class Sample(NamedTuple):
 
     @property
     def labels(self) -> dict[str, str]:
-        return dict(_LABEL.findall(self.inside))
+        return _labels(self.inside)
+
+
+@lru_cache(maxsize=1 << 12)
+def _labels(inside: str) -> dict[str, str]:
+    """The same series come again with every page: nobody may change what is shared."""
+    return dict(_LABEL.findall(inside))
 
 
 def samples_in(lines: Iterable[str]) -> Iterator[Sample]:

@@ -254,7 +254,7 @@ def _table(objects: list[Any], path: tuple[str, ...]) -> Iterator[Shape]:
     if len(objects) == 1:
         yield from _object(objects[0], path)
         return
-    nested = any(isinstance(value, (Mapping, list)) for row in objects for value in row.values())
+    nested = _nests(objects)
     flat = [dict(_flat(o)) for o in objects] if nested else objects
     yield rows_in(*_columns(flat), list(range(1, len(flat) + 1)), path=path, noun="row")
     for index, item in enumerate(objects if nested else ()):  # lists inside records are tables of their own
@@ -270,6 +270,11 @@ def _flat(tree: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, Cell]
             yield from _flat(value, name)
         elif not isinstance(value, (Mapping, list)):
             yield name, value
+
+
+def _nests(rows: list[Any]) -> bool:
+    kinds = {type(value) for row in rows for value in row.values()}
+    return any(issubclass(kind, (Mapping, list)) for kind in kinds)
 
 
 def _columns(rows: list[Any]) -> tuple[list[str], list[list[Cell]]]:
@@ -297,7 +302,7 @@ def is_table(tree: Any) -> bool:
     if not isinstance(tree, list) or len(tree) < 1 or not all(isinstance(x, dict) and x for x in tree):
         return False
     first = set(tree[0])
-    if any(isinstance(v, (dict, list)) for x in tree for v in x.values()):
+    if _nests(tree):
         return False
     return all(len(first & keys) >= ALIKE * len(first) for keys in set(map(frozenset, tree)))
 
@@ -315,8 +320,8 @@ def object_lines(tree: Any, path: str = "") -> Iterator[str]:
     elif isinstance(tree, dict):
         inner = [
             k
-            for k, v in tree.items()
-            if isinstance(v, (dict, list)) and (isinstance(v, dict) or (v[:1] and isinstance(v[0], dict)))
+            for k, v in (tree.items() if _nests([tree]) else ())
+            if isinstance(v, dict) or (isinstance(v, list) and v[:1] and isinstance(v[0], dict))
         ]
         yield f"{path}: " + " ".join([f"{k}={v}" for k, v in tree.items() if k not in inner])
         for key, value in ((key, tree[key]) for key in inner):
