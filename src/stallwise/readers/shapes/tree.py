@@ -315,14 +315,17 @@ def table_of(tree: list[dict[str, Any]]) -> Rows:
 def object_lines(tree: Any, path: str = "") -> Iterator[str]:
     """A document, one object a line: where it stands, and its pairs that hold no objects."""
     if isinstance(tree, list):
+        if all(isinstance(one, dict) for one in tree) and not _nests(tree):  # records of a log: many, and plain
+            yield from (f"{path}: " + " ".join([f"{k}={v}" for k, v in one.items()]) for one in tree)
+            return
         for one in tree:
             yield from object_lines(one, path)
     elif isinstance(tree, dict):
         inner = [
             k
-            for k, v in (tree.items() if _nests([tree]) else ())
+            for k, v in tree.items()
             if isinstance(v, dict) or (isinstance(v, list) and v[:1] and isinstance(v[0], dict))
         ]
-        yield f"{path}: " + " ".join([f"{k}={v}" for k, v in tree.items() if k not in inner])
+        yield f"{path}: " + " ".join(f"{k}={v}" for k, v in tree.items() if k not in inner)
         for key, value in ((key, tree[key]) for key in inner):
             yield from object_lines(value, f"{path}.{key}" if path else str(key))
