@@ -176,7 +176,6 @@ def named_columns(rows: Rows) -> tuple[Column, ...]:
         numbers = rows.numbers(at)
         texts = [c for c in cells if isinstance(c, str)] if numbers is None else []
         distinct = dict.fromkeys(texts)
-        worded = bool(texts) and len(texts) == sum(c is not None for c in cells) and not all(map(number_in, distinct))
         unit = next((p[1] for p in map(number_in, distinct) if p and p[1]), "")
         path = (*rows.path, title)
         if (
@@ -184,9 +183,11 @@ def named_columns(rows: Rows) -> tuple[Column, ...]:
         ):  # sentences were named before they were rows
             found.append(Column(Name(known.quantity, 1.0), list(cells), title))
             continue
-        named = name(path, unit, worded) or (name((title,), unit, worded) if rows.path else None)
-        if named is None and unit and len(rows.columns) <= 3:
-            named = name((*rows.path, title, unit), unit)
+        in_words, in_numbers = (_name_of(rows, title, unit, worded) for worded in (True, False))
+        if in_words is None and in_numbers is None:
+            continue  # such as a column of moments
+        worded = bool(texts) and len(texts) == sum(c is not None for c in cells) and not all(map(number_in, distinct))
+        named = in_words if worded else in_numbers
         if named is None:
             continue
         if numbers is not None:
@@ -196,6 +197,14 @@ def named_columns(rows: Rows) -> tuple[Column, ...]:
             values = [known_cells[c] for c in cells]
         found.append(Column(named, values, " ".join(words_of(title))))
     return tuple(found)
+
+
+def _name_of(rows: Rows, title: str, unit: str, worded: bool) -> Name | None:
+    path = (*rows.path, title)
+    named = name(path, unit, worded) or (name((title,), unit, worded) if rows.path else None)
+    if named is None and unit and len(rows.columns) <= 3:
+        named = name((*path, unit), unit)
+    return named
 
 
 def _all_si(named: Name, numbers: NDArray[np.float64]) -> list[float | str | None]:
