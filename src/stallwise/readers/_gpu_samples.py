@@ -98,11 +98,11 @@ def put_column(columns: dict[str, Values], path: str, texts: Sequence[str], unit
     """The same for a column of texts: each that comes again is read once, and what does not say a number is NaN."""
     kind, column = place_of(path)
     if kind == "reason":
-        new = each(texts, lambda text: _bits(column, text.strip().lower()))
+        new = each(texts, lambda text: None if (b := _bits(column, text.strip().lower())) is None else b & ALL_REASONS)
         old = columns.get("reasons", new)
         both = ~np.isnan(old) & ~np.isnan(new)
         joint = np.where(np.isnan(old), new, old)
-        joint[both] = (old[both].astype(np.int64) | new[both].astype(np.int64)) & ALL_REASONS
+        joint[both] = old[both].astype(np.int64) | new[both].astype(np.int64)
         columns["reasons"] = joint
     elif kind:
         new = each(texts, lambda text: number(text, unit))

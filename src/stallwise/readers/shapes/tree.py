@@ -284,7 +284,7 @@ def _columns(rows: list[Any]) -> tuple[list[str], list[list[Cell]]]:
 
 
 def _leaves(values: list[Any]) -> list[Cell]:
-    if set(map(type, values)) <= {int, float} and math.isfinite(sum(values)):
+    if set(map(type, values)) <= {int, float} and max(map(abs, values)) < MOST and not any(map(math.isnan, values)):
         return list(map(float, values))
     return [None if value is None else _leaf(value) for value in values]
 
