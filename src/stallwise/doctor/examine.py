@@ -43,7 +43,6 @@ from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules
 
 MOST_ASKED = 5
-CARRIED = 0.4  # by clues: nearly even odds
 FEWEST_ASKED = 2  # one artifact may be impossible to get
 WORTH_A_LOOK = 0.1  # suspects below this are listed, not argued
 HEALTHY = "none"  # the cause of a run that nothing ails
@@ -72,12 +71,7 @@ def examine(evidence: Evidence) -> Diagnosis:
     rules = all_rules()
     known = consider(evidence, rules, _examined(evidence, rules))
     ledger, spoken, heard, unknown = known.ledger, known.kernels_speak, known.heard, known.unknown
-    # What a rule has seen at even odds or better is an answer, and so is what clues carry as far as words may go alone; what
-    # reads alike is asked where there is none.
-    answered = any(f.confidence >= SURE_ENOUGH and not f.optional for f in known.seen) or any(
-        h.probability >= CARRIED and not h.by_rate_alone and h.cause != SOMETHING_ELSE for h in known.table
-    )
-    suspecting = bool(evidence.stems) and not known.proved and not answered
+    suspecting = bool(evidence.stems) and not known.proved
     cannot_be = contradictions(evidence)
     hypotheses = known.table
     if suspecting:

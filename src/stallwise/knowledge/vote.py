@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from stallwise.knowledge.cases import Case, cases, leaving_out, left_out
 from stallwise.knowledge.rarity import rarity
 
-DOUBT = 0.3  # how little one case is believed, against a likeness of 1 to itself
+DOUBT = 0.5  # how little one case is believed, against a likeness of 1 to itself
+PAIR = 0.7  # of two words that stand together: they repeat what each of them says
 SHORT = 2.0  # a text of few rare words is not sure to be like anything
 NEAR = 1e-6  # of the question's length: what is left unsolved moves no digit that is told
 MOST_ROUNDS = 500  # some thirty do
@@ -87,7 +88,7 @@ def electorate() -> Electorate:
     with leaving_out():
         known = tuple(c for c in cases() if c.words and c.causes)
         column = {mark: i for i, mark in enumerate(sorted({w for c in known for w in c.words}))}
-        rarities = np.array([rarity(mark) for mark in column])
+        rarities = np.array([rarity(mark) * (PAIR if " " in mark else 1.0) for mark in column])
     causes = tuple(sorted({x for c in known for x in c.causes}))
     at = {cause: i for i, cause in enumerate(causes)}
     truth = np.zeros((len(known), len(causes)))
