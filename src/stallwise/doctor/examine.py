@@ -16,6 +16,7 @@ from stallwise.doctor.gather import DEFAULT_LIMITS, gather
 from stallwise.doctor.idioms import in_its_words
 from stallwise.doctor.next_step import next_steps, not_just_done, telling_first
 from stallwise.doctor.rank import SURE_ENOUGH
+from stallwise.doctor.said import in_numbers, said
 from stallwise.doctor.scenes import scenes_of
 from stallwise.doctor.stating import INPUT as STATED_INPUT
 from stallwise.doctor.stating import state
@@ -43,6 +44,7 @@ from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules
 
 MOST_ASKED = 5
+CARRIED = 0.4  # by clues: nearly even odds
 FEWEST_ASKED = 2  # one artifact may be impossible to get
 WORTH_A_LOOK = 0.1  # suspects below this are listed, not argued
 HEALTHY = "none"  # the cause of a run that nothing ails
@@ -71,7 +73,12 @@ def examine(evidence: Evidence) -> Diagnosis:
     rules = all_rules()
     known = consider(evidence, rules, _examined(evidence, rules))
     ledger, spoken, heard, unknown = known.ledger, known.kernels_speak, known.heard, known.unknown
-    suspecting = bool(evidence.stems) and not known.proved
+    # Where little but numbers is told, what clues carry as far as words may go alone is an answer. Elsewhere rules that are not clear
+    # and clues are witnesses among others.
+    carried = in_numbers(said(evidence)) and any(
+        h.probability >= CARRIED and not h.by_rate_alone and h.cause != SOMETHING_ELSE for h in known.table
+    )
+    suspecting = bool(evidence.stems) and not known.proved and not carried
     cannot_be = contradictions(evidence)
     hypotheses = known.table
     if suspecting:
@@ -89,7 +96,14 @@ def examine(evidence: Evidence) -> Diagnosis:
         of_people = frozenset(c.symptom for c in heard if c.by_person)
         asked = of_people if beside else frozenset()
         hypotheses = suspicion(
-            evidence, symptoms, known.table, known.seen, said_aloud=said_aloud, asked=asked, complained=of_people
+            evidence,
+            symptoms,
+            known.table,
+            known.seen,
+            known.silent,
+            said_aloud=said_aloud,
+            asked=asked,
+            complained=of_people,
         )
         hypotheses = _with_offers(hypotheses, known.seen)
     seen = _as_sure_as_the_table(known.seen, hypotheses)
@@ -112,10 +126,10 @@ def examine(evidence: Evidence) -> Diagnosis:
         hypotheses = _proven(tuple(h for h in hypotheses if h.cause in judged), verdict.confidence)
         ranked = (HEALTHY, *(c for c in ranked if c in judged and c != HEALTHY))
     order = {cause: place for place, cause in enumerate(ranked)}
-    said = sorted((*seen, *suspects), key=lambda f: order.get(f.cause, len(order)))
+    told = sorted((*seen, *suspects), key=lambda f: order.get(f.cause, len(order)))
     asks = () if healthy else _next(seen, unknown, evidence)
     if not healthy and (ledger is None or heard):  # little is measured: what separates the hypotheses tells most
-        asks = _asks(next_steps(hypotheses, rules, evidence), tuple(said)) or asks
+        asks = _asks(next_steps(hypotheses, rules, evidence), tuple(told)) or asks
     if verdict.state is State.UNCLEAR:
         asks = _completing(verdict.proofs, asks)
     asks = telling_first(not_just_done(asks, evidence), (c.symptom for c in heard))
@@ -123,7 +137,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         subject=subject_of(evidence),
         state=verdict.state,
         ranked=ranked,
-        findings=in_its_words((*said, *known.of_kernels), evidence),
+        findings=in_its_words((*told, *known.of_kernels), evidence),
         ledger=ledger,
         evidence=evidence,
         hypotheses=hypotheses,
@@ -138,7 +152,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         not_understood=verdict.not_understood,
         why_unclear=verdict.why_unclear,
         trials=trials_in(evidence),
-        scenes=scenes_of(evidence, (*said, *known.of_kernels)),
+        scenes=scenes_of(evidence, (*told, *known.of_kernels)),
     )
 
 

@@ -18,6 +18,8 @@ ROUTINE = {
 # How one asks, and by which tool one looked: in every complaint, of any cause.
 ASKING = frozenset(stem(w) for w in "what why how which happened happens nvidia smi shows".split())
 
+WORDS_OF_A_NAME = 2  # that a quantity is written in
+
 
 def said(evidence: Evidence, heard: Iterable[Symptom] = ()) -> frozenset[str]:
     """Every mark once."""
@@ -27,3 +29,9 @@ def said(evidence: Evidence, heard: Iterable[Symptom] = ()) -> frozenset[str]:
     marks = {m for m in evidence.stems if not set(m.split()) <= ASKING} | {f"q:{name}" for name in told}
     marks |= {f"e:{e.kind}" for e in evidence.events}
     return frozenset(marks | {f"s:{s.name}" for s in heard})
+
+
+def in_numbers(marks: frozenset[str]) -> bool:
+    """Whether the words are hardly more than the names of what is measured: how they read tells nothing beside it."""
+    words = sum(":" not in mark[:2] and " " not in mark for mark in marks)
+    return words <= WORDS_OF_A_NAME * sum(mark.startswith("q:") for mark in marks)
