@@ -100,7 +100,6 @@ def examine(evidence: Evidence) -> Diagnosis:
             symptoms,
             known.table,
             known.seen,
-            known.silent,
             said_aloud=said_aloud,
             asked=asked,
             complained=of_people,

@@ -48,7 +48,7 @@ def axis_in(rows: Rows) -> Axis | None:
         ):
             return Axis(at, "step")
     for at, title in enumerate(titles):
-        if at >= LEADING and not _rises([x for c in rows.cells[at] if (x := _moment(c)) is not None]):
+        if at >= LEADING and not _rises(_moments(rows, at)):
             continue
         base, _, unit = title.rpartition(" ")
         factor = next((f for u, f in readings_of(unit) if u is Unit.SECOND), None) if base in known["clock"] else None
@@ -67,6 +67,11 @@ def _floats(rows: Rows, at: int) -> Numbers:
     """The numbers of a column, what is none left out."""
     whole = rows.numbers(at)
     return np.array([c for c in rows.cells[at] if isinstance(c, float)]) if whole is None else whole
+
+
+def _moments(rows: Rows, at: int) -> Numbers:
+    """The moments of a column, what is none left out."""
+    return np.array([x for c in rows.cells[at] if (x := _moment(c)) is not None])
 
 
 def _rises(numbers: Numbers, share: float = 1.0) -> bool:
