@@ -15,6 +15,8 @@ LEAST_JOINED = 0.25  # of the words: in English prose four or five of ten are su
 MOST_SIGNS = 0.06  # of the letters are brackets, bars, equals signs: a row of data, with a word or two in it
 _QUESTION = re.compile(r"[a-z)]\?(?:\s|$)")  # not one inside an address
 _WORD = re.compile(r"[a-z][a-z'-]*")
+_HEADING = re.compile(r"(?:\A|\n[ \t]{0,9}\n)#{1,6} [^\n]{1,200}\n[ \t]{0,9}\n")
+LEAST_HEADINGS = 2
 _SIGNS = re.compile(r"[{}\[\]|=<>_\\#*\u2500-\u257f]")
 
 
@@ -48,6 +50,15 @@ def is_settled(page: str) -> bool:
         _words("settled").search(said) is not None
         and _QUESTION.search(page) is None
         and not any(_words("doubt").search(clause) for clause in clauses(unresolved(said)))
+    )
+
+
+def is_manual(page: str) -> bool:
+    """Whether a page with headings tells of nobody's own run and asks nothing: a manual, release notes, a report for others."""
+    return (
+        len(_HEADING.findall(page)) >= LEAST_HEADINGS
+        and _words("own").search(plain(page)) is None
+        and _QUESTION.search(page) is None
     )
 
 

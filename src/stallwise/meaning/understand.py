@@ -17,8 +17,9 @@ from stallwise.meaning.entries import by_word, entries
 from stallwise.meaning.hearing import named_in
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
-from stallwise.meaning.sayings import said_in
+from stallwise.meaning.sayings import BLAMED, said_in
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
+from stallwise.meaning.telling import is_manual
 from stallwise.meaning.topics import UNIT_ALONE, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import book, classed, words_of
@@ -356,8 +357,9 @@ def pivoted(rows: Rows) -> Rows:
 
 def _said(text: str, file: str, known: set[str]) -> Iterator[Fact]:
     catalogue = quantities()
+    others = {BLAMED} if is_manual(text) else set()
     for said in said_in(text):
-        if said.quantity in known:
+        if said.quantity in known | others:
             continue
         quantity = catalogue[said.quantity]
         value: float | str | None = said.value
