@@ -146,10 +146,11 @@ def _yaml(text: str) -> Any:
         return None
     lines = [x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#")]
     paired = [x for x in lines if x.rstrip().endswith(":") or ": " in x or x.lstrip().startswith("- ")]
+    if len(lines) < 2 or len(paired) < PAIRED * len(lines):
+        return None
     nested = any(x[0] == " " for x in paired) and any(x.rstrip().endswith(":") for x in lines)
     nested = nested or any(_P["inline"].match(x) for x in lines)
-    nested = nested or (lines[0].startswith("- ") and any(x.startswith("  ") for x in paired))
-    if len(lines) < 2 or not nested or len(paired) < PAIRED * len(lines):
+    if not nested and not (lines[0].startswith("- ") and any(x.startswith("  ") for x in paired)):
         return None
     import yaml
 
