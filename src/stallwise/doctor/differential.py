@@ -194,7 +194,10 @@ def clue_ratio(cause: str, clue: Clue, held: bool) -> float:
         return RULED_OUT
     tells = telling(cause, clue)
     ratio = tells.ratio if held else tells.otherwise
-    return max(ratio, 1.0) if clue.by_definition else ratio  # what must be so cannot speak against
+    if clue.by_definition:
+        return max(ratio, 1.0)  # what must be so cannot speak against
+    # What a clue means is known from how things work; cases say how much it tells, and few of them cannot turn it around.
+    return max(ratio, 1.0) if held == (clue.tells not in SPEAK_AGAINST) else min(ratio, 1.0)
 
 
 def clue_outcomes(rule: Rule, evidence: Evidence) -> Iterator[tuple[Clue, bool, Evidence]]:
