@@ -63,7 +63,7 @@ CHECKS := $(SHARED)/checks
 SCORES := $(if $(wildcard $(CHECKS)),$(addprefix $(VENV)/.scored-,expect expect_real expect_cases retold_1 retold_17))
 $(VENV)/.scored-expect: NEED := 1.0
 $(VENV)/.scored-expect_real: NEED := 0.68
-$(VENV)/.scored-expect_cases: NEED := 0.957
+$(VENV)/.scored-expect_cases: NEED := 0.966
 $(VENV)/.scored-%: $(VENV)/.dev
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(CHECKS)/score_diagnose.py $(CHECKS)/$*.jsonl $(SHARED)/data \
 	  --anonymous --clear 0 --need $(NEED) > $@.log || { grep -v ^right $@.log; exit 1; }

@@ -34,3 +34,10 @@ def test_base_rates_are_probabilities() -> None:
 def test_causes_are_unique() -> None:
     causes = [r.cause for r in all_rules()]
     assert len(causes) == len(set(causes))
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda r: r.cause)
+def test_nothing_is_heard_twice(rule: Rule) -> None:
+    reads = [frozenset(q.name for q in clue.reads) for clue in rule.clues]
+    twice = {tuple(sorted(r)) for r in reads if reads.count(r) > 1}
+    assert not twice, "two clues on the same quantities weigh one observation as two"

@@ -31,14 +31,12 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
 GROWN = 1.25  # times the start: caches and warm-up add less
 NOTICEABLE_BYTES = 3e8
 POINTS = 6
 
-EXPLAINS = {Symptom.MEMORY_GROWTH: "mostly", Symptom.OUT_OF_MEMORY: "at times", Symptom.GRADUAL_SLOWDOWN: "mostly"}
 CLUES = (
     Clue((change.GPU_MEMORY_GROWTH,), lambda e: e.value(change.GPU_MEMORY_GROWTH) > NOTICEABLE_BYTES, "strong",
          "GPU memory keeps growing"),

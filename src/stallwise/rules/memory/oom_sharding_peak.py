@@ -26,14 +26,12 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 
 def _sharded(evidence: Evidence) -> bool:
     return evidence.text(stated.SHARDING).lower() not in ("", "none", "no", "0")
 
 
-EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times"}
 CLUES = (
     Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "gather", "strong", "it failed while gathering a sharded layer"),
     Clue((stated.SHARDING,), _sharded, "hint", "states are sharded"),

@@ -25,13 +25,11 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 CLIPPED = 0.001  # of the values; under it the error stays within rounding
 ROUNDING = 0.04  # relative error of E4M3 with a fitting scale
 
 # After a change to FP8 with static scales.
-EXPLAINS = {Symptom.ACCURACY_DROP: "mostly", Symptom.BAD_LOSS: "at times"}
 CLUES = (
     Clue((n.FP8_SATURATED,), lambda e: e.value(n.FP8_SATURATED) >= CLIPPED, "decisive, needed", "values clip in FP8"),
 )

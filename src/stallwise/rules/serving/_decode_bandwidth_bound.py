@@ -9,7 +9,12 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.SERVING_COLLAPSE: "at times", Symptom.SERVING_SLOW: "mostly", Symptom.BUSY_BUT_SLOW: "at times"}
+EXPLAINS = {
+    Symptom.SERVING_COLLAPSE: "at times",
+    Symptom.SERVING_SLOW: "mostly",
+    Symptom.BUSY_BUT_SLOW: "at times",
+    Symptom.LOW_GPU_UTILISATION: "seldom",
+}
 NEAR = 2.0  # engines reach half of the roof and more at moderate batch
 
 

@@ -29,13 +29,10 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import StepFacts, ms, percent
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._served_at_the_roof import served_at_the_roof
 
 BUSY = 0.75  # of the iteration: with more idle time the host is the limit
 MOST = 0.4  # of the busy time in matrix kernels with few rows
-
-EXPLAINS = {Symptom.SERVING_SLOW: "mostly", Symptom.LOW_GPU_UTILISATION: "seldom", Symptom.BUSY_BUT_SLOW: "at times"}
 
 
 @rule()

@@ -14,6 +14,7 @@ EXPLAINS = {
     Symptom.SUDDEN_SLOWDOWN: "at times",
     Symptom.HANG: "at times",
     Symptom.SLOW_STEP: "seldom",
+    Symptom.LOW_GPU_UTILISATION: "seldom",
 }
 
 

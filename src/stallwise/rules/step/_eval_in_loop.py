@@ -8,7 +8,10 @@ from stallwise.findings.clue import above
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.PERIODIC_STALL: "at times"}
+EXPLAINS = {
+    Symptom.PERIODIC_STALL: "at times",
+    Symptom.SLOW_STEP: "seldom",
+}
 OWNS = Owned(Account.COMPUTE, (stages.EVALUATION,), right=0, of=0, whole_account=False)
 
 CLUES = (

@@ -9,7 +9,11 @@ from stallwise.findings.clue import above, over
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.SLOW_STEP: "at times", Symptom.SLOW_START: "seldom"}
+EXPLAINS = {
+    Symptom.SLOW_STEP: "at times",
+    Symptom.SLOW_START: "seldom",
+    Symptom.CUSTOM_KERNEL_SLOWER: "at times",
+}
 CLUES = (
     above(run.GRAPH_BREAKS, 4, "decisive, needed", "the graph breaks many times", "hardly any break"),
     over(run.COMPILED_TIME, run.EAGER_TIME, 1.0, "fair", "compiled is slower than eager", "compiled is faster than eager"),

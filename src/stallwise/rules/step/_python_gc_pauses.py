@@ -11,7 +11,14 @@ from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.owned import Owned
 from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.PERIODIC_STALL: "often", Symptom.GRADUAL_SLOWDOWN: "at times", Symptom.SUDDEN_SLOWDOWN: "seldom"}
+EXPLAINS = {
+    Symptom.PERIODIC_STALL: "often",
+    Symptom.GRADUAL_SLOWDOWN: "at times",
+    Symptom.SUDDEN_SLOWDOWN: "seldom",
+    Symptom.SLOW_STEP: "seldom",
+    Symptom.SLOW_SCALING: "at times",
+    Symptom.LOW_GPU_UTILISATION: "at times",
+}
 
 
 def _rare_and_regular(evidence: Evidence) -> bool | None:

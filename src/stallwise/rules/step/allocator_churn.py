@@ -27,26 +27,14 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
-from stallwise.findings.symptom import Symptom
 
 IN_THE_LOOP = 0.01  # taken and given back, times a launch: a warm caching allocator does so once in many thousands
 LARGE_PART = 1 / 3  # of the host's time in CUDA calls: less may pass while the device works off what was launched
 MIN_CALLS = 1  # a step: a warm allocator makes none
 MANY_RETRIES = 10  # in a summary of the allocator: one or two fall to the first steps, which find the sizes
-
-EXPLAINS = {Symptom.SLOW_STEP: "at times", Symptom.GRADUAL_SLOWDOWN: "often", Symptom.SUDDEN_SLOWDOWN: "at times"}
-CLUES = (
-    Clue(
-        (logged.ALLOC_RETRIES,),
-        lambda e: e.value(logged.ALLOC_RETRIES) > 0,
-        "strong",
-        "allocations were retried after a cache flush",
-    ),
-)
 
 
 @rule()

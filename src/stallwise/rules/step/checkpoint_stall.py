@@ -33,12 +33,10 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.step.input_bursty import SPARED
 
 LONG_SAVE = 0.02  # of the wall time between saves: less is the price of having checkpoints
 
-EXPLAINS = {Symptom.PERIODIC_STALL: "often", Symptom.SLOW_STEP: "seldom", Symptom.LOW_GPU_UTILISATION: "seldom"}
 CLUES = (Clue((logged.SAVES,), lambda e: e.value(logged.SAVES) > 0, "hint", "the log shows saves"),)
 
 

@@ -29,7 +29,6 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._server_start import slow_server_start
 
 FIRST = 3  # steps that may be warm-up
@@ -37,8 +36,6 @@ MOSTLY = 0.4  # of the window: what a long run does in the rest of it is not see
 MANY = 50  # logged steps: a start is a small part of such a run
 ORDINARY_S = 60.0  # every run compiles, loads and warms up for this long; longer is worth a remark by itself
 TIMES_SLOWER = 2.0  # a first step this much slower than the median of the rest is no noise
-
-EXPLAINS = {Symptom.SLOW_START: "mostly", Symptom.HIGH_TTFT: "at times"}
 
 
 @rule()

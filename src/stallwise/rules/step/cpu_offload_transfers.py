@@ -30,13 +30,10 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms, percent
-from stallwise.findings.symptom import Symptom
 
 BULK_BYTES = 16e6  # each way a step: inputs and results are smaller, states are not
 BALANCE = 0.25  # the smaller direction over the larger: what goes out comes back
 EVERY_STEP = 0.6  # of the steps
-
-EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.SUDDEN_SLOWDOWN: "seldom"}
 
 
 @rule(s.COPY_STALL, s.STEP_TIME)

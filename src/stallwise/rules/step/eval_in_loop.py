@@ -28,9 +28,6 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
-from stallwise.findings.symptom import Symptom
-
-EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.PERIODIC_STALL: "at times"}
 
 
 @rule(s.EVALUATION_TIME, s.STEP_TIME)

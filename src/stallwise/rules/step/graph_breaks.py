@@ -26,32 +26,14 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
-from stallwise.findings.symptom import Symptom
 
 MANY_PIECES = (
     16  # entries a step: a model compiled whole has one forward and one backward, by layer a few dozen are deliberate
 )
 SOME_BREAKS = 1
-
-EXPLAINS = {Symptom.SLOW_STEP: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
-CLUES = (
-    Clue(
-        (logged.GRAPH_BREAKS,),
-        lambda e: e.value(logged.GRAPH_BREAKS) >= SOME_BREAKS,
-        "strong",
-        "graph breaks are logged",
-    ),
-    Clue(
-        (logged.COMPILED_TIME, logged.EAGER_TIME),
-        lambda e: e.value(logged.COMPILED_TIME) >= e.value(logged.EAGER_TIME),
-        "fair",
-        "the compiled model is no faster than eager",
-    ),
-)
 
 
 @rule()

@@ -26,15 +26,12 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import NSYS, PY_SPY
 from stallwise.evidence.catalog import gains
-from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
-from stallwise.findings.symptom import Symptom
 
 LONG_STANDSTILL = 0.1  # of the step; less may be the end of a recording
 FETCHED = 2.0  # times the bytes sent to the device: results, not a shuttle
@@ -49,22 +46,6 @@ PLAIN = {
     "aten::copy_": "a blocking copy (.cpu() or .to())",
     "aten::is_nonzero": "a branch on a tensor",
 }
-
-EXPLAINS = {Symptom.SLOW_STEP: "often", Symptom.LOW_GPU_UTILISATION: "at times"}
-CLUES = (
-    Clue(
-        (logged.SYNC_SHARE,),
-        lambda e: e.value(logged.SYNC_SHARE) > 0.1,
-        "fair",
-        "much host time is in synchronisation",
-    ),
-    Clue(
-        (logged.SYNC_REMOVED_GAIN,),
-        lambda e: e.value(logged.SYNC_REMOVED_GAIN) > 0.03,
-        "decisive, needed",
-        "a run without the synchronisation was faster",
-    ),
-)
 
 
 @rule(s.SYNC_WAIT, s.STEP_TIME)

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import GC_LOG, PY_SPY, TORCH_TRACE
 from stallwise.evidence.catalog import gains, hardware, stages
-from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
@@ -31,20 +30,12 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
-from stallwise.findings.symptom import Symptom
 
 UNRECORDED = 0.15  # of the step idle for no recorded reason
 HELD, IDLE = 0.6, 0.5  # of the looks at the main thread; of the time that a kernel runs
 STAYS = 0.2  # of the time remains after moving work off the main thread
 
-EXPLAINS = {Symptom.LOW_GPU_UTILISATION: "often", Symptom.SLOW_STEP: "at times", Symptom.PERIODIC_STALL: "at times"}
 CLUES = (
-    Clue(
-        (logged.HOST_UNEXPLAINED_SHARE,),
-        lambda e: e.value(logged.HOST_UNEXPLAINED_SHARE) > 0.2,
-        "strong",
-        "much wall time is outside every timed action",
-    ),
     Clue(
         (stages.SIDE_LINE, hardware.GPU_UTILISATION),
         lambda e: _one_line_and_idle(e),

@@ -28,30 +28,17 @@ from __future__ import annotations
 from math import ceil
 
 from stallwise.evidence.capture import DATA_PROBE, TRAIN_LOG
-from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.step.input_starved import rate_too_low
 
 MANY = 10  # steps in which bursts that matter would show more than once
 SPARED = 0.5  # of the wait at least: how often rare events come, a few steps tell no better
 STEADY = 0.2  # of the longest wait: where even the shortest is longer, there are no steps without a wait
-
-EXPLAINS = {Symptom.PERIODIC_STALL: "mostly", Symptom.SLOW_STEP: "at times", Symptom.LOW_GPU_UTILISATION: "at times"}
-CLUES = (
-    Clue(
-        (logged.NETWORK_STORAGE,),
-        lambda e: e.value(logged.NETWORK_STORAGE) > 0,
-        "hint when seen",
-        "data is on network storage",
-    ),
-)
 
 
 @rule(s.INPUT_WAIT, s.STEP_TIME)

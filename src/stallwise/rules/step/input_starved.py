@@ -40,7 +40,6 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
-from stallwise.findings.symptom import Symptom
 
 MOST_STEPS = 0.6  # of the steps must wait for the mean rate to be the trouble
 # Workers deliver together, so a starved loop with two of them waits in every second step. Two waits that take more than half
@@ -49,20 +48,7 @@ TOO_FEW_BATCHES = 0.5
 FEW_WAITS = 2
 HAND_OVER = 0.08  # of the wait stays: queues and pinning between worker and main process
 
-EXPLAINS = {Symptom.SLOW_STEP: "mostly", Symptom.LOW_GPU_UTILISATION: "mostly", Symptom.SUDDEN_SLOWDOWN: "often"}
 CLUES = (
-    Clue(
-        (logged.DATA_SHARE,),
-        lambda e: e.value(logged.DATA_SHARE) > 0.1,
-        "strong, needed",
-        "a good part of the wall time goes into fetching batches",
-    ),
-    Clue(
-        (logged.LOADER_WORKERS,),
-        lambda e: e.value(logged.LOADER_WORKERS) == 0,
-        "fair when seen",
-        "the loader has no workers",
-    ),
     # A loop that is fed finds its next batch waiting: a stack taken at random meets it in the loader as seldom as it is there.
     Clue(
         (logged.STACKS_IN_LOADER,),

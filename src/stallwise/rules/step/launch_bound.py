@@ -27,35 +27,17 @@ from __future__ import annotations
 from stallwise.evidence.capture import CLEAN_STEP as CLEAN_CAPTURE
 from stallwise.evidence.capture import NSYS
 from stallwise.evidence.catalog import gains
-from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
-from stallwise.findings.symptom import Symptom
 
 # Of the step. With less, and no clean step to say so, the doubt in the profiler's cost is as large as the gap.
 BOUND_SHARE = 0.15
 SLOW_DISPATCH = 0.15  # of the step: dispatch costs a microsecond a kernel, a few percent in healthy steps
 COVERED = 0.67  # of the gap goes when launches are batched: graphs leave their own launch and what cannot be captured
-
-EXPLAINS = {
-    Symptom.SLOW_STEP: "at times",
-    Symptom.LOW_GPU_UTILISATION: "often",
-    Symptom.SERVING_SLOW: "at times",
-    Symptom.BUSY_BUT_SLOW: "at times",
-}
-CLUES = (
-    Clue(
-        (logged.LAUNCH_COST, logged.REPLAY_COST),
-        lambda e: e.value(logged.LAUNCH_COST) > 3 * e.value(logged.REPLAY_COST),
-        "fair",
-        "a replayed graph runs each kernel far faster than separate launches",
-    ),
-)
 
 
 @rule(s.LAUNCH_WAIT, s.STEP_TIME)

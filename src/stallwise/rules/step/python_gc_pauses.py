@@ -34,20 +34,12 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
-from stallwise.findings.symptom import Symptom
 
 SCHEDULED = 0.1  # of the pauses stay when collection runs every few hundred steps
 LONG_PAUSE_S = 0.02  # a full collection that anybody notices in a step
 
-EXPLAINS = {
-    Symptom.PERIODIC_STALL: "often",
-    Symptom.SLOW_STEP: "seldom",
-    Symptom.SLOW_SCALING: "at times",
-    Symptom.LOW_GPU_UTILISATION: "at times",
-}
 CLUES = (
     Clue((PERIOD_STEPS,), lambda e: e.value(PERIOD_STEPS) > 1, "hint when seen", "slow steps come at an even period"),
-    Clue((logged.GC_COLLECTIONS,), lambda e: e.value(logged.GC_COLLECTIONS) > 0, "fair", "full collections are logged"),
 )
 FIXES = (
     "gc.freeze() after set-up and gc.disable() in the loop",

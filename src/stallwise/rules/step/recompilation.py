@@ -28,35 +28,12 @@ from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
-from stallwise.findings.symptom import Symptom
 
 SEEN_ONCE = 0.3  # of the cost stays: each shape is prepared at least once
 SOME_RECOMPILES = 3  # one or two are the normal way to a dynamic shape
-
-EXPLAINS = {
-    Symptom.SLOW_STEP: "at times",
-    Symptom.PERIODIC_STALL: "at times",
-    Symptom.SUDDEN_SLOWDOWN: "seldom",
-    Symptom.SLOW_START: "at times",
-}
-CLUES = (
-    Clue(
-        (logged.RECOMPILES,),
-        lambda e: e.value(logged.RECOMPILES) >= SOME_RECOMPILES,
-        "strong",
-        "recompilations are logged",
-    ),
-    Clue(
-        (logged.RECOMPILE_LIMIT_HIT,),
-        lambda e: e.value(logged.RECOMPILE_LIMIT_HIT) > 0,
-        "decisive when seen",
-        "the recompile limit was hit",
-    ),
-)
 
 
 @rule()
@@ -124,7 +101,7 @@ def _in_log(facts: StepFacts) -> Finding | None:
     if count < SOME_RECOMPILES and limit == 0:
         return None
     reason = facts.word(logged.RECOMPILE_REASON)
-    because = [facts.because(f"{count:.0f} recompilations in the log", logged.RECOMPILES)]
+    because = [facts.because(f"{count:.0f} recompilations in the log", logged.RECOMPILES)] if count else []
     if reason:
         because.append(facts.because(f"the guard that fails: {reason}", logged.RECOMPILE_REASON))
     if limit:

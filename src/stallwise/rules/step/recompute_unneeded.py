@@ -30,14 +30,11 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
-from stallwise.findings.symptom import Symptom
 
 ROOM = 0.6  # of memory in use at most: dropping recompute may add as much again as the activations hold now
 TIGHT = 0.85  # of memory in use: recompute is doing its work
 
 BETWEEN = 1.1  # the gaps between the repeated kernels go with them
-
-EXPLAINS = {Symptom.SLOW_STEP: "seldom"}
 
 
 @rule(s.RECOMPUTE_TIME, s.STEP_TIME)
