@@ -90,9 +90,6 @@ def understood(artifact: Artifact, known: list[Item], formats: list[str], *, wri
     if artifact.size_bytes > most or b"\x00" in start or b"traceEvents" in start or not start.strip():
         return []
     text = artifact.text(most)
-    beside = table and told <= FEW_FACTS and not any(isinstance(item, (Series, Table)) for item in known)
-    if not written and not beside and any(isinstance(item, (Fact, Series, Table)) for item in known):
-        return []  # a program's output that readers of its format have read
     found = understand(shapes_in(artifact.name, text, prose=written), text, artifact.name, written=written)
     items: list[Item] = [f for f in found.facts if not _given(f, known)]
     items += _tables(artifact, found.rows, known)

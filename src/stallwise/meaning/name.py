@@ -68,6 +68,8 @@ def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool =
 def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | None:
     if len(path) > 1 and is_statistic(path[-1]):  # `iteration: {mean: 940}`
         path = (*path[:-2], f"{path[-1]} {path[-2]}")
+    if len(path) > 1 and " ".join(words_of(path[-1])) in listed(UNITS, "how_many"):  # `gpus: {count: 8}`
+        path = path[:-1]
     words, written = without_unit(path[-1])
     above = tuple(w for part in path[:-1] for w in words_of(part))
     scope = scope_of(words) or scope_of(above)
@@ -76,8 +78,13 @@ def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | N
         return None
     scoping = scope_words()
     telling = tuple(w for w in words if w not in scoping)
+    telling = (
+        tuple(w for w in telling if not w.rstrip("km").isdigit()) or telling
+    )  # "retrieval at 32k": of what, not how much
     around = classed(tuple(w for w in above if w not in scoping))
-    own = classed(telling) if telling else around or classed(words)
+    own = classed(telling) if telling else around  # "measured" and "target" say of what nothing
+    if not own:
+        return None
     units = readings_of(unit) or readings_of(written) or _unit_above(path)
     around |= {
         w for u, _ in units for w in book(UNITS)["implied"].get(u.value if u is not None else "rate of steps", ())

@@ -64,7 +64,7 @@ def as_pairs(rows: Rows) -> list[Reading]:
             for at, (key, value) in enumerate(zip(rows.cells[keys[0]], rows.cells[values[0]], strict=True))
             if key is not None and value is not None and len(rows.columns) - len(units) <= 3
         ]
-    return _statistics(rows) or _keys_first(rows)
+    return _statistics(rows) or _keys_first(rows) or _untitled(rows)
 
 
 def _statistics(rows: Rows) -> list[Reading]:
@@ -102,6 +102,27 @@ def _keys_first(rows: Rows) -> list[Reading]:
         for i in scoped
         if (cell := rows.cells[i][at]) is not None
     ]
+
+
+def _untitled(rows: Rows) -> list[Reading]:
+    """Two columns of names and values whose titles say nothing, or are a pair themselves; or one row below its titles."""
+    if len(rows) == 1 and len(rows.columns) > 2:
+        cells = zip(rows.columns, (column[0] for column in rows.cells), strict=True)
+        return [
+            Reading((title,), cell, "", f"{rows.noun} {rows.places[0]}") for title, cell in cells if cell is not None
+        ]
+    if len(rows.columns) != 2:
+        return []
+    title, said = rows.columns[1], book("scopes.toml")["pairs"]["value"]
+    if title.strip() and number_in(title) is None and " ".join(words_of(title)) not in said:
+        return []
+    pairs = [*zip(*rows.cells, strict=True)]
+    pairs = [(key, value) for key, value in pairs if isinstance(key, str) and value is not None]
+    if number_in(title) is not None:
+        pairs = [(rows.columns[0], title), *pairs]
+    if sum(name((key,)) is not None for key, _ in pairs) < KEYS_NAMED * max(len(rows), 1):
+        return []
+    return [Reading((key,), value, "", f"{rows.noun} {rows.places[0]}") for key, value in pairs]
 
 
 def alike_lines(readings: list[Reading]) -> tuple[list[Reading], list[Rows]]:
@@ -320,12 +341,17 @@ def _moves(column: Column) -> bool:
 
 def _groups(rows: Rows) -> list[list[int]]:
     """Rows that differ in one text column at most: all, or by the column with most repeated words."""
-    texts = [cells for cells in rows.cells if cells and all(isinstance(c, str) for c in cells)]
+    texts = [cells for cells in rows.cells if cells and all(isinstance(c, str) and not _says_when(c) for c in cells)]
     repeated = [cells for cells in texts if 1 < len(set(map(str, cells))) < len(cells)]
     if not repeated or len(texts) < 2:
         return [list(range(len(rows)))]
     first = repeated[0]
     return [[i for i, c in enumerate(first) if c == label] for label in dict.fromkeys(first)]
+
+
+def _says_when(cell: str) -> bool:
+    """ "before", "run 2, now": of which moment a row is; rows of two moments are compared."""
+    return bool(scope_of(words_of(cell)))
 
 
 def twin_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:

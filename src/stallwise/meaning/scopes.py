@@ -18,6 +18,7 @@ def _words() -> dict[str, str]:
 def scope_of(words: tuple[str, ...]) -> str:
     """The scope that the last telling word gives; empty without one."""
     known = _words()
+    words = tuple(w for w in words if not w.isdigit())  # "the first 3 hours"
     for at in range(len(words) - 1, -1, -1):
         pair = " ".join(words[at : at + 2])
         if pair in known:

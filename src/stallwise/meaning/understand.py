@@ -15,7 +15,7 @@ from stallwise.evidence.vocabulary import EVENTS
 from stallwise.meaning.clause import clause_after
 from stallwise.meaning.entries import by_word, entries
 from stallwise.meaning.hearing import named_in
-from stallwise.meaning.name import Name, name
+from stallwise.meaning.name import Name, name, without_unit
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
 from stallwise.meaning.sayings import BLAMED, said_in
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
@@ -80,13 +80,15 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
 
 def _topical(rows: Rows, text: str) -> Rows:
     """A curve whose values have a unit and no name of their own is about the document's topic."""
-    if len(rows.columns) != 2 or rows.noun != "entry":
+    if len(rows.columns) != 2 or rows.numbers(0) is None:
         return rows
     parsed = number_in(str(rows.cells[1][0]))
-    found = topic(words_of(text), parsed[1]) if parsed and name((rows.columns[1],), parsed[1]) is None else None
+    unit = parsed[1] or without_unit(rows.columns[1])[1] if parsed else ""
+    found = topic(words_of(text), unit) if unit and name((rows.columns[1],), unit) is None else None
     if found is None:
         return rows
-    return Rows((rows.columns[0], found.quantity.name.replace(".", " ")), rows.cells, rows.places, (), rows.noun)
+    title = f"{found.quantity.name.replace('.', ' ')} ({unit})"
+    return Rows((rows.columns[0], title), rows.cells, rows.places, (), rows.noun)
 
 
 def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
@@ -237,10 +239,13 @@ def _facts(named: list[_Named], file: str, written: bool) -> Iterator[Fact]:
     for name_, ones in groups.items():
         scoped = {one.name.scope for one in ones}
         values = list(dict.fromkeys(one.value for one in ones))
-        pair = len(values) == 2 and scoped <= {"", "now"} and bool(entries()[name_].better) and len(ones) == 2
+        better = entries()[name_].better if scoped <= {"", "now"} and len(values) > 1 else ""
+        if better and len(ones) > 2:  # told more than twice: the worst is the question, the best what it was
+            ranked = sorted(ones, key=lambda one: float(one.value), reverse=better == "higher")
+            ones = [ranked[0], ranked[-1]]
         seen: set[str] = set()
         for at, one in enumerate(ones):
-            scope = BEFORE if one.name.scope == BEFORE or (pair and at == 0) else ""
+            scope = BEFORE if one.name.scope == BEFORE or (better and len(ones) == 2 and at == 0) else ""
             if scope in seen or (
                 one.name.scope == EXPECTED and not entries()[name_].expected and "expected" not in name_
             ):

@@ -9,6 +9,7 @@ from stallwise.evidence.reading import Cell, Rows, cell_of, rows_of
 
 _RULE = re.compile(r"^[\s|:+=\u2500-\u257f-]*$")  # the whole block of box drawing, light, heavy and double
 _BARS = re.compile(r"[|│║┃]")
+_PAIR = re.compile(r"[:=]\s?[-+]?\d")  # of a line of a log, whose bars part no columns
 _GAP = re.compile(r"\s{2,}|\t+")
 LEAST_ROWS = 1
 ALIKE = 0.8  # of the rows below a header have its width
@@ -27,7 +28,7 @@ def barred(lines: list[tuple[int, str]]) -> Rows | None:
     header = rows[0][1]
     width = len(header)
     body = [(n, row) for n, row in rows[1:] if len(row) == width]
-    if width < 2 or not body:
+    if width < 2 or not body or any(_PAIR.search(title) for title in header):
         return None
     records: list[list[Cell]] = [[cell_of(c) for c in row] for _, row in body]
     return rows_of(header, records, [n for n, _ in body])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from stallwise.evidence.reading import Reading, Rows, Shape
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes import aligned, delimited, keyed, prose, tree
+from stallwise.readers.shapes.lines import Peeler
 
 MAX_TEXT = 1 << 18  # people write a page, not a log; logs are read by their lines
 LEAST_LINES = 3  # of a table: a header, a rule or a row, and a row
@@ -72,7 +73,7 @@ def _block(lines: list[str], start: int) -> Iterator[Shape]:
         yield from tree.read(text)
         return
     rows = delimited.table_in(text) if "," in lines[0] or "\t" in lines[0] else None
-    if rows is not None and len(rows) >= 2:
+    if rows is not None and (len(rows) >= 2 or "\t" in lines[0]):
         yield rows
         return
     tables = {first: (rows, end) for rows, first, end in drawn_tables(lines, start)}
@@ -127,7 +128,7 @@ def _wrapped(line: str, following: str) -> bool:
         and line.rstrip()[-1:] not in ".!?:;|"
         and _P["goes_on"].match(following) is not None
         and not keyed.all_paired(following, list(keyed.pairs_in(following, "")))
-        and not _P["log_line"].match(line)
+        and not Peeler({}).peel(line)[1]
         and line.translate(_NO_DIGITS) != following.translate(_NO_DIGITS)  # a program's lines, one below the other
     )
 
@@ -136,13 +137,17 @@ def _line(number: int, line: str) -> Iterator[Shape]:
     place = f"line {number}"
     if _P["operator"].match(line):
         return
+    line, row = Peeler({}).peel(line)
     whole = keyed.triple_in(line, place) or keyed.list_in(line, number)
     if whole is not None:
         yield whole
         return
+    if parts := keyed.parts_in(line, place):
+        yield from parts
+        return
     pairs = list(keyed.pairs_in(line, place))
     pair = keyed.word_pair(line, place)
-    if _P["log_line"].match(line) or keyed.all_paired(line, pairs):
+    if "time" in row or "rank" in row or keyed.all_paired(line, pairs):
         one = len(pairs) == 1 and pair is not None and pair.path == pairs[0].path
         yield from [pair] if one and pair is not None else pairs  # with its words behind the number
         return

@@ -16,7 +16,8 @@ UNIT = r"%|°C|(?<=\d)[x×](?!\w)|(?!x\b)[A-Za-zµμ]{1,8}(?:/[A-Za-z]{1,10}){0,
 _PAIR = re.compile(
     rf"(?<![\w#/.@])(?<![\w.]-)(?P<key>[A-Za-z#][\w#/.@%-]{{0,60}}"
     rf"(?: [A-Za-z0-9#(][\w#/.@%()-]*){{0,6}}?(?: ?[(\[][^()\[\]]{{1,24}}[)\]])?)"
-    rf"(?:\s{{0,4}}[:=]\s{{0,40}}|\s{{2,80}}(?=[-+]?\.?\d))['\"]?(?P<value>{NUMBER})(?![\w.]*[-:/]\d)\s*(?P<unit>(?:{UNIT})(?![\w.-]{{0,40}}\s{{0,4}}[:=]))?",
+    rf"(?:\s{{0,4}}[:=]\s{{0,40}}| ?\.{{3,80}} ?(?=[-+]?\d)|\s{{2,80}}(?=[-+]?\.?\d))"
+    rf"['\"]?(?P<value>{NUMBER})(?![\w.]*[-:/]\d)\s*(?P<unit>(?:{UNIT})(?![\w.-]{{0,40}}\s{{0,4}}[:=]))?",
 )
 _WORD_PAIR = re.compile(
     r"^[ \t]{0,16}[-*•]?[ \t]{0,4}\**(?P<key>[A-Za-z][\w /().+-]{0,48}?)\**[ \t]{0,40}[:=][ \t]{0,40}(?P<value>\S.{0,120}?)$"
@@ -63,6 +64,22 @@ def word_pair(text: str, place: str) -> Reading | None:
     """A line that is one pair of a key and words."""
     match = _WORD_PAIR.match(text[:LONGEST])
     return Reading((match["key"].strip(),), match["value"].strip(), "", place) if match else None
+
+
+def parts_in(text: str, place: str) -> list[Reading]:
+    """A line of one key and several values, each with words of its own: "loss: 2.28 before, 2.31 now"."""
+    whole = word_pair(text, place)
+    if whole is None or any(c.isdigit() for c in whole.path[0]):
+        return []
+    found = []
+    for written in _P["between"].split(str(whole.value)):
+        part = _P["part"].fullmatch(written.strip())
+        unit, _, after = part["rest"].partition(" ") if part is not None else ("", "", "")
+        unit, after = (unit, after) if readings_of(unit) else ("", part["rest"] if part is not None else "")
+        if part is None or bool(part["before"]) == bool(after):
+            return []
+        found.append(Reading((*whole.path, part["before"] or after), f"{part['value']} {unit}".strip(), "", place))
+    return found if len(found) > 1 else []
 
 
 def over_places(key: str, numbers: list[Cell], line: int = 0) -> Rows | None:

@@ -169,6 +169,9 @@ def _object(tree: Mapping[Any, Any], path: tuple[str, ...]) -> Iterator[Shape]:
         columns = _axis_and_value(path[-1] if path else "value")
         yield rows_of(columns, curve, list(range(1, len(curve) + 1)), path=path, noun="entry")
         return
+    lists = _side_by_side(tree)
+    if lists:
+        yield from _list([dict(zip(lists, row, strict=True)) for row in zip(*map(tree.get, lists), strict=True)], path)
     variants = _variants(tree)
     if variants:
         yield from _list([{"": k, **tree[k]} for k in variants], path)
@@ -178,7 +181,8 @@ def _object(tree: Mapping[Any, Any], path: tuple[str, ...]) -> Iterator[Shape]:
             if key not in variants:
                 yield from _object(value, here)
         elif isinstance(value, list):
-            yield from _list(value, here)
+            if key not in lists:
+                yield from _list(value, here)
         elif isinstance(value, str) and len(pairs := _printed(value, ".".join(here))) >= PRINTED:
             yield from (Reading((*path, *pair.path), pair.value, pair.unit, pair.place) for pair in pairs)
         elif value is not None:
@@ -191,6 +195,12 @@ def _printed(text: str, place: str) -> list[Reading]:
         if text.count(":") + text.count("=") >= PRINTED
         else []
     )
+
+
+def _side_by_side(tree: Mapping[Any, Any]) -> list[Any]:
+    """Keys of lists that are equally long: the columns of one table, beside whatever else the object holds."""
+    lists = [k for k, v in tree.items() if _are_leaves(v) and len(v) > 1 and over_places(str(k), []) is None]
+    return lists if len(lists) > 1 and len({len(tree[k]) for k in lists}) == 1 else []
 
 
 def _variants(tree: Mapping[Any, Any]) -> list[Any]:
