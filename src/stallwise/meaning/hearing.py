@@ -113,7 +113,11 @@ def _whole_of(
 
 def _changes(reading: Reading) -> bool:
     """ "20% faster", "3x over one card": by how much something changed, not how much it is."""
-    compared = turn("change").match(reading.after) or turn("over_one").match(reading.after)
+    compared = (
+        turn("change").match(reading.after)
+        or turn("over_one").match(reading.after)
+        or turn("by").search(reading.path[0])
+    )
     return compared is not None and reading.unit in ("%", "x", "×", "times", "fold")
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.entries import Entry, by_word, entries, weights
-from stallwise.meaning.scopes import EXPECTED, scope_of, scope_words
+from stallwise.meaning.scopes import EXPECTED, scope_of, scope_words, without_phrases
 from stallwise.meaning.words import book, classed, is_statistic, listed, statistic_of, words_of
 from stallwise.units import Unit, readings_of
 
@@ -72,7 +72,7 @@ def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | N
         path = path[:-1]
     words, written = without_unit(path[-1])
     above = tuple(w for part in path[:-1] for w in words_of(part))
-    scope = scope_of(words) or scope_of(above)
+    scope = scope_of(words_of(path[-1])) or scope_of(above)
     statistic = statistic_of(words) or statistic_of(above)
     if statistic == "spread":
         return None
@@ -81,7 +81,7 @@ def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | N
     telling = (
         tuple(w for w in telling if not w.rstrip("km").isdigit()) or telling
     )  # "retrieval at 32k": of what, not how much
-    around = classed(tuple(w for w in above if w not in scoping))
+    around = classed(tuple(w for w in without_phrases(above) if w not in scoping))
     own = classed(telling) if telling else around  # "measured" and "target" say of what nothing
     if not own:
         return None
@@ -128,7 +128,7 @@ def _without_unit(key: str) -> tuple[tuple[str, ...], str]:
         if readings_of(bracket[1]):
             inside = bracket[1]
             return words_of(key[: bracket.start()] + (" " + inside if _is_rate(inside) else "")), inside
-    words = words_of(key)
+    words = without_phrases(words_of(key))
     for size in (3, 2):
         tail = words[-size:]
         if len(words) >= size and tail[0] != "per" and ("per" in tail or "/" in key):

@@ -28,6 +28,13 @@ def scope_of(words: tuple[str, ...]) -> str:
     return ""
 
 
+def without_phrases(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words without a phrase that says of when ("first 3 hours"): its parts are neither a unit nor a name."""
+    told = tuple(w for w in words if not w.isdigit())
+    at = next((at for at in range(len(told) - 1) if " ".join(told[at : at + 2]) in _words()), None)
+    return words if at is None else (*told[:at], *told[at + 2 :])
+
+
 def is_past(words: tuple[str, ...]) -> bool:
     """Words behind a number that put it into the past: "it did 9,800 last week"."""
     plain = f" {' '.join(words)} "
