@@ -90,7 +90,12 @@ def understood(artifact: Artifact, known: list[Item], formats: list[str], *, wri
     if artifact.size_bytes > most or b"\x00" in start or b"traceEvents" in start or not start.strip():
         return []
     text = artifact.text(most)
-    found = understand(shapes_in(artifact.name, text, prose=written or artifact.size_bytes <= LONGEST_PAGE), text, artifact.name, written=written)
+    found = understand(
+        shapes_in(artifact.name, text, prose=written or artifact.size_bytes <= LONGEST_PAGE),
+        text,
+        artifact.name,
+        written=written,
+    )
     items: list[Item] = [f for f in found.facts if not _given(f, known)]
     items += _tables(artifact, found.rows, known)
     if written:

@@ -44,7 +44,7 @@ def axis_in(rows: Rows) -> Axis | None:
     known, titles = _axes(), [" ".join(words_of(c)) for c in rows.columns]
     for at, title in enumerate(titles):
         if (title in known["step"] and rows.count(at)) or (
-            title in known["rising"] and _rises(_floats(rows, at), MOSTLY)
+            title in known["rising"] and _rises_evenly(_floats(rows, at))
         ):
             return Axis(at, "step")
     for at, title in enumerate(titles):
@@ -76,6 +76,12 @@ def _moments(rows: Rows, at: int) -> Numbers:
 
 def _rises(numbers: Numbers, share: float = 1.0) -> bool:
     return len(numbers) > 1 and int(np.sum(np.diff(numbers) > 0)) >= share * (len(numbers) - 1)
+
+
+def _rises_evenly(numbers: Numbers) -> bool:
+    """A log prints every so many; sizes that somebody tries double."""
+    steps = np.diff(numbers)
+    return len(steps) > 0 and int(np.sum((steps > 0) & (steps == np.median(steps)))) >= MOSTLY * len(steps)
 
 
 @cache

@@ -68,7 +68,8 @@ def _loading(evidence: Evidence) -> Iterator[Item]:
             s for s in evidence.series(run.STEP_TIME) if s.source.file == data.source.file and len(s.x) == len(data.x)
         ]
         if steps and not evidence.all(run.DATA_SHARE):
-            share = float(np.nansum(data.values) / np.nansum(steps[0].values))
+            warm = _warm_steps(steps[0].values)  # the first batch waits until the workers have started
+            share = float(np.nansum(data.values[warm:]) / np.nansum(steps[0].values[warm:]))
             yield Fact(run.DATA_SHARE, min(share, 1.0), data.source, data.scope, samples=len(data.x))
 
 
