@@ -77,10 +77,7 @@ def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | N
     if statistic == "spread":
         return None
     scoping = scope_words()
-    telling = tuple(w for w in words if w not in scoping)
-    telling = (
-        tuple(w for w in telling if not w.rstrip("km").isdigit()) or telling
-    )  # "retrieval at 32k": of what, not how much
+    telling = tuple(w for w in _without_amounts(words) if w not in scoping)
     around = classed(tuple(w for w in without_phrases(above) if w not in scoping))
     own = classed(telling) if telling else around  # "measured" and "target" say of what nothing
     if not own:
@@ -102,6 +99,14 @@ def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | N
         quantity = entries()[entry.expected].quantity if entry.expected in entries() else quantity
     scale, inverse = _scale(quantity, units)
     return Name(quantity, scale, scope, inverse, score, bool(units))
+
+
+def _without_amounts(words: tuple[str, ...]) -> tuple[str, ...]:
+    """ "retrieval at 32k tokens", "at 4 QPS": a number with its unit says under which condition, and names nothing."""
+    amounts = [w.rstrip("km").isdigit() for w in words]
+    told = [bool(readings_of(w)) and at > 0 and amounts[at - 1] for at, w in enumerate(words)]
+    ends = [*told[1:], False]
+    return tuple(w for at, w in enumerate(words) if not told[at] and not (amounts[at] and ends[at]))
 
 
 def _unit_above(path: tuple[str, ...]) -> tuple[tuple[Unit | None, float], ...]:
