@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.readers._cells import INDEX
-from stallwise.readers._gpu_samples import GpuSamples, Lines, Values, each, gpu_words, put_column, seconds
+from stallwise.readers._gpu_samples import GpuSamples, Values, each, gpu_words, put, seconds
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.delimited import cells_in
 
@@ -60,7 +58,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         broken += 0 if spaced else len(cut) - len(fitting)
         if fitting:
             columns = list(zip(*(cut[n] for n in fitting), strict=True))
-            _take(header, columns, ids, samples, np.array([told[n] + 1 for n in fitting]))
+            _take(header, columns, ids, samples, [told[n] + 1 for n in fitting])
     yield from samples.items()
     if broken:
         yield Note(f"{broken} lines do not fit the header and were left out", Source(artifact.name))
@@ -88,7 +86,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _take(
-    header: Header, cells: Sequence[Sequence[str]], ids: dict[str, int], samples: GpuSamples, lines: Lines
+    header: Header, cells: Sequence[Sequence[str]], ids: dict[str, int], samples: GpuSamples, lines: Sequence[int]
 ) -> None:
     """Rows under one header, column by column."""
     by_name = {
@@ -103,16 +101,16 @@ def _take(
             stamps = column if name == "timestamp" else [f"{d} {t}" for d, t in zip(dates, column, strict=True)]
             values["time_s"] = each(stamps, seconds)
         elif name not in IDENTITY:
-            put_column(values, name, column, unit)
+            put(values, name, column, unit)
     keys = _first_told(by_name, ("index", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid"), none)
     known = {
-        key: int(key) if _INDEX.fullmatch(key.strip()) else ids.setdefault(key, len(ids)) for key in dict.fromkeys(keys)
+        key: (int(key) if _INDEX.fullmatch(key.strip()) else ids.setdefault(key, len(ids)), None)
+        for key in dict.fromkeys(keys)
     }
-    gpus = np.array([known[key] for key in keys])
     names, buses = (
         _first_told(by_name, titles, none) for titles in (("name", "gpu_name"), ("pci.bus_id", "gpu_bus_id"))
     )
-    samples.add_table(gpus, values, lines, names, buses)
+    samples.add([known[key] for key in keys], values, lines, names, [bus.lower() for bus in buses])
 
 
 def _first_told(by_name: dict[str, Sequence[str]], titles: Sequence[str], none: Sequence[str]) -> Sequence[str]:
