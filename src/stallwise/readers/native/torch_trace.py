@@ -14,6 +14,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Note, Scope, Source
 from stallwise.evidence.timeline import Device, Timeline
 from stallwise.readers._cells import number_of, whole_of
+from stallwise.readers._patterns import patterns
 from stallwise.readers.native._trace_columns import Columns, Finished
 from stallwise.readers.native._trace_cut import trusted_part
 from stallwise.readers.native._trace_shared import columns_of, columns_together
@@ -27,7 +28,7 @@ AGAIN = "capture it again: stallwise record -- python train.py"
 
 _XLA_PLANE = re.compile(rb'"name"\s*:\s*"/(host:CPU|device:[A-Z]+:\d+)')  # JAX names its processes so
 _EVENT = re.compile(rb'"ph"\s*:\s*"[XBEMsfi]"')
-_RANK_IN_NAME = re.compile(r"(?:^|[^a-z])(?:rank|worker|trainer)[-_.]?(\d{1,6})(?![\d])", re.IGNORECASE)
+_P = patterns("trace")
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -119,7 +120,7 @@ def _scope(name: str, properties: dict[str, Any]) -> Scope:
     known = whole_of(_stated_rank(properties))
     if known is not None and known >= 0:
         return Scope(rank=known)
-    found = _RANK_IN_NAME.search(re.split(r"[/\\!]", name)[-1])
+    found = _P["rank_in_name"].search(re.split(r"[/\\!]", name)[-1])
     return Scope(rank=int(found[1])) if found else WHOLE
 
 
