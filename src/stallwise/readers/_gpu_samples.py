@@ -16,19 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.evidence.catalog import hardware as hw
+from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Series, Source, Table
-from stallwise.evidence.quantity import Quantity
 from stallwise.readers._patterns import document, patterns
 
 TABLE = "gpu.samples"
 Values = NDArray[np.float64]
 Lines = NDArray[np.int64]
 Card = tuple[int, str | None]  # its number and its node
-PLOTTED: dict[str, Quantity] = {
-    "utilisation_share": hw.GPU_UTILISATION, "power_w": hw.GPU_POWER, "clock_sm_hz": hw.GPU_CLOCK,
-    "temperature_c": hw.GPU_TEMPERATURE, "memory_used_bytes": hw.GPU_MEMORY_USED,
-}  # fmt: skip
 ALL_REASONS = (1 << 48) - 1  # more bits than any driver has given a meaning to, and few enough for a float
 _P = patterns("nvidia_smi")
 _NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
@@ -163,8 +159,8 @@ class GpuSamples:
             yield Table(TABLE, columns, source, scope, self.meta[scope])
             if self.meta[scope]["name"]:
                 yield Fact(hw.GPU_NAME, self.meta[scope]["name"], source, scope)
-            for column, quantity in PLOTTED.items():
+            for column, quantity in gpu_words()["plotted"].items():
                 if column in columns and len(lines) > 1:
                     known = ~np.isnan(columns[column])
                     over, values = columns["time_s"][known], columns[column][known]
-                    yield Series(quantity, over, values, source, scope, over="time_s")
+                    yield Series(quantities()[quantity], over, values, source, scope, over="time_s")

@@ -21,8 +21,7 @@ CAPTURE = (
     "--format=csv -lms 200 > smi.csv"
 )
 
-REASONS = ("clocks_event_reasons.", "clocks_throttle_reasons.")
-IDENTITY = {"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "gpu_name", "timestamp", "driver_version"}
+IDENTITY = frozenset(gpu_words()["identity"])
 _P = patterns("nvidia_smi")
 HEADER_SEARCH_LINES = 100
 LEAST_TOLD = 2  # columns of dmon, its gpu among them
@@ -76,7 +75,7 @@ def _header(line: str) -> Header | None:
         return [tuple(words.get(title, (title, ""))) for title in titles] if told else None
     cells = [_P["header_cell"].match(cell) for cell in line.split(",")] if "," in line else []
     names = [(match[1].lower(), match[2] or "") for match in cells if match]
-    ours = sum(name in gpu_words()["query"] or name.startswith(REASONS) for name, _ in names)
+    ours = sum(name in gpu_words()["query"] or _P["reason"].match(name) is not None for name, _ in names)
     known = ours + sum(name in IDENTITY for name, _ in names)
     return names if len(names) == len(cells) and ours and known >= 2 else None
 

@@ -16,6 +16,7 @@ from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.quantity import Quantity
+from stallwise.readers._cells import number_of
 from stallwise.readers.native._ncu_names import STALL_COUNTER, counters, derived, displayed, facts_in_rule
 from stallwise.units import Unit
 
@@ -47,24 +48,22 @@ class Launch:
             if quantity is not None and (value := number(text, unit, quantity.unit)) is not None:
                 found.setdefault(quantity, value)
         for quantity, names in counters():
-            for name in names:
-                if name in self.metrics and quantity not in found:
-                    cell = number(*self.metrics[name], quantity.unit)
-                    if cell is not None:
-                        found[quantity] = cell
+            if quantity not in found and (counted := self._raw(*names, unit=quantity.unit)) is not None:
+                found[quantity] = counted
         for _, text, _, _ in self.rules:
             for measured, told in facts_in_rule(text).items():
                 found.setdefault(measured, told)
         self._derive(found)
         return found
 
+    def tell(self, name: str, value: str, unit: str) -> None:
+        """Takes a metric. One title stands for a share and for a rate: the key keeps both."""
+        both = name == "Memory Throughput" and unit.endswith("/s")
+        self.metrics.setdefault(f"{name} " if both else name, (value, unit))
+
     def _raw(self, *names: str, unit: Unit = Unit.COUNT) -> float | None:
-        for name in names:
-            if name in self.metrics:
-                value = number(*self.metrics[name], unit)
-                if value is not None:
-                    return value
-        return None
+        told = (number(*self.metrics[name], unit) for name in names if name in self.metrics)
+        return next((value for value in told if value is not None), None)
 
     def _derive(self, found: dict[Quantity, float | str]) -> None:
         """Sums and ratios of counters of one launch: still a matter of format, not of cause."""
@@ -113,11 +112,8 @@ def number(text: str, unit: str, wanted: Unit) -> float | None:
     if _EUROPEAN.match(cleaned):
         cleaned = cleaned.replace(".", "").replace(",", ".")
     cleaned = cleaned.replace(",", "")
-    try:
-        value = float(cleaned)
-    except ValueError:
-        return None
-    if value != value:
+    value = number_of(cleaned)
+    if value is None:
         return None
     if wanted is Unit.SHARE:
         return value / 100 if unit == "%" else value
@@ -174,16 +170,8 @@ def _group_facts(
         yield Fact(k.CAPABILITY, first.capability, place, scope)
     if first.device:
         yield Fact(k.DEVICE, first.device, place, scope)
-    estimates = [(float(s), n) for n, _, kind, s in first.rules if _is_number(s) and kind != _VENDOR_LOCAL]
-    if estimates:
+    told = ((number_of(speedup), rule) for rule, _, kind, speedup in first.rules if kind != _VENDOR_LOCAL)
+    if estimates := [(speedup, rule) for speedup, rule in told if speedup is not None]:
         best = max(estimates)
         yield Fact(k.VENDOR_RULE, best[1], place, scope)
         yield Fact(k.VENDOR_SPEEDUP, best[0] / 100, place, scope)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

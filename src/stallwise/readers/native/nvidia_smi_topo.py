@@ -29,26 +29,20 @@ def recognises(name: str, head: bytes) -> bool:
 def read(artifact: Artifact) -> Iterator[Item]:
     """One table of pairs."""
     header: list[str] = []
-    first: list[str] = []
-    second: list[str] = []
-    kinds: list[str] = []
+    pairs: list[tuple[str, str, str]] = []
     for line in artifact.lines():
-        cells = [cell.strip() for cell in ANSI.sub("", line).split("\t")]
-        if len(cells) == 1:
-            cells = line.split()
-        cells = [c for c in cells if c]
-        if not cells:
-            continue
+        plain = ANSI.sub("", line)
+        cells = [c for c in map(str.strip, plain.split("\t") if "\t" in plain else plain.split()) if c]
         devices = [c for c in cells if DEVICE.match(c)]
-        if len(devices) >= 1 and not any(LINK.match(c) for c in cells[1:]):
+        if devices and not any(map(LINK.match, cells[1:])):
             header = devices
-        elif header and DEVICE.match(cells[0]):
-            links = [c for c in cells[1:] if LINK.match(c)][: len(header)]
-            for peer, kind in zip(header, links, strict=False):
-                if kind != "X" and cells[0] != peer:
-                    first.append(cells[0])
-                    second.append(peer)
-                    kinds.append(kind)
+        elif header and cells and DEVICE.match(cells[0]):
+            links = [c for c in cells[1:] if LINK.match(c)]
+            pairs += [
+                (cells[0], peer, kind)
+                for peer, kind in zip(header, links, strict=False)
+                if kind != "X" and cells[0] != peer
+            ]
     if header:
-        columns = {"first": np.array(first), "second": np.array(second), "kind": np.array(kinds)}
+        columns = {name: np.array([pair[at] for pair in pairs]) for at, name in enumerate(("first", "second", "kind"))}
         yield Table("gpu.paths", columns, Source(artifact.name), meta={"devices": header})
