@@ -135,19 +135,15 @@ def _devices(properties: dict[str, Any]) -> list[Device]:
 
 
 def _device(described: dict[str, Any], at: int) -> Device:
-    def number(key: str) -> float:
-        return number_of(described.get(key)) or 0.0
-
-    def count(key: str) -> int:
-        return whole_of(described.get(key)) or 0
-
-    capability = f"{count('computeMajor')}.{count('computeMinor')}" if "computeMajor" in described else ""
+    index, units, major, minor = (
+        whole_of(described.get(key)) or 0 for key in ("id", "numSms", "computeMajor", "computeMinor")
+    )
     return Device(
-        index=count("id") if "id" in described else at,
+        index=index if "id" in described else at,
         name=str(described.get("name", "")),
-        memory_bytes=number("totalGlobalMem"),
-        sm_count=count("numSms"),
-        compute_capability=capability,
+        memory_bytes=number_of(described.get("totalGlobalMem")) or 0.0,
+        sm_count=units,
+        compute_capability=f"{major}.{minor}" if "computeMajor" in described else "",
     )
 
 
