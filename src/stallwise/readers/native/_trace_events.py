@@ -90,18 +90,12 @@ class Event(Struct, gc=False):
 
 
 NO_ARGS = Args()
-_SHAPES = ("dims", "types", "strides", "concrete")
-_COLLECTIVE = (
-    "collective", "in_elements", "out_elements", "in_split", "out_split", "dtype", "group_size", "group_name",
-    "group_description", "group_ranks", "rank_start", "rank_stride", "source_rank", "target_rank", "sequence",
-)  # fmt: skip
-_LAUNCH = ("grid", "block", "registers", "shared", "occupancy", "graph", "graph_node", "copy_kind")
-_SYNC = ("sync_kind", "wait_stream", "wait_record")
 JSON_KEYS = {f.name: f.encode_name for f in msgspec.structs.fields(Args)} | {"dims_old": "Input Dims"}
 
-OP_DETAIL = (*_SHAPES, "dims_old", *_COLLECTIVE)
-LAUNCH_DETAIL = (*_LAUNCH, *_COLLECTIVE)
-SYNC_DETAIL = _SYNC
+_COLLECTIVE = Shapes.__struct_fields__[Shapes.__struct_fields__.index("collective") :]
+OP_DETAIL = ("dims", "types", "strides", "concrete", "dims_old", *_COLLECTIVE)
+LAUNCH_DETAIL = ("grid", "block", "registers", "shared", "occupancy", "graph", "graph_node", "copy_kind", *_COLLECTIVE)
+SYNC_DETAIL = ("sync_kind", "wait_stream", "wait_record")
 
 # Lax: numbers written as strings are numbers (old traces quote their ids).
 _list_decoder = msgspec.json.Decoder(list[Event], strict=False)

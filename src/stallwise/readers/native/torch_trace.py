@@ -12,10 +12,10 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Note, Scope, Source
-from stallwise.evidence.timeline import Device, Timeline
+from stallwise.evidence.timeline import Device
 from stallwise.readers._cells import number_of, whole_of
 from stallwise.readers._patterns import patterns
-from stallwise.readers.native._trace_columns import Columns, Finished
+from stallwise.readers.native._trace_columns import Columns
 from stallwise.readers.native._trace_cut import trusted_part
 from stallwise.readers.native._trace_shared import columns_of, columns_together
 from stallwise.readers.native._trace_split import Split
@@ -60,7 +60,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
         columns, split, blocks = columns_together(artifact) or columns_of(artifact)
     if not split.found or not columns.parts:
         raise _nothing_inside(artifact, blocks, split)
-    timeline = timeline_of(artifact, columns.finish(), split.properties)
+    base_s = (number_of(split.properties.get("baseTimeNanoseconds")) or 0.0) * 1e-9
+    timeline = columns.finish(Source(artifact.name), scope_of(artifact.name, split.properties), base_s)
+    timeline.devices, timeline.properties = _devices(split.properties), split.properties
     if not len(timeline):
         raise _nothing_inside(artifact, blocks, split)
     yield from _losses(timeline.source, blocks, split, columns)
@@ -88,34 +90,7 @@ def _nothing_inside(artifact: Artifact, blocks: Blocks, split: Split) -> Unreada
     )
 
 
-def timeline_of(artifact: Artifact, done: Finished, properties: dict[str, Any]) -> Timeline:
-    """The finished columns with what the trace says of itself."""
-    base_ns = properties.get("baseTimeNanoseconds")
-    base_s = (number_of(base_ns) or 0.0) * 1e-9
-    columns = done.columns
-    return Timeline(
-        start_s=columns["start"],
-        duration_s=columns["duration"],
-        kind=columns["kind"],
-        name=columns["name"],
-        lane=done.lane,
-        correlation=columns["correlation"],
-        external=columns["external"],
-        size_bytes=columns["size"],
-        detail=columns["detail"],
-        names=done.names,
-        lanes=done.lanes,
-        details=done.details,
-        source=Source(artifact.name),
-        scope=_scope(artifact.name, properties),
-        origin_s=base_s + done.origin_us * 1e-6,
-        devices=_devices(properties),
-        properties=properties,
-        memory=done.memory,
-    )
-
-
-def _scope(name: str, properties: dict[str, Any]) -> Scope:
+def scope_of(name: str, properties: dict[str, Any]) -> Scope:
     """The rank as the trace itself says, else as the file's name says, else none."""
     known = whole_of(_stated_rank(properties))
     if known is not None and known >= 0:
