@@ -113,12 +113,8 @@ def _take(
 
 
 def _first_told(by_name: dict[str, Sequence[str]], titles: Sequence[str], none: Sequence[str]) -> Sequence[str]:
-    """Of each row the first of these that says something."""
-    found = none
-    for title in titles:
-        if title in by_name and not all(found):
-            found = [known or other for known, other in zip(found, by_name[title], strict=True)]
-    return found
+    """The first of these columns that is there."""
+    return next((by_name[title] for title in titles if title in by_name), none)
 
 
 def _guess(line: str) -> Header:

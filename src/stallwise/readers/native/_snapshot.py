@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stallwise.readers._patterns import patterns
+from stallwise.readers._traceback import is_own
 
 Block = dict[str, Any]
 
@@ -131,8 +132,7 @@ def category_of(frames: list[Any]) -> str:
 def place_of(frames: list[Any]) -> str:
     """The innermost line of the user's own code: "model.py:52 forward"."""
     python = python_frames(frames)
-    own = [
-        p for p in python if "site-packages" not in p[0] and "/torch/" not in p[0] and not p[0].startswith("<frozen")
-    ]
-    chosen = own[0] if own else python[0] if python else None
-    return f"{chosen[0].rsplit('/', 1)[-1]}:{chosen[1]} {chosen[2]}" if chosen else ""
+    if not python:
+        return ""
+    file, line, function = next((frame for frame in python if is_own(frame[0])), python[0])
+    return f"{file.rsplit('/', 1)[-1]}:{line} {function}"

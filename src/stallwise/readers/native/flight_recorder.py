@@ -17,6 +17,7 @@ from stallwise.evidence.fact import Note, Source
 from stallwise.readers._cells import LARGEST_WHOLE, json_of
 from stallwise.readers._collective_waits import UNKNOWN, Wait, waits_table
 from stallwise.readers._patterns import patterns
+from stallwise.readers._traceback import is_own
 from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
 
 FORMAT = "flight recorder"
@@ -123,10 +124,8 @@ def _first(value: Any) -> str:
 
 def _frame(frames: Any) -> str:
     """The innermost frame of the user's own code."""
-    if not isinstance(frames, (list, tuple)):
+    usable = [f for f in frames[:MAX_FRAMES] if isinstance(f, dict)] if isinstance(frames, (list, tuple)) else []
+    if not usable:
         return ""
-    usable = [f for f in frames[:MAX_FRAMES] if isinstance(f, dict)]
-    mine = [f for f in usable if not _P["not_own"].search(str(f.get("filename", "")))]
-    for frame in mine or usable[:1]:
-        return f"{frame.get('filename')}:{frame.get('line')} {frame.get('name')}"[:200]
-    return ""
+    frame = next((f for f in usable if is_own(str(f.get("filename", "")))), usable[0])
+    return f"{frame.get('filename')}:{frame.get('line')} {frame.get('name')}"[:200]

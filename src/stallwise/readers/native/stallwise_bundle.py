@@ -1,4 +1,9 @@
-"""bundle.json and processes.jsonl of our own recorder: how the job ended, and which of its processes were reached."""
+"""What our own recorder leaves beside its records: bundle.json (how the job ended), processes.jsonl (which of its processes were
+reached), trials.json of `stallwise try`, and the window in which only the device was traced.
+
+That window shows kernels as they run without a profiler on the host. Whoever replays the full trace reads it beside that; by
+itself it names no step.
+"""
 
 from __future__ import annotations
 
@@ -11,33 +16,39 @@ import numpy as np
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import job, run
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Series, Source
+from stallwise.evidence.fact import Fact, Series, Source, Table
 from stallwise.readers._cells import json_of
 from stallwise.readers._patterns import patterns
+from stallwise.readers.native.torch_trace import DEVICE_ONLY
 from stallwise.readers.shapes.tree import tree_of
 
 FORMAT = "stallwise bundle"
 CAPTURE = "stallwise record -o RUN_DIR -- python train.py"
 EXCLUSIVE = True
-FIRST = re.compile(rb'^\s*\{\s*"(stallwise_bundle"|k": "process")')
+FIRST = re.compile(rb'^\s*\{\s*"(stallwise_bundle"|k": "process"|schema":\s*"stallwise\.trials/1")')
 _P = patterns("stacks")
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """Our own first words."""
-    return FIRST.match(head) is not None
+    """Our own first words, or the name that the recorder gives a trace: its bytes are those of any other."""
+    return FIRST.match(head) is not None or (name.endswith(DEVICE_ONLY) and b'"schemaVersion"' in head)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
-    """Facts of the end."""
-    source = Source(artifact.name)
-    if b'"stallwise_bundle"' not in artifact.head[:200]:
+    """Facts of the end; of trials one table, its rows as they are."""
+    source, begun = Source(artifact.name), FIRST.match(artifact.head)
+    if begun is None:  # the window
+        return
+    if begun[1].startswith(b"k"):
         yield from _processes(artifact, source)
         return
-    about = json_of(artifact.text(), artifact.name, "record the job again: stallwise run")
-    if isinstance(about, dict) and isinstance(about.get("exit_code"), int):
+    about = json_of(artifact.text(), artifact.name, "record the job again")
+    if begun[1].startswith(b"schema"):
+        yield Table("trials", {}, source, meta=about)
+        return
+    if isinstance(about.get("exit_code"), int):
         yield from _end(about, source)
-    if isinstance(about, dict) and isinstance(about.get("logged_steps"), dict):
+    if isinstance(about.get("logged_steps"), dict):
         yield from _logged_steps(about["logged_steps"], source)
 
 
