@@ -6,7 +6,6 @@ which carry counters that the details page shows nowhere else (busiest pipe, exc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,13 +16,12 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.quantity import Quantity
 from stallwise.readers._cells import number_of
-from stallwise.readers.native._ncu_names import STALL_COUNTER, counters, derived, displayed, facts_in_rule
+from stallwise.readers._patterns import patterns
+from stallwise.readers.native._ncu_names import counters, derived, displayed, facts_in_rule
 from stallwise.units import Unit
 
+_P = patterns("ncu_text")
 _SCALE = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_TIME_UNIT = re.compile(r"^([nuµm]?)s(?:ec(?:ond)?s?)?$")
-_BYTE_UNIT = re.compile(r"^([kKMGT]?)(?:i?B|byte)s?(?:/(?:block|s|second|sector))?$")
-_EUROPEAN = re.compile(r"^\d{1,3}(?:\.\d{3})+,\d+$")  # 1.234,56 where the locale writes so
 _VENDOR_LOCAL = "local"  # the tool's local estimates speak of one unit, not of the kernel
 
 
@@ -77,7 +75,7 @@ class Launch:
         if latency:
             found[k.WARP_LATENCY] = latency
             for name in self.metrics:
-                match = STALL_COUNTER.match(name)
+                match = _P["stall_counter"].match(name)
                 stall = k.STALLS.get(match[1]) if match else None
                 if stall is not None and (cycles := self._raw(name)) is not None:
                     found[stall] = min(cycles / latency, 1.0)
@@ -109,7 +107,7 @@ def _unit_class(unit: str) -> str:
 def number(text: str, unit: str, wanted: Unit) -> float | None:
     """A cell in SI; None where the cell is empty or a word."""
     cleaned = text.strip()
-    if _EUROPEAN.match(cleaned):
+    if _P["european"].match(cleaned):
         cleaned = cleaned.replace(".", "").replace(",", ".")
     cleaned = cleaned.replace(",", "")
     value = number_of(cleaned)
@@ -118,10 +116,10 @@ def number(text: str, unit: str, wanted: Unit) -> float | None:
     if wanted is Unit.SHARE:
         return value / 100 if unit == "%" else value
     if wanted is Unit.SECOND:
-        match = _TIME_UNIT.match(unit)
+        match = _P["time_unit"].match(unit)
         return value * _SCALE[match[1]] if match else None
     if wanted in (Unit.BYTE, Unit.BYTE_PER_S):
-        match = _BYTE_UNIT.match(unit)
+        match = _P["byte_unit"].match(unit)
         return value * _SCALE[match[1]] if match else value
     return value
 
