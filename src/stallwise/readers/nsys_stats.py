@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import NamedTuple
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import kernel as k
@@ -27,16 +27,18 @@ KERNELS, CALLS = ("Instances", "Count"), "Num Calls"  # titles of the count
 _P = patterns("nsys")
 
 
-class SummaryRow(NamedTuple):
+@dataclass(frozen=True)
+class SummaryRow:
     """One line of a summary: seconds in all, how often, and of what."""
 
     total_s: float
-    calls: float
+    count: float
     name: str
     line: int = 0  # from one
 
 
-class Summary(NamedTuple):
+@dataclass(frozen=True)
+class Summary:
     """One table: the title of its count (Instances, Num Calls, Count, ...) says what is summed."""
 
     counted: str
@@ -67,8 +69,8 @@ def kernel_facts(rows: Sequence[SummaryRow], file: str) -> Iterator[Item]:
     whole = sum(row.total_s for row in rows)
     for row in rows:
         scope, source = Scope(kernel=row.name), Source(file, f"line {row.line}" if row.line else "")
-        yield Fact(k.TOTAL_TIME, row.total_s, source, scope, samples=count_of(row.calls))
-        yield Fact(k.TIME, row.total_s / max(row.calls, 1.0), source, scope, samples=count_of(row.calls))
+        yield Fact(k.TOTAL_TIME, row.total_s, source, scope, samples=count_of(row.count))
+        yield Fact(k.TIME, row.total_s / max(row.count, 1.0), source, scope, samples=count_of(row.count))
         if whole:
             yield Fact(k.TIME_SHARE, row.total_s / whole, source, scope)
 
@@ -79,20 +81,20 @@ def _calls(rows: list[SummaryRow], file: str) -> Iterator[Item]:
     waits = [row for row in rows if _P["waits"].fullmatch(_plain(row.name))]
     for worst in [max(waits, key=lambda row: row.total_s)] if waits else ():
         source = Source(file, f"line {worst.line}")
-        yield Fact(run.SYNC_TIME, worst.total_s / max(worst.calls, 1.0), source, samples=count_of(worst.calls))
-        yield Fact(run.SYNC_CALLER, worst.name, source, samples=count_of(worst.calls))
+        yield Fact(run.SYNC_TIME, worst.total_s / max(worst.count, 1.0), source, samples=count_of(worst.count))
+        yield Fact(run.SYNC_CALLER, worst.name, source, samples=count_of(worst.count))
 
 
 def _allocations(rows: list[SummaryRow], file: str) -> Iterator[Item]:
     """A caching allocator asks the driver hardly ever once it is warm, whatever the number of launches."""
     taken, freed = ([row for row in rows if _P[call].fullmatch(_plain(row.name))] for call in ("allocates", "frees"))
     asked = [*taken, *freed]
-    launches = sum(row.calls for row in rows if _P["launches"].match(_plain(row.name)))
+    launches = sum(row.count for row in rows if _P["launches"].match(_plain(row.name)))
     whole_s = sum(row.total_s for row in rows)
     if not asked or launches <= 0 or whole_s <= 0:
         return
     source = Source(file, f"line {max(asked, key=lambda row: row.total_s).line}")
-    calls = min(sum(row.calls for row in some) for some in (taken, freed))  # memory only taken: a model is loaded
+    calls = min(sum(row.count for row in some) for some in (taken, freed))  # memory only taken: a model is loaded
     yield Fact(run.ALLOCS_PER_LAUNCH, calls / launches, source, samples=count_of(calls))
     yield Fact(run.ALLOC_CALL_SHARE, sum(row.total_s for row in asked) / whole_s, source, samples=count_of(calls))
 
