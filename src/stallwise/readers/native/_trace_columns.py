@@ -66,7 +66,7 @@ class Columns:
                 if event.ph not in ("X", "s", "f", "t"):
                     self._odd(event, whole)
         if whole:
-            self._append(whole)
+            self._append(whole, np.array([self.kinds[e.cat] for e in whole], dtype=np.uint8))
 
     def _odd(self, event: Event, whole: list[Event]) -> None:
         """Names of threads, allocator instants, and ranges written as a begin and an end."""
@@ -101,52 +101,37 @@ class Columns:
             if kind not in QUICK:
                 rest += [as_event(e, category) for e in members]
             else:
-                self._append_alike(self.kinds[category], members, QUICK[kind])
+                self._append(members, np.full(len(members), self.kinds[category], dtype=np.uint8), QUICK[kind])
         if rest:
             self.add(rest)
 
-    def _append_alike(self, kind: int, events: list[Any], has: Has) -> None:
+    def _append(self, events: list[Any], kind: NDArray[np.uint8], has: Has = Has.ANYTHING) -> None:
+        """Events with the columns that their sort brings; the others stay empty."""
         count = len(events)
-        columns = self._timed(events)
-        columns["kind"] = np.full(count, kind, dtype=np.uint8)
-        nobody, unsized = np.full(count, NO_ID, dtype=np.int64), np.full(count, np.nan)
-        detail = np.full(count, NO_ID, dtype=np.int32)
-        if has is Has.NOTHING:
-            columns |= {"correlation": nobody, "external": nobody, "size_bytes": unsized, "detail": detail}
-        else:
+        nobody, no_detail = np.full(count, NO_ID, dtype=np.int64), np.full(count, NO_ID, dtype=np.int32)
+        args: list[Any] = []
+        if has is not Has.NOTHING:
             empty = type(next((e.args for e in events if e.args is not None), NO_ARGS))()
             args = [e.args or empty for e in events]
-            columns["external"] = _ids([a.external for a in args])
-            columns["correlation"] = nobody if has is Has.SHAPES else _ids([a.correlation for a in args])
-            launched = has is Has.LAUNCH
-            columns["size_bytes"] = np.array([a.size for a in args], dtype=np.float64) if launched else unsized
-            columns["detail"] = detail if has is Has.IDS else self._details(columns["kind"], args)
-        self._take(columns)
-
-    def _timed(self, events: list[Any]) -> dict[str, NDArray[Any]]:
-        lanes = zip([e.pid for e in events], [e.tid for e in events], strict=True)
-        return {
+        sized, detailed = has in (Has.LAUNCH, Has.ANYTHING), has not in (Has.NOTHING, Has.IDS)
+        columns: dict[str, NDArray[Any]] = {
             "start": np.array([e.ts for e in events], dtype=np.float64),
             "duration": np.array([e.dur for e in events], dtype=np.float64),
             "name": self.names.of([e.name for e in events]),
-            "lane": self.lanes.of(lanes),
+            "lane": self.lanes.of(zip([e.pid for e in events], [e.tid for e in events], strict=True)),
+            "kind": kind,
+            "external": _ids([a.external for a in args]) if args else nobody,
+            "correlation": _ids([a.correlation for a in args]) if args and has is not Has.SHAPES else nobody,
+            "size_bytes": np.array([a.size for a in args], dtype=np.float64) if sized else np.full(count, np.nan),
+            "detail": self._details(kind, args) if detailed else no_detail,
         }
-
-    def _append(self, events: list[Event]) -> None:
-        args = [e.args or NO_ARGS for e in events]
-        kind_of = self.kinds
-        columns = self._timed(events)
-        columns["kind"] = np.array([kind_of[e.cat] for e in events], dtype=np.uint8)
-        columns["correlation"] = _ids([a.correlation for a in args])
-        columns["external"] = _ids([a.external for a in args])
-        columns["size_bytes"] = np.array([a.size for a in args], dtype=np.float64)
-        columns["detail"] = self._details(columns["kind"], args)
-        if np.any(columns["external"] == NO_ID):
-            old = _ids([a.external_old for a in args])
-            columns["external"] = np.where(columns["external"] == NO_ID, old, columns["external"])
-        memory = columns["kind"] == int(Kind.MEMORY)
-        if memory.any():
-            self._memory(columns, memory, args)
+        if has is Has.ANYTHING:
+            if np.any(columns["external"] == NO_ID):
+                old = _ids([a.external_old for a in args])
+                columns["external"] = np.where(columns["external"] == NO_ID, old, columns["external"])
+            memory = kind == int(Kind.MEMORY)
+            if memory.any():
+                self._memory(columns, memory, args)
         self._take(columns)
 
     def _take(self, columns: dict[str, NDArray[Any]]) -> None:
