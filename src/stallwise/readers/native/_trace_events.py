@@ -108,7 +108,7 @@ def decode_events(first: bytes, more: memoryview) -> list[Event]:
 
 
 def from_text(text: str, item: Any) -> Event | None:
-    """An event from a leniently parsed object and its text; its args are given up before the event is."""
+    """An event from a leniently parsed object and its text; args that do not decode are given up before the event is."""
     if not isinstance(item, dict):
         return None
     try:
@@ -116,12 +116,10 @@ def from_text(text: str, item: Any) -> Event | None:
     except (msgspec.MsgspecError, UnicodeError):
         pass
     plain = {k: item[k] for k in ("ph", "cat", "name", "pid", "tid", "ts", "dur") if k in item}
-    for candidate in (item, {**plain, "args": _scalars(item.get("args"))}, plain):
-        try:
-            return _event_decoder.decode(msgspec.json.encode(candidate))
-        except (msgspec.MsgspecError, UnicodeError, TypeError, ValueError, RecursionError):
-            continue
-    return None
+    try:
+        return _event_decoder.decode(msgspec.json.encode({**plain, "args": _scalars(item.get("args"))}))
+    except (msgspec.MsgspecError, UnicodeError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def _scalars(args: Any) -> dict[str, Any]:
