@@ -108,8 +108,10 @@ def test_topology_pairs_and_their_paths() -> None:
     assert pairs["GPU0", "GPU1"] == "NV18" and pairs["GPU1", "NIC0"] == "SYS" and ("GPU0", "GPU0") not in pairs
 
 
-def test_a_single_gpu_has_no_pairs() -> None:
-    assert len(one_table(nvidia_smi_topo, SMI / "topo.txt")) == 0
+def test_a_single_gpu_has_no_pairs_in_colour() -> None:
+    _, items = read_artifact(Artifact("topo.txt", SMI / "topo.txt"))
+    (paths,) = [i for i in items if isinstance(i, Table) and i.kind == "gpu.paths"]
+    assert len(paths) == 0 and paths.meta["devices"][0] == "GPU0"
 
 
 def test_links_that_are_down_are_counted() -> None:

@@ -13,8 +13,8 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
-from stallwise.readers._scrape import parse_scrape
 from stallwise.readers._scraped_facts import quantile
+from stallwise.readers.serving_metrics import pages
 
 
 def read(text: str, name: str = "engine.log") -> Evidence:
@@ -127,7 +127,7 @@ INFO 01-14 08:03:00 [launcher.py:44] Application startup complete.
     ],
 )  # fmt: skip
 def test_metric_names_of_every_version_mean_the_same(text: str, engine: str) -> None:
-    scrape = parse_scrape(text)
+    (scrape,) = pages(text)
     assert scrape.gauges["running"] == 3 and scrape.gauges["kv_share"] == 0.5 and scrape.engine == engine
 
 
@@ -139,7 +139,8 @@ def test_histograms_give_means_and_tails() -> None:
         ]
         + ["vllm:time_to_first_token_seconds_sum 60", "vllm:time_to_first_token_seconds_count 100"]
     )
-    histogram = parse_scrape(text).histograms["ttft"]
+    (scrape,) = pages(text)
+    histogram = scrape.histograms["ttft"]
     assert histogram.mean == 0.6 and quantile(histogram, 0.5) == pytest.approx(0.1)
     assert quantile(histogram, 0.99) == 1.0
 

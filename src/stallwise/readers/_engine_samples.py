@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +19,6 @@ class Samples(NamedTuple):
 
     lines: list[int]  # indices
     columns: dict[str, Column]
-
-
-def columns_of(rows: Sequence[dict[str, float]]) -> dict[str, Column]:
-    """Rows of named numbers as columns."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
 
 
 def merged(name: str, engine: str, found: list[Samples], clocks: Column, **meta: Any) -> Table | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import document, patterns
-from stallwise.readers.shapes.prometheus import PARTS, Sample, samples_in
+from stallwise.readers.shapes.prometheus import PARTS, Sample
 
 _P = patterns("metrics")
 AVERAGED = ("kv_share", "hit_share")  # of several engines the mean; everything else adds up
@@ -89,11 +89,6 @@ def taken_over() -> dict[str, str]:
         if own.count("_") >= 2:
             found.setdefault(own, name)
     return found
-
-
-def parse_scrape(text: str, time_s: float = 0.0) -> Scrape:
-    """What a page in the Prometheus text format says."""
-    return scrape_of(samples_in(text.splitlines()), time_s)
 
 
 def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:

@@ -11,8 +11,8 @@ from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
 from stallwise.evidence.load_phases import calm_phase, worst_phase
-from stallwise.readers._cells import count_of
-from stallwise.readers._engine_samples import Samples, columns_of, merged
+from stallwise.readers._cells import as_columns, count_of
+from stallwise.readers._engine_samples import Samples, merged
 from stallwise.readers._patterns import document
 from stallwise.readers._scrape import Histogram, Scrape
 
@@ -149,7 +149,7 @@ def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
             spoken.append(i)
             rows.append(values)
     clocks = np.array([scrapes[i].time_s for i in spoken])
-    return merged(name, engine, [Samples(spoken, columns_of(rows))], clocks, scraped=True)
+    return merged(name, engine, [Samples(spoken, as_columns(rows))], clocks, scraped=True)
 
 
 def _told(what: str) -> dict[str, str]:

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import WHOLE, Scope, Source
+from stallwise.evidence.fact import WHOLE, Scope, Source, Table
 from stallwise.evidence.top import MOST_ROWS, top_table
 
 
-def lines_table(stacks: Iterable[tuple[Sequence[str], float]], source: Source, scope: Scope = WHOLE) -> Iterator[Item]:
+def lines_table(stacks: Iterable[tuple[Sequence[str], float]], source: Source, scope: Scope = WHOLE) -> Iterator[Table]:
     """From stacks, innermost line first, each with its weight: a line's own share, and that of all it calls."""
     own: dict[str, float] = {}
     held: dict[str, float] = {}

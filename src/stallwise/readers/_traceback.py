@@ -53,8 +53,12 @@ def phase_of(frames: Sequence[Frame]) -> str:
 
 def place_of(frames: Sequence[Frame]) -> str:
     """The innermost line of the user's own code, or the innermost at all."""
-    own = [f for f in frames if "site-packages" not in f.file and not f.file.startswith("torch/")]
     if not frames:
         return ""
-    frame = own[-1] if own else frames[-1]
+    frame = next((f for f in reversed(frames) if is_own(f.file)), frames[-1])
     return f"{frame.file.rsplit('/', 1)[-1]} {frame.function}" + (f": {frame.code}" if frame.code else "")
+
+
+def is_own(file: str) -> bool:
+    """Whether a frame's file is the user's, and not a library's."""
+    return _P["not_own"].search(file) is None

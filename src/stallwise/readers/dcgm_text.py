@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Scope
-from stallwise.readers._cells import whole_of
-from stallwise.readers._gpu_samples import GpuSamples, gpu_words
+from stallwise.readers._cells import as_columns, whole_of
+from stallwise.readers._gpu_samples import Card, GpuSamples, gpu_words
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.prometheus import samples_in
 
@@ -24,25 +23,23 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """One sample per GPU; a file with several scrapes gives several, told apart by a repeated field."""
-    samples = GpuSamples(artifact.name)
-    cards: dict[tuple[str | None, int], dict[str, float]] = {}
-    words, scrape = gpu_words()["dcgm"], 0.0
-    for name, _, value, number, labels in ((*sample, sample.labels) for sample in samples_in(artifact.lines())):
-        card = whole_of(labels.get("gpu", ""))
-        if card is None or value != value:
+    samples, words, scrape = GpuSamples(artifact.name), gpu_words()["dcgm"], 0.0
+    rows: dict[tuple[float, Card], dict[str, float]] = {}
+    lines: dict[tuple[float, Card], int] = {}
+    names: dict[Card, str] = {}
+    for name, _, value, line, labels in ((*sample, sample.labels) for sample in samples_in(artifact.lines())):
+        gpu = whole_of(labels.get("gpu", ""))
+        if gpu is None or value != value or name not in words:
             continue
-        node = labels.get("Hostname") or labels.get("hostname") or labels.get("instance")
-        if name in words:
-            column, scale = words[name]
-            if column in cards.get((node, card), {}):
-                cards, scrape = {}, scrape + 1.0
-            if (node, card) not in cards:
-                cards[node, card] = {"time_s": scrape}
-                samples.add(card, cards[node, card], number, node=node)
-            if model := labels.get("modelName"):
-                samples.meta[Scope(gpu=card, node=node)]["name"] = model
-            cards[node, card][column] = value * scale
-    for _, values in (row for rows in samples.rows.values() for row in rows):
-        if "engine_active_share" in values:
-            values.setdefault("utilisation_share", values["engine_active_share"])
+        card = gpu, labels.get("Hostname") or labels.get("hostname") or labels.get("instance")
+        column, scale = words[name]
+        if column in rows.get((scrape, card), ()):
+            scrape += 1.0
+        lines.setdefault((scrape, card), line)
+        rows.setdefault((scrape, card), {"time_s": scrape})[column] = value * scale
+        names[card] = labels.get("modelName") or names.get(card, "")
+    columns = as_columns([*rows.values()])
+    if "engine_active_share" in columns:
+        columns.setdefault("utilisation_share", columns["engine_active_share"])
+    samples.add([card for _, card in rows], columns, [*lines.values()], [names[card] for _, card in rows])
     yield from samples.items()

@@ -20,6 +20,7 @@ from stallwise.readers._engine_samples import Samples, merged
 from stallwise.readers._patterns import document
 from stallwise.readers.shapes.clock import clocks_at
 from stallwise.readers.shapes.logged import Key, records
+from stallwise.readers.shapes.tree import tree_of
 
 FORMAT = "engine iterations"
 CAPTURE = "trtllm-serve MODEL 2>&1 | tee trtllm.log"
@@ -70,10 +71,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 def _lines(artifact: Artifact) -> Skeletons:
     """As they are; of a document each object is a line."""
-    try:
-        whole = json.loads(artifact.text()) if artifact.head.lstrip()[:1] in (b"{", b"[") else None
-    except (ValueError, RecursionError):
-        whole = None
+    whole = tree_of(artifact.name, artifact.text()) if artifact.head.lstrip()[:1] in (b"{", b"[") else None
     entries = whole if isinstance(whole, list) else [whole]
     return artifact.skeletons if whole is None else skeletons_of([json.dumps(entry) for entry in entries])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
@@ -17,7 +16,7 @@ _P = patterns("stacks")
 
 def recognises(name: str, head: bytes) -> bool:
     """A traceback that passes through torch.distributed."""
-    return re.search(rb'File "[^"]*distributed_c10d\.py", line \d+, in ', head) is not None
+    return _P["in_collective"].search(head.decode("utf-8", "replace")) is not None
 
 
 def read(artifact: Artifact) -> Iterator[Item]:

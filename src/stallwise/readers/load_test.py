@@ -45,18 +45,18 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def _entry(text: str) -> dict[str, Any] | None:
-    if text.lstrip()[:1] in ("{", "["):
-        return next(
-            (e for e in document("load_tests")["result"] if any(all(m in text for m in k) for k in e.get("keys", ()))),
-            None,
-        )
     titles = set(text.split("\n", 1)[0].replace('"', "").strip().split(","))
-    told = (
-        e
-        for e in document("load_tests")["result"]
-        if ("printed" in e and e["printed"] in text) or ("titles" in e and titles >= {*e["titles"]})
-    )
-    return next(told, None)
+
+    def fits(entry: dict[str, Any]) -> bool:
+        if _is_tree(text):
+            return any(all(key in text for key in keys) for keys in entry.get("keys", ()))
+        return ("printed" in entry and entry["printed"] in text) or ("titles" in entry and titles >= {*entry["titles"]})
+
+    return next(filter(fits, document("load_tests")["result"]), None)
+
+
+def _is_tree(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[")
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -74,7 +74,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 
 def _results(artifact: Artifact, text: str, entry: dict[str, Any]) -> Iterator[Result]:
-    if text.lstrip()[:1] not in ("{", "["):
+    if not _is_tree(text):
         yield from _printed(text.splitlines(), entry["printed"]) if "printed" in entry else _table(text, entry)
         return
     tree = tree_of(artifact.name, text)  # bench --append-result and SGLang write one object a line

@@ -15,7 +15,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import quantities, run, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.evidence.reading import Cell, Rows, rows_of
+from stallwise.evidence.reading import Cell, Rows
 from stallwise.readers._cells import seconds_in, whole_of
 from stallwise.readers._patterns import document
 from stallwise.readers.shapes._plainly import plain_words
@@ -162,11 +162,10 @@ def _places(table: Named) -> Iterator[Item]:
 
 def _staged(table: Named) -> Iterator[Item]:
     """Stages in the order of their rows."""
-    cells = [[cell] for cell in map(float, range(len(table.rows)))]
-    records = [[*own, *(column[at] for column in table.rows.cells)] for at, own in enumerate(cells)]
-    rows = rows_of(["stage", *table.rows.columns], records, list(table.rows.places))
+    counted: list[Cell] = [float(at) for at in range(len(table.rows))]
+    rows = Rows(("stage", *table.rows.columns), (counted, *table.rows.cells), table.rows.places)
     roles = {"stage": [0], "times": [at + 1 for at in table.roles["times"]]}
-    yield from _places(Named(rows, roles, table.entries, table.file))
+    yield from _places(table._replace(rows=rows, roles=roles))
 
 
 def _scaling(table: Named) -> Iterator[Item]:

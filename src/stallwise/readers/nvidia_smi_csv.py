@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.readers._cells import INDEX
-from stallwise.readers._gpu_samples import GpuSamples, Lines, Values, each, gpu_words, put_column, seconds
+from stallwise.readers._gpu_samples import GpuSamples, Values, each, gpu_words, put, seconds
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.delimited import cells_in
 
@@ -23,8 +21,7 @@ CAPTURE = (
     "--format=csv -lms 200 > smi.csv"
 )
 
-REASONS = ("clocks_event_reasons.", "clocks_throttle_reasons.")
-IDENTITY = {"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "gpu_name", "timestamp", "driver_version"}
+IDENTITY = frozenset(gpu_words()["identity"])
 _P = patterns("nvidia_smi")
 HEADER_SEARCH_LINES = 100
 LEAST_TOLD = 2  # columns of dmon, its gpu among them
@@ -60,7 +57,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         broken += 0 if spaced else len(cut) - len(fitting)
         if fitting:
             columns = list(zip(*(cut[n] for n in fitting), strict=True))
-            _take(header, columns, ids, samples, np.array([told[n] + 1 for n in fitting]))
+            _take(header, columns, ids, samples, [told[n] + 1 for n in fitting])
     yield from samples.items()
     if broken:
         yield Note(f"{broken} lines do not fit the header and were left out", Source(artifact.name))
@@ -78,7 +75,7 @@ def _header(line: str) -> Header | None:
         return [tuple(words.get(title, (title, ""))) for title in titles] if told else None
     cells = [_P["header_cell"].match(cell) for cell in line.split(",")] if "," in line else []
     names = [(match[1].lower(), match[2] or "") for match in cells if match]
-    ours = sum(name in gpu_words()["query"] or name.startswith(REASONS) for name, _ in names)
+    ours = sum(name in gpu_words()["query"] or _P["reason"].match(name) is not None for name, _ in names)
     known = ours + sum(name in IDENTITY for name, _ in names)
     return names if len(names) == len(cells) and ours and known >= 2 else None
 
@@ -88,7 +85,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _take(
-    header: Header, cells: Sequence[Sequence[str]], ids: dict[str, int], samples: GpuSamples, lines: Lines
+    header: Header, cells: Sequence[Sequence[str]], ids: dict[str, int], samples: GpuSamples, lines: Sequence[int]
 ) -> None:
     """Rows under one header, column by column."""
     by_name = {
@@ -103,25 +100,21 @@ def _take(
             stamps = column if name == "timestamp" else [f"{d} {t}" for d, t in zip(dates, column, strict=True)]
             values["time_s"] = each(stamps, seconds)
         elif name not in IDENTITY:
-            put_column(values, name, column, unit)
+            put(values, name, column, unit)
     keys = _first_told(by_name, ("index", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid"), none)
     known = {
-        key: int(key) if _INDEX.fullmatch(key.strip()) else ids.setdefault(key, len(ids)) for key in dict.fromkeys(keys)
+        key: (int(key) if _INDEX.fullmatch(key.strip()) else ids.setdefault(key, len(ids)), None)
+        for key in dict.fromkeys(keys)
     }
-    gpus = np.array([known[key] for key in keys])
     names, buses = (
         _first_told(by_name, titles, none) for titles in (("name", "gpu_name"), ("pci.bus_id", "gpu_bus_id"))
     )
-    samples.add_table(gpus, values, lines, names, buses)
+    samples.add([known[key] for key in keys], values, lines, names, [bus.lower() for bus in buses])
 
 
 def _first_told(by_name: dict[str, Sequence[str]], titles: Sequence[str], none: Sequence[str]) -> Sequence[str]:
-    """Of each row the first of these that says something."""
-    found = none
-    for title in titles:
-        if title in by_name and not all(found):
-            found = [known or other for known, other in zip(found, by_name[title], strict=True)]
-    return found
+    """The first of these columns that is there."""
+    return next((by_name[title] for title in titles if title in by_name), none)
 
 
 def _guess(line: str) -> Header:

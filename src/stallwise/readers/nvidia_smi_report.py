@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
@@ -21,6 +23,17 @@ FORMAT = "nvidia-smi report"
 CAPTURE = "nvidia-smi -q > q.txt"
 MAX_BYTES = 64 << 20  # a thousand GPUs are a few tens of megabytes
 _P = patterns("nvidia_smi")
+
+
+class Told(NamedTuple):
+    """What a report says of a card: its lines, or texts by their paths."""
+
+    place: int
+    bus_id: str
+    line: int
+    time_s: float
+    lines: Sequence[str] = ()
+    told: Mapping[str, str] = {}
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -39,15 +52,25 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """One sample per GPU and report."""
     samples = GpuSamples(artifact.name)
     of_xml = b"<nvidia_smi_log" in artifact.head[:4096]
-    if of_xml:
-        yield from _xml(artifact, samples)
-    else:
-        _text(artifact, samples)
+    cards, notes = _xml(artifact) if of_xml else (_text(artifact, samples), [])
+    columns = {"time_s": np.array([card.time_s for card in cards])}
+    for path in dict.fromkeys(path for card in cards for path in card.told):
+        put(columns, path, [card.told.get(path, "") for card in cards])
+    numbers = [whole_of(card.told.get("minor_number")) for card in cards]
+    samples.add(
+        [(card.place if minor is None else minor, None) for card, minor in zip(cards, numbers, strict=True)],
+        columns,
+        [card.line for card in cards],
+        [card.told.get("product_name", "").strip() for card in cards],
+        [card.bus_id.lower() for card in cards],
+    )
     yield from samples.items()
+    yield from notes
 
 
-def _text(artifact: Artifact, samples: GpuSamples) -> None:
-    cards: list[tuple[int, str, int, float, list[str]]] = []
+def _text(artifact: Artifact, samples: GpuSamples) -> list[Told]:
+    """The cards of -q; those of the plain table are samples as they stand."""
+    cards: list[Told] = []
     time_s, index = float("nan"), -1
     told: list[str] | None = None  # the lines of a card
     pending: re.Match[str] | None = None
@@ -59,7 +82,7 @@ def _text(artifact: Artifact, samples: GpuSamples) -> None:
             told, index = None, -1
         elif heading := _P["heading"].match(line):
             told, index = [], index + 1
-            cards.append((index, heading[1], at, time_s, told))
+            cards.append(Told(index, heading[1], at, time_s, told))
         elif stamp := _P["stamp"].match(line):
             time_s = seconds(stamp[1])
         elif first := _P["card"].match(line):
@@ -67,14 +90,13 @@ def _text(artifact: Artifact, samples: GpuSamples) -> None:
         elif pending and (second := _P["state"].match(line)):
             known = pending.groupdict() | second.groupdict()
             gpu, name, bus_id = (known.pop(key) for key in ("gpu", "name", "bus_id"))
-            values = {"time_s": time_s, **{column: number(text) for column, text in known.items()}}
-            samples.add(int(gpu), values, at, name=name, bus_id=bus_id)
+            columns = {"time_s": np.array([time_s]), **{column: np.array([number(x)]) for column, x in known.items()}}
+            samples.add([(int(gpu), None)], columns, [at], [name], [bus_id.lower()])
             pending = None
-    for index, bus_id, at, moment_s, lines in cards:
-        _add(samples, index, bus_id, at, moment_s, _pairs(lines))
+    return [card._replace(told=dict(_pairs(card.lines))) for card in cards]
 
 
-def _xml(artifact: Artifact, samples: GpuSamples) -> Iterator[Item]:
+def _xml(artifact: Artifact) -> tuple[list[Told], list[Note]]:
     text = artifact.text(MAX_BYTES)
     report = parsed(text)
     if report is None:
@@ -82,31 +104,21 @@ def _xml(artifact: Artifact, samples: GpuSamples) -> Iterator[Item]:
         raise UnreadableInput(f"{artifact.name} declares XML entities", hint=hint)
     log = report.get("nvidia_smi_log")
     gpus = log.get("gpu", []) if isinstance(log, dict) else []
+    time_s = seconds(str(log.get("timestamp", ""))) if isinstance(log, dict) else float("nan")
     whole = text.count("</gpu>")  # a card that the file ends in is left out
-    for index, gpu in enumerate((gpus if isinstance(gpus, list) else [gpus])[:whole]):
-        if isinstance(gpu, dict):
-            _add(samples, index, str(gpu.get("id", "")), 1, seconds(str(log.get("timestamp", ""))), _leaves(gpu, ""))
-    if "</nvidia_smi_log>" not in text:
-        if not samples.rows:
-            raise UnreadableInput(f"{artifact.name} is damaged XML", hint="run nvidia-smi -q -x again")
-        yield Note("cut off or damaged", Source(artifact.name))
+    cards = [
+        Told(index, str(gpu.get("id", "")), 1, time_s, told=dict(_leaves(gpu, "")))
+        for index, gpu in enumerate((gpus if isinstance(gpus, list) else [gpus])[:whole])
+        if isinstance(gpu, dict)
+    ]
+    if "</nvidia_smi_log>" in text:
+        return cards, []
+    if not cards:
+        raise UnreadableInput(f"{artifact.name} is damaged XML", hint="run nvidia-smi -q -x again")
+    return cards, [Note("cut off or damaged", Source(artifact.name))]
 
 
-def _add(
-    samples: GpuSamples, index: int, bus_id: str, line: int, time_s: float, told: Iterable[tuple[str, str]]
-) -> None:
-    values, name = {"time_s": time_s}, ""
-    for path, value in told:
-        if path == "product_name":
-            name = value.strip()
-        elif path == "minor_number" and (minor := whole_of(value)) is not None:
-            index = minor
-        else:
-            put(values, path, value)
-    samples.add(index, values, line, name=name, bus_id=bus_id)
-
-
-def _pairs(lines: list[str]) -> Iterator[tuple[str, str]]:
+def _pairs(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Paths and values: sections are told by their indentation, and a value ("HW Slowdown : Active") can be a section too."""
     sections: list[tuple[int, str]] = []
     for line in lines:

@@ -8,26 +8,17 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.readers._patterns import patterns
+from stallwise.readers._patterns import entries, patterns
 from stallwise.readers._traceback import Frame, frames_before, phase_of, place_of
 
 FORMAT = "out-of-memory error"
-WORDS = (
-    b"out of memory",
-    b"outofmemory",
-    b"memoryallocation",
-    b"resource_exhausted",
-    b"allowed memory",
-    b"oom when",
-    b"alloc_failed",
-)
 _P = patterns("oom")
 
 
 def recognises(name: str, head: bytes) -> bool:
     """Any text that may speak of memory running out."""
     plain = b"" if b"\x00" in head[:4096] or b"traceEvents" in head[:8192] else head.lower()
-    return any(word in plain for word in WORDS)
+    return any(word.encode() in plain for word in entries("oom")["failure"]["words"])
 
 
 def read(artifact: Artifact) -> Iterator[Item]:

@@ -13,7 +13,6 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.number_columns import TOKEN, Column
 from stallwise.evidence.skeletons import LONGEST, Skeletons
-from stallwise.readers._cells import columns_of
 from stallwise.readers._patterns import entries, patterns
 from stallwise.readers.shapes.lines import NOBODY, Speakers
 
@@ -40,7 +39,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
         _count(batches, text.lines[at][:LONGEST], rank, at + 1, named=text.of[at] in named)
     if batches:
         rows = [(rank, phase, *value) for (rank, phase), value in batches.items()]
-        yield Table("rank.batches", columns_of(("rank", "phase", "done", "of", "line"), rows), source)
+        columns = dict(
+            zip(("rank", "phase", "done", "of", "line"), map(np.array, zip(*rows, strict=True)), strict=True)
+        )
+        yield Table("rank.batches", columns, source)
     for skeleton in text.where(_P["took"].search) & quiet:
         ranks, seconds = speakers.ranks(skeleton), _times(text, skeleton)
         known = ranks != NOBODY

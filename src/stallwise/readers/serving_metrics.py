@@ -18,11 +18,11 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.reading import Cell, Rows
 from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import patterns
-from stallwise.readers._scrape import Scrape, known_metric, metric_names, parse_scrape, scrape_of, taken_over
+from stallwise.readers._scrape import Scrape, known_metric, metric_names, scrape_of, taken_over
 from stallwise.readers._scraped_facts import facts_from
 from stallwise.readers.shapes import delimited
 from stallwise.readers.shapes.clock import clock_of
-from stallwise.readers.shapes.prometheus import samples_in
+from stallwise.readers.shapes.prometheus import Sample, samples_in
 
 FORMAT = "engine metrics"
 CAPTURE = "curl -s http://HOST:8000/metrics > metrics.txt"
@@ -73,35 +73,27 @@ def _by_time(told: Iterable[tuple[float, str]]) -> list[Scrape]:
 
 
 def pages(text: str) -> list[Scrape]:
-    """The readings in a file of pages."""
-    parts = _P["page"].split(text)
-    found = [parse_scrape(page, at) for page, at in _apart(parts[0])]
-    found += [parse_scrape(page, float(t)) for t, page in zip(parts[1::2], parts[2::2], strict=True)]
-    return [scrape for scrape in found if scrape]
-
-
-def _apart(text: str) -> list[tuple[str, float]]:
-    """Pages that were only appended to each other: a line that names what was already named begins the next."""
-    found: list[list[str]] = [[]]
-    stamps: list[float] = [0.0]
+    """The readings in a file of pages: the next begins where a line says so, or names what was already named."""
+    found: list[tuple[float, list[Sample]]] = [(0.0, [])]
     named: set[tuple[str, str]] = set()
-    stamp = 0.0
+    stamp, marked = 0.0, False
     for line in text.splitlines():
         if line.startswith(("# HELP", "# TYPE")) or not line.strip():
-            pass
-        elif sample := next(samples_in([line]), None):
-            key = sample[:2]
-            if key in named:
-                found.append([])
-                stamps.append(stamp)
+            continue
+        if sample := next(samples_in([line]), None):
+            if sample[:2] in named and not marked:
+                found.append((stamp, []))
                 named = set()
-            named.add(key)
-        elif (read := _moment(line)) is not None:  # what a loop of curl and date leaves between pages
+            named.add(sample[:2])
+            found[-1][1].append(sample)
+        elif mark := _P["page"].match(line):
+            found.append((float(mark[1]), []))
+            marked = True
+        elif not marked and (read := _moment(line)) is not None:  # what a loop of curl and date leaves between pages
             stamp = read
             if not named:
-                stamps[-1] = stamp
-        found[-1].append(line)
-    return [("\n".join(page), at) for page, at in zip(found, stamps, strict=True)]
+                found[-1] = (stamp, [])
+    return [scrape for at, samples in found if (scrape := scrape_of(samples, at))]
 
 
 def _moment(line: str) -> float | None:

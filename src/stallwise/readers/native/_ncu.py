@@ -6,7 +6,6 @@ which carry counters that the details page shows nowhere else (busiest pipe, exc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,13 +15,13 @@ from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.quantity import Quantity
-from stallwise.readers.native._ncu_names import STALL_COUNTER, counters, derived, displayed, facts_in_rule
+from stallwise.readers._cells import number_of
+from stallwise.readers._patterns import patterns
+from stallwise.readers.native._ncu_names import counters, derived, displayed, facts_in_rule
 from stallwise.units import Unit
 
+_P = patterns("ncu_text")
 _SCALE = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_TIME_UNIT = re.compile(r"^([nuµm]?)s(?:ec(?:ond)?s?)?$")
-_BYTE_UNIT = re.compile(r"^([kKMGT]?)(?:i?B|byte)s?(?:/(?:block|s|second|sector))?$")
-_EUROPEAN = re.compile(r"^\d{1,3}(?:\.\d{3})+,\d+$")  # 1.234,56 where the locale writes so
 _VENDOR_LOCAL = "local"  # the tool's local estimates speak of one unit, not of the kernel
 
 
@@ -47,24 +46,22 @@ class Launch:
             if quantity is not None and (value := number(text, unit, quantity.unit)) is not None:
                 found.setdefault(quantity, value)
         for quantity, names in counters():
-            for name in names:
-                if name in self.metrics and quantity not in found:
-                    cell = number(*self.metrics[name], quantity.unit)
-                    if cell is not None:
-                        found[quantity] = cell
+            if quantity not in found and (counted := self._raw(*names, unit=quantity.unit)) is not None:
+                found[quantity] = counted
         for _, text, _, _ in self.rules:
             for measured, told in facts_in_rule(text).items():
                 found.setdefault(measured, told)
         self._derive(found)
         return found
 
+    def tell(self, name: str, value: str, unit: str) -> None:
+        """Takes a metric. One title stands for a share and for a rate: the key keeps both."""
+        both = name == "Memory Throughput" and unit.endswith("/s")
+        self.metrics.setdefault(f"{name} " if both else name, (value, unit))
+
     def _raw(self, *names: str, unit: Unit = Unit.COUNT) -> float | None:
-        for name in names:
-            if name in self.metrics:
-                value = number(*self.metrics[name], unit)
-                if value is not None:
-                    return value
-        return None
+        told = (number(*self.metrics[name], unit) for name in names if name in self.metrics)
+        return next((value for value in told if value is not None), None)
 
     def _derive(self, found: dict[Quantity, float | str]) -> None:
         """Sums and ratios of counters of one launch: still a matter of format, not of cause."""
@@ -78,7 +75,7 @@ class Launch:
         if latency:
             found[k.WARP_LATENCY] = latency
             for name in self.metrics:
-                match = STALL_COUNTER.match(name)
+                match = _P["stall_counter"].match(name)
                 stall = k.STALLS.get(match[1]) if match else None
                 if stall is not None and (cycles := self._raw(name)) is not None:
                     found[stall] = min(cycles / latency, 1.0)
@@ -110,22 +107,19 @@ def _unit_class(unit: str) -> str:
 def number(text: str, unit: str, wanted: Unit) -> float | None:
     """A cell in SI; None where the cell is empty or a word."""
     cleaned = text.strip()
-    if _EUROPEAN.match(cleaned):
+    if _P["european"].match(cleaned):
         cleaned = cleaned.replace(".", "").replace(",", ".")
     cleaned = cleaned.replace(",", "")
-    try:
-        value = float(cleaned)
-    except ValueError:
-        return None
-    if value != value:
+    value = number_of(cleaned)
+    if value is None:
         return None
     if wanted is Unit.SHARE:
         return value / 100 if unit == "%" else value
     if wanted is Unit.SECOND:
-        match = _TIME_UNIT.match(unit)
+        match = _P["time_unit"].match(unit)
         return value * _SCALE[match[1]] if match else None
     if wanted in (Unit.BYTE, Unit.BYTE_PER_S):
-        match = _BYTE_UNIT.match(unit)
+        match = _P["byte_unit"].match(unit)
         return value * _SCALE[match[1]] if match else value
     return value
 
@@ -174,16 +168,8 @@ def _group_facts(
         yield Fact(k.CAPABILITY, first.capability, place, scope)
     if first.device:
         yield Fact(k.DEVICE, first.device, place, scope)
-    estimates = [(float(s), n) for n, _, kind, s in first.rules if _is_number(s) and kind != _VENDOR_LOCAL]
-    if estimates:
+    told = ((number_of(speedup), rule) for rule, _, kind, speedup in first.rules if kind != _VENDOR_LOCAL)
+    if estimates := [(speedup, rule) for speedup, rule in told if speedup is not None]:
         best = max(estimates)
         yield Fact(k.VENDOR_RULE, best[1], place, scope)
         yield Fact(k.VENDOR_SPEEDUP, best[0] / 100, place, scope)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -10,16 +10,10 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.quantity import Quantity
 from stallwise.readers._cells import NUMBER
-from stallwise.readers._patterns import document
+from stallwise.readers._patterns import document, patterns
 from stallwise.units import Unit
 
-STALL_COUNTER = re.compile(
-    r"^smsp__average_warp(?:s_issue_stalled|_latency_issue_stalled)_(\w+?)(?:_per_issue_active)?\.ratio$"
-)
-_TOP_PIPE = re.compile(rf"^([\w ()/.+]+?) is the highest-utilized pipeline \(({NUMBER})%\)(.*)", re.S)
-_SUB_PIPE = re.compile(r"dominated by its ([\w ()/.+]+?) sub-pipeline")
-_STALL = re.compile(rf"being stalled (.*?)\. .*represents about ({NUMBER})% of the total", re.S)
-_FUSED = re.compile(r"executes (\d+) fused and (\d+) non-fused FP32")
+_P = patterns("ncu_text")
 
 
 @cache
@@ -59,15 +53,15 @@ def facts_in_rule(text: str) -> dict[Quantity, float | str]:
         for told in pattern.findall(text):
             value = float(told) / (100 if row.get("percent") else 1)
             found[quantities()[row["is"]]] = value / (1 + value) if row.get("above") else value
-    if match := _TOP_PIPE.match(text):
-        inner = _SUB_PIPE.search(match[3])
+    if match := _P["top_pipe"].match(text):
+        inner = _P["sub_pipe"].search(match[3])
         real = inner[1] if inner else match[1]  # "Shared" is only the sum of FP64 and tensor
         found |= {k.TOP_PIPE: real, k.TOP_PIPE_SHARE: float(match[2]) / 100}
         pipe = document("native/ncu")["pipes"].get("".join(re.findall("[a-z0-9]+", real.lower())[:1]))
         found |= {quantities()[pipe]: float(match[2]) / 100} if pipe else {}
-    if match := _STALL.search(text):
+    if match := _P["stalled"].search(text):
         word = next((w for phrase, w in document("native/ncu")["stalls"].items() if phrase in match[1].lower()), None)
         found |= {k.STALLS[word]: float(match[2]) / 100} if word else {}
-    if (match := _FUSED.search(text)) and int(match[1]) + int(match[2]):
+    if (match := _P["fused"].search(text)) and int(match[1]) + int(match[2]):
         found[k.FUSED_SHARE] = int(match[1]) / (int(match[1]) + int(match[2]))
     return found

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stallwise.evidence.fact import Source
 from stallwise.evidence.timeline import NO_ID, Device, Kind, Lane, Timeline
+from stallwise.readers.native._trace_columns import Codes
 
 NANOSECOND = 1e-9
 MOST_ROWS = 20_000_000  # of one table; more does not fit beside the rest
@@ -20,64 +21,44 @@ _MEMORY = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed"}
 _THREAD, _PROCESS = 0xFFFFFF, 24
 
 
-@dataclass
-class _Rows:
-    """Columns in the making."""
+class _Row(NamedTuple):
+    """One event, times in nanoseconds."""
 
-    start: list[int] = field(default_factory=list)
-    end: list[int] = field(default_factory=list)
-    kind: list[int] = field(default_factory=list)
-    name: list[int] = field(default_factory=list)
-    lane: list[int] = field(default_factory=list)
-    correlation: list[int] = field(default_factory=list)
-    size: list[float] = field(default_factory=list)
-    names: dict[str, int] = field(default_factory=dict)
-    lanes: dict[Lane, int] = field(default_factory=dict)
-
-    def add(
-        self,
-        start: int,
-        end: int,
-        kind: Kind,
-        name: str,
-        lane: Lane,
-        correlation: int | None,
-        size: float | None = None,
-    ) -> None:
-        self.start.append(start)
-        self.end.append(max(end, start))
-        self.kind.append(int(kind))
-        self.name.append(self.names.setdefault(name, len(self.names)))
-        self.lane.append(self.lanes.setdefault(lane, len(self.lanes)))
-        self.correlation.append(NO_ID if correlation is None else correlation)
-        self.size.append(float("nan") if size is None else float(size))
+    start: int
+    end: int
+    kind: Kind
+    name: str
+    lane: Lane
+    call: int | None = None
+    size: float = float("nan")
 
 
 def timeline_of(database: sqlite3.Connection, source: Source) -> Timeline | None:
     """All events in order; None where the export holds no device work with a place in time."""
     columns = _columns(database)
     words = dict(database.execute("SELECT id, value FROM StringIds")) if "StringIds" in columns else {}
-    rows = _Rows()
-    _device_rows(database, columns, words, rows)
-    if not rows.start:
+    rows = list(_device_rows(database, columns, words))
+    if not rows:
         return None
-    _host_rows(database, columns, words, rows)
-    start = np.array(rows.start, np.int64)
-    length = np.array(rows.end, np.int64) - start
+    rows += _host_rows(database, columns, words)
+    starts, ends, kinds, named, on, calls, sizes = zip(*rows, strict=True)
+    names, lanes = Codes(), Codes()
+    start = np.array(starts, np.int64)
+    length = np.maximum(np.array(ends, np.int64) - start, 0)
     order = np.lexsort((-length, start))
     origin = int(start.min())
     return Timeline(
         start_s=((start[order] - origin) * NANOSECOND).astype(np.float64),
         duration_s=(length[order] * NANOSECOND).astype(np.float64),
-        kind=np.array(rows.kind, np.uint8)[order],
-        name=np.array(rows.name, np.int32)[order],
-        lane=np.array(rows.lane, np.int32)[order],
-        correlation=np.array(rows.correlation, np.int64)[order],
+        kind=np.array(kinds, np.uint8)[order],
+        name=names.of(named)[order],
+        lane=lanes.of(on)[order],
+        correlation=np.array([call if call and call > 0 else NO_ID for call in calls], np.int64)[order],
         external=np.full(len(start), NO_ID, np.int64),
-        size_bytes=np.array(rows.size)[order],
+        size_bytes=np.array(sizes)[order],
         detail=np.full(len(start), NO_ID, np.int32),
-        names=list(rows.names),
-        lanes=list(rows.lanes),
+        names=list(names),
+        lanes=list(lanes),
         details=[],
         source=source,
         origin_s=origin * NANOSECOND,
@@ -92,92 +73,70 @@ def _columns(database: sqlite3.Connection) -> dict[str, set[str]]:
 
 
 def _select(
-    database: sqlite3.Connection, columns: dict[str, set[str]], table: str, wanted: tuple[str, ...]
-) -> Iterator[tuple[object, ...]]:
-    """Rows with these columns, NULL for those that this version of the export lacks."""
+    database: sqlite3.Connection, columns: dict[str, set[str]], table: str, *wanted: str
+) -> Iterator[tuple[Any, ...]]:
+    """Start, end and these columns of all rows, NULL for what this version of the export lacks; all but texts as whole numbers."""
     have = columns.get(table, set())
     if not {"start", "end"} <= have:
         return
-    listed = ", ".join(name if name in have else "NULL" for name in wanted)
-    yield from database.execute(f'SELECT {listed} FROM "{table}" WHERE end IS NOT NULL LIMIT {MOST_ROWS}')
+    cast = (f"CAST({name} AS {'TEXT' if name == 'text' else 'INTEGER'})" for name in ("start", "end", *wanted))
+    listed = ", ".join(
+        cell if name in have else "NULL" for name, cell in zip(("start", "end", *wanted), cast, strict=True)
+    )
+    yield from database.execute(
+        f'SELECT {listed} FROM "{table}" WHERE start IS NOT NULL AND end IS NOT NULL LIMIT {MOST_ROWS}'
+    )
 
 
-def _device_rows(
-    database: sqlite3.Connection, columns: dict[str, set[str]], words: dict[int, str], rows: _Rows
-) -> None:
-    def stream(device: object, number: object) -> Lane:
+def _device_rows(database: sqlite3.Connection, columns: dict[str, set[str]], words: dict[int, str]) -> Iterator[_Row]:
+    def stream(device: int | None, number: int | None) -> Lane:
         return Lane(True, str(device or 0), str(number or 0))
 
-    wanted: tuple[str, ...]
-    wanted = ("start", "end", "deviceId", "streamId", "correlationId", "demangledName", "shortName")
-    for start, end, device, number, call, long, short in _select(
-        database, columns, "CUPTI_ACTIVITY_KIND_KERNEL", wanted
-    ):
+    place = ("deviceId", "streamId", "correlationId")
+    kernels = _select(database, columns, "CUPTI_ACTIVITY_KIND_KERNEL", *place, "demangledName", "shortName")
+    for start, end, device, number, call, long, short in kernels:
         if "streamId" not in columns["CUPTI_ACTIVITY_KIND_KERNEL"]:
             return  # an excerpt for sums, not a recording in time
-        name = words.get(_id(long)) or words.get(_id(short)) or "kernel"
-        rows.add(_int(start), _int(end), Kind.KERNEL, name, stream(device, number), _call(call))
+        name = words.get(long) or words.get(short) or "kernel"
+        yield _Row(start, end, Kind.KERNEL, name, stream(device, number), call)
     # A graph recorded as a whole has no rows of its kernels.
-    wanted = ("start", "end", "deviceId", "streamId", "correlationId", "graphExecId", "graphId")
-    for start, end, device, number, call, executed, graph in _select(
-        database, columns, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", wanted
-    ):
+    graphs = _select(database, columns, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", *place, "graphExecId", "graphId")
+    for start, end, device, number, call, executed, graph in graphs:
         name = f"CUDA graph {graph or executed or ''}".strip()
-        rows.add(_int(start), _int(end), Kind.KERNEL, name, stream(device, number), _call(call))
-    wanted = ("start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcKind", "dstKind")
-    for start, end, device, number, call, size, kind, source, target in _select(
-        database, columns, "CUPTI_ACTIVITY_KIND_MEMCPY", wanted
+        yield _Row(start, end, Kind.KERNEL, name, stream(device, number), call)
+    copies = _select(database, columns, "CUPTI_ACTIVITY_KIND_MEMCPY", *place, "bytes", "copyKind", "srcKind", "dstKind")
+    for start, end, device, number, call, size, kind, source, target in copies:
+        ends = f"({_MEMORY.get(source or 0, '?')} -> {_MEMORY.get(target or 0, '?')})"
+        name = f"Memcpy {_COPY.get(kind, 'other')} {ends}"
+        yield _Row(start, end, Kind.MEMCPY, name, stream(device, number), call, float(size or 0))
+    for start, end, device, number, call, size in _select(
+        database, columns, "CUPTI_ACTIVITY_KIND_MEMSET", *place, "bytes"
     ):
-        ends = f"({_MEMORY.get(_int(source), '?')} -> {_MEMORY.get(_int(target), '?')})"
-        name = f"Memcpy {_COPY.get(_int(kind), 'other')} {ends}"
-        rows.add(_int(start), _int(end), Kind.MEMCPY, name, stream(device, number), _call(call), float(_int(size)))
-    wanted = ("start", "end", "deviceId", "streamId", "correlationId", "bytes")
-    for start, end, device, number, call, size in _select(database, columns, "CUPTI_ACTIVITY_KIND_MEMSET", wanted):
-        rows.add(_int(start), _int(end), Kind.MEMSET, "Memset", stream(device, number), _call(call), float(_int(size)))
+        yield _Row(start, end, Kind.MEMSET, "Memset", stream(device, number), call, float(size or 0))
 
 
-def _host_rows(database: sqlite3.Connection, columns: dict[str, set[str]], words: dict[int, str], rows: _Rows) -> None:
-    wanted = ("start", "end", "globalTid", "correlationId", "nameId")
-    for start, end, thread, call, name in _select(database, columns, "CUPTI_ACTIVITY_KIND_RUNTIME", wanted):
-        plain = _VERSION.sub("", words.get(_id(name), "driver call"))
-        rows.add(_int(start), _int(end), Kind.RUNTIME, plain, _thread(thread), _call(call))
-    for start, end, thread, text, name in _select(
-        database, columns, "NVTX_EVENTS", ("start", "end", "globalTid", "text", "textId")
-    ):
-        label = str(text) if text is not None else words.get(_id(name), "")
-        if label:
-            rows.add(_int(start), _int(end), Kind.ANNOTATION, label, _thread(thread), None)
-    for start, end, thread, name in _select(
-        database, columns, "PROFILER_OVERHEAD", ("start", "end", "globalTid", "nameId")
-    ):
-        label = words.get(_id(name), "profiler overhead")
-        rows.add(_int(start), _int(end), Kind.OVERHEAD, label, _thread(thread), None)
+def _host_rows(database: sqlite3.Connection, columns: dict[str, set[str]], words: dict[int, str]) -> Iterator[_Row]:
+    calls = _select(database, columns, "CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid", "correlationId", "nameId")
+    for start, end, thread, call, name in calls:
+        yield _Row(start, end, Kind.RUNTIME, _VERSION.sub("", words.get(name, "driver call")), _thread(thread), call)
+    for start, end, thread, text, name in _select(database, columns, "NVTX_EVENTS", "globalTid", "text", "textId"):
+        if label := text if text is not None else words.get(name, ""):
+            yield _Row(start, end, Kind.ANNOTATION, label, _thread(thread))
+    for start, end, thread, name in _select(database, columns, "PROFILER_OVERHEAD", "globalTid", "nameId"):
+        yield _Row(start, end, Kind.OVERHEAD, words.get(name, "profiler overhead"), _thread(thread))
 
 
 def _devices(database: sqlite3.Connection, columns: dict[str, set[str]]) -> Iterator[Device]:
     have = columns.get("TARGET_INFO_GPU", set())
     if not {"id", "name"} <= have:
         return
-    memory = "totalMemory" if "totalMemory" in have else "NULL"
-    units = "smCount" if "smCount" in have else "NULL"
+    told = (f"CAST({name} AS INTEGER)" if name in have else "0" for name in ("totalMemory", "smCount"))
     for index, name, size, count in database.execute(
-        f"SELECT id, name, {memory}, {units} FROM TARGET_INFO_GPU LIMIT 64"
+        f"SELECT CAST(id AS INTEGER), name, {', '.join(told)} FROM TARGET_INFO_GPU LIMIT 64"
     ):
-        yield Device(_int(index), str(name), float(_int(size)), _int(count))
+        yield Device(index or 0, str(name), float(size or 0), count or 0)
 
 
-def _thread(identity: object) -> Lane:
-    number = _int(identity)
+def _thread(identity: int | None) -> Lane:
+    number = identity or 0
     return Lane(False, str((number >> _PROCESS) & _THREAD), str(number & _THREAD))
-
-
-def _int(value: object) -> int:
-    return int(value) if isinstance(value, (int, float)) else 0
-
-
-def _id(value: object) -> int:
-    return value if isinstance(value, int) else -1
-
-
-def _call(value: object) -> int | None:
-    return value if isinstance(value, int) and value > 0 else None

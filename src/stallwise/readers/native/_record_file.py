@@ -20,6 +20,7 @@ MIN_STEADY = 5
 OWN_GAUGES = {"gpu_memory_bytes", "host_memory_bytes"}
 PARTS = ("checkpoint", "gc", "evaluation")  # of side work
 AFTER = "after"  # a step that nothing traced, with the device's tracer still attached
+PER_STEP = ("step", "time_s", "duration_s", "host_s", "gauges", "window", "border")  # of a record
 LONGEST_S = 1e12  # thirty thousand years
 
 
@@ -95,16 +96,9 @@ class RankRecord:
         ]
         if len(keep) < MIN_STEADY:
             return self
-        return replace(
-            self,
-            step=[self.step[i] for i in keep],
-            time_s=[self.time_s[i] for i in keep],
-            duration_s=[self.duration_s[i] for i in keep],
-            host_s=[self.host_s[i] for i in keep],
-            gauges=[self.gauges[i] for i in keep],
-            window=[window[i] for i in keep],
-            border=[border[i] for i in keep],
-        )
+        whole = replace(self, window=window, border=border)
+        kept: dict[str, Any] = {name: [getattr(whole, name)[i] for i in keep] for name in PER_STEP}
+        return replace(whole, **kept)
 
     def device_step_s(self) -> float:
         """What the stages of a usual untraced step take on the device, one after the other; 0 where it was not asked."""

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from stallwise.readers._patterns import patterns
+from stallwise.readers._traceback import is_own
+
 Block = dict[str, Any]
 
-_OPTIMIZER = re.compile(
-    r"torch/optim/|/optim/|_init_group|exp_avg|apex/optimizers|bitsandbytes/optim|deepspeed/ops/adam"
-)
-_WEIGHTS = re.compile(
-    r"^(?:convert|_apply|to|cuda|__init__|reset_parameters|load_state_dict|_load_from_state_dict|from_pretrained|"
-    r"_load_state_dict_into_meta_model|to_empty|materialize\w*|half|bfloat16)$"
-)
-_LOSS = re.compile(r"cross_entropy|log_softmax|nll_loss|loss_function|CrossEntropy", re.I)
-_HEAD = re.compile(r"lm_head|output_projection|unembed|logits", re.I)
-_BACKWARD = re.compile(
-    r"torch::autograd::Engine|autograd/__init__\.py|_engine_run_backward|AccumulateGrad|Backward\d*::apply"
-)
-_GRADIENT = re.compile(r"AccumulateGrad|accumulate_grad")
-_PYTHON = re.compile(r"\.py$|^<")
+_P = patterns("snapshot")
 CATEGORIES = ("weights", "gradients", "optimizer", "activations", "logits", "temporary", "other", "unexplained")
 LEAVING = ("free_completed", "free")
 
@@ -69,7 +58,7 @@ def moment_at(snapshot: dict[str, Any], device: int, index: int | None) -> Momen
             if str(block.get("state", "")).startswith("active"):
                 now.live[at] = {"size": int(block["size"]), "frames": _frames(block)}
             at += int(block["size"])
-    trace = traces(snapshot)[device] if device < len(traces(snapshot)) else []
+    trace = next(iter(traces(snapshot)[device:]), [])
     for entry in reversed(trace[index:] if index is not None else []):
         _undo(now, entry)
     _name_from_trace(now, trace[:index] if index is not None else trace)
@@ -112,35 +101,30 @@ def traces(snapshot: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 def python_frames(frames: list[Any]) -> list[tuple[str, int, str]]:
     """File, line and function of the Python part, innermost first."""
-    found = []
-    for frame in frames:
-        name, file = str(frame.get("name", "")), str(frame.get("filename", ""))
-        if _PYTHON.search(file):
-            found.append((file, int(frame.get("line", 0)), name))
-    return found
+    told = ((str(f.get("filename", "")), int(f.get("line", 0)), str(f.get("name", ""))) for f in frames)
+    return [frame for frame in told if _P["python"].search(frame[0])]
 
 
 def category_of(frames: list[Any]) -> str:
     """What a block is, by the stack that made it."""
+
+    def shows(kind: str, texts: Iterable[str]) -> bool:
+        return any(map(_P[kind].search, texts))
+
     if not frames:
         return "unexplained"
     python = python_frames(frames)
-    texts = [f"{file} {name}" for file, _, name in python]
+    texts, functions = [f"{file} {name}" for file, _, name in python], [name for _, _, name in python]
     native = [str(f.get("name", "")) for f in frames]
-    if any(_OPTIMIZER.search(t) for t in texts):
+    if shows("optimizer", texts):
         return "optimizer"
-    if any(_BACKWARD.search(t) for t in (*texts, *native)):
-        return "gradients" if any(_GRADIENT.search(t) for t in native) else "temporary"
-    if (
-        any(_LOSS.search(t) for t in texts)
-        or any(_LOSS.search(t) for t in native[:24])
-        or any(_HEAD.search(name) for _, _, name in python[:3])
-    ):
+    if shows("backward", (*texts, *native)):
+        return "gradients" if shows("gradient", native) else "temporary"
+    if shows("loss", (*texts, *native[:24])) or shows("head", functions[:3]):
         return "logits"
-    functions = [name for _, _, name in python]
     if "forward" in functions or "_call_impl" in functions:
         return "activations"
-    if any(_WEIGHTS.match(name) for name in functions):
+    if shows("weights", functions):
         return "weights"
     return "other" if python or len(frames) > 3 else "unexplained"
 
@@ -148,8 +132,7 @@ def category_of(frames: list[Any]) -> str:
 def place_of(frames: list[Any]) -> str:
     """The innermost line of the user's own code: "model.py:52 forward"."""
     python = python_frames(frames)
-    own = [
-        p for p in python if "site-packages" not in p[0] and "/torch/" not in p[0] and not p[0].startswith("<frozen")
-    ]
-    chosen = own[0] if own else python[0] if python else None
-    return f"{chosen[0].rsplit('/', 1)[-1]}:{chosen[1]} {chosen[2]}" if chosen else ""
+    if not python:
+        return ""
+    file, line, function = next((frame for frame in python if is_own(frame[0])), python[0])
+    return f"{file.rsplit('/', 1)[-1]}:{line} {function}"

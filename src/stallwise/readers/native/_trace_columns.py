@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.evidence.timeline import GPU_KINDS, NO_ID, ON_DEVICE, Kind, Lane, MemoryCounters
+from stallwise.evidence.fact import Scope, Source
+from stallwise.evidence.timeline import GPU_KINDS, NO_ID, ON_DEVICE, Kind, Lane, MemoryCounters, Timeline
 from stallwise.readers.native import _trace_kinds as kinds
 from stallwise.readers.native._trace_events import (
     ABSENT,
@@ -43,7 +44,7 @@ class Codes(dict[Any, int]):
 
 @dataclass
 class Columns:
-    """Grows by blocks of events; `finish` hands out the sorted arrays."""
+    """Grows by blocks of events; `finish` makes the timeline."""
 
     names: Codes = field(default_factory=Codes)
     lanes: Codes = field(default_factory=Codes)  # (pid, tid)
@@ -65,7 +66,7 @@ class Columns:
                 if event.ph not in ("X", "s", "f", "t"):
                     self._odd(event, whole)
         if whole:
-            self._append(whole)
+            self._append(whole, np.array([self.kinds[e.cat] for e in whole], dtype=np.uint8))
 
     def _odd(self, event: Event, whole: list[Event]) -> None:
         """Names of threads, allocator instants, and ranges written as a begin and an end."""
@@ -100,52 +101,37 @@ class Columns:
             if kind not in QUICK:
                 rest += [as_event(e, category) for e in members]
             else:
-                self._append_alike(self.kinds[category], members, QUICK[kind])
+                self._append(members, np.full(len(members), self.kinds[category], dtype=np.uint8), QUICK[kind])
         if rest:
             self.add(rest)
 
-    def _append_alike(self, kind: int, events: list[Any], has: Has) -> None:
+    def _append(self, events: list[Any], kind: NDArray[np.uint8], has: Has = Has.ANYTHING) -> None:
+        """Events with the columns that their sort brings; the others stay empty."""
         count = len(events)
-        columns = self._timed(events)
-        columns["kind"] = np.full(count, kind, dtype=np.uint8)
-        nobody, unsized = np.full(count, NO_ID, dtype=np.int64), np.full(count, np.nan)
-        detail = np.full(count, NO_ID, dtype=np.int32)
-        if has is Has.NOTHING:
-            columns |= {"correlation": nobody, "external": nobody, "size": unsized, "detail": detail}
-        else:
+        nobody, no_detail = np.full(count, NO_ID, dtype=np.int64), np.full(count, NO_ID, dtype=np.int32)
+        args: list[Any] = []
+        if has is not Has.NOTHING:
             empty = type(next((e.args for e in events if e.args is not None), NO_ARGS))()
             args = [e.args or empty for e in events]
-            columns["external"] = _ids([a.external for a in args])
-            columns["correlation"] = nobody if has is Has.SHAPES else _ids([a.correlation for a in args])
-            launched = has is Has.LAUNCH
-            columns["size"] = np.array([a.size for a in args], dtype=np.float64) if launched else unsized
-            columns["detail"] = detail if has is Has.IDS else self._details(columns["kind"], args)
-        self._take(columns)
-
-    def _timed(self, events: list[Any]) -> dict[str, NDArray[Any]]:
-        lanes = zip([e.pid for e in events], [e.tid for e in events], strict=True)
-        return {
+        sized, detailed = has in (Has.LAUNCH, Has.ANYTHING), has not in (Has.NOTHING, Has.IDS)
+        columns: dict[str, NDArray[Any]] = {
             "start": np.array([e.ts for e in events], dtype=np.float64),
             "duration": np.array([e.dur for e in events], dtype=np.float64),
             "name": self.names.of([e.name for e in events]),
-            "lane": self.lanes.of(lanes),
+            "lane": self.lanes.of(zip([e.pid for e in events], [e.tid for e in events], strict=True)),
+            "kind": kind,
+            "external": _ids([a.external for a in args]) if args else nobody,
+            "correlation": _ids([a.correlation for a in args]) if args and has is not Has.SHAPES else nobody,
+            "size_bytes": np.array([a.size for a in args], dtype=np.float64) if sized else np.full(count, np.nan),
+            "detail": self._details(kind, args) if detailed else no_detail,
         }
-
-    def _append(self, events: list[Event]) -> None:
-        args = [e.args or NO_ARGS for e in events]
-        kind_of = self.kinds
-        columns = self._timed(events)
-        columns["kind"] = np.array([kind_of[e.cat] for e in events], dtype=np.uint8)
-        columns["correlation"] = _ids([a.correlation for a in args])
-        columns["external"] = _ids([a.external for a in args])
-        columns["size"] = np.array([a.size for a in args], dtype=np.float64)
-        columns["detail"] = self._details(columns["kind"], args)
-        if np.any(columns["external"] == NO_ID):
-            old = _ids([a.external_old for a in args])
-            columns["external"] = np.where(columns["external"] == NO_ID, old, columns["external"])
-        memory = columns["kind"] == int(Kind.MEMORY)
-        if memory.any():
-            self._memory(columns, memory, args)
+        if has is Has.ANYTHING:
+            if np.any(columns["external"] == NO_ID):
+                old = _ids([a.external_old for a in args])
+                columns["external"] = np.where(columns["external"] == NO_ID, old, columns["external"])
+            memory = kind == int(Kind.MEMORY)
+            if memory.any():
+                self._memory(columns, memory, args)
         self._take(columns)
 
     def _take(self, columns: dict[str, NDArray[Any]]) -> None:
@@ -183,7 +169,7 @@ class Columns:
 
     def _memory(self, columns: dict[str, NDArray[Any]], where: NDArray[np.bool_], args: list[Args]) -> None:
         found = [args[i] for i in np.flatnonzero(where).tolist()]
-        columns["size"][where] = np.array([a.memory_size for a in found], dtype=np.float64)
+        columns["size_bytes"][where] = np.array([a.memory_size for a in found], dtype=np.float64)
         # Device type 0 is the CPU in PyTorch's enumeration; its own index there means nothing.
         device = [a.device_id if a.device_type not in (0, None) and a.device_id is not None else NO_ID for a in found]
         counters: dict[str, NDArray[Any]] = {
@@ -209,8 +195,8 @@ class Columns:
                 codes[rows] = details.of(keys(mine))
         return np.maximum(codes - len(_NOTHING), NO_ID)
 
-    def finish(self) -> Finished:
-        """Sorted arrays; the parts are given up one by one so that memory never holds everything twice."""
+    def finish(self, source: Source, scope: Scope, base_s: float = 0.0) -> Timeline:
+        """In order of time; the parts are given up one by one so that memory never holds everything twice."""
         starts = np.concatenate(self.parts["start"])
         durations = np.concatenate(self.parts.pop("duration"))
         durations = np.where(np.isfinite(durations) & (durations > 0), durations, 0.0)
@@ -221,15 +207,18 @@ class Columns:
         order = _in_time(starts, durations)
         order = order if good.all() else order[good[order]]
         origin_us = float(starts[order[0]]) if len(order) else 0.0
-        taken = {"start": (starts[order] - origin_us) * 1e-6, "duration": durations[order] * 1e-6}
+        taken: dict[str, Any] = {
+            "start_s": (starts[order] - origin_us) * 1e-6, "duration_s": durations[order] * 1e-6,
+            "source": source, "scope": scope, "origin_s": base_s + origin_us * 1e-6,
+        }  # fmt: skip
         del starts, durations, self.parts["start"]
-        memory = self._finished_memory(order)
+        taken["memory"] = self._finished_memory(order)
         for key in list(self.parts):
             taken[key] = np.concatenate(self.parts.pop(key))[order]
         names = list(self.names)
         self._resolve_kinds(taken, names)
-        lane, lanes = self._resolve_lanes(taken)
-        return Finished(taken, lane, names, lanes, _as_json(self.details), origin_us, memory)
+        taken["lane"], lanes = self._resolve_lanes(taken)
+        return Timeline(**taken, names=names, lanes=lanes, details=_as_json(self.details))
 
     def _finished_memory(self, order: NDArray[np.intp]) -> MemoryCounters | None:
         if "memory.allocated" not in self.parts:
@@ -269,19 +258,6 @@ class Columns:
         pid, tid = key
         thread = str(tid).removeprefix("stream ") if on_device else str(tid)
         return Lane(on_device, str(pid), thread, self.labels.get((pid, tid), ""))
-
-
-@dataclass
-class Finished:
-    """What `Columns.finish` gives."""
-
-    columns: dict[str, NDArray[Any]]
-    lane: NDArray[np.int32]
-    names: list[str]
-    lanes: list[Lane]
-    details: list[bytes]
-    origin_us: float
-    memory: MemoryCounters | None
 
 
 _launch_fields = attrgetter(*LAUNCH_DETAIL)

@@ -7,22 +7,22 @@ is worth anything.
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.evidence.timeline import GPU_KINDS, NO_ID, Kind, Timeline
+from stallwise.readers._patterns import patterns
 
-_LAUNCH = re.compile(r"^(cuda|hip|cu|mu)\w*Launch\w*Kernel|^(cuda|hip|cu)LaunchKernel|GraphLaunch|^hipExt\w*Launch")
+_P = patterns("trace")
 USUAL_ORPHANS = 0.02  # launches without a kernel in whole traces: those in flight when recording stopped
 WORTH_KEEPING = 0.3  # of the launches; with less, a step is hardly whole
 
 
 def trusted_part(timeline: Timeline) -> tuple[Timeline | None, str]:
     """The rows before the first launch whose kernel is missing, and a sentence; None when too little is left."""
-    calls = timeline.named(lambda n: bool(_LAUNCH.search(n)), timeline.rows(Kind.RUNTIME))
+    calls = timeline.named(lambda n: bool(_P["launch"].search(n)), timeline.rows(Kind.RUNTIME))
     device = timeline.rows(*GPU_KINDS)
     if not len(calls):
         if timeline.devices and not len(device):

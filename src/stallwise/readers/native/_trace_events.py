@@ -90,18 +90,12 @@ class Event(Struct, gc=False):
 
 
 NO_ARGS = Args()
-_SHAPES = ("dims", "types", "strides", "concrete")
-_COLLECTIVE = (
-    "collective", "in_elements", "out_elements", "in_split", "out_split", "dtype", "group_size", "group_name",
-    "group_description", "group_ranks", "rank_start", "rank_stride", "source_rank", "target_rank", "sequence",
-)  # fmt: skip
-_LAUNCH = ("grid", "block", "registers", "shared", "occupancy", "graph", "graph_node", "copy_kind")
-_SYNC = ("sync_kind", "wait_stream", "wait_record")
 JSON_KEYS = {f.name: f.encode_name for f in msgspec.structs.fields(Args)} | {"dims_old": "Input Dims"}
 
-OP_DETAIL = (*_SHAPES, "dims_old", *_COLLECTIVE)
-LAUNCH_DETAIL = (*_LAUNCH, *_COLLECTIVE)
-SYNC_DETAIL = _SYNC
+_COLLECTIVE = Shapes.__struct_fields__[Shapes.__struct_fields__.index("collective") :]
+OP_DETAIL = ("dims", "types", "strides", "concrete", "dims_old", *_COLLECTIVE)
+LAUNCH_DETAIL = ("grid", "block", "registers", "shared", "occupancy", "graph", "graph_node", "copy_kind", *_COLLECTIVE)
+SYNC_DETAIL = ("sync_kind", "wait_stream", "wait_record")
 
 # Lax: numbers written as strings are numbers (old traces quote their ids).
 _list_decoder = msgspec.json.Decoder(list[Event], strict=False)
@@ -114,7 +108,7 @@ def decode_events(first: bytes, more: memoryview) -> list[Event]:
 
 
 def from_text(text: str, item: Any) -> Event | None:
-    """An event from a leniently parsed object and its text; its args are given up before the event is."""
+    """An event from a leniently parsed object and its text; args that do not decode are given up before the event is."""
     if not isinstance(item, dict):
         return None
     try:
@@ -122,12 +116,10 @@ def from_text(text: str, item: Any) -> Event | None:
     except (msgspec.MsgspecError, UnicodeError):
         pass
     plain = {k: item[k] for k in ("ph", "cat", "name", "pid", "tid", "ts", "dur") if k in item}
-    for candidate in (item, {**plain, "args": _scalars(item.get("args"))}, plain):
-        try:
-            return _event_decoder.decode(msgspec.json.encode(candidate))
-        except (msgspec.MsgspecError, UnicodeError, TypeError, ValueError, RecursionError):
-            continue
-    return None
+    try:
+        return _event_decoder.decode(msgspec.json.encode({**plain, "args": _scalars(item.get("args"))}))
+    except (msgspec.MsgspecError, UnicodeError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def _scalars(args: Any) -> dict[str, Any]:

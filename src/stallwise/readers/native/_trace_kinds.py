@@ -1,40 +1,14 @@
-"""What each year and vendor called a sort of event, and what we call it."""
+"""What each year and vendor called a sort of event, and what we call it (trace_kinds.toml)."""
 
 from __future__ import annotations
 
-import re
-
 from stallwise.evidence.timeline import Kind
+from stallwise.readers._patterns import document, patterns
 
-_BY_CATEGORY = {
-    "kernel": Kind.KERNEL,
-    "gpu_op": Kind.KERNEL,
-    "concurrent_kernel": Kind.KERNEL,
-    "hpu_op": Kind.KERNEL,
-    "mtia_workloadd": Kind.KERNEL,
-    "gpu_memcpy": Kind.MEMCPY,
-    "memcpy": Kind.MEMCPY,
-    "gpu_memset": Kind.MEMSET,
-    "memset": Kind.MEMSET,
-    "cpu_op": Kind.CPU_OP,
-    "operator": Kind.CPU_OP,
-    "external_correlation": Kind.OTHER,
-    "user_annotation": Kind.ANNOTATION,
-    "gpu_user_annotation": Kind.GPU_ANNOTATION,
-    "python_function": Kind.PYTHON,
-    "python": Kind.PYTHON,
-    "overhead": Kind.OVERHEAD,
-    "cuda_sync": Kind.SYNC,
-    "cpu_instant_event": Kind.MEMORY,
-}
-_RUNTIME = re.compile(r"(^|_)(runtime|driver)$")  # cuda_runtime, hip_runtime, xpu_runtime, Runtime, cuda_driver
-_ENGINE_EVENTS = re.compile(r"^mtia_.*events?$")  # the accelerator's own queue: copies, waits and work in one category
-_QUEUE_WORDS = {"dma_request": Kind.MEMCPY, "event_record": Kind.SYNC, "event_wait": Kind.SYNC}
-
-# Profilers of 2021 called every host range an operator; these names are ranges.
-_RANGES = re.compile(
-    r"^(ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.|DistributedDataParallel\.|FullyShardedDataParallel\."
-    r"|nccl:|gloo:|mpi:|DataParallel\.|## )"
+_P = patterns("trace")
+_BY_CATEGORY, _QUEUE_WORDS = (
+    {word: Kind[kind] for kind, words in document("native/trace_kinds")[table].items() for word in words}
+    for table in ("category", "queue")
 )
 ENGINE_QUEUE = 254  # inner mark, resolved by name at the end
 UNCATEGORISED = 255  # inner mark, resolved by lane at the end
@@ -47,9 +21,9 @@ class KindCodes(dict[str, int]):
         word = category.lower()
         if not word:
             code = UNCATEGORISED
-        elif _RUNTIME.search(word):
+        elif _P["runtime"].search(word):
             code = int(Kind.RUNTIME)
-        elif _ENGINE_EVENTS.match(word):
+        elif _P["engine_queue"].match(word):
             code = ENGINE_QUEUE
         else:
             code = int(_BY_CATEGORY.get(word, Kind.OTHER))
@@ -59,7 +33,7 @@ class KindCodes(dict[str, int]):
 
 def is_range(name: str) -> bool:
     """True for names that are ranges even where the trace calls them operators."""
-    return _RANGES.match(name) is not None
+    return _P["range"].match(name) is not None
 
 
 def of_queue_word(name: str) -> Kind:

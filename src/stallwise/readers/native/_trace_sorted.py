@@ -16,12 +16,13 @@ from stallwise.readers.native._trace_events import Args, Event, Ids, Shapes
 
 
 class Has(Enum):
-    """Which columns a quick category brings."""
+    """Which columns a category brings."""
 
     NOTHING = 0
     IDS = 1
     SHAPES = 2
     LAUNCH = 3
+    ANYTHING = 4  # events of other categories
 
 
 class _Timed(Struct, gc=False):

@@ -21,8 +21,7 @@ from stallwise.readers.native._trace_sorted import decode_sorted
 
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BORDER = re.compile(r'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|bp|tts)"\s*:')
-_EVENT_KEYS = {b'"ph"', b'"cat"', b'"name"', b'"pid"', b'"tid"', b'"ts"', b'"dur"', b'"args"', b'"bp"', b'"tts"'}
-_KEY = re.compile(rb'\{\s*("[^"\\]{1,8}")')
+_BEGIN = re.compile(_BORDER.pattern.encode())
 _SPACE = b" \t\r\n"
 _GAP = re.compile(r"[\s,]*")
 _WIDEST_GAP = 64  # bytes of space and comma between two events
@@ -190,8 +189,7 @@ def last_border(block: bytes) -> tuple[int, int]:
         at = block.rfind(b"{", 0, end)
         if at < 0:
             break
-        key = _KEY.match(block, at)
-        if key and key[1] in _EVENT_KEYS:
+        if _BEGIN.match(block, at):
             window = max(at - _WIDEST_GAP, 0)
             before = block[window:at].rstrip(_SPACE)
             if before.endswith(b","):

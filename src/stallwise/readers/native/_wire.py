@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 LONGEST_VARINT_BITS = 63
@@ -28,6 +29,14 @@ def fields_of(data: bytes) -> Iterator[tuple[int, int, bytes | int]]:
             raise ValueError("a field longer than its message")
         yield field, kind, data[place : place + length]
         place += length
+
+
+def message(data: Any) -> dict[int, list[Any]]:
+    """The values of each field. Raises as `fields_of`, and TypeError where a number stands in a message's place."""
+    found: dict[int, list[Any]] = {}
+    for field, _, value in fields_of(data):
+        found.setdefault(field, []).append(value)
+    return found
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:

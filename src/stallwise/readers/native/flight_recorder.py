@@ -5,6 +5,7 @@ Nothing in the pickle is executed. The rank is in the file's name (the dump itse
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,8 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.readers._cells import LARGEST_WHOLE, json_of
 from stallwise.readers._collective_waits import UNKNOWN, Wait, waits_table
+from stallwise.readers._patterns import patterns
+from stallwise.readers._traceback import is_own
 from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
 
 FORMAT = "flight recorder"
@@ -24,11 +27,7 @@ CAPTURE = (
 EXCLUSIVE = True
 MAX_BYTES = 1 << 30
 MAX_FRAMES = 64  # of one stack; deeper ones repeat
-LIBRARY = re.compile(
-    r"/(?:torch|site-packages|dist-packages|lib/python\d)|^torch/|^<frozen|distributed_c10d|c10d_logger"
-)
-FILE_RANK = re.compile(r"(?<!\d)(\d{1,18})(?:\.(?:json|pickle|pkl|bin|pt))?(?:\.gz)?$")
-KEYS = (b"collective_seq_id", b"profiling_name", b"pg_status")
+_P = patterns("stacks")
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -62,7 +61,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
 def _rank(name: str, dump: Any) -> int:
     if isinstance(dump, dict) and isinstance(dump.get("rank"), int):
         return int(dump["rank"])
-    match = FILE_RANK.search(name)
+    match = _P["rank_of_dump"].search(name)
     return int(match[1]) if match else -1
 
 
@@ -86,8 +85,7 @@ def _wait(entry: dict[str, Any], rank: int, status: Any) -> Wait | None:
         return None
     group = entry.get("process_group")
     name = str(group[0]) if isinstance(group, (list, tuple)) and group else str(entry.get("pg_id", ""))
-    mine = status.get(name, {}) if isinstance(status, dict) else {}
-    mine = mine if isinstance(mine, dict) else {}
+    mine = found if isinstance(status, dict) and isinstance(found := status.get(name), dict) else {}
     sizes = entry.get("input_sizes")
     return Wait(
         rank=rank,
@@ -101,9 +99,7 @@ def _wait(entry: dict[str, Any], rank: int, status: Any) -> Wait | None:
         dtype=_first(entry.get("input_dtypes")),
         enqueued=_int(mine.get("last_enqueued_collective")),
         completed=_int(mine.get("last_completed_collective")),
-        time_s=_int(entry.get("time_created_ns")) / 1e9
-        if isinstance(entry.get("time_created_ns"), int)
-        else float("nan"),
+        time_s=_int(created) / 1e9 if isinstance(created := entry.get("time_created_ns"), int) else float("nan"),
         frame=_frame(entry.get("frames")),
         via="flight recorder",
         line=_int(entry.get("record_id")),
@@ -118,13 +114,8 @@ def _elements(sizes: Any) -> int:
     """Elements over all tensors of one call."""
     if not isinstance(sizes, (list, tuple)):
         return UNKNOWN
-    total = 0
-    for shape in sizes[:4096]:
-        count = 1
-        for dim in shape[:16] if isinstance(shape, (list, tuple)) else ():
-            count *= dim if isinstance(dim, int) else 1
-        total += count
-    return min(total, 2**62)
+    shapes = (shape[:16] if isinstance(shape, (list, tuple)) else () for shape in sizes[:4096])
+    return min(sum(math.prod(dim for dim in shape if isinstance(dim, int)) for shape in shapes), 2**62)
 
 
 def _first(value: Any) -> str:
@@ -133,10 +124,8 @@ def _first(value: Any) -> str:
 
 def _frame(frames: Any) -> str:
     """The innermost frame of the user's own code."""
-    if not isinstance(frames, (list, tuple)):
+    usable = [f for f in frames[:MAX_FRAMES] if isinstance(f, dict)] if isinstance(frames, (list, tuple)) else []
+    if not usable:
         return ""
-    usable = [f for f in frames[:MAX_FRAMES] if isinstance(f, dict)]
-    mine = [f for f in usable if not LIBRARY.search(str(f.get("filename", "")))]
-    for frame in mine or usable[:1]:
-        return f"{frame.get('filename')}:{frame.get('line')} {frame.get('name')}"[:200]
-    return ""
+    frame = next((f for f in usable if is_own(str(f.get("filename", "")))), usable[0])
+    return f"{frame.get('filename')}:{frame.get('line')} {frame.get('name')}"[:200]

@@ -8,11 +8,12 @@ from typing import Any
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Source
 from stallwise.evidence.timeline import NO_ID
 from stallwise.readers.native._trace_columns import Columns
 from stallwise.readers.native._trace_events import Args, Event
 from stallwise.readers.native._xspace import space_of
-from stallwise.readers.native.torch_trace import timeline_of
+from stallwise.readers.native.torch_trace import scope_of
 
 FORMAT = "JAX profile"
 EXCLUSIVE = True
@@ -43,7 +44,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
             _take(columns, number, plane)
     if not columns.parts:
         raise UnreadableInput(f"{artifact.name} holds no device and no host thread", hint=AGAIN)
-    yield timeline_of(artifact, columns.finish(), {})
+    yield columns.finish(Source(artifact.name), scope_of(artifact.name, {}))
 
 
 def _take(columns: Columns, number: int, plane: Any) -> None:

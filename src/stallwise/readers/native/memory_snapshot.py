@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import memory as m
+from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.readers._traceback import Frame, phase_of
@@ -24,10 +25,13 @@ CAPTURE = "torch.cuda.memory._record_memory_history(); ...; torch.cuda.memory._d
 EXCLUSIVE = True
 MAX_BYTES = 2 << 30
 TIMELINE_POINTS = 2000
-_QUANTITIES = {
-    "weights": m.WEIGHTS, "gradients": m.GRADIENTS, "optimizer": m.OPTIMIZER, "activations": m.ACTIVATIONS,
-    "logits": m.LOGITS, "temporary": m.TEMPORARY, "other": m.OTHER, "unexplained": m.UNEXPLAINED,
-}  # fmt: skip
+_PHASES = {
+    "optimizer": "optimizer",
+    "temporary": "backward",
+    "gradients": "backward",
+    "logits": "loss",
+    "weights": "load",
+}
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -58,19 +62,14 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 
 def _read(snapshot: dict[str, Any], source: Source) -> Iterator[Item]:
-    devices = [d for d, trace in enumerate(traces(snapshot)) if trace] or [0]
-    device = max(devices, key=lambda d: len(traces(snapshot)[d]) if d < len(traces(snapshot)) else 0)
-    trace = traces(snapshot)[device] if device < len(traces(snapshot)) else []
+    device, trace = max(enumerate(traces(snapshot)), key=lambda own: len(own[1]), default=(0, []))
     failures = [i for i, e in enumerate(trace) if e.get("action") == "oom"]
     if not trace:
         yield Note("the snapshot has no allocation history; only its last state is known", source)
-    at = failures[-1] if failures else None
+    at = failures[-1] if failures else _peak_index(trace, moment_at(snapshot, device, None))
+    moment = moment_at(snapshot, device, at)
     if failures:
-        yield from _failure(snapshot, device, trace[failures[-1]], failures, source)
-        moment = moment_at(snapshot, device, at)
-    else:
-        peak = _peak_index(trace, moment_at(snapshot, device, None))
-        moment = moment_at(snapshot, device, peak)
+        yield from _failure(moment, trace[failures[-1]], failures, source)
     yield from _composition(moment, source)
     if trace:
         start = moment_at(snapshot, device, 0)
@@ -78,11 +77,8 @@ def _read(snapshot: dict[str, Any], source: Source) -> Iterator[Item]:
         yield from course_of(trace, start, source, device)
 
 
-def _failure(
-    snapshot: dict[str, Any], device: int, entry: dict[str, Any], failures: list[int], source: Source
-) -> Iterator[Item]:
+def _failure(moment: Moment, entry: dict[str, Any], failures: list[int], source: Source) -> Iterator[Item]:
     place = Source(source.file, f"trace entry {failures[-1]}")
-    moment = moment_at(snapshot, device, failures[-1])
     yield Fact(m.FAILED, 1.0, place, samples=len(failures))
     yield Fact(m.REQUEST, float(entry["size"]), place)
     free = float(entry.get("device_free", float("nan")))
@@ -99,12 +95,9 @@ def _failure(
     frames = entry.get("frames") or []
     if where := place_of(frames):
         yield Fact(m.PLACE, where, place)
-    kind = category_of(frames)
-    phase = {"optimizer": "optimizer", "temporary": "backward", "gradients": "backward", "logits": "loss",
-             "weights": "load"}.get(kind)  # fmt: skip
     named = phase_of([Frame(str(f.get("filename", "")), str(f.get("name", ""))) for f in frames])
-    if phase or named:
-        yield Fact(m.PHASE, phase or named, place)
+    if phase := _PHASES.get(category_of(frames), named):
+        yield Fact(m.PHASE, phase, place)
 
 
 def _composition(moment: Moment, source: Source) -> Iterator[Item]:
@@ -123,7 +116,7 @@ def _composition(moment: Moment, source: Source) -> Iterator[Item]:
         "alive at the peak: " + ", ".join(f"{kind} {show(size, Unit.BYTE)}" for size, kind in parts), where_source
     )
     for kind, size in totals.items():
-        yield Fact(_QUANTITIES[kind], size, where_source)
+        yield Fact(quantities()[f"memory.{kind}"], size, where_source)
     made = [b for b in blocks if b[2] not in ("weights", "unexplained")]
     if made:
         largest = max(made)

@@ -24,10 +24,8 @@ _UNIT_IN_NAME = re.compile(r"^(.*?) \[(.+)\]$")
 def recognises(name: str, head: bytes) -> bool:
     """A header line with a kernel name and either metric columns or counters."""
     text = head[:65536].decode("utf-8", "replace")
-    for line in text.splitlines()[:200]:
-        if _KEY in line and "," in line and ("Metric Name" in line or "__" in line or "Section Name" in line):
-            return True
-    return False
+    titled = (line for line in text.splitlines()[:200] if _KEY in line and "," in line)
+    return any("Metric Name" in line or "__" in line or "Section Name" in line for line in titled)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -78,20 +76,13 @@ def _long(header: list[str], body: list[list[str]], start: int) -> list[Launch]:
             )  # fmt: skip
         metric = cells.get("Metric Name", "")
         if metric:
-            launch.metrics.setdefault(*_metric(metric, cells.get(value_column, ""), cells.get("Metric Unit", "")))
+            launch.tell(metric, cells.get(value_column, ""), cells.get("Metric Unit", ""))
         if cells.get("Rule Name"):
             launch.rules.append(
                 (cells["Rule Name"], cells.get("Rule Description", ""), cells.get("Estimated Speedup Type", ""),
                  cells.get("Estimated Speedup", ""))
             )  # fmt: skip
     return list(launches.values())
-
-
-def _metric(name: str, value: str, unit: str) -> tuple[str, tuple[str, str]]:
-    """The same display name may come twice with different units; the key keeps both."""
-    if unit.endswith("/s") and "__" not in name:
-        return (f"{name}", (value, unit)) if name != "Memory Throughput" else ("Memory Throughput ", (value, unit))
-    return name, (value, unit)
 
 
 def _wide(header: list[str], body: list[list[str]], start: int) -> list[Launch]:

@@ -67,11 +67,9 @@ def missing_bytes(data: bytes) -> int:
 
 def _payload_bytes(header: bytes) -> int:
     """The block header is a protobuf message one of whose fields is the size of what follows."""
-    size = 0
     with suppress(ValueError, IndexError):  # a cut header
-        for field, _, value in fields_of(header):
-            size = value if field == PAYLOAD_FIELD and isinstance(value, int) else size
-    return size
+        return next((v for field, _, v in fields_of(header) if field == PAYLOAD_FIELD and isinstance(v, int)), 0)
+    return 0
 
 
 def _launches(context: Any) -> Iterator[Launch]:

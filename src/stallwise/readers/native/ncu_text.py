@@ -85,8 +85,7 @@ def _metric(launch: Launch, line: str) -> None:
             unit, value = words
         elif not _known(name) and len(parts := name.rsplit(" ", 1)) == 2 and _P["units"].match(parts[1]):
             name, unit = parts
-    key = "Memory Throughput " if name == "Memory Throughput" and unit.endswith("/s") else name
-    launch.metrics.setdefault(key, (value, unit))
+    launch.tell(name, value, unit)
 
 
 def _known(name: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,45 +9,34 @@ import numpy as np
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.readers._patterns import patterns
 
 FORMAT = "nvidia-smi topo -m"
 CAPTURE = "nvidia-smi topo -m > topo.txt"
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
-DEVICE = re.compile(r"^(GPU\d+|NIC\d+|mlx\d+_\d+|hfi\d+_\d+|rocep\w+|bnxt_re\d+)$")
-LINK = re.compile(r"^(X|SYS|NODE|PHB|PXB|PIX|NV\d+|SOC|PSB|C2C)$")
+_P = patterns("nvidia_smi")
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """A heading of devices and a row that starts with one."""
-    text = ANSI.sub("", head[:131072].decode("utf-8", errors="replace"))
-    return re.search(r"^\s*GPU0\b", text, re.MULTILINE) is not None and (
-        re.search(r"^GPU0\s+X\b", text, re.MULTILINE) is not None
-    )
+    """The row of the first GPU, which has no path to itself."""
+    return _P["topology"].search(head[:131072].decode("utf-8", errors="replace")) is not None
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """One table of pairs."""
     header: list[str] = []
-    first: list[str] = []
-    second: list[str] = []
-    kinds: list[str] = []
+    pairs: list[tuple[str, str, str]] = []
     for line in artifact.lines():
-        cells = [cell.strip() for cell in ANSI.sub("", line).split("\t")]
-        if len(cells) == 1:
-            cells = line.split()
-        cells = [c for c in cells if c]
-        if not cells:
-            continue
-        devices = [c for c in cells if DEVICE.match(c)]
-        if len(devices) >= 1 and not any(LINK.match(c) for c in cells[1:]):
+        cells = [c for c in map(str.strip, line.split("\t") if "\t" in line else line.split()) if c]
+        devices = [c for c in cells if _P["device"].match(c)]
+        if devices and not any(map(_P["link"].match, cells[1:])):
             header = devices
-        elif header and DEVICE.match(cells[0]):
-            links = [c for c in cells[1:] if LINK.match(c)][: len(header)]
-            for peer, kind in zip(header, links, strict=False):
-                if kind != "X" and cells[0] != peer:
-                    first.append(cells[0])
-                    second.append(peer)
-                    kinds.append(kind)
+        elif header and cells and _P["device"].match(cells[0]):
+            links = [c for c in cells[1:] if _P["link"].match(c)]
+            pairs += [
+                (cells[0], peer, kind)
+                for peer, kind in zip(header, links, strict=False)
+                if kind != "X" and cells[0] != peer
+            ]
     if header:
-        columns = {"first": np.array(first), "second": np.array(second), "kind": np.array(kinds)}
+        columns = {name: np.array([pair[at] for pair in pairs]) for at, name in enumerate(("first", "second", "kind"))}
         yield Table("gpu.paths", columns, Source(artifact.name), meta={"devices": header})

@@ -30,25 +30,19 @@ def read(artifact: Artifact) -> Iterator[Item]:
     try:
         data = msgspec.json.decode(artifact.text().encode())
         frames = [_line(f) for f in data["shared"]["frames"]]
-        spent: dict[str, float] = {}
-        stacks = []
-        for profile in data["profiles"]:
-            for stack, weight in _samples(profile):
-                spent[frames[stack[-1]]] = spent.get(frames[stack[-1]], 0.0) + weight
-                stacks.append(([frames[i] for i in reversed(stack)], weight))
+        sampled = [sample for profile in data["profiles"] for sample in _samples(profile)]
+        stacks = [([frames[i] for i in reversed(stack)], weight) for stack, weight in sampled]
     except (msgspec.DecodeError, RecursionError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise UnreadableInput(f"{artifact.name} is a damaged profile: {error}", hint="record it again") from error
     if not stacks:
         raise UnreadableInput(f"{artifact.name} holds no sample", hint="record it again, for longer")
-    whole = sum(spent.values())
-    longest = sorted(spent.items(), key=lambda x: -x[1])[:SHOWN]
-    heavy = [f"{name} {weight / whole:.0%}" for name, weight in longest if whole and weight > HEAVY * whole]
+    source, whole = Source(artifact.name), sum(weight for _, weight in stacks)
+    tables = list(lines_table(stacks, source))
+    lines = [line for t in tables for line in zip(t.columns["name"][:SHOWN], t.columns["share"][:SHOWN], strict=True)]
+    heavy = [f"{name} {share:.0%}" for name, share in lines if share > HEAVY]
     told = f"; most of it in {', '.join(heavy)}" if heavy else ""
-    yield Note(
-        f"stacks of the host only, {whole:.4g} {data['profiles'][0].get('unit', '')} sampled{told}",
-        Source(artifact.name),
-    )
-    yield from lines_table(stacks, Source(artifact.name))
+    yield Note(f"stacks of the host only, {whole:.4g} {data['profiles'][0].get('unit', '')} sampled{told}", source)
+    yield from tables
 
 
 def _line(frame: dict[str, Any]) -> str:

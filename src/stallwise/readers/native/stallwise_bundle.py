@@ -1,51 +1,54 @@
-"""bundle.json and processes.jsonl of our own recorder: how the job ended, and which of its processes were reached."""
+"""What our own recorder leaves beside its records: bundle.json (how the job ended), processes.jsonl (which of its processes were
+reached), trials.json of `stallwise try`, and the window in which only the device was traced.
+
+That window shows kernels as they run without a profiler on the host. Whoever replays the full trace reads it beside that; by
+itself it names no step.
+"""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import job, run
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Series, Source
+from stallwise.evidence.fact import Fact, Series, Source, Table
+from stallwise.readers._cells import json_of
+from stallwise.readers._patterns import patterns
+from stallwise.readers.native.torch_trace import DEVICE_ONLY
+from stallwise.readers.shapes.tree import tree_of
 
 FORMAT = "stallwise bundle"
 CAPTURE = "stallwise record -o RUN_DIR -- python train.py"
 EXCLUSIVE = True
-FIRST = re.compile(rb'^\s*\{\s*"(stallwise_bundle"|k": "process")')
-# An error names itself at the start of its line; what follows it (hints, launchers' summaries) is not the reason.
-ERROR = re.compile(
-    r"^\s{0,40}(?:\[?rank\d{1,6}\]?:\s{0,8})?"
-    r"([A-Za-z_][\w.]{0,120}(?:Error|Exception|Interrupt|Exit|Warning)\b[^\n]{0,2000}"
-    r"|[^\n]{0,400}\b(?:fatal|abort|Segmentation fault|terminate called)[^\n]{0,2000})",
-    re.IGNORECASE,
-)
+FIRST = re.compile(rb'^\s*\{\s*"(stallwise_bundle"|k": "process"|schema":\s*"stallwise\.trials/1")')
+_P = patterns("stacks")
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """Our own first words."""
-    return FIRST.match(head) is not None
+    """Our own first words, or the name that the recorder gives a trace: its bytes are those of any other."""
+    return FIRST.match(head) is not None or (name.endswith(DEVICE_ONLY) and b'"schemaVersion"' in head)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
-    """Facts of the end."""
-    source = Source(artifact.name)
-    if b'"stallwise_bundle"' not in artifact.head[:200]:
+    """Facts of the end; of trials one table, its rows as they are."""
+    source, begun = Source(artifact.name), FIRST.match(artifact.head)
+    if begun is None:  # the window
+        return
+    if begun[1].startswith(b"k"):
         yield from _processes(artifact, source)
         return
-    try:
-        about = json.loads("\n".join(str(line) for line in artifact.lines()))
-    except (ValueError, RecursionError) as error:
-        raise UnreadableInput(f"{artifact.name} is damaged", hint="record the job again: stallwise run") from error
-    if isinstance(about, dict) and isinstance(about.get("exit_code"), int):
+    about = json_of(artifact.text(), artifact.name, "record the job again")
+    if begun[1].startswith(b"schema"):
+        yield Table("trials", {}, source, meta=about)
+        return
+    if isinstance(about.get("exit_code"), int):
         yield from _end(about, source)
-    if isinstance(about, dict) and isinstance(about.get("logged_steps"), dict):
+    if isinstance(about.get("logged_steps"), dict):
         yield from _logged_steps(about["logged_steps"], source)
 
 
@@ -55,7 +58,7 @@ def _end(about: dict[str, Any], source: Source) -> Iterator[Item]:
     if about.get("signal_name"):
         yield Fact(job.SIGNAL, str(about["signal_name"]), source)
     words = [str(line) for line in about.get("last_words", []) if isinstance(line, str)]
-    said = [line for line in words if ERROR.match(line) and not line.startswith("stallwise:")]
+    said = [line for line in words if _P["names_itself"].match(line) and not line.startswith("stallwise:")]
     if code != 0 and words:
         yield Fact(job.LAST_WORDS, (said or words)[-1].strip()[:300], source)
     kernel = [str(line) for line in about.get("kernel", [])]
@@ -79,14 +82,9 @@ def _logged_steps(logged: dict[str, Any], source: Source) -> Iterator[Item]:
 
 def _processes(artifact: Artifact, source: Source) -> Iterator[Item]:
     """A run whose processes never imported a framework has nothing that could be recorded."""
-    seen = []
-    for line in artifact.lines():
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(entry, dict):
-            seen.append(str(entry.get("what")))
+    found = tree_of(artifact.name, artifact.text())
+    entries = found if isinstance(found, list) else [found]
+    seen = [str(entry.get("what")) for entry in entries if isinstance(entry, dict)]
     yield Fact(job.PROCESSES, float(seen.count("begin")), source)
     if seen and not {"torch", "jax"} & set(seen):
         kept = "what it told by stallwise's verbs" if "verbs" in seen else "its output"

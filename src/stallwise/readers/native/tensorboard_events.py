@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.reading import Course, Printed, points_of
-from stallwise.readers.native._wire import FIXED32, fields_of
+from stallwise.readers.native._wire import message
 
 FORMAT = "TensorBoard events"
 CAPTURE = "SummaryWriter(log_dir)"
@@ -37,16 +38,12 @@ def read(artifact: Artifact) -> Iterator[Item | Printed]:
     with artifact.open() as stream:
         data = stream.read()
     cut = False
-    for number, record in enumerate(_records(data), 1):
-        if record is None:
-            cut = True
-            break
-        try:
+    try:
+        for number, record in enumerate(_records(data), 1):
             for step, tag, value in _scalars(record):
                 found.setdefault(tag, []).append((float(step), value, number))
-        except (struct.error, IndexError, ValueError, UnicodeDecodeError):
-            cut = True
-            break
+    except (struct.error, IndexError, ValueError, TypeError, AttributeError):
+        cut = True
     if cut:
         yield Note("the event file is cut or damaged; what could be read is used", Source(artifact.name))
     if not found and cut:
@@ -56,52 +53,35 @@ def read(artifact: Artifact) -> Iterator[Item | Printed]:
     )
 
 
-def _records(data: bytes) -> Iterator[bytes | None]:
+def _records(data: bytes) -> Iterator[bytes]:
     place = 0
     while place + 12 <= len(data):
         (length,) = struct.unpack_from("<Q", data, place)
         if length > MAX_RECORD_BYTES or place + 16 + length > len(data):
-            yield None
-            return
+            raise ValueError("a record longer than its file")
         yield data[place + 12 : place + 12 + length]
         place += 16 + length
 
 
 def _scalars(event: bytes) -> Iterator[tuple[int, str, float]]:
-    step, summaries = 0, []
-    for field, _, value in fields_of(event):
-        if field == EVENT_STEP and isinstance(value, int):
-            step = value if value < 1 << 63 else value - (1 << 64)
-        elif field == EVENT_SUMMARY and isinstance(value, bytes):
-            summaries.append(value)
-    for summary in summaries:
-        for field, _, value in fields_of(summary):
-            if field == SUMMARY_VALUE and isinstance(value, bytes):
-                found = _value(value)
-                if found is not None:
-                    yield step, *found
+    told = message(event)
+    step = told.get(EVENT_STEP, [0])[-1]
+    for value in (v for summary in told.get(EVENT_SUMMARY, ()) for v in message(summary).get(SUMMARY_VALUE, ())):
+        fields = message(value)
+        tag = fields.get(VALUE_TAG, [b""])[-1].decode("utf-8", "replace")
+        numbers = [_number(v, "<f") for v in fields.get(VALUE_SIMPLE, ())]
+        numbers += [_tensor(message(v)) for v in fields.get(VALUE_TENSOR, ())]
+        if tag and numbers and numbers[-1] is not None:
+            yield step if step < 1 << 63 else step - (1 << 64), tag, numbers[-1]
 
 
-def _value(message: bytes) -> tuple[str, float] | None:
-    tag, number = "", None
-    for field, kind, value in fields_of(message):
-        if field == VALUE_TAG and isinstance(value, bytes):
-            tag = value.decode("utf-8", "replace")
-        elif field == VALUE_SIMPLE and kind == FIXED32 and isinstance(value, bytes):
-            (number,) = struct.unpack("<f", value)
-        elif field == VALUE_TENSOR and isinstance(value, bytes):
-            number = _tensor(value)
-    return (tag, float(number)) if tag and number is not None else None
+def _tensor(fields: dict[int, list[Any]]) -> float | None:
+    """Of a tensor that holds one number; pictures and histograms hold more."""
+    wide = fields.get(TENSOR_DTYPE) == [DOUBLE_TYPE]
+    forms = (TENSOR_FLOATS, "<f"), (TENSOR_DOUBLES, "<d"), (TENSOR_CONTENT, "<d" if wide else "<f")
+    told = (_number(value, form) for field, form in forms for value in fields.get(field, ()))
+    return next((number for number in told if number is not None), None)
 
 
-def _tensor(message: bytes) -> float | None:
-    dtype = 1
-    for field, _, value in fields_of(message):
-        if field == TENSOR_DTYPE and isinstance(value, int):
-            dtype = value
-        elif isinstance(value, bytes) and len(value) in (4, 8):
-            if field == TENSOR_FLOATS or (field == TENSOR_CONTENT and dtype != DOUBLE_TYPE and len(value) == 4):
-                return float(struct.unpack("<f", value[:4])[0])
-            if (field == TENSOR_DOUBLES or (field == TENSOR_CONTENT and dtype == DOUBLE_TYPE)) and len(value) == 8:
-                return float(struct.unpack("<d", value)[0])
-    return None
+def _number(value: bytes, form: str) -> float | None:
+    return float(struct.unpack(form, value)[0]) if len(value) == struct.calcsize(form) else None

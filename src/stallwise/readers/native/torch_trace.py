@@ -12,9 +12,10 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Note, Scope, Source
-from stallwise.evidence.timeline import Device, Timeline
+from stallwise.evidence.timeline import Device
 from stallwise.readers._cells import number_of, whole_of
-from stallwise.readers.native._trace_columns import Columns, Finished
+from stallwise.readers._patterns import patterns
+from stallwise.readers.native._trace_columns import Columns
 from stallwise.readers.native._trace_cut import trusted_part
 from stallwise.readers.native._trace_shared import columns_of, columns_together
 from stallwise.readers.native._trace_split import Split
@@ -27,7 +28,7 @@ AGAIN = "capture it again: stallwise record -- python train.py"
 
 _XLA_PLANE = re.compile(rb'"name"\s*:\s*"/(host:CPU|device:[A-Z]+:\d+)')  # JAX names its processes so
 _EVENT = re.compile(rb'"ph"\s*:\s*"[XBEMsfi]"')
-_RANK_IN_NAME = re.compile(r"(?:^|[^a-z])(?:rank|worker|trainer)[-_.]?(\d{1,6})(?![\d])", re.IGNORECASE)
+_P = patterns("trace")
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -59,7 +60,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
         columns, split, blocks = columns_together(artifact) or columns_of(artifact)
     if not split.found or not columns.parts:
         raise _nothing_inside(artifact, blocks, split)
-    timeline = timeline_of(artifact, columns.finish(), split.properties)
+    base_s = (number_of(split.properties.get("baseTimeNanoseconds")) or 0.0) * 1e-9
+    timeline = columns.finish(Source(artifact.name), scope_of(artifact.name, split.properties), base_s)
+    timeline.devices, timeline.properties = _devices(split.properties), split.properties
     if not len(timeline):
         raise _nothing_inside(artifact, blocks, split)
     yield from _losses(timeline.source, blocks, split, columns)
@@ -87,39 +90,12 @@ def _nothing_inside(artifact: Artifact, blocks: Blocks, split: Split) -> Unreada
     )
 
 
-def timeline_of(artifact: Artifact, done: Finished, properties: dict[str, Any]) -> Timeline:
-    """The finished columns with what the trace says of itself."""
-    base_ns = properties.get("baseTimeNanoseconds")
-    base_s = (number_of(base_ns) or 0.0) * 1e-9
-    columns = done.columns
-    return Timeline(
-        start_s=columns["start"],
-        duration_s=columns["duration"],
-        kind=columns["kind"],
-        name=columns["name"],
-        lane=done.lane,
-        correlation=columns["correlation"],
-        external=columns["external"],
-        size_bytes=columns["size"],
-        detail=columns["detail"],
-        names=done.names,
-        lanes=done.lanes,
-        details=done.details,
-        source=Source(artifact.name),
-        scope=_scope(artifact.name, properties),
-        origin_s=base_s + done.origin_us * 1e-6,
-        devices=_devices(properties),
-        properties=properties,
-        memory=done.memory,
-    )
-
-
-def _scope(name: str, properties: dict[str, Any]) -> Scope:
+def scope_of(name: str, properties: dict[str, Any]) -> Scope:
     """The rank as the trace itself says, else as the file's name says, else none."""
     known = whole_of(_stated_rank(properties))
     if known is not None and known >= 0:
         return Scope(rank=known)
-    found = _RANK_IN_NAME.search(re.split(r"[/\\!]", name)[-1])
+    found = _P["rank_in_name"].search(re.split(r"[/\\!]", name)[-1])
     return Scope(rank=int(found[1])) if found else WHOLE
 
 
@@ -134,19 +110,15 @@ def _devices(properties: dict[str, Any]) -> list[Device]:
 
 
 def _device(described: dict[str, Any], at: int) -> Device:
-    def number(key: str) -> float:
-        return number_of(described.get(key)) or 0.0
-
-    def count(key: str) -> int:
-        return whole_of(described.get(key)) or 0
-
-    capability = f"{count('computeMajor')}.{count('computeMinor')}" if "computeMajor" in described else ""
+    index, units, major, minor = (
+        whole_of(described.get(key)) or 0 for key in ("id", "numSms", "computeMajor", "computeMinor")
+    )
     return Device(
-        index=count("id") if "id" in described else at,
+        index=index if "id" in described else at,
         name=str(described.get("name", "")),
-        memory_bytes=number("totalGlobalMem"),
-        sm_count=count("numSms"),
-        compute_capability=capability,
+        memory_bytes=number_of(described.get("totalGlobalMem")) or 0.0,
+        sm_count=units,
+        compute_capability=f"{major}.{minor}" if "computeMajor" in described else "",
     )
 
 
