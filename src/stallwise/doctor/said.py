@@ -16,7 +16,8 @@ ROUTINE = {
 }
 
 # How one asks, and by which tool one looked: in every complaint, of any cause.
-ASKING = frozenset(stem(w) for w in "what why how which happened happens nvidia smi shows".split())
+_ASKING = [stem(w) for w in "what why how which happened happens nvidia smi shows".split()]
+ASKING = frozenset(_ASKING) | {f"{a} {b}" for a in _ASKING for b in _ASKING}
 
 WORDS_OF_A_NAME = 2  # that a quantity is written in
 
@@ -26,7 +27,7 @@ def said(evidence: Evidence, heard: Iterable[Symptom] = ()) -> frozenset[str]:
     # Every log prints its loss: that it is there says nothing.
     routine = ROUTINE | {s.quantity.name for s in evidence.all_series}
     told = [name for name, facts in evidence.facts.items() if facts and name not in routine]
-    marks = {m for m in evidence.stems if not set(m.split()) <= ASKING} | {f"q:{name}" for name in told}
+    marks = (evidence.stems - ASKING) | {f"q:{name}" for name in told}
     marks |= {f"e:{e.kind}" for e in evidence.events}
     return frozenset(marks | {f"s:{s.name}" for s in heard})
 

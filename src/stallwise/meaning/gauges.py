@@ -18,8 +18,8 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
 from stallwise.evidence.number_columns import FEW_LINES, TOKEN
 from stallwise.evidence.skeletons import LONGEST, Skeletons
-from stallwise.meaning.anchors import Finder, finder
-from stallwise.meaning.expressions import Value, first_line, holders
+from stallwise.meaning.anchors import Anchors
+from stallwise.meaning.expressions import Value, first_line
 from stallwise.meaning.gauge_book import Gauge, GaugeBook, gauge_books
 from stallwise.meaning.gauge_flags import Flags
 from stallwise.meaning.gauge_tables import TableRows
@@ -47,14 +47,14 @@ class Key(NamedTuple):
 
 
 @cache
-def _finder() -> tuple[Finder, tuple[tuple[tuple[int, int], ...], ...]]:
-    """One automaton over the anchors of all books, and whose each anchor is: (book, gauge)."""
-    owners: dict[str, list[tuple[int, int]]] = {}
-    for b, book in enumerate(gauge_books()):
-        for g, gauge in enumerate(book.gauges):
-            for anchor in gauge.anchors:
-                owners.setdefault(anchor, []).append((b, g))
-    return finder([a.encode() for a in owners]), tuple(map(tuple, owners.values()))
+def _anchors() -> Anchors[tuple[int, int]]:
+    """Of all books: (book, gauge)."""
+    return Anchors(
+        (anchor, (b, g))
+        for b, book in enumerate(gauge_books())
+        for g, gauge in enumerate(book.gauges)
+        for anchor in gauge.anchors
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,13 @@ class Place:
 
 def read_gauges(text: Skeletons, place: Place, *, records: bool = False) -> Iterator[tuple[GaugeBook, list[Item]]]:
     """Every book that this text speaks, with what it gives; books of `records` where it is a document's."""
-    find, owners = _finder()
     hits: dict[int, dict[int, set[int]]] = {}  # book -> skeleton -> gauges
-    for anchor, skeleton in holders(find, text):
-        for book, gauge in owners[anchor]:
+    for skeleton, asking in _anchors().standing(text).items():
+        for book, gauge in asking:
             hits.setdefault(book, {}).setdefault(skeleton, set()).add(gauge)
-    words = "\n".join(text.keys).lower() if hits else ""
     for number in sorted(hits):
         known = gauge_books()[number]
-        if known.records != records or (known.needs and not any(word in words for word in known.needs)):
+        if known.records != records or (known.needs and not any(word.encode() in text.lowered for word in known.needs)):
             continue
         if items := list(_Reading(known, text, place).items(hits[number])):
             yield known, items

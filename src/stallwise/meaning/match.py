@@ -15,10 +15,10 @@ from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import Scope
 from stallwise.evidence.line import Line
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, skeletons_of
-from stallwise.meaning.anchors import Finder, finder
+from stallwise.meaning.anchors import Anchors
 from stallwise.meaning.book import Signature, book
 from stallwise.meaning.codes import code_of
-from stallwise.meaning.expressions import first_line, holders
+from stallwise.meaning.expressions import first_line
 from stallwise.meaning.known import Known, known_message
 from stallwise.meaning.words import book as table_of
 
@@ -30,7 +30,6 @@ LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank pri
 MOST_PLACES = 1e9  # ranks or cards: a number beyond it is damage
 SHOWN = 500  # characters of a message that are kept
 _WORD = re.compile(r"[A-Za-z]{2}")
-_NO_DIGITS = str.maketrans("", "", "0123456789")  # anchors are looked for in skeletons
 _QUIET = ("info", "debug")
 _DIGIT = re.compile(r"\d")
 _LOOKS_AROUND = re.compile(r"\(\?<?[=!]")
@@ -53,8 +52,7 @@ class Matcher:
     """A book made ready."""
 
     signatures: tuple[Signature, ...]
-    find: Finder
-    owners: tuple[tuple[int, ...], ...]  # of each anchor: the signatures that it stands for
+    anchors: Anchors[int]  # places of signatures, or the mark of loud lines
 
     def hear(self, said: Sequence[str] | Skeletons, line_of: LineMaker, *, pasted: bool = False) -> Heard:
         """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
@@ -119,14 +117,11 @@ class Matcher:
 
         Of a message that comes again and again the first and the last lines are enough.
         """
-        found: dict[int, set[int]] = {}
-        for anchor, skeleton in holders(self.find, text):
-            found.setdefault(skeleton, set()).update(self.owners[anchor])
         kept: dict[int, set[int]] = {}
         passed: dict[_Kind, int] = {}
         more: dict[int, int] = {}
         apart: dict[int, list[int]] = {}  # lines of signatures whose occurrences are told apart
-        for skeleton, owners in found.items():
+        for skeleton, owners in self.anchors.standing(text).items():
             sample, members = first_line(text, skeleton), text.members(skeleton)
             ends = members if len(members) <= 2 * KEPT else [*members[:KEPT], *members[-KEPT:]]
             message, certain = line_of(members[0]).text, False
@@ -199,16 +194,10 @@ def matcher() -> Matcher:
     return matcher_of(book())
 
 
-def matcher_of(signatures: tuple[Signature, ...], *, fast: bool = True) -> Matcher:
+def matcher_of(signatures: tuple[Signature, ...]) -> Matcher:
     """A matcher for these signatures."""
-    owners: dict[str, list[int]] = {}
-    for number, signature in enumerate(signatures):
-        for anchor in signature.anchors:
-            owners.setdefault(anchor.translate(_NO_DIGITS), []).append(number)
-    for mark in loudness()[0]:
-        owners.setdefault(mark.translate(_NO_DIGITS), []).append(MARK)
-    words = list(owners)
-    return Matcher(signatures, finder([w.encode() for w in words], fast=fast), tuple(tuple(owners[w]) for w in words))
+    asked = [(anchor, number) for number, signature in enumerate(signatures) for anchor in signature.anchors]
+    return Matcher(signatures, Anchors([*asked, *((mark, MARK) for mark in loudness()[0])]))
 
 
 @cache

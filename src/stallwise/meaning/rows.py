@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -32,21 +33,27 @@ KEYS_NAMED = 0.5  # share of the first column that must name quantities to be a 
 WORSE = 0.02  # relative difference below which two rows are alike
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column:
     """One named column: a quantity, its values in SI by row, and the words that tell it from its twins."""
 
     named: Name
-    values: list[float | str | None]
     label: str
+    cells: list[float | str | None] | NDArray[np.float64]  # numbers alone as an array, NaN where one is none
 
-    @property
+    @cached_property
+    def values(self) -> list[float | str | None]:
+        """Row by row, None where a cell says nothing that can be this quantity."""
+        if isinstance(self.cells, list):
+            return self.cells
+        return [v if v == v else None for v in self.cells.tolist()]
+
+    @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """Its values as numbers, NaN where one is none."""
-        whole = set(map(type, self.values)) == {float}
-        return np.array(
-            self.values if whole else [v if isinstance(v, float) else np.nan for v in self.values], dtype=float
-        )
+        if not isinstance(self.cells, list):
+            return self.cells
+        return np.array([v if isinstance(v, float) else np.nan for v in self.cells], dtype=float)
 
 
 def as_pairs(rows: Rows) -> list[Reading]:
@@ -202,7 +209,7 @@ def named_columns(rows: Rows) -> tuple[Column, ...]:
         if (
             rows.noun == MENTION and (known := entries().get(title)) is not None
         ):  # sentences were named before they were rows
-            found.append(Column(Name(known.quantity, 1.0), list(cells), title))
+            found.append(Column(Name(known.quantity, 1.0), title, list(cells)))
             continue
         in_words, in_numbers = (_name_of(rows, title, unit, worded) for worded in (True, False))
         if in_words is None and in_numbers is None:
@@ -211,12 +218,12 @@ def named_columns(rows: Rows) -> tuple[Column, ...]:
         named = in_words if worded else in_numbers
         if named is None:
             continue
+        label = " ".join(words_of(title))
         if numbers is not None:
-            values = _all_si(named, numbers)
+            found.append(Column(named, label, _all_si(named, numbers)))
         else:
             known_cells = {c: _si(path, named, c) for c in dict.fromkeys(cells)}
-            values = [known_cells[c] for c in cells]
-        found.append(Column(named, values, " ".join(words_of(title))))
+            found.append(Column(named, label, [known_cells[c] for c in cells]))
     return tuple(found)
 
 
@@ -228,13 +235,9 @@ def _name_of(rows: Rows, title: str, unit: str, worded: bool) -> Name | None:
     return named
 
 
-def _all_si(named: Name, numbers: NDArray[np.float64]) -> list[float | str | None]:
+def _all_si(named: Name, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     values = numbers if named.quantity.unit is Unit.FLAG else all_in_si(named, numbers)
-    known = all_plausible(named.quantity, values)
-    found: list[float | str | None] = values.tolist()
-    for at in np.flatnonzero(~known).tolist():
-        found[at] = None
-    return found
+    return np.where(all_plausible(named.quantity, values), values, np.nan)
 
 
 def _si(path: tuple[str, ...], named: Name, cell: Cell) -> float | str | None:
