@@ -42,7 +42,7 @@ class Key(NamedTuple):
 
     quantity: str
     scope: Scope
-    keep: str  # each, distinct, first, last, sum, most, least, middle, count, again, common, newest, group, series
+    keep: str  # a way of keeping, of those below
     by: str
 
 
@@ -319,43 +319,48 @@ def _constant(word: str) -> Value:
 def reduced(key: Key, values: list[Kept], file: str) -> Iterator[Fact]:
     """What is kept of all the lines that feed one quantity."""
     quantity, first, last = quantities()[key.quantity], values[0], values[-1]
-    if key.keep in ("each", "distinct", "first", "last", "newest"):
-        once: dict[Value, Kept] = {}
-        for one in values if key.keep == "distinct" else ():
-            once.setdefault(one.value, one)
-        chosen = {
-            "each": values[:MOST_KEPT], "first": [first], "last": [last], "newest": [max(values, key=_release)],
-            "distinct": list(once.values())[:MOST_KEPT],
-        }[key.keep]  # fmt: skip
-        for one in chosen:
+    if key.keep in _CHOSEN:
+        for one in _CHOSEN[key.keep](values)[:MOST_KEPT]:
             yield Fact(quantity, one.value, Source(file, f"line {one.line + 1}"), key.scope, note=one.note)
-        return
-    whole: Value | None
-    if key.keep == "common":
-        whole = Counter(str(v.value) for v in values).most_common(1)[0][0]
-    else:
-        whole = _number_of(key.keep, values)
-    if whole is not None:
+    elif (whole := _WHOLE[key.keep](values)) is not None:
         where = f"line {first.line + 1}" if len(values) == 1 else f"lines {first.line + 1}-{last.line + 1}"
         yield Fact(quantity, whole, Source(file, where), key.scope, samples=len(values), note=first.note)
 
 
-def _number_of(keep: str, values: list[Kept]) -> float | None:
-    numbers = [v.value for v in values if isinstance(v.value, float)]
-    if keep == "count":
-        return float(len(values))
-    if keep == "again":  # beyond the first of each
-        return float(len(values) - len({v.value for v in values}))
-    if keep == "series" or not numbers:
-        return None
-    if keep == "group":
-        sums: Counter[int] = Counter()
-        for v in values:
-            sums[v.group] += v.value  # type: ignore[assignment,operator]
-        return float(max(sums.values()))
-    by_name: dict[str, Callable[[list[float]], float]] = {"sum": sum, "most": max, "least": min, "middle": median}
-    return float(by_name[keep](numbers))
+def _of_numbers(reduce: Callable[[list[float]], float]) -> Callable[[list[Kept]], float | None]:
+    def whole(values: list[Kept]) -> float | None:
+        numbers = [v.value for v in values if isinstance(v.value, float)]
+        return float(reduce(numbers)) if numbers else None
+
+    return whole
+
+
+def _largest_group(values: list[Kept]) -> float:
+    sums: Counter[int] = Counter()
+    for v in values:
+        sums[v.group] += v.value  # type: ignore[assignment,operator]
+    return float(max(sums.values()))
 
 
 def _release(one: Kept) -> list[int]:
     return [int(n) for n in re.findall(r"\d{1,9}", str(one.value))[:4]]
+
+
+_CHOSEN: dict[str, Callable[[list[Kept]], list[Kept]]] = {
+    "each": lambda values: values,
+    "distinct": lambda values: sorted({v.value: v for v in reversed(values)}.values(), key=lambda v: v.line),
+    "first": lambda values: values[:1],
+    "last": lambda values: values[-1:],
+    "newest": lambda values: [max(values, key=_release)],
+}
+_WHOLE: dict[str, Callable[[list[Kept]], Value | None]] = {
+    "common": lambda values: Counter(str(v.value) for v in values).most_common(1)[0][0],
+    "count": lambda values: float(len(values)),
+    "again": lambda values: float(len(values) - len({v.value for v in values})),  # beyond the first of each
+    "series": lambda values: None,
+    "group": _largest_group,
+    "sum": _of_numbers(sum),
+    "most": _of_numbers(max),
+    "least": _of_numbers(min),
+    "middle": _of_numbers(median),
+}

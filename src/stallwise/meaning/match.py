@@ -233,8 +233,6 @@ def _slots(signature: Signature, match: re.Match[str]) -> dict[str, float | str]
     """What the groups hold, as their types say; a code also gets its name and what it stands for."""
     slots: dict[str, float | str] = {}
     for name, kind, value in signature.told(match):
-        if name in slots:
-            continue
         slots[name] = value
         if kind.startswith("code:"):
             found = (code_of(table, value) for table in kind.removeprefix("code:").split("|"))

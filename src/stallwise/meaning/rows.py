@@ -22,9 +22,6 @@ from stallwise.meaning.words import book, words_of
 from stallwise.units import Unit, readings_of
 
 MOSTLY = 0.75  # of the titles are statistics
-_STATISTIC = re.compile(
-    r"avg|mean|average|med|median|mode|min|minimum|max|maximum|std ?\w*|stdev|variance|count|sum|p ?\d+|\d+(?: \d+)?%?|\d+th"
-)
 MENTION = "mention"  # what a row is that sentences made: its columns are quantities, its numbers in SI
 MOST_VARIANTS = 12  # rows of a comparison; more are samples
 MOST_MEASURED = 1000  # things that one run is told of; more are samples
@@ -76,15 +73,12 @@ def as_pairs(rows: Rows) -> list[Reading]:
 
 def _statistics(rows: Rows) -> list[Reading]:
     """A line for each quantity, with its mean, extremes and percentiles: the middle one is its value, the 99th its tail."""
-    kinds = [_STATISTIC.fullmatch(" ".join(words_of(c))) for c in rows.columns[1:]]
-    if len(rows.columns) < 3 or sum(k is not None for k in kinds) < MOSTLY * len(kinds):
+    told, titles = book("scopes.toml")["pairs"], [" ".join(words_of(c)) for c in rows.columns]
+    kinds = [re.fullmatch(told["statistic"], title) is not None for title in titles[1:]]
+    if len(rows.columns) < 3 or sum(kinds) < MOSTLY * len(kinds):
         return []
     found = []
-    titles = [" ".join(words_of(c)) for c in rows.columns]
-    middle = next(
-        (titles.index(t) for t in ("p50", "median", "med", "50", "avg", "mean", "average") if t in titles), None
-    )
-    tail = next((titles.index(t) for t in ("p99", "99", "p 99") if t in titles), None)
+    middle, tail = (next((titles.index(t) for t in told[kind] if t in titles), None) for kind in ("middle", "tail"))
     for at, key in enumerate(rows.cells[0]):
         for column, prefix in ((middle, ""), (tail, "p99 ")):
             cell = rows.cells[column][at] if column is not None else None
