@@ -26,7 +26,7 @@ class Expression:
 
     anchors: tuple[str, ...]  # lower case; one of them must stand in the line
     pattern: str
-    slots: dict[str, str]  # name of a group: int, number, bytes, seconds, ms, or table of codes
+    slots: dict[str, str]  # name of a group: int, number, bytes, a unit, or table of codes
     unless: str = ""  # words that make it something else
     cased: bool = False  # capitals count
     samples: tuple[str, ...] = ()

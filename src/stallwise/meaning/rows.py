@@ -30,7 +30,7 @@ KEYS_NAMED = 0.5  # share of the first column that must name quantities to be a 
 WORSE = 0.02  # relative difference below which two rows are alike
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """One named column: a quantity, its values in SI by row, and the words that tell it from its twins."""
 
@@ -273,8 +273,7 @@ def contrast_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
             if at == good and isinstance(value, str) and value == column.values[bad]:
                 continue
             seen.add((column.named.quantity.name, at))
-            source = Source(file, f"{rows.noun} {rows.places[at]}", stated)
-            yield Fact(column.named.quantity, value, source, scope)
+            yield Fact(column.named.quantity, value, _source(rows, at, file, stated), scope)
 
 
 def _indexed(rows: Rows) -> bool:
@@ -371,15 +370,15 @@ def twin_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
         if not gaps or max(gaps)[0] < 1.0 + WORSE:
             continue
         at = max(gaps)[1]
+        source = _source(rows, at, file, stated)
         pair = sorted(twins, key=lambda c: float(c.values[at] or 0), reverse=better == "higher")
         for column, scope in zip(pair, (Scope(run=BEFORE), WHOLE), strict=True):
-            yield Fact(
-                column.named.quantity,
-                column.values[at] or 0.0,
-                Source(file, f"{rows.noun} {rows.places[at]}", stated),
-                scope,
-            )
+            yield Fact(column.named.quantity, column.values[at] or 0.0, source, scope)
         for column in columns:
             value = column.values[at]
             if column not in twins and value is not None:
-                yield Fact(column.named.quantity, value, Source(file, f"{rows.noun} {rows.places[at]}", stated))
+                yield Fact(column.named.quantity, value, source)
+
+
+def _source(rows: Rows, at: int, file: str, stated: bool) -> Source:
+    return Source(file, f"{rows.noun} {rows.places[at]}", stated)
