@@ -61,7 +61,7 @@ def _votes(said: frozenset[str], without: frozenset[str]) -> tuple[dict[str, flo
     if not heard.any():
         return {}, ()
     text = np.zeros(len(known.column))
-    at = sorted(known.column[mark] for mark in said if mark in known.column)
+    at = sorted(map(known.column.__getitem__, known.column.keys() & said))
     text[at] = known.rarities[at] / _length(known.rarities[at])
     like = np.where(heard, known.on_cases(text), 0.0)
     nearest = np.argsort(-like, kind="stable")[:3]
