@@ -335,6 +335,13 @@ def _of_numbers(reduce: Callable[[list[float]], float]) -> Callable[[list[Kept]]
     return whole
 
 
+def _distinct(values: list[Kept]) -> list[Kept]:
+    once: dict[Value, Kept] = {}
+    for one in values:
+        once.setdefault(one.value, one)
+    return list(once.values())
+
+
 def _largest_group(values: list[Kept]) -> float:
     sums: Counter[int] = Counter()
     for v in values:
@@ -348,7 +355,7 @@ def _release(one: Kept) -> list[int]:
 
 _CHOSEN: dict[str, Callable[[list[Kept]], list[Kept]]] = {
     "each": lambda values: values,
-    "distinct": lambda values: sorted({v.value: v for v in reversed(values)}.values(), key=lambda v: v.line),
+    "distinct": _distinct,
     "first": lambda values: values[:1],
     "last": lambda values: values[-1:],
     "newest": lambda values: [max(values, key=_release)],
