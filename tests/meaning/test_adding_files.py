@@ -117,11 +117,11 @@ def test_a_format_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "gauges" / "zz_mine.toml").write_text(GAUGE, encoding="utf-8")
     monkeypatch.setattr(tables, "files", lambda _: tmp_path)
     gauge_book.gauge_books.cache_clear()
-    gauges._finder.cache_clear()
+    gauges._anchors.cache_clear()
     try:
         ((book, (fact,)),) = gauged(Artifact("x.log", content=b"10:00:01 flush of 12 shards lasted 3.5 s\n"))
         assert book.format == "my trainer" and fact.value == 3.5
     finally:
         monkeypatch.undo()
         gauge_book.gauge_books.cache_clear()
-        gauges._finder.cache_clear()
+        gauges._anchors.cache_clear()

@@ -96,15 +96,6 @@ def test_ids_are_unique() -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_both_engines_hear_the_same() -> None:
-    few = tuple(JUDGED)
-    slow = matcher_of(few, fast=False)
-    fast = matcher_of(few)
-    for signature in JUDGED:
-        for sample in signature.samples:
-            assert heard(sample, slow) == heard(sample, fast)
-
-
 @pytest.mark.parametrize("name", [name for name, _ in tables_in("codes")])
 def test_a_table_of_codes_has_a_source_and_no_code_twice(name: str) -> None:
     document = table_of(f"codes/{name}.toml")

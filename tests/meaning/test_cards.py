@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stallwise.evidence.reading import rows_of
-from stallwise.meaning.cards import samples
+from stallwise.meaning.samples import cards
 
 
 def test_cards_that_have_columns_of_their_own() -> None:
@@ -13,7 +13,7 @@ def test_cards_that_have_columns_of_their_own() -> None:
         [[float(i), 348.0, 350.0, 1185.0, 61.0, 120.0, 350.0, 1980.0, 44.0] for i in range(5)],
         list(range(2, 7)),
     )
-    tables = {t.scope.gpu: t for t in samples(rows, "system.csv")}
+    tables = {t.scope.gpu: t for t in cards(rows, "system.csv")}
     assert sorted(tables) == [0, 3]
     assert tables[3].columns["power_w"][0] == 120.0
     assert tables[0].columns["temperature_c"][0] == 61.0

@@ -8,9 +8,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.number_columns import Column
 from stallwise.evidence.reading import Cell, Rows
-from stallwise.meaning.cards import is_wanted as is_card_key
-from stallwise.meaning.cards import samples
-from stallwise.meaning.samples import column_of, is_sample, is_wanted
+from stallwise.meaning.samples import cards, engine_column, is_card_key, is_engine
 from stallwise.meaning.value import all_in_si
 from stallwise.readers._engine_samples import Samples, merged
 from stallwise.readers.shapes.clock import clocks_at
@@ -33,9 +31,9 @@ def worth_reading(artifact: Artifact) -> bool:
 def engine_samples(artifact: Artifact) -> Iterator[Item]:
     """A table of all lines that say how much runs or waits and how fast or how full it is."""
     found: list[Samples] = []
-    for lines in records(artifact.skeletons, lambda key, unit, bare: not bare and is_wanted(key, unit)):
-        named = [column_of(key.key, key.unit) for key in lines.like.keys]
-        if not is_sample({n[0] for n in named if n}):
+    for lines in records(artifact.skeletons, lambda key, unit, bare: not bare and engine_column(key, unit) is not None):
+        named = [engine_column(key.key, key.unit) for key in lines.like.keys]
+        if not is_engine({n[0] for n in named if n}):
             continue
         columns: dict[str, Column] = {}
         for one, numbers in zip(named, lines.values.T, strict=True):
@@ -59,4 +57,4 @@ def card_samples(artifact: Artifact) -> Iterator[Item]:
             for key, values in zip(lines.like.keys, lines.values.T, strict=True)
         )
         titles = tuple(key.key for key in lines.like.keys)
-        yield from samples(Rows(titles, cells, [at + 1 for at in lines.lines]), artifact.name)
+        yield from cards(Rows(titles, cells, [at + 1 for at in lines.lines]), artifact.name)

@@ -27,7 +27,7 @@ from stallwise.evidence.limits import Limits, OutOfTime, at_most, within
 from stallwise.evidence.reading import Printed, Rows
 from stallwise.evidence.reading import Reading as ReadValue
 from stallwise.evidence.timeline import Timeline
-from stallwise.meaning.cards import KIND as GPU_SAMPLES
+from stallwise.meaning.samples import KIND as GPU_SAMPLES
 from stallwise.meaning.steps import understood_steps
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
@@ -178,7 +178,7 @@ def _read(
                 if isinstance(item, Printed | Rows | ReadValue):
                     shaped = True
                     known = any(isinstance(x, Table) and x.kind == GPU_SAMPLES for x in items)
-                    items += understood_steps(item, told.name, cards=not known)
+                    items += understood_steps(item, told.name, with_cards=not known)
                     continue
                 if isinstance(item, Timeline):
                     items += kept(measure_timeline(item), "a measure", Source(told.name))

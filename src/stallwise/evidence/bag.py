@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from stallwise.evidence.fact import Source
 
@@ -39,9 +40,9 @@ def stems_of(text: str) -> frozenset[str]:
     if len(text) > LONGEST_TEXT:
         text = text[: LONGEST_TEXT // 2] + "\n" + text[-LONGEST_TEXT // 2 :]
     words = _WORD.findall(_HUMP.sub(" ", "\n".join(_without_titles(text))))
-    known: dict[str, str] = {}
-    stems = [s for w in words if (s := known[w] if w in known else known.setdefault(w, stem(w)))]
-    return frozenset(stems) | frozenset(f"{a} {b}" for a, b in zip(stems, stems[1:], strict=False))
+    known = {word: stem(word) for word in set(words)}
+    stems = list(filter(None, map(known.__getitem__, words)))
+    return frozenset(stems).union(map(" ".join, pairwise(stems)))
 
 
 def _without_titles(text: str) -> Iterator[str]:
@@ -51,7 +52,7 @@ def _without_titles(text: str) -> Iterator[str]:
     for at, (line, below) in enumerate(zip(lines, [*lines[1:], ""], strict=False)):
         if at in boxed:
             continue
-        mark = next((m for m in ",\t|;" if line.count(m) >= FEWEST_COLUMNS - 1), "")
+        mark = next((m for m in ",\t|;" if m in line and line.count(m) >= FEWEST_COLUMNS - 1), "")
         if mark and line.count(mark) == below.count(mark):
             cells = below.split(mark)
             if not any(_NUMBER.match(c) for c in line.split(mark)) and sum(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain, count, pairwise
 
 import numpy as np
@@ -59,6 +59,11 @@ class Skeletons:
     firsts: list[int]  # the first line of each skeleton
     _members: dict[int, list[int]] = field(default_factory=dict)
     _numbers: dict[int, Numbers] = field(default_factory=dict)
+
+    @cached_property
+    def lowered(self) -> bytes:
+        """All skeletons in small letters, a line each."""
+        return "\n".join(self.keys).encode("utf-8", "replace").lower()
 
     def members(self, skeleton: int) -> list[int]:
         """The lines of a skeleton, in order."""

@@ -1,57 +1,36 @@
-"""Which of thousands of fixed words stand where in a text, in one pass.
-
-`ahocorasick-rs` where its wheel is installed; otherwise the standard library's `re` over a trie-folded alternation.
-"""
+"""Which of thousands of fixed words stand in which lines, in one pass, and who asked for them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Generic, TypeVar
 
-SHORTEST = 3  # letters of a word
-Finder = Callable[[bytes], Iterator[tuple[int, int]]]  # text in lower case -> (which word, where it starts)
+import numpy as np
+from ahocorasick_rs import BytesAhoCorasick
 
+from stallwise.evidence.skeletons import Skeletons
 
-def finder(words: Sequence[bytes], *, fast: bool = True) -> Finder:
-    """All occurrences of all words, overlapping ones too."""
-    if fast:
-        try:
-            from ahocorasick_rs import BytesAhoCorasick
-        except ImportError:
-            pass
-        else:
-            automaton = BytesAhoCorasick(list(words))
-            return lambda data: ((m[0], m[1]) for m in automaton.find_matches_as_indexes(data, overlapping=True))
-    return _folded(words)
+_NO_DIGITS = str.maketrans("", "", "0123456789")  # words are looked for in skeletons
+Owner = TypeVar("Owner")
 
 
-def _folded(words: Sequence[bytes]) -> Finder:
-    """At each place the trie gives the longest word; those that start with the same letters are tested by name."""
-    trie: dict[int, Any] = {}
-    starts: dict[bytes, list[int]] = {}
-    for number, word in enumerate(words):
-        node = trie
-        for letter in word:
-            node = node.setdefault(letter, {})
-        node[-1] = number
-        starts.setdefault(word[:SHORTEST], []).append(number)
-    pattern = re.compile(b"(?=(" + _alternatives(trie) + b"))")
+class Anchors(Generic[Owner]):
+    """Words, in lower case, each with whoever asks for it."""
 
-    def find(data: bytes) -> Iterator[tuple[int, int]]:
-        for match in pattern.finditer(data):
-            at = match.start()
-            for number in starts[match[1][:SHORTEST]]:
-                if data.startswith(words[number], at):
-                    yield number, at
+    def __init__(self, asked: Iterable[tuple[str, Owner]]) -> None:
+        owners: dict[str, list[Owner]] = {}
+        for word, owner in asked:
+            owners.setdefault(word.translate(_NO_DIGITS), []).append(owner)
+        self.owners = tuple(owners.values())
+        self.automaton = BytesAhoCorasick([word.encode() for word in owners])
 
-    return find
-
-
-def _alternatives(node: dict[int, Any]) -> bytes:
-    """One level of the trie: shared letters are written once."""
-    parts = [re.escape(bytes([letter])) + _alternatives(below) for letter, below in node.items() if letter != -1]
-    if not parts:
-        return b""
-    inner = parts[0] if len(parts) == 1 else b"(?:" + b"|".join(parts) + b")"
-    return (b"(?:" + inner + b")?") if -1 in node else inner
+    def standing(self, text: Skeletons) -> dict[int, set[Owner]]:
+        """The skeletons that hold a word, and who asked for one of theirs."""
+        data = text.lowered
+        hits = np.array(self.automaton.find_matches_as_indexes(data, overlapping=True), dtype=np.int64).reshape(-1, 3)
+        feeds = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
+        rows = np.searchsorted(feeds, hits[:, 1], side="right")
+        found: dict[int, set[Owner]] = {}
+        for row, word in np.unique(np.stack([rows, hits[:, 0]], axis=1), axis=0).tolist():
+            found.setdefault(row, set()).update(self.owners[word])
+        return found

@@ -136,8 +136,7 @@ def _is(words: tuple[str, ...], kind: str) -> bool:
 
 def _content(words: tuple[str, ...]) -> frozenset[str]:
     """Classes of the words that say of what a number is."""
-    telling = [w for w in words if w not in _filling()]
-    return classed(words_of(" ".join(telling))) if telling else frozenset()
+    return classed(words_of(" ".join(w for w in words if w not in _filling())))
 
 
 @cache

@@ -13,14 +13,8 @@ from typing import Any
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.tables import tables_in
-from stallwise.meaning.words import classed, words_of
+from stallwise.meaning.words import classed, listed, words_of
 from stallwise.units import Unit
-
-# Families of quantities that measures derive and nobody prints: their own names are no words of the lexicon.
-DERIVED = frozenset(
-    "change expected scaling straggler clock job xid hang autotune step work copy alloc pipeline iteration network comm "
-    "fabric numerics kernel stage driver limits".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +34,7 @@ class Entry:
 @cache
 def entries() -> dict[str, Entry]:
     """By name of the quantity: what the tables say, then the catalogue's own names for what they leave out."""
-    known = quantities()
+    known, derived = quantities(), listed("classes.toml", "derived", "families")
     found: dict[str, Entry] = {}
     for _, text in tables_in("lexicon"):
         for name, row in _rows(tomllib.loads(text)):
@@ -48,7 +42,7 @@ def entries() -> dict[str, Entry]:
             found[name] = Entry(known[name], _phrases(row["words"], row.get("exact", False)), **more)
     for name, quantity in known.items():
         family, dot, rest = name.partition(".")
-        if name not in found and not (dot and family in DERIVED) and quantity.unit is not Unit.TEXT:
+        if name not in found and not (dot and family in derived) and quantity.unit is not Unit.TEXT:
             own = [w for w in [rest.replace("_", " ") or name.replace("_", " ")] if _stands(w)]
             found[name] = Entry(quantity, _phrases([*own, *quantity.aliases]))
     return found

@@ -15,7 +15,6 @@ import numpy as np
 
 from stallwise.evidence.number_columns import TOKEN
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, loosened
-from stallwise.meaning.anchors import Finder
 from stallwise.meaning.slots import typed
 
 Value = float | str
@@ -27,7 +26,7 @@ class Expression:
 
     anchors: tuple[str, ...]  # lower case; one of them must stand in the line
     pattern: str
-    slots: dict[str, str]  # name of a group: int, number, bytes, seconds, ms, or table of codes
+    slots: dict[str, str]  # name of a group: int, number, bytes, a unit, or table of codes
     unless: str = ""  # words that make it something else
     cased: bool = False  # capitals count
     samples: tuple[str, ...] = ()
@@ -103,15 +102,6 @@ def entry_of(kind: type[Entry], row: dict[str, Any]) -> Entry:
         cased=row.get("case", False),
         samples=tuple(row.get("sample", ())),
     )
-
-
-def holders(find: Finder, text: Skeletons) -> Iterator[tuple[int, int]]:
-    """Which anchor stands in which skeleton."""
-    data = ("\n" + "\n".join(text.keys)).encode("utf-8", "replace").lower()
-    hits = list(find(data))
-    feeds = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
-    rows = np.searchsorted(feeds, np.array([at for _, at in hits], dtype=np.int64), side="right") - 1
-    yield from zip((anchor for anchor, _ in hits), rows.tolist(), strict=True)
 
 
 def first_line(text: Skeletons, skeleton: int) -> str:

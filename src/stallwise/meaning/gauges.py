@@ -18,8 +18,8 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
 from stallwise.evidence.number_columns import FEW_LINES, TOKEN
 from stallwise.evidence.skeletons import LONGEST, Skeletons
-from stallwise.meaning.anchors import Finder, finder
-from stallwise.meaning.expressions import Value, first_line, holders
+from stallwise.meaning.anchors import Anchors
+from stallwise.meaning.expressions import Value, first_line
 from stallwise.meaning.gauge_book import Gauge, GaugeBook, gauge_books
 from stallwise.meaning.gauge_flags import Flags
 from stallwise.meaning.gauge_tables import TableRows
@@ -42,19 +42,19 @@ class Key(NamedTuple):
 
     quantity: str
     scope: Scope
-    keep: str  # each, distinct, first, last, sum, most, least, middle, count, again, common, newest, group, series
+    keep: str  # a way of keeping, of those below
     by: str
 
 
 @cache
-def _finder() -> tuple[Finder, tuple[tuple[tuple[int, int], ...], ...]]:
-    """One automaton over the anchors of all books, and whose each anchor is: (book, gauge)."""
-    owners: dict[str, list[tuple[int, int]]] = {}
-    for b, book in enumerate(gauge_books()):
-        for g, gauge in enumerate(book.gauges):
-            for anchor in gauge.anchors:
-                owners.setdefault(anchor, []).append((b, g))
-    return finder([a.encode() for a in owners]), tuple(map(tuple, owners.values()))
+def _anchors() -> Anchors[tuple[int, int]]:
+    """Of all books: (book, gauge)."""
+    return Anchors(
+        (anchor, (b, g))
+        for b, book in enumerate(gauge_books())
+        for g, gauge in enumerate(book.gauges)
+        for anchor in gauge.anchors
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,13 @@ class Place:
 
 def read_gauges(text: Skeletons, place: Place, *, records: bool = False) -> Iterator[tuple[GaugeBook, list[Item]]]:
     """Every book that this text speaks, with what it gives; books of `records` where it is a document's."""
-    find, owners = _finder()
     hits: dict[int, dict[int, set[int]]] = {}  # book -> skeleton -> gauges
-    for anchor, skeleton in holders(find, text):
-        for book, gauge in owners[anchor]:
+    for skeleton, asking in _anchors().standing(text).items():
+        for book, gauge in asking:
             hits.setdefault(book, {}).setdefault(skeleton, set()).add(gauge)
-    words = "\n".join(text.keys).lower() if hits else ""
     for number in sorted(hits):
         known = gauge_books()[number]
-        if known.records != records or (known.needs and not any(word in words for word in known.needs)):
+        if known.records != records or (known.needs and not any(word.encode() in text.lowered for word in known.needs)):
             continue
         if items := list(_Reading(known, text, place).items(hits[number])):
             yield known, items
@@ -321,43 +319,55 @@ def _constant(word: str) -> Value:
 def reduced(key: Key, values: list[Kept], file: str) -> Iterator[Fact]:
     """What is kept of all the lines that feed one quantity."""
     quantity, first, last = quantities()[key.quantity], values[0], values[-1]
-    if key.keep in ("each", "distinct", "first", "last", "newest"):
-        once: dict[Value, Kept] = {}
-        for one in values if key.keep == "distinct" else ():
-            once.setdefault(one.value, one)
-        chosen = {
-            "each": values[:MOST_KEPT], "first": [first], "last": [last], "newest": [max(values, key=_release)],
-            "distinct": list(once.values())[:MOST_KEPT],
-        }[key.keep]  # fmt: skip
-        for one in chosen:
+    if key.keep in _CHOSEN:
+        for one in _CHOSEN[key.keep](values)[:MOST_KEPT]:
             yield Fact(quantity, one.value, Source(file, f"line {one.line + 1}"), key.scope, note=one.note)
-        return
-    whole: Value | None
-    if key.keep == "common":
-        whole = Counter(str(v.value) for v in values).most_common(1)[0][0]
-    else:
-        whole = _number_of(key.keep, values)
-    if whole is not None:
+    elif (whole := _WHOLE[key.keep](values)) is not None:
         where = f"line {first.line + 1}" if len(values) == 1 else f"lines {first.line + 1}-{last.line + 1}"
         yield Fact(quantity, whole, Source(file, where), key.scope, samples=len(values), note=first.note)
 
 
-def _number_of(keep: str, values: list[Kept]) -> float | None:
-    numbers = [v.value for v in values if isinstance(v.value, float)]
-    if keep == "count":
-        return float(len(values))
-    if keep == "again":  # beyond the first of each
-        return float(len(values) - len({v.value for v in values}))
-    if keep == "series" or not numbers:
-        return None
-    if keep == "group":
-        sums: Counter[int] = Counter()
-        for v in values:
-            sums[v.group] += v.value  # type: ignore[assignment,operator]
-        return float(max(sums.values()))
-    by_name: dict[str, Callable[[list[float]], float]] = {"sum": sum, "most": max, "least": min, "middle": median}
-    return float(by_name[keep](numbers))
+def _of_numbers(reduce: Callable[[list[float]], float]) -> Callable[[list[Kept]], float | None]:
+    def whole(values: list[Kept]) -> float | None:
+        numbers = [v.value for v in values if isinstance(v.value, float)]
+        return float(reduce(numbers)) if numbers else None
+
+    return whole
+
+
+def _distinct(values: list[Kept]) -> list[Kept]:
+    once: dict[Value, Kept] = {}
+    for one in values:
+        once.setdefault(one.value, one)
+    return list(once.values())
+
+
+def _largest_group(values: list[Kept]) -> float:
+    sums: Counter[int] = Counter()
+    for v in values:
+        sums[v.group] += v.value  # type: ignore[assignment,operator]
+    return float(max(sums.values()))
 
 
 def _release(one: Kept) -> list[int]:
     return [int(n) for n in re.findall(r"\d{1,9}", str(one.value))[:4]]
+
+
+_CHOSEN: dict[str, Callable[[list[Kept]], list[Kept]]] = {
+    "each": lambda values: values,
+    "distinct": _distinct,
+    "first": lambda values: values[:1],
+    "last": lambda values: values[-1:],
+    "newest": lambda values: [max(values, key=_release)],
+}
+_WHOLE: dict[str, Callable[[list[Kept]], Value | None]] = {
+    "common": lambda values: Counter(str(v.value) for v in values).most_common(1)[0][0],
+    "count": lambda values: float(len(values)),
+    "again": lambda values: float(len(values) - len({v.value for v in values})),  # beyond the first of each
+    "series": lambda values: None,
+    "group": _largest_group,
+    "sum": _of_numbers(sum),
+    "most": _of_numbers(max),
+    "least": _of_numbers(min),
+    "middle": _of_numbers(median),
+}

@@ -69,7 +69,7 @@ def says(line: Line, text: str) -> bool:
     start = 0
     for group in line.groups:
         found = next(
-            (m for m in pattern_of(group.words).finditer(text) if m.start() >= start and _affirmed(m, text)), None
+            (m for m in pattern_of(group.words).finditer(text) if m.start() >= start and affirmed(m, text)), None
         )
         if found is None:
             return False
@@ -77,7 +77,8 @@ def says(line: Line, text: str) -> bool:
     return True
 
 
-def _affirmed(match: re.Match[str], text: str) -> bool:
+def affirmed(match: re.Match[str], text: str) -> bool:
+    """Whether what was found is neither denied before it nor answered with no behind it."""
     before, behind = text[max(0, match.start() - 32) : match.start()], text[match.end() : match.end() + _BEHIND]
     denied = turn("negation").search(before) or turn("counted_none").search(before) or turn("answered_no").match(behind)
     return denied is None

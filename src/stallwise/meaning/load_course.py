@@ -5,7 +5,6 @@ Medians over hours of calm hide the storm: what the worst lasting phase shows is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,10 +14,11 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source, Table
 from stallwise.evidence.load_phases import calm_phase, worst_phase
-from stallwise.evidence.reading import Cell, Rows
+from stallwise.evidence.reading import Rows
 from stallwise.meaning.rows import named_columns
-from stallwise.meaning.samples import COLUMNS, STATES
+from stallwise.meaning.samples import STATES, columns_of
 from stallwise.meaning.scopes import axis_of
+from stallwise.meaning.series import moment
 from stallwise.meaning.words import words_of
 
 LEAST_ROWS = 8  # fewer are a sweep or a comparison
@@ -27,8 +27,8 @@ LOADS = (
     "serve.offered_rate",
     "serve.achieved_rate",
 )  # what tells phases apart where no engine speaks
-_CLOCK = re.compile(r"(?:^|[ T])(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?(?:Z|[+-]\d\d:?\d\d)?$")
 DAY_S = 86400.0
+LATEST_S = 1e11  # since 1970: what is later is in milliseconds
 
 Values = NDArray[np.float64]
 
@@ -36,13 +36,15 @@ Values = NDArray[np.float64]
 def load_course(rows: Rows, file: str) -> Iterator[Item]:
     """Nothing where the table is not about a service, or its rows are no moments."""
     columns = {c.named.quantity.name: c for c in reversed(named_columns(rows))}
-    states = {COLUMNS[q]: c.numbers for q, c in columns.items() if q in COLUMNS}
+    engine = columns_of("engine")
+    states = {engine[q]: c.numbers for q, c in columns.items() if q in engine}
     load = next((columns[q].numbers for q in LOADS if q in columns), None)
     served = any(q.startswith("serve.") for q in columns)
-    if len(rows) < LEAST_ROWS or not served or (load is None and not states.keys() & STATES) or not _is_course(rows):
+    axis = _axis(rows)
+    if len(rows) < LEAST_ROWS or not served or (load is None and not states.keys() & STATES) or axis is None:
         return
     source = Source(file, f"{rows.noun}s {rows.places[0]}-{rows.places[-1]}")
-    time_s = _times(rows)
+    time_s = _times(rows, axis)
     none = np.full(len(rows), np.nan)
     running, waiting = states.get("running", load if load is not None else none), states.get("waiting", none)
     if states.keys() & STATES:
@@ -52,7 +54,7 @@ def load_course(rows: Rows, file: str) -> Iterator[Item]:
     worst = worst_phase(time_s, running, waiting, kv) if "waiting" in states else None
     calm = calm_phase(time_s, running, waiting, kv, worst) if worst else None
     for quantity, column in columns.items():
-        if quantity in COLUMNS and COLUMNS[quantity] != "paused":
+        if engine.get(quantity, "paused") != "paused":
             continue  # the measures of load tell these from the samples
         for phase, scope in ((worst, WHOLE), (calm, Scope(run="before"))):
             values = column.numbers[phase.rows] if phase else column.numbers if scope is WHOLE else none
@@ -61,26 +63,15 @@ def load_course(rows: Rows, file: str) -> Iterator[Item]:
                 yield Fact(column.named.quantity, float(np.median(known)), source, scope, samples=len(known))
 
 
-def _is_course(rows: Rows) -> bool:
-    """A column of time, or of moments, that rises."""
-    return any(axis_of(c) in ("time", "step") or words_of(c)[:1] == ("timestamp",) for c in rows.columns[:2])
+def _axis(rows: Rows) -> int | None:
+    """The column of time, of moments or of steps."""
+    titles = enumerate(rows.columns[:2])
+    return next((i for i, c in titles if axis_of(c) in ("time", "step") or words_of(c)[:1] == ("timestamp",)), None)
 
 
-def _times(rows: Rows) -> Values:
+def _times(rows: Rows, axis: int) -> Values:
     """Seconds from the first row; zeros where the axis cannot be read."""
-    at = next(
-        i for i, c in enumerate(rows.columns) if axis_of(c) in ("time", "step") or words_of(c)[:1] == ("timestamp",)
-    )
-    found = [_seconds(cell) for cell in rows.cells[at]]
-    if any(t is None for t in found):
-        return np.zeros(len(rows))
-    times = np.array(found, dtype=float)
+    times = np.array(list(map(moment, rows.cells[axis])), dtype=float)
+    times = np.where(times > LATEST_S, times / 1e3, times)
     times = times + DAY_S * np.cumsum(np.concatenate([[0.0], np.diff(times) < -DAY_S / 2]))  # past midnight
     return times - times[0] if np.all(np.diff(times) >= 0) else np.zeros(len(rows))
-
-
-def _seconds(cell: Cell) -> float | None:
-    if isinstance(cell, float):
-        return cell / 1e3 if cell > 1e11 else cell  # milliseconds since 1970
-    match = _CLOCK.search(cell.strip()) if isinstance(cell, str) else None
-    return int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3] or 0) if match else None

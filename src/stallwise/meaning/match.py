@@ -6,19 +6,19 @@ One pass finds the anchors of all signatures; only the lines that hold one are l
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import TypeVar
 
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import Scope
 from stallwise.evidence.line import Line
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, skeletons_of
-from stallwise.meaning.anchors import Finder, finder
+from stallwise.meaning.anchors import Anchors
 from stallwise.meaning.book import Signature, book
 from stallwise.meaning.codes import code_of
-from stallwise.meaning.expressions import first_line, holders
+from stallwise.meaning.expressions import first_line
 from stallwise.meaning.known import Known, known_message
 from stallwise.meaning.words import book as table_of
 
@@ -30,11 +30,12 @@ LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank pri
 MOST_PLACES = 1e9  # ranks or cards: a number beyond it is damage
 SHOWN = 500  # characters of a message that are kept
 _WORD = re.compile(r"[A-Za-z]{2}")
-_NO_DIGITS = str.maketrans("", "", "0123456789")  # anchors are looked for in skeletons
 _QUIET = ("info", "debug")
 _DIGIT = re.compile(r"\d")
 _LOOKS_AROUND = re.compile(r"\(\?<?[=!]")
 _Kind = tuple[str, ...]  # a signature, and the words that keep its occurrences apart
+_Fit = tuple[Signature, re.Match[str], Line]
+Kept = TypeVar("Kept")
 LineMaker = Callable[[int], Line]  # index of a line -> the line with its row
 
 
@@ -42,10 +43,8 @@ LineMaker = Callable[[int], Line]  # index of a line -> the line with its row
 class Heard:
     """What a text said."""
 
-    events: list[Event] = field(default_factory=list)
-    unknown: list[tuple[Line, int]] = field(
-        default_factory=list
-    )  # loud lines without a meaning, and how often each came
+    events: list[Event]
+    unknown: list[tuple[Line, int]]  # loud lines without a meaning, and how often each came
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,64 +52,40 @@ class Matcher:
     """A book made ready."""
 
     signatures: tuple[Signature, ...]
-    find: Finder
-    owners: tuple[tuple[int, ...], ...]  # of each anchor: the signatures that it stands for
+    anchors: Anchors[int]  # places of signatures, or the mark of loud lines
 
     def hear(self, said: Sequence[str] | Skeletons, line_of: LineMaker, *, pasted: bool = False) -> Heard:
         """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
-        known_as = said if isinstance(said, Skeletons) else skeletons_of(said)
-        (candidates, passed, more), lines = self._candidates(known_as, line_of), known_as.lines
-        heard = Heard()
-        counts: dict[_Kind, int] = {}
-        late: dict[str, deque[tuple[Signature, re.Match[str], Line]]] = {}
-        known_by: dict[int, Known | None] = {}  # of each skeleton
-        told: dict[_Kind, int] = {}  # the first event of each
-        known_times: dict[int, int] = {}  # the same
-        louds: dict[int, bool] = {}  # of each skeleton, too
-        unknown: dict[int, tuple[Line, int]] = {}  # the same
+        text = said if isinstance(said, Skeletons) else skeletons_of(said)
+        candidates, passed, more = self._candidates(text, line_of)
+        fitting: dict[_Kind, list[_Fit]] = {}
+        louds: dict[int, bool] = {}  # of each skeleton
+        unmeant: dict[
+            int, tuple[Line, int]
+        ] = {}  # the first loud line of each that nothing fits, and how many there are
         for number in sorted(candidates):
-            text = lines[number][:LONGEST]
-            found = candidates[number]
-            owners = [self.signatures[owner] for owner in sorted(found) if owner != MARK]
-            if MARK not in found and not any(s.starts_line or s.fits(text) for s in owners):
+            whole, own = text.lines[number][:LONGEST], text.of[number]
+            owners = [self.signatures[owner] for owner in sorted(candidates[number] - {MARK})]
+            if MARK not in candidates[number] and not any(s.starts_line or s.fits(whole) for s in owners):
                 continue  # most lines with an anchor end here
-            own = known_as.of[number]
-            if not owners and not louds.get(own, True):
+            if not owners and own in louds and own not in unmeant:
                 continue
-            if not owners and own in unknown:
-                unknown[own] = unknown[own][0], unknown[own][1] + 1
-                continue
-            if not owners and known_times.get(own, 0) >= KEPT:
-                continue
-            line = line_of(number)
-            fitting = [(s, m) for s in owners if (m := _fits(s, line.text, text)) is not None]
+            line = unmeant[own][0] if not owners and own in unmeant else line_of(number)
+            found = [(s, m, line) for s in owners if (m := _fits(s, line.text, whole)) is not None]
             if own not in louds:
                 louds[own] = _is_loud(line)
-            if pasted and not louds[own] and len(line.text) == len(text):
-                fitting = [(s, m) for s, m in fitting if m.start() == 0]
-            if louds[own] and not fitting:
-                if own not in known_by:
-                    known_by[own] = known_message(line.text)
-                known = known_by[own]
-                if known is None:
-                    first, times = unknown.get(own, (line, more[own]))
-                    unknown[own] = first, times + 1
-                elif known_times.get(own, 0) < KEPT:
-                    known_times[own] = known_times.get(own, 0) + 1
-                    heard.events.append(_known_event(known, line))
-            for signature, match in {s.event: (s, m) for s, m in reversed(fitting)}.values():  # one of each kind
-                kind = signature.kind_of(match)
-                count = counts[kind] = counts.get(kind, 0) + 1
-                if count <= KEPT or signature.every:
-                    told.setdefault(kind, len(heard.events))
-                    heard.events.append(_event(signature, match, line, len(lines)))
-                else:
-                    late.setdefault(signature.id, deque(maxlen=KEPT)).append((signature, match, line))
-        for kind, place in told.items():  # the first event of a kind carries how often the file has it
-            heard.events[place] = replace(heard.events[place], times=counts[kind] + passed.get(kind, 0))
-        heard.events += [_event(*one, len(lines)) for last in late.values() for one in last]
-        heard.unknown += unknown.values()
-        return heard
+            if pasted and not louds[own] and len(line.text) == len(whole):
+                found = [fit for fit in found if fit[1].start() == 0]
+            if louds[own] and not found:
+                first, times = unmeant.get(own, (line, more.get(own, 0)))
+                unmeant[own] = first, times + 1
+            for fit in {fit[0].event: fit for fit in reversed(found)}.values():  # one of each kind
+                fitting.setdefault(fit[0].kind_of(fit[1]), []).append(fit)
+        placed = [(line.number, event) for line, event in _events(fitting, passed, len(text.lines))]
+        known = {own: known_message(line.text) for own, (line, _) in unmeant.items()}
+        placed += [(line.number, _known_event(k, line, n)) for own, (line, n) in unmeant.items() if (k := known[own])]
+        placed.sort(key=lambda one: one[0])
+        return Heard([event for _, event in placed], [told for own, told in unmeant.items() if known[own] is None])
 
     def _candidates(
         self, text: Skeletons, line_of: LineMaker
@@ -119,16 +94,13 @@ class Matcher:
 
         Of a message that comes again and again the first and the last lines are enough.
         """
-        found: dict[int, set[int]] = {}
-        for anchor, skeleton in holders(self.find, text):
-            found.setdefault(skeleton, set()).update(self.owners[anchor])
         kept: dict[int, set[int]] = {}
         passed: dict[_Kind, int] = {}
         more: dict[int, int] = {}
         apart: dict[int, list[int]] = {}  # lines of signatures whose occurrences are told apart
-        for skeleton, owners in found.items():
+        for skeleton, owners in self.anchors.standing(text).items():
             sample, members = first_line(text, skeleton), text.members(skeleton)
-            ends = members if len(members) <= 2 * KEPT else [*members[:KEPT], *members[-KEPT:]]
+            ends = _ends(members, KEPT)
             message, certain = line_of(members[0]).text, False
             for owner in sorted(owners - {MARK}):
                 signature = self.signatures[owner]
@@ -153,11 +125,24 @@ class Matcher:
                 more[skeleton] = 0 if certain else len(members) - len(ends)
         for owner, members in apart.items():
             for kind, own in _kinds(text, sorted(members), self.signatures[owner]).items():
-                ends = own if len(own) <= 2 * KEPT_APART else [*own[:KEPT_APART], *own[-KEPT_APART:]]
+                ends = _ends(own, KEPT_APART)
                 passed[kind] = len(own) - len(ends)
                 for line in ends:
                     kept.setdefault(line, set()).add(owner)
         return kept, passed, more
+
+
+def _ends(items: list[Kept], most: int) -> list[Kept]:
+    return items if len(items) <= 2 * most else [*items[:most], *items[-most:]]
+
+
+def _events(fitting: dict[_Kind, list[_Fit]], passed: dict[_Kind, int], lines: int) -> Iterator[tuple[Line, Event]]:
+    """The first and last ones of each kind; the first carries how often the file has it."""
+    for kind, fits in fitting.items():
+        times = len(fits) + passed.get(kind, 0)
+        for signature, match, line in fits if fits[0][0].every else _ends(fits, KEPT):
+            yield line, replace(_event(signature, match, line, lines), times=times)
+            times = 1
 
 
 def _may(signature: Signature, message: str, whole: str) -> bool:
@@ -199,16 +184,10 @@ def matcher() -> Matcher:
     return matcher_of(book())
 
 
-def matcher_of(signatures: tuple[Signature, ...], *, fast: bool = True) -> Matcher:
+def matcher_of(signatures: tuple[Signature, ...]) -> Matcher:
     """A matcher for these signatures."""
-    owners: dict[str, list[int]] = {}
-    for number, signature in enumerate(signatures):
-        for anchor in signature.anchors:
-            owners.setdefault(anchor.translate(_NO_DIGITS), []).append(number)
-    for mark in loudness()[0]:
-        owners.setdefault(mark.translate(_NO_DIGITS), []).append(MARK)
-    words = list(owners)
-    return Matcher(signatures, finder([w.encode() for w in words], fast=fast), tuple(tuple(owners[w]) for w in words))
+    asked = [(anchor, number) for number, signature in enumerate(signatures) for anchor in signature.anchors]
+    return Matcher(signatures, Anchors([*asked, *((mark, MARK) for mark in loudness()[0])]))
 
 
 @cache
@@ -243,26 +222,17 @@ def _event(signature: Signature, match: re.Match[str], line: Line, lines: int) -
     )  # fmt: skip
 
 
-def _known_event(known: Known, line: Line) -> Event:
-    level = line.level or known.level
+def _known_event(known: Known, line: Line, times: int) -> Event:
     return Event(
-        "known-message",
-        known.source,
-        line.text.strip()[:SHOWN],
-        line.source,
-        Role.KNOWN,
-        known.component,
-        level,
-        line.scope,
-    )
+        "known-message", known.source, line.text.strip()[:SHOWN], line.source, Role.KNOWN, known.component,
+        line.level or known.level, line.scope, times=times,
+    )  # fmt: skip
 
 
 def _slots(signature: Signature, match: re.Match[str]) -> dict[str, float | str]:
     """What the groups hold, as their types say; a code also gets its name and what it stands for."""
     slots: dict[str, float | str] = {}
     for name, kind, value in signature.told(match):
-        if name in slots:
-            continue
         slots[name] = value
         if kind.startswith("code:"):
             found = (code_of(table, value) for table in kind.removeprefix("code:").split("|"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from typing import cast
 
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.fact import Fact, Source
@@ -14,7 +15,6 @@ from stallwise.meaning.words import book
 from stallwise.specs.hardware import all_gpus
 from stallwise.units import Unit
 
-_COUNTS = {"two": 2, "four": 4, "eight": 8, "sixteen": 16, "sixty-four": 64}  # as people write cards out
 _SETTING = re.compile(r"(?<![\w.@/-])([A-Za-z]{2,3})(\d{1,4})(?![\w.-])")
 _FAMILY = re.compile(r"^(?:[a-z]{1,3}\d{2,4}[a-z]{0,2})$")
 _NODES_OF = re.compile(
@@ -22,12 +22,16 @@ _NODES_OF = re.compile(
 )
 
 
+def _written_out() -> dict[str, int]:
+    return cast(dict[str, int], book("units.toml")["written_out"])
+
+
 @cache
 def _cards() -> re.Pattern[str]:
     """Family names of known cards, as words of their own."""
     families = {part for gpu in all_gpus() for part in gpu.name.split("-") if _FAMILY.match(part)}
     return re.compile(
-        rf"(?:(?<![\w.])(?P<count>\d{{1,6}}|{'|'.join(_COUNTS)})(?:\s?[x×]\s?|\s)(?:GPUs?\s)?|(?<![\w-]))(?:NVIDIA\s|AMD\s|Instinct\s)?"
+        rf"(?:(?<![\w.])(?P<count>\d{{1,6}}|{'|'.join(book('units.toml')['written_out'])})(?:\s?[x×]\s?|\s)(?:GPUs?\s)?|(?<![\w-]))(?:NVIDIA\s|AMD\s|Instinct\s)?"
         rf"(?P<card>(?:{'|'.join(sorted(families, key=len, reverse=True))})(?:[- ](?:SXM\d?|PCIe|NVL|\d{{2,3}} ?GB))*)s?(?![\w])",
         re.IGNORECASE,
     )
@@ -70,7 +74,7 @@ def mentions(text: str, file: str) -> Iterator[Fact]:
         source = Source(file, card[0].strip(), True)
         yield Fact(stated.GPU, card["card"], source)
         counted = next((m for m in _cards().finditer(text) if m["count"]), None)
-        count = float(_COUNTS.get(counted["count"].lower(), 0) or counted["count"]) if counted else 0.0
+        count = float(_written_out().get(counted["count"].lower(), counted["count"])) if counted else 0.0
         if counted is not None and count > 0:
             nodes = _NODES_OF.search(text[: counted.start()])
             source = Source(file, counted[0].strip(), True)

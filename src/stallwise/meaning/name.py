@@ -34,6 +34,7 @@ _RUN_LABEL = re.compile(
 _REMARK = re.compile(r"\s{0,4}\([^()]{1,60}\)\s*$")
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _TEXTS = (Unit.TEXT, Unit.FLAG)
+_KIN = ((Unit.COUNT, Unit.TOKEN), (Unit.SHARE, Unit.RATIO))  # written alike
 _INHERITED = (Unit.SECOND, Unit.BYTE)  # of what is listed below a key; a rate's parts are rarely rates
 
 
@@ -204,8 +205,7 @@ def _agrees(unit: Unit, units: tuple[tuple[Unit | None, float], ...], text: bool
         return unit in _TEXTS
     if not units:
         return unit is not Unit.TEXT
-    kin = {Unit.COUNT: {Unit.COUNT, Unit.TOKEN}, Unit.TOKEN: {Unit.TOKEN, Unit.COUNT}, Unit.SHARE: {Unit.SHARE, Unit.RATIO},
-           Unit.RATIO: {Unit.RATIO, Unit.SHARE}, Unit.PER_S: {Unit.PER_S}}.get(unit, {unit})  # fmt: skip
+    kin = next((pair for pair in _KIN if unit in pair), (unit,))
     return any(u in kin or (u is None and unit is Unit.SECOND) for u, _ in units)
 
 

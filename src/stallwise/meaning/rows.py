@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -21,9 +22,6 @@ from stallwise.meaning.words import book, words_of
 from stallwise.units import Unit, readings_of
 
 MOSTLY = 0.75  # of the titles are statistics
-_STATISTIC = re.compile(
-    r"avg|mean|average|med|median|mode|min|minimum|max|maximum|std ?\w*|stdev|variance|count|sum|p ?\d+|\d+(?: \d+)?%?|\d+th"
-)
 MENTION = "mention"  # what a row is that sentences made: its columns are quantities, its numbers in SI
 MOST_VARIANTS = 12  # rows of a comparison; more are samples
 MOST_MEASURED = 1000  # things that one run is told of; more are samples
@@ -32,21 +30,27 @@ KEYS_NAMED = 0.5  # share of the first column that must name quantities to be a 
 WORSE = 0.02  # relative difference below which two rows are alike
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """One named column: a quantity, its values in SI by row, and the words that tell it from its twins."""
 
     named: Name
-    values: list[float | str | None]
     label: str
+    cells: list[float | str | None] | NDArray[np.float64]  # numbers alone as an array, NaN where one is none
 
-    @property
+    @cached_property
+    def values(self) -> list[float | str | None]:
+        """Row by row, None where a cell says nothing that can be this quantity."""
+        if isinstance(self.cells, list):
+            return self.cells
+        return [v if v == v else None for v in self.cells.tolist()]
+
+    @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """Its values as numbers, NaN where one is none."""
-        whole = set(map(type, self.values)) == {float}
-        return np.array(
-            self.values if whole else [v if isinstance(v, float) else np.nan for v in self.values], dtype=float
-        )
+        if not isinstance(self.cells, list):
+            return self.cells
+        return np.array([v if isinstance(v, float) else np.nan for v in self.cells], dtype=float)
 
 
 def as_pairs(rows: Rows) -> list[Reading]:
@@ -69,15 +73,12 @@ def as_pairs(rows: Rows) -> list[Reading]:
 
 def _statistics(rows: Rows) -> list[Reading]:
     """A line for each quantity, with its mean, extremes and percentiles: the middle one is its value, the 99th its tail."""
-    kinds = [_STATISTIC.fullmatch(" ".join(words_of(c))) for c in rows.columns[1:]]
-    if len(rows.columns) < 3 or sum(k is not None for k in kinds) < MOSTLY * len(kinds):
+    told, titles = book("scopes.toml")["pairs"], [" ".join(words_of(c)) for c in rows.columns]
+    kinds = [re.fullmatch(told["statistic"], title) is not None for title in titles[1:]]
+    if len(rows.columns) < 3 or sum(kinds) < MOSTLY * len(kinds):
         return []
     found = []
-    titles = [" ".join(words_of(c)) for c in rows.columns]
-    middle = next(
-        (titles.index(t) for t in ("p50", "median", "med", "50", "avg", "mean", "average") if t in titles), None
-    )
-    tail = next((titles.index(t) for t in ("p99", "99", "p 99") if t in titles), None)
+    middle, tail = (next((titles.index(t) for t in told[kind] if t in titles), None) for kind in ("middle", "tail"))
     for at, key in enumerate(rows.cells[0]):
         for column, prefix in ((middle, ""), (tail, "p99 ")):
             cell = rows.cells[column][at] if column is not None else None
@@ -202,7 +203,7 @@ def named_columns(rows: Rows) -> tuple[Column, ...]:
         if (
             rows.noun == MENTION and (known := entries().get(title)) is not None
         ):  # sentences were named before they were rows
-            found.append(Column(Name(known.quantity, 1.0), list(cells), title))
+            found.append(Column(Name(known.quantity, 1.0), title, list(cells)))
             continue
         in_words, in_numbers = (_name_of(rows, title, unit, worded) for worded in (True, False))
         if in_words is None and in_numbers is None:
@@ -211,12 +212,12 @@ def named_columns(rows: Rows) -> tuple[Column, ...]:
         named = in_words if worded else in_numbers
         if named is None:
             continue
+        label = " ".join(words_of(title))
         if numbers is not None:
-            values = _all_si(named, numbers)
+            found.append(Column(named, label, _all_si(named, numbers)))
         else:
             known_cells = {c: _si(path, named, c) for c in dict.fromkeys(cells)}
-            values = [known_cells[c] for c in cells]
-        found.append(Column(named, values, " ".join(words_of(title))))
+            found.append(Column(named, label, [known_cells[c] for c in cells]))
     return tuple(found)
 
 
@@ -228,13 +229,9 @@ def _name_of(rows: Rows, title: str, unit: str, worded: bool) -> Name | None:
     return named
 
 
-def _all_si(named: Name, numbers: NDArray[np.float64]) -> list[float | str | None]:
+def _all_si(named: Name, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     values = numbers if named.quantity.unit is Unit.FLAG else all_in_si(named, numbers)
-    known = all_plausible(named.quantity, values)
-    found: list[float | str | None] = values.tolist()
-    for at in np.flatnonzero(~known).tolist():
-        found[at] = None
-    return found
+    return np.where(all_plausible(named.quantity, values), values, np.nan)
 
 
 def _si(path: tuple[str, ...], named: Name, cell: Cell) -> float | str | None:
@@ -276,8 +273,7 @@ def contrast_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
             if at == good and isinstance(value, str) and value == column.values[bad]:
                 continue
             seen.add((column.named.quantity.name, at))
-            source = Source(file, f"{rows.noun} {rows.places[at]}", stated)
-            yield Fact(column.named.quantity, value, source, scope)
+            yield Fact(column.named.quantity, value, _source(rows, at, file, stated), scope)
 
 
 def _indexed(rows: Rows) -> bool:
@@ -374,15 +370,15 @@ def twin_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
         if not gaps or max(gaps)[0] < 1.0 + WORSE:
             continue
         at = max(gaps)[1]
+        source = _source(rows, at, file, stated)
         pair = sorted(twins, key=lambda c: float(c.values[at] or 0), reverse=better == "higher")
         for column, scope in zip(pair, (Scope(run=BEFORE), WHOLE), strict=True):
-            yield Fact(
-                column.named.quantity,
-                column.values[at] or 0.0,
-                Source(file, f"{rows.noun} {rows.places[at]}", stated),
-                scope,
-            )
+            yield Fact(column.named.quantity, column.values[at] or 0.0, source, scope)
         for column in columns:
             value = column.values[at]
             if column not in twins and value is not None:
-                yield Fact(column.named.quantity, value, Source(file, f"{rows.noun} {rows.places[at]}", stated))
+                yield Fact(column.named.quantity, value, source)
+
+
+def _source(rows: Rows, at: int, file: str, stated: bool) -> Source:
+    return Source(file, f"{rows.noun} {rows.places[at]}", stated)

@@ -8,16 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from stallwise.meaning.groups import Line, clauses, line_of, pattern_of, plain, sayable, says
+from stallwise.meaning.groups import Line, affirmed, clauses, line_of, pattern_of, plain, sayable, says
 from stallwise.meaning.words import book
 
 BLAMED = "blamed"
-_NEGATION = re.compile(
-    r"\b(?:no|not|without|never|none|zero|isn't|aren't|wasn't|don't|doesn't|neither|nor)\b[\w' -]{0,24}$"
-)
-_ANSWERED_NO = re.compile(
-    r"^(?:\s?/\s?\w{1,12}){0,2}\s{0,8}[:=]?\s{0,8}(?:is |are |was |were )?(?:none|no|0|false|off|disabled|unused)\b"
-)
 _SENTENCE = re.compile(r"[;.?!](?=\s|$)")
 
 
@@ -102,8 +96,7 @@ def said_in(text: str) -> Iterator[Said]:
             continue
         match = saying.phrases.search(lowered) if saying.phrases else None
         if match is not None:
-            before, behind = lowered[max(0, match.start() - 32) : match.start()], lowered[match.end() :][:16]
-            denied = bool(_NEGATION.search(before) or _ANSWERED_NO.match(behind))
+            denied = not affirmed(match, lowered)
             if denied and saying.row.get("deniable"):
                 continue
             value = "no" if saying.row.get("negatable") and denied else saying.name

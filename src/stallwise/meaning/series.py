@@ -54,7 +54,7 @@ def axis_in(rows: Rows) -> Axis | None:
         factor = next((f for u, f in readings_of(unit) if u is Unit.SECOND), None) if base in known["clock"] else None
         if factor is not None or title in known["clock"]:
             return Axis(at, "time_s", factor or float(known["clock"][title]))
-        if axis_of(rows.columns[at]) == "time" and all(_moment(c) is not None for c in rows.cells[at]):
+        if axis_of(rows.columns[at]) == "time" and all(moment(c) is not None for c in rows.cells[at]):
             return Axis(at, "time_s")
     epoch = next((at for at, title in enumerate(titles[:LEADING]) if title in known["epoch"]), None)
     if epoch is not None:
@@ -71,7 +71,7 @@ def _floats(rows: Rows, at: int) -> Numbers:
 
 def _moments(rows: Rows, at: int) -> Numbers:
     """The moments of a column, what is none left out."""
-    return np.array([x for c in rows.cells[at] if (x := _moment(c)) is not None])
+    return np.array([x for c in rows.cells[at] if (x := moment(c)) is not None])
 
 
 def _rises(numbers: Numbers, share: float = 1.0) -> bool:
@@ -108,7 +108,7 @@ def _places(rows: Rows, axis: Axis) -> Numbers:
     """Where each row stands, NaN where it does not say; a count that starts again with each epoch goes on."""
     if axis.at < 0:
         return np.arange(len(rows), dtype=float)
-    places = _told(rows, axis.at, _number if axis.over == "step" else _moment)[0] * axis.factor
+    places = _told(rows, axis.at, _number if axis.over == "step" else moment)[0] * axis.factor
     if axis.over == "step":
         known = np.flatnonzero(~np.isnan(places))
         counts = places[known]
@@ -150,7 +150,7 @@ def _number(cell: Cell) -> float | None:
         return None
 
 
-def _moment(cell: Cell) -> float | None:
+def moment(cell: Cell) -> float | None:
     """Seconds of a clock: a number, a date with its time, or a time of the day."""
     if (number := _number(cell)) is not None or not isinstance(cell, str):
         return number

@@ -11,7 +11,7 @@ from stallwise.meaning.value import number_in
 from stallwise.units import Unit, parse, readings_of
 
 ENDLESS = ("unlimited", "-1", "infinity")
-_PLAIN = ("int", "number", "milli", "seconds")
+_PLAIN = ("int", "number")
 _WORDED = ("text", "", "items", "hex", "bytes", "scaled", "time", "rate", "bits", "product")
 
 
@@ -32,8 +32,6 @@ def is_plain(kind: str) -> bool:
 
 def plain_numbers(kind: str, numbers: Column) -> Column:
     """The same as `typed` for many numbers of a plain type."""
-    if kind == "milli":
-        return numbers / 1000
     return numbers if kind in _PLAIN else numbers * readings_of(kind)[0][1]
 
 
@@ -59,10 +57,6 @@ def _number(kind: str, written: str) -> float | None:
             return parse(written.replace(" ", ""), Unit.BYTE_PER_S)
         case "bits":  # as bytes
             return float(written) / 8
-        case "milli":
-            return float(written) / 1000
-        case "seconds":
-            return float(written)
     readings = readings_of(kind)
     if not readings:
         raise LookupError(f"a slot of unknown type: {kind}")

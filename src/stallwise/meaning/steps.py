@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 from stallwise.evidence.reading import Printed, Reading, Rows
-from stallwise.meaning.cards import samples
 from stallwise.meaning.courses import named
 from stallwise.meaning.name import name
+from stallwise.meaning.samples import cards
 from stallwise.meaning.series import courses
 from stallwise.meaning.value import in_si, plausible
 from stallwise.units import Unit
@@ -17,7 +17,7 @@ from stallwise.units import Unit
 SURE = 1.0  # of a setting: all its words are the quantity's
 
 
-def understood_steps(shape: Printed | Rows | Reading, file: str, *, cards: bool = True) -> Iterator[Item]:
+def understood_steps(shape: Printed | Rows | Reading, file: str, *, with_cards: bool = True) -> Iterator[Item]:
     """Series, their middles, and settings; tables of cards, unless a reader of them was there."""
     if isinstance(shape, Printed):
         yield from named(shape)
@@ -25,7 +25,7 @@ def understood_steps(shape: Printed | Rows | Reading, file: str, *, cards: bool 
         found = list(courses(shape, file))
         yield from found
         yield from _settings(shape, file) if found else ()
-        yield from samples(shape, file) if cards else ()
+        yield from cards(shape, file) if with_cards else ()
     else:
         yield from _setting(shape.path, shape.value, file)
 

@@ -7,14 +7,14 @@ from functools import cache, lru_cache
 from stallwise.evidence.reading import Reading
 from stallwise.meaning.clause import clause_after, telling
 from stallwise.meaning.entries import by_word, weights
-from stallwise.meaning.name import Name, _agrees, _scale, name
+from stallwise.meaning.name import UNITS, Name, _agrees, _scale, name
 from stallwise.meaning.scopes import scope_words
-from stallwise.meaning.words import classed, words_of
+from stallwise.meaning.words import book, classed, words_of
 from stallwise.units import Unit, readings_of
 
 UNIT_ALONE = 0.4  # how sure a name is that only the unit gives: any other number of that unit may know better
 TOPIC_WEIGHT = 3.0  # what the words of a topic must weigh together: "mfu" does, "gpu" alone does not
-_SAID_BY_UNIT: dict[Unit | None, str] = {Unit.CELSIUS: "temperature", Unit.WATT: "power", Unit.HERTZ: "clock"}
+_SAID_BY_UNIT = (Unit.CELSIUS, Unit.WATT, Unit.HERTZ)
 
 
 @lru_cache(maxsize=64)
@@ -51,8 +51,8 @@ def topic(words: tuple[str, ...], unit: str) -> Name | None:
 @cache
 def only_of(unit: str) -> Name | None:
     """The one quantity of a unit whose name is what the unit says: degrees are a card's temperature, watts its power."""
-    said = [(d, w) for d, _ in readings_of(unit) if (w := _SAID_BY_UNIT.get(d)) is not None]
-    found = name((said[0][1],), unit, False, True) if said else None
+    said = next((book(UNITS)["implied"][d.value] for d, _ in readings_of(unit) if d in _SAID_BY_UNIT), None)
+    found = name(tuple(said), unit, False, True) if said else None
     return found._replace(score=UNIT_ALONE) if found is not None else None
 
 

@@ -350,7 +350,7 @@ def pivoted(rows: Rows) -> Rows:
     heads = [" ".join(words_of(c)) for c in rows.columns]
     words = book("scopes.toml")["pairs"]
     value = next((i for i, h in enumerate(heads) if h in words["value"]), None)
-    keys = [i for i, h in enumerate(heads) if h in ("metric", "measure", "quantity", "counter")]
+    keys = [i for i, h in enumerate(heads) if h in words["metric"]]
     if value is None or not keys:
         return rows
     metrics = {str(c) for c in rows.cells[keys[0]] if c is not None}

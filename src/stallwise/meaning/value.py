@@ -98,14 +98,8 @@ def all_plausible(quantity: Quantity, numbers: NDArray[np.float64]) -> NDArray[n
 def flag_in(text: str) -> float | None:
     """Yes and no in their many words; None for anything else."""
     plain = text.strip().strip(".!").lower()
-    for answer, flag in (("yes", 1.0), ("no", 0.0)):
-        if plain in listed("scopes.toml", "answer", answer):
-            return flag
-    first = plain.split(" ")[0]
-    return (
-        0.0
-        if first in ("no", "none", "not", "never")
-        else 1.0
-        if first in ("yes", "looks", "healthy", "normal")
-        else None
-    )
+    for said, begins in ((plain, ""), (plain.split(" ")[0], "_begins")):
+        for answer, flag in (("yes", 1.0), ("no", 0.0)):
+            if said in listed("scopes.toml", "answer", answer + begins):
+                return flag
+    return None
