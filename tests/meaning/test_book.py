@@ -9,9 +9,11 @@ import pytest
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.event import Role
 from stallwise.evidence.line import Line
+from stallwise.meaning import anchors
 from stallwise.meaning.book import SHORTEST, Signature, book
 from stallwise.meaning.codes import codes_of
 from stallwise.meaning.expressions import compiled
+from stallwise.meaning.folded import Folded
 from stallwise.meaning.known import SHORTEST as PIECE
 from stallwise.meaning.known import known_message
 from stallwise.meaning.match import Matcher, matcher, matcher_of
@@ -94,6 +96,15 @@ def test_known_messages_name_their_program_and_release() -> None:
 def test_ids_are_unique() -> None:
     ids = [s.id for s in book()]
     assert len(ids) == len(set(ids))
+
+
+def test_both_engines_hear_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = matcher_of(tuple(JUDGED))
+    monkeypatch.setattr(anchors, "Automaton", Folded)
+    slow = matcher_of(tuple(JUDGED))
+    for signature in JUDGED:
+        for sample in signature.samples:
+            assert heard(sample, slow) == heard(sample, fast)
 
 
 @pytest.mark.parametrize("name", [name for name, _ in tables_in("codes")])

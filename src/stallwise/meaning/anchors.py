@@ -6,9 +6,14 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 import numpy as np
-from ahocorasick_rs import BytesAhoCorasick
 
 from stallwise.evidence.skeletons import Skeletons
+from stallwise.meaning.folded import Folded
+
+try:
+    from ahocorasick_rs import BytesAhoCorasick as Automaton
+except ImportError:  # no wheel for this platform
+    Automaton = Folded  # type: ignore[misc,assignment]
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")  # words are looked for in skeletons
 Owner = TypeVar("Owner")
@@ -22,7 +27,7 @@ class Anchors(Generic[Owner]):
         for word, owner in asked:
             owners.setdefault(word.translate(_NO_DIGITS), []).append(owner)
         self.owners = tuple(owners.values())
-        self.automaton = BytesAhoCorasick([word.encode() for word in owners])
+        self.automaton = Automaton([word.encode() for word in owners])
 
     def standing(self, text: Skeletons) -> dict[int, set[Owner]]:
         """The skeletons that hold a word, and who asked for one of theirs."""

@@ -12,7 +12,7 @@ from stallwise.units import Unit, parse, readings_of
 
 ENDLESS = ("unlimited", "-1", "infinity")
 _PLAIN = ("int", "number")
-_WORDED = ("text", "", "items", "hex", "bytes", "scaled", "time", "rate", "bits", "product")
+_WORDED = ("text", "", "items", "hex", "milli", "bytes", "scaled", "time", "rate", "bits", "product")
 
 
 def typed(kind: str, written: str) -> float | str | None:
@@ -55,6 +55,8 @@ def _number(kind: str, written: str) -> float | None:
             return parse(written.replace(" ", ""), Unit.SECOND)
         case "rate":  # the same
             return parse(written.replace(" ", ""), Unit.BYTE_PER_S)
+        case "milli":  # 1500m of a core
+            return float(written) / 1e3
         case "bits":  # as bytes
             return float(written) / 8
     readings = readings_of(kind)
