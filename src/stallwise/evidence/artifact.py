@@ -146,11 +146,6 @@ class Artifact:
         copy.__dict__.update({name: self.__dict__[name] for name in ("head", "distinct_head") if name in self.__dict__})
         return copy
 
-    def cut_into(self, words: Skeletons) -> Artifact:
-        """The same, its lines known already."""
-        self.__dict__.update(_lines=words.lines, skeletons=words)
-        return self
-
     def text(self, limit_bytes: int = TEXT_BYTES) -> str:
         """All of it as text; undecodable bytes are kept visible, never fatal. Of a longer one the beginning and the end."""
         data = self._readable(limit_bytes)

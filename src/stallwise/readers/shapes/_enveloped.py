@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from stallwise.evidence.artifact import Artifact
@@ -42,55 +43,48 @@ def log_in(artifact: Artifact) -> list[str] | None:
     """The lines; None where the text is a log of its own, or none at all."""
     start = artifact.head[:SAMPLE_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:1] in (b"{", b"["):
-        return _of_json(artifact, start) if start[1:64].lstrip()[:1] in (b'"', b"{", b"[") else None
+        likely = start[1:64].lstrip()[:1] in (b'"', b"{", b"[") and b"traceEvents" not in start
+        return _of_records(_of_json(artifact, start)) if likely else None
     if start[:1] == b"<" and xml.recognises("", start[:2000].decode("utf-8", "replace")):
         return _of_records(_exploded(xml.parsed(artifact.text(xml.MAX_TEXT))))
     if start[:2] == b"- " and artifact.size_bytes <= tree.MAX_YAML:
         return _of_records(_exploded(tree.tree_of("", artifact.text(tree.MAX_YAML))))
     sign = delimited.sign_of(start[: 1 << 16].decode("utf-8", "replace"))
-    if sign is None:
-        return None
-    sample = _of_table(start.rpartition(b"\n")[0].decode("utf-8", "replace"), sign)
-    return _of_records(_of_table(artifact.text(MOST_BYTES), sign)) if _fields(sample) is not None else None
+    return _of_records(_of_table(artifact, sign)) if sign is not None else None
 
 
-def _of_table(text: str, sign: str) -> list[Record]:
-    rows = delimited.whole_rows(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), delimiter=sign))
+def _of_table(artifact: Artifact, sign: str) -> Iterator[Record]:
+    text = io.StringIO(artifact.text(MOST_BYTES).lstrip("\ufeff"), newline="")
+    rows = delimited.whole_rows(csv.reader(text, delimiter=sign))
     titles = next(rows, [])
-    return [dict(zip(titles, row, strict=False)) for row in rows if row]
+    yield from (dict(zip(titles, row, strict=False)) for row in rows if row)
 
 
-def _of_json(artifact: Artifact, start: bytes) -> list[str] | None:
+def _of_json(artifact: Artifact, start: bytes) -> Iterator[Record | str]:
+    """Of a document its records; of objects a line these, and lines that are none as they are."""
     first, _, more = start.partition(b"\n")
     if not more.strip() or not isinstance(tree.row_of(first.decode("utf-8", "replace")), dict):
-        tree_size = artifact.size_bytes <= tree.MAX_TEXT and b"traceEvents" not in start
-        return _of_records(_exploded(tree.tree_of("", artifact.text(tree.MAX_TEXT)))) if tree_size else None
-    sample = [_row(line) for line in start.decode("utf-8", "replace").splitlines()[:SAMPLE_ROWS]]
-    if _fields(sample) is None:
-        return None
-    return _of_records([_row(line) for line in artifact.text(MOST_BYTES).splitlines()])
+        whole = artifact.text(tree.MAX_TEXT) if artifact.size_bytes <= tree.MAX_TEXT else ""
+        yield from _exploded(tree.tree_of("", whole))
+        return
+    for line in artifact.lines():
+        found = tree.row_of(line) if line.lstrip()[:1] == "{" else None
+        yield dict(tree.leaves(found, texts=True)) if isinstance(found, dict) else line
 
 
-def _row(line: str) -> Record | str:
-    """An object of a line; the line itself where it is none."""
-    found = tree.row_of(line) if line.lstrip()[:1] == "{" else None
-    return dict(tree.leaves(found, texts=True)) if isinstance(found, dict) else line
-
-
-def _exploded(found: Any, above: Record | None = None, deep: int = 0) -> list[Record]:
+def _exploded(found: Any, above: Record | None = None, deep: int = 0) -> Iterator[Record]:
     """The innermost records of a tree, each with the plain values above it."""
-    above, out = above or {}, list[Record]()
-    if deep > DEEPEST:
-        return out
-    if isinstance(found, list):
+    if isinstance(found, list) and deep <= DEEPEST:
         for one in [{"lines": "\n".join(found)}] if found and all(isinstance(x, str) for x in found) else found:
-            out += _exploded(_named(one) if isinstance(one, list) else one, above, deep + 1)
-    elif isinstance(found, dict):
+            yield from _exploded(_named(one) if isinstance(one, list) else one, above, deep + 1)
+    elif isinstance(found, dict) and deep <= DEEPEST:
         plain = dict(tree.leaves(found, texts=True))
         inner = [v for v in _lists(found) if v]
-        below = {**above, **{_ABOVE + k: v for k, v in plain.items()}}
-        out += [r for v in inner for r in _exploded(v, below, deep + 1)] if inner else [{**above, **plain}]
-    return out
+        below = {**(above or {}), **{_ABOVE + k: v for k, v in plain.items()}}
+        for value in inner:
+            yield from _exploded(value, below, deep + 1)
+        if not inner:
+            yield {**(above or {}), **plain}
 
 
 def _named(items: list[Any]) -> Any:
@@ -155,10 +149,13 @@ def _is_measured(value: Any) -> bool:
     return isinstance(value, float) or (isinstance(value, str) and _MEASURED.fullmatch(value.strip()) is not None)
 
 
-def _of_records(rows: Sequence[Record | str]) -> list[str] | None:
+def _of_records(given: Iterator[Record] | Iterator[Record | str]) -> list[str] | None:
+    """The lines of these records; of what is no log only the first are looked at."""
+    rows: list[Record | str] = [*islice(given, SAMPLE_ROWS)]
     found = _fields(rows)
     if found is None:
         return None
+    rows += given
     keys, clock = found
     texts = [r if isinstance(r, str) else next((r[k] for k in keys if k in r), "") for r in rows]
     moments = [_moment(r[clock]) if isinstance(r, dict) and clock is not None and clock in r else None for r in rows]
