@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
+import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,6 +66,35 @@ def test_members_of_a_zip_are_read(tmp_path: Path) -> None:
     assert found[0].source.file.startswith(f"{packed}!")
 
 
+PACKINGS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+
+
+@pytest.mark.parametrize("pack", [pytest.param(pack, id=name) for name, pack in PACKINGS.items()])
+def test_every_packing_is_opened_and_a_cut_one_gives_what_came_before(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    steps = [e for n in range(2000) for e in step(n, start_us=n * 250.0)]
+    data = json.dumps(document(steps)).encode()
+    (tmp_path / "whole.json").write_bytes(pack(data[: len(data) // 2]) + pack(data[len(data) // 2 :]))
+    assert len(timelines(tmp_path / "whole.json")[0]) == len(steps)
+    packed = pack(data)
+    (tmp_path / "cut.json").write_bytes(packed[: len(packed) * 3 // 4])
+    evidence = gather([str(tmp_path / "cut.json")], keep_timelines=True)
+    assert 0 < sum(map(len, evidence.timelines)) < len(steps)
+    assert any("cut off" in note.text for note in evidence.notes)
+
+
+@pytest.mark.parametrize("mode", ["w:", "w:gz", "w:bz2", "w:xz"])
+def test_files_of_a_tar_are_read(tmp_path: Path, mode: str) -> None:
+    packed = tmp_path / "run"
+    with tarfile.open(packed, mode) as archive:  # type: ignore[call-overload]
+        archive.add(trace(tmp_path / "a.json.gz", 0), "deep/rank0.json.gz")
+        archive.add(trace(tmp_path / "b.json", 1), "rank1.json")
+    found = timelines(packed)
+    assert sorted(t.scope.rank for t in found) == [0, 1]
+    assert found[0].source.file.startswith(f"{packed}!")
+
+
 def zips_inside_zips(depth: int) -> bytes:
     content, name = json.dumps(document(step())).encode(), "trace.json"
     for level in range(depth):
@@ -75,7 +109,7 @@ def test_a_zip_in_a_zip_is_opened_but_not_without_end(tmp_path: Path) -> None:
     (tmp_path / "two.zip").write_bytes(zips_inside_zips(2))
     assert len(timelines(tmp_path / "two.zip")) == 1
     (tmp_path / "ten.zip").write_bytes(zips_inside_zips(10))
-    with pytest.raises(StallwiseError, match="a zip inside 3 zips"):
+    with pytest.raises(StallwiseError, match="an archive inside 3 archives"):
         timelines(tmp_path / "ten.zip")
     assert len(timelines(tmp_path)) == 1, "a good file beside it still counts"
 
@@ -97,8 +131,8 @@ def test_a_member_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatc
         ("letter.txt", b"dear all, the weather is fine", "text of no known kind"),
         ("cut.json", json.dumps(document(step())).encode()[:60], "found no event with a time"),
         ("cut.json.gz", b"\x1f\x8b\x08\x00", "damaged"),
-        ("damaged.zip", b"PK\x03\x04 nothing follows", "damaged or encrypted zip"),
-        ("ten.zip", zips_inside_zips(10), "zip inside 3 zips"),
+        ("damaged.zip", b"PK\x03\x04 nothing follows", "damaged or encrypted archive"),
+        ("ten.zip", zips_inside_zips(10), "archive inside 3 archives"),
     ],
 )
 def test_bad_input_says_what_it_was_and_what_to_do_and_exits_with_3(

@@ -9,7 +9,7 @@ import pytest
 from stallwise.doctor.gather import gather
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Evidence
-from stallwise.readers.shapes.pasted import parts_of
+from stallwise.readers.shapes.pasted import files_in, parts_of
 
 CARD = """timestamp, index, utilization.gpu [%], clocks.current.sm [MHz], power.draw [W]
 2026/11/16 07:00:01.000, 0, 99 %, 840 MHz, 310.00 W
@@ -54,3 +54,13 @@ def test_a_damaged_output_silences_no_other(tmp_path: Path) -> None:
     found = read(tmp_path, f"{CARD}\n$ curl -s localhost:8000/metrics\nvllm:num_requests_running oh no\n")
     assert "gpu.samples" in {table.kind for table in found.tables}
     assert any("cut" in note.text and note.lost for note in found.notes)
+
+
+def test_blocks_under_the_names_of_files_are_those_files() -> None:
+    page = "**a.csv**\n\n```\nx,y\n1,2\n```\n\n### `b.log`\n```\nstep 1\n```\n"
+    found = files_in(Artifact("issue.md", content=page.encode()))
+    assert [(f.name, f.text()) for f in found] == [("issue.md!a.csv", "x,y\n1,2\n"), ("issue.md!b.log", "step 1\n")]
+
+
+def test_a_list_of_names_is_no_list_of_files() -> None:
+    assert files_in(Artifact("ls.txt", content=b"a.log\nb.log\nc.log and more\n")) == []

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.ledger import Account
 from stallwise.findings.diagnosis import State
-from stallwise.readers.shapes.unwrap import is_letter, letter
+from stallwise.readers.shapes.unwrap import plain
 
 MAIL = """From: a@example.org
 Date: Thu, 12 Nov 2026 11:21:09 +0100
@@ -63,8 +64,9 @@ def test_bars_between_groups_of_columns_leave_the_columns_apart() -> None:
 
 
 def test_a_mail_is_read_without_its_envelope(tmp_path: Path) -> None:
-    assert is_letter(MAIL) and not is_letter("Date: today\nthe run is slow\n\nmore")
-    assert letter(MAIL).startswith("slow steps\n\n") and "before it took 0.8 s" in letter(MAIL)
+    note, said = "Date: today\nthe run is slow\n\nmore\n", plain(Artifact("x.eml", content=MAIL.encode())).text()
+    assert plain(Artifact("x.txt", content=note.encode())).text() == note
+    assert said.startswith("slow steps\n\n") and "before it took 0.8 s" in said
     told = diagnose(_put(tmp_path, "mail.eml", MAIL))
     assert told.evidence is not None and "run.gpu_busy" in told.evidence.facts
 

@@ -1,4 +1,4 @@
-"""From what the user typed to artifacts: files, folders, globs, '-', URLs, and what lies inside zips and joined texts."""
+"""From what the user typed to artifacts: files, folders, globs, '-', URLs, and what lies inside archives and joined texts."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import glob
 import os
 import re
 import sys
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stallwise.doctor.piped import from_pipe, limited
 from stallwise.errors import BadRequest, MissingExtra, StallwiseError, UnreadableInput
-from stallwise.evidence.artifact import UNOPENED, Artifact
-from stallwise.evidence.limits import current, too_much
+from stallwise.evidence.archive import members_of
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.limits import current
 from stallwise.readers.shapes.pasted import files_in
 
-MOST_MEMBERS = 100_000  # of one zip
-MAX_ZIP_DEPTH = 3
+MAX_DEPTH = 3  # of archives in archives
 HTTP_TIMEOUT_S = 20.0
 IGNORED_SUFFIXES = {".py", ".pyc", ".png", ".jpg", ".so", ".pt", ".pth", ".safetensors", ".bin", ".whl"}
 PACKAGES = {"__pycache__", "site-packages", "dist-packages", "node_modules"}
@@ -58,7 +57,7 @@ def find(paths: Iterable[str], live_s: float = 0.0) -> tuple[list[Artifact], lis
     problems: list[tuple[str, StallwiseError]] = []
     for artifact in _at_most(list(found.values()), problems):
         try:
-            for member in _unzipped(artifact):
+            for member in _unpacked(artifact):
                 artifacts.append(member)  # members before a damage stay
         except StallwiseError as error:
             problems.append((artifact.name, error))
@@ -174,29 +173,17 @@ def _is_environment(folder: Path) -> bool:
     return any((folder / mark).exists() for mark in ENVIRONMENTS)
 
 
-def _unzipped(artifact: Artifact, depth: int = 0) -> Iterator[Artifact]:
-    if artifact.start(4) != b"PK\x03\x04":
+def _unpacked(artifact: Artifact, depth: int = 0) -> Iterator[Artifact]:
+    members = members_of(artifact)
+    if members is None:
         joined = files_in(artifact)
         yield from (f for f in joined if _may_be_read(f.name)) if joined else [artifact]
         return
-    if depth == MAX_ZIP_DEPTH:
+    if depth == MAX_DEPTH:
         raise UnreadableInput(
-            f"{artifact.name} is a zip inside {depth} zips; nothing was read",
+            f"{artifact.name} is an archive inside {depth} archives; nothing was read",
             hint="unpack it and point at the trace itself",
         )
-    try:
-        with artifact.raw() as stream, zipfile.ZipFile(stream) as archive:
-            members = archive.infolist()
-    except UNOPENED as error:
-        raise UnreadableInput(
-            f"{artifact.name} is a damaged or encrypted zip: {error}", hint="unpack it by hand"
-        ) from error
-    if sum(info.file_size for info in members) > current().unpacked_for(artifact.size_bytes):
-        raise too_much(artifact.name, artifact.size_bytes)
-    if len(members) > MOST_MEMBERS:
-        raise UnreadableInput(f"{artifact.name} holds {len(members):,} files", hint="unpack it by hand")
-    for place, info in enumerate(members):
-        if not info.is_dir() and _may_be_read(info.filename):
-            name = f"{artifact.name}!{info.filename}"
-            member = Artifact(name, inside=artifact, member=place, member_bytes=info.file_size)
-            yield from _unzipped(member, depth + 1)
+    for member in members:
+        if _may_be_read(member.name):
+            yield from _unpacked(member, depth + 1)

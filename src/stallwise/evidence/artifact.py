@@ -10,11 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO
 
-from isal import igzip  # twice the speed of the standard library's
-
 from stallwise.errors import UnreadableInput
-from stallwise.evidence.blocks import BLOCK_BYTES, DAMAGE, GZIP_MAGIC, Blocks
-from stallwise.evidence.limits import current, too_much
+from stallwise.evidence.blocks import BLOCK_BYTES, DAMAGE, LONGEST_MAGIC, Blocks, Piece, Unpacked, is_packed
 from stallwise.evidence.skeletons import Skeletons, bare_lines, skeletons_of
 
 TEXT_BYTES = 512 << 20  # of a text that are held; a longer one is read at its beginning and at its end
@@ -27,14 +24,15 @@ SAMPLE_BYTES = 1 << 20  # what recognisers look at, from the start and, for long
 
 @dataclass(frozen=True)
 class Artifact:
-    """A file (or stdin, or a member of a zip) that readers can open again and again."""
+    """A file (or stdin, or a member of an archive) that readers can open again and again."""
 
     name: str  # as the user wrote it; members of archives as "run.zip!trace.json"
     path: Path | None = None
     content: bytes | None = None  # for stdin, and for texts taken out of their carrier
     url: str | None = None  # for files behind fsspec
-    inside: Artifact | None = None  # the zip that holds it
-    member: int = 0  # its place in that zip
+    inside: Artifact | None = None  # the archive that holds it
+    member: int = 0  # its place in a zip
+    offset_bytes: int | None = None  # where it begins in a tar
     member_bytes: int = 0
 
     def bare(self) -> Artifact:
@@ -71,17 +69,13 @@ class Artifact:
             raise UnreadableInput(f"cannot open {self.name}: {error.strerror}") from error
 
     def open(self) -> IO[bytes]:
-        """The bytes, gunzipped if they are gzip (whatever the name says)."""
-        stream = self.raw()
-        if not self.packed:
-            return stream
-        unpacked = _Unpacked(fileobj=stream, mode="rb")  # type: ignore[no-untyped-call]
-        unpacked.myfileobj = stream  # type: ignore[assignment]  # closing the one closes the other
-        unpacked.artifact = self
-        return unpacked  # type: ignore[return-value]
+        """The bytes, unpacked if they are packed (whatever the name says)."""
+        return io.BufferedReader(Unpacked(self), BLOCK_BYTES) if self.packed else self.raw()
 
     def _member(self) -> IO[bytes]:
         assert self.inside is not None
+        if self.offset_bytes is not None:
+            return io.BufferedReader(Piece(self.inside.raw(), self.offset_bytes, self.member_bytes), BLOCK_BYTES)
         try:
             with zipfile.ZipFile(self.inside.raw()) as archive:
                 return archive.open(archive.infolist()[self.member])
@@ -100,8 +94,8 @@ class Artifact:
 
     @cached_property
     def packed(self) -> bool:
-        """True for gzip."""
-        return self.start(2) == GZIP_MAGIC
+        """True for gzip, bzip2, xz and, where Python knows it, zstd."""
+        return is_packed(self.start(LONGEST_MAGIC))
 
     @cached_property
     def size_bytes(self) -> int:
@@ -151,11 +145,6 @@ class Artifact:
         copy = replace(self)
         copy.__dict__.update({name: self.__dict__[name] for name in ("head", "distinct_head") if name in self.__dict__})
         return copy
-
-    def cut_into(self, words: Skeletons) -> Artifact:
-        """The same, its lines known already."""
-        self.__dict__.update(_lines=words.lines, skeletons=words)
-        return self
 
     def text(self, limit_bytes: int = TEXT_BYTES) -> str:
         """All of it as text; undecodable bytes are kept visible, never fatal. Of a longer one the beginning and the end."""
@@ -231,25 +220,6 @@ class Artifact:
         first, last = text.split("\n", half), text.rsplit("\n", half)
         self._lose(f"{text.count(chr(10)) - MOST_LINES:,} lines in its middle were not read: it has too many")
         return [*first[:half], *last[-half:]]
-
-
-class _Unpacked(igzip.GzipFile):
-    """Ends with a sentence where an archive holds far more than archives do."""
-
-    artifact: Artifact
-
-    def read(self, size: int | None = -1) -> bytes:
-        if size is None or size < 0:
-            return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
-        try:
-            found: bytes = super().read(size)
-        except DAMAGE as error:
-            raise UnreadableInput(
-                f"{self.artifact.name} is damaged: {error}", hint="copy it again, or capture it anew"
-            ) from error
-        if self.tell() > current().unpacked_for(self.artifact.size_bytes):
-            raise too_much(self.artifact.name, self.artifact.size_bytes)
-        return found
 
 
 def _open_url(url: str) -> IO[bytes]:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import bz2
+import io
 import lzma
+import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import IO, TYPE_CHECKING, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
-from isal.igzip_lib import IsalError
+from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError  # twice the speed of the standard library's
 
+from stallwise.errors import UnreadableInput
 from stallwise.evidence.limits import current, too_much
 
 if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
     from stallwise.evidence.artifact import Artifact
+
+try:
+    from compression.zstd import ZstdDecompressor, ZstdError  # type: ignore[import-not-found,unused-ignore]
+except ImportError:  # before Python 3.14
+    ZstdDecompressor, ZstdError = None, OSError
 
 _ISAL: type[Exception] = IsalError  # type: ignore[assignment]
 # What unpacking raises.
@@ -25,10 +36,24 @@ DAMAGE: tuple[type[Exception], ...] = (
     zlib.error,
     _ISAL,
     zipfile.BadZipFile,
+    tarfile.TarError,
     lzma.LZMAError,
+    ZstdError,
 )
-GZIP_MAGIC = b"\x1f\x8b"
+# The first bytes of what is packed -> its name, and what unpacks one stream of it.
+_PACKINGS: dict[bytes, tuple[str, Callable[[], Any]]] = {
+    b"\x1f\x8b": ("gzip", partial(IgzipDecompressor, flag=DECOMP_GZIP)),
+    b"BZh": ("bzip2", bz2.BZ2Decompressor),
+    b"\xfd7zXZ\x00": ("xz", lzma.LZMADecompressor),
+    **({b"\x28\xb5\x2f\xfd": ("zstd", ZstdDecompressor)} if ZstdDecompressor is not None else {}),
+}
+LONGEST_MAGIC = max(map(len, _PACKINGS))
 BLOCK_BYTES = 1 << 20  # decoded, a block still fits the cache; larger ones were measured to be slower
+
+
+def is_packed(start: bytes) -> bool:
+    """Whether bytes begin as one of the packings does."""
+    return start.startswith(tuple(_PACKINGS))
 
 
 class Blocks:
@@ -68,27 +93,70 @@ class Blocks:
         return piece
 
     def _unpacked(self, stream: IO[bytes]) -> Iterator[bytes]:
-        """Every gzip member in turn; all bytes before a cut or a flaw are given, which GzipFile would not do."""
-        from isal import isal_zlib
-
-        pending = self._stored(stream)
-        while pending.startswith(GZIP_MAGIC):
-            member = isal_zlib.decompressobj(wbits=31)
+        """Every packed stream in turn; all bytes before a cut or a flaw are given, which file objects would not do."""
+        pending, name = self._stored(stream), ""
+        while magic := next(filter(pending.startswith, _PACKINGS), None):
+            name, unpacking = _PACKINGS[magic]
+            member = unpacking()
             while not member.eof:
                 try:
-                    yield member.decompress(pending, BLOCK_BYTES)
+                    piece = member.decompress(pending, BLOCK_BYTES)
                 except DAMAGE as error:
-                    self.damage = f"the gzip stream is damaged ({error})"
+                    self.damage = f"the {name} stream is damaged ({error})"
                     return
-                pending = member.unconsumed_tail or (b"" if member.eof else self._stored(stream))
-                if not pending and not member.eof:
-                    yield member.flush()
-                    if not member.eof:
-                        self.damage = "the gzip stream is cut off"
+                yield piece
+                pending = b"" if member.eof or not member.needs_input else self._stored(stream)
+                if not piece and not pending and not member.eof:  # nor is anything left that was unpacked before
+                    self.damage = f"the {name} stream is cut off"
                     return
             pending = member.unused_data
-            if len(pending) < len(GZIP_MAGIC):
+            if len(pending) < LONGEST_MAGIC:
                 pending += self._stored(stream)
             pending = pending.lstrip(b"\0") or self._stored(stream)  # tape and tar pad members with zeros
         if pending.strip(b"\0"):
-            self.damage = "there are bytes after the gzip stream"
+            self.damage = f"there are bytes after the {name} stream"
+
+
+class Unpacked(io.RawIOBase):
+    """The same as one stream; it ends with a sentence where an archive is damaged or holds far more than archives do."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self._blocks = Blocks(artifact)
+        self._pieces, self._piece = iter(self._blocks), memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer).cast("B")
+        self._piece = self._piece or memoryview(next(self._pieces, b""))
+        if not self._piece and self._blocks.damage:
+            raise UnreadableInput(
+                f"{self._blocks.artifact.name} is damaged: {self._blocks.damage}",
+                hint="copy it again, or capture it anew",
+            )
+        given = min(len(room), len(self._piece))
+        room[:given], self._piece = self._piece[:given], self._piece[given:]
+        return given
+
+
+class Piece(io.RawIOBase):
+    """So many bytes of a longer stream, from a place on."""
+
+    def __init__(self, stream: IO[bytes], start: int, length_bytes: int) -> None:
+        self._stream, self._left = stream, length_bytes
+        stream.seek(start)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer).cast("B")
+        found = self._stream.read(min(len(room), self._left))
+        room[: len(found)] = found
+        self._left -= len(found)
+        return len(found)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()

@@ -16,7 +16,7 @@ from stallwise.meaning.understand import understand
 from stallwise.measures import spread
 from stallwise.readers.shapes import delimited, keyed, shapes_in
 from stallwise.readers.shapes.clock import clock_of, clocks_at
-from stallwise.readers.shapes.unwrap import unwrapped
+from stallwise.readers.shapes.unwrap import plain
 
 
 def test_markup_is_a_tree_with_units() -> None:
@@ -61,7 +61,7 @@ def test_a_row_that_others_interrupt_is_put_together() -> None:
         f"{nccl}\n   8388608   2097152   float   sum   -1{nccl}\n{nccl}\n   82.1  102.1  102.1  0{nccl}\n{nccl}\n"
         "   80.9  103.5  103.5  0\n"
     )
-    rows = [x.split() for x in unwrapped(text).splitlines() if "NCCL" not in x]
+    rows = [x.split() for x in plain(Artifact("x.log", content=text.encode())).lines() if "NCCL" not in x]
     assert rows == [
         ["8388608", "2097152", "float", "sum", "-1", "82.1", "102.1", "102.1", "0", "80.9", "103.5", "103.5", "0"]
     ]

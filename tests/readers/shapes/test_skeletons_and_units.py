@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.gather import gather
+from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.reading import cell_of, rows_of
 from stallwise.evidence.skeletons import asks_for_digits, loosened
 from stallwise.readers.shapes.lines import Peeler
-from stallwise.readers.shapes.unwrap import unwrapped
+from stallwise.readers.shapes.unwrap import plain
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_prefixes_of_a_skeleton_are_found_once_and_do_not_pile_up() -> None:
 def test_hosts_that_differ_in_their_number_are_cut_apart() -> None:
     lines = [f"node-{n:02d}:4{n}:5{n} [{n % 8}] NCCL INFO Channel 0{n % 8} : ready" for n in range(12)]
     glued = [a + b for a, b in zip(lines[::2], lines[1::2], strict=True)]
-    assert unwrapped("\n".join([*lines, *glued])).splitlines() == lines + lines
+    assert plain(Artifact("x.log", content="\n".join([*lines, *glued]).encode())).lines() == lines + lines
 
 
 def test_an_engine_that_took_over_the_names_of_another_is_read(tmp_path: Path) -> None:

@@ -47,10 +47,13 @@ def _from_tree(artifact: Artifact, most: int | None) -> Artifact | None:
     text = artifact.text(MAX_BYTES)
     is_xml = xml.recognises(artifact.name, text)
     found = xml.parsed(text) if is_xml else tree.tree_of(artifact.name, text)
-    while is_xml and isinstance(found, dict) and len(found) == 1:  # the root stands around all
-        found = next(iter(found.values()))
-    if tree.is_table(found):
-        return as_csv(artifact, tree.table_of(found), most)
+    inner, above = found, dict[str, Any]()
+    while isinstance(inner, dict) and len(parts := [x for x in inner.values() if isinstance(x, dict | list)]) == 1:
+        above |= {k: v for k, v in inner.items() if v is not parts[0] and v != len(parts[0])}
+        inner = parts[0]
+    words = all(isinstance(v, str) for v in above.values())  # numbers around it are settings and results of their own
+    if words and tree.is_table(inner):
+        return as_csv(artifact, tree.table_of([{**above, **row} for row in inner] if above else inner), most)
     if isinstance(found, dict) and not is_xml:
         renamed = _renamed(found)
         return artifact.saying(json.dumps(renamed, indent=1))

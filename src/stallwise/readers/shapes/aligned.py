@@ -84,6 +84,7 @@ def spaced_begins(lines: list[str]) -> list[bool]:
     """The same for columns that are kept apart by spaces."""
     widths: Counter[int] = Counter()
     with_numbers: Counter[int] = Counter()
+    counted: Counter[int] = Counter()  # rows of a data frame bear a number that has no title
     found: list[bool] = []
     for line in reversed(lines):
         if is_rule(line):
@@ -91,9 +92,12 @@ def spaced_begins(lines: list[str]) -> list[bool]:
             continue
         row = _GAP.split(line.strip())
         words = not row[0].endswith(":") and not any(isinstance(cell_of(c.lstrip("# ")), float) for c in row)
-        alike = widths[len(row)]
-        found.append(words and 0 < alike >= ALIKE * widths.total() and with_numbers[len(row)] > 0)
+        wide = max(
+            len(row), len(row) + 1, key=widths.__getitem__
+        )  # rows of a data frame bear a number that has no title
+        found.append(words and 0 < widths[wide] >= ALIKE * widths.total() and with_numbers[wide] > 0)
         widths[len(row)] += 1
+        counted[len(row)] += row[0].isdecimal()
         with_numbers[len(row)] += any(isinstance(cell_of(c), float) for c in row)
     return found[::-1]
 
@@ -106,7 +110,8 @@ def spaced(lines: list[tuple[int, str]]) -> Rows | None:
     header = [c.lstrip("# ") for c in rows[0][1]]
     if len(header) < 2 or any(isinstance(cell_of(c), float) for c in header):
         return None
-    body = [(n, r) for n, r in rows[1:] if len(r) == len(header)]
+    numbered = sum(len(r) == len(header) + 1 and r[0].isdecimal() for _, r in rows[1:]) >= ALIKE * (len(rows) - 1)
+    body = [(n, r[numbered:]) for n, r in rows[1:] if len(r) == len(header) + numbered]
     if not body or len(body) < ALIKE * (len(rows) - 1):
         return None
     if not any(isinstance(cell_of(c), float) for _, r in body for c in r):

@@ -17,7 +17,9 @@ SAME_WIDTH = 0.8  # share of the lines that must have the header's number of cel
 LONGEST_HEADER = 4000
 LOOKED_AT = 60  # lines that decide
 Row = TypeVar("Row")
-_CLOCK = re.compile(r"\b\d\d:\d\d:\d\d\b")
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d\b")
+_COMMA = re.compile(r"(?<=\d),(\d{1,20})(?![\d,])")
+_POINT = re.compile(r"(?<![\d.])\d{1,20}\.\d{1,20}(?![\d.])")
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
@@ -81,12 +83,18 @@ def table_in(text: str) -> Rows | None:
     sign = sign_of(text)
     if sign is None:
         return None
-    lines = text.lstrip("\ufeff").splitlines()
+    lines = (text if sign == "," else _with_points(text)).lstrip("\ufeff").splitlines()
     told = [n for n, x in enumerate(lines) if x and x[0] != "#" and not x.isspace()]
     columns = _titles(lines[told[0]], sign)
     cut = _by_signs if '"' not in text and len(max(lines, key=len)) < csv.field_size_limit() else _by_quotes
     fitting, cells = cut([lines[n] for n in told], sign, columns)
     return rows_in(columns, [cells_of(c) for c in cells], [told[at] + 1 for at in fitting]) if fitting else None
+
+
+def _with_points(text: str) -> str:
+    """Numbers of a country that writes 1,5; where all have three digits behind the comma, they are thousands."""
+    behind = {len(found) for found in _COMMA.findall(text)}
+    return _COMMA.sub(r".\1", text) if behind - {3} and _POINT.search(text) is None else text
 
 
 def _titles(line: str, sign: str) -> list[str]:

@@ -124,6 +124,12 @@ def _next(head: str, at: int) -> tuple[re.Match[str], Prefix] | tuple[None, Pref
     return None, prefixes()[0]
 
 
+def known_prefix(text: str) -> Prefix | None:
+    """What of this book a text begins with."""
+    match, prefix = _next(text, 0)
+    return prefix if match is not None and match.end() else None
+
+
 def _take(match: re.Match[str], row: dict[str, str]) -> int:
     for name, value in match.groupdict().items():
         if value is not None and (

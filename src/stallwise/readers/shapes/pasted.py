@@ -14,31 +14,40 @@ from stallwise.readers.shapes.unwrap import is_text
 MAX_BYTES = 1 << 16  # people paste pages, not logs
 MOST_PARTS = 24
 MOST_JOINED = 64 << 20  # bytes of several files in one: their letters are held
+FENCE = "```"
 LONGEST_HEAD = 1 << 10
 Owners = Callable[[Artifact], frozenset[str]]  # the formats that take a text as theirs
 _P = patterns("pasted")
 
 
 def files_in(artifact: Artifact) -> list[Artifact]:
-    """The files of a text that begins with the name of one, as `tail` and `cat` under a prompt print them, and what stands under other
-    prompts; empty for any other text."""
+    """The files of a text that begins with the name of one, as `tail` and `cat` print them and as people title blocks,
+    and what stands under other prompts; empty for any other text."""
     start = artifact.start(LONGEST_HEAD).decode("utf-8", "replace").lstrip().partition("\n")[0]
-    if not _P["file"].match(start) or artifact.size_bytes > MOST_JOINED:
+    if not _P["file"].match(start.strip()) or artifact.size_bytes > MOST_JOINED:
         return []
     files: dict[str, list[str]] = {}
-    name, prompted = "", False
-    for line in artifact.text(MOST_JOINED).splitlines():
-        if head := _P["file"].match(line):
-            name, prompted = f"{artifact.name}!{head['tailed'] or head['shown']}", head["tailed"] is None
+    name, prompted = artifact.name, False
+    lines = artifact.text(MOST_JOINED).splitlines()
+    for line, following in pairwise([*lines, ""]):
+        head = _P["file"].match(line)
+        if head and (head["titled"] is None or not following.strip() or following.startswith(FENCE)):
+            name, prompted = f"{artifact.name}!{head['tailed'] or head['shown'] or head['titled']}", bool(head["shown"])
             continue
         if prompted and _P["prompt"].match(line):  # of another command
             name = artifact.name
         files.setdefault(name, []).append(line)
-    return [
-        replace(artifact.saying("\n".join(lines).strip("\n") + "\n"), name=name)
-        for name, lines in files.items()
-        if any(line.strip() for line in lines)
-    ]
+    if not {*files} - {artifact.name}:
+        return []
+    told = {name: "\n".join(lines).strip("\n") for name, lines in files.items() if any(x.strip() for x in lines)}
+    return [replace(artifact.saying(_unfenced(text) + "\n"), name=name) for name, text in told.items()]
+
+
+def _unfenced(text: str) -> str:
+    """What stands between fences, where they stand around all."""
+    first, _, inside = text.partition("\n")
+    inside, _, last = inside.rpartition("\n")
+    return inside if first.startswith(FENCE) and last.strip() == FENCE and FENCE not in inside else text
 
 
 def parts_of(artifact: Artifact, owners: Owners, *, unasked: bool = True) -> list[Artifact]:

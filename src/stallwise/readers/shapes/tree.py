@@ -73,7 +73,9 @@ def upright(tree: Any, deep: int = 0) -> Any:
         return tree
     if isinstance(tree, list):
         return tree if _are_leaves(tree) else [upright(x, deep + 1) for x in tree]
-    named: list[Any] = next((v for k, v in tree.items() if k in NAMES and _are_leaves(v)), [])
+    named: list[Any] = next((v for k, v in tree.items() if k in NAMES and isinstance(v, list)), [])
+    named = [x.get("name") if isinstance(x, dict) else x for x in named]
+    named = named if _are_leaves(named) else []
     for cells in tree.values() if named else ():
         if isinstance(cells, list) and cells and all(_are_leaves(r) and len(r) == len(named) for r in cells):
             return [dict(zip(map(str, named), r, strict=True)) for r in cells]
@@ -88,7 +90,7 @@ def _are_leaves(items: Any) -> bool:
 
 
 def _json(text: str) -> Any:
-    found = _row(text)
+    found = row_of(text)
     if found is not None:
         return found if isinstance(found, (dict, list)) else None
     if not text.lstrip().startswith("{"):
@@ -96,7 +98,7 @@ def _json(text: str) -> Any:
     lines = [line for line in text.splitlines() if line.strip()]
     rows: list[Any] = []
     for number, line in enumerate(lines):
-        row = _row(line)
+        row = row_of(line)
         if isinstance(row, dict):
             rows.append(row)
         elif number - len(rows) >= (max(MOST_STRANGE, (1 - ALIKE) * len(lines)) if rows else STRANGE_START):
@@ -104,7 +106,8 @@ def _json(text: str) -> Any:
     return rows if rows and len(rows) >= ALIKE * len(lines) else None
 
 
-def _row(line: str) -> Any:
+def row_of(line: str) -> Any:
+    """JSON, with the words that trainers write in it; None where it is none."""
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -266,7 +269,7 @@ def _table(objects: list[Any], path: tuple[str, ...]) -> Iterator[Shape]:
         yield from _object(objects[0], path)
         return
     nested = _nests(objects)
-    flat = [dict(_flat(o)) for o in objects] if nested else objects
+    flat = [dict(leaves(o)) for o in objects] if nested else objects
     yield rows_in(*_columns(flat), list(range(1, len(flat) + 1)), path=path, noun="row")
     for index, item in enumerate(objects if nested else ()):  # lists inside records are tables of their own
         for key, value in item.items():
@@ -274,13 +277,16 @@ def _table(objects: list[Any], path: tuple[str, ...]) -> Iterator[Shape]:
                 yield from _list(value, (*path, str(index), str(key)))
 
 
-def _flat(tree: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, Cell]]:
+def leaves(tree: Mapping[Any, Any], above: str = "", *, texts: bool = False) -> Iterator[tuple[str, Any]]:
+    """Plain values under their paths; where `texts` are wanted, a list of lines is one."""
     for key, value in tree.items():
         name = f"{above}.{key}" if above else str(key)
         if isinstance(value, Mapping) and name.count(".") < DEEPEST:
-            yield from _flat(value, name)
+            yield from leaves(value, name, texts=texts)
         elif not isinstance(value, (Mapping, list)):
             yield name, value
+        elif texts and value and all(isinstance(x, str) for x in value):
+            yield name, "\n".join(x.rstrip("\n") for x in value)
 
 
 def _nests(rows: list[Any]) -> bool:

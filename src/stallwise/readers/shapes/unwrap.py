@@ -8,40 +8,32 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import accumulate
-from typing import Any
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.skeletons import Skeletons, skeletons_of
+from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._patterns import document, patterns
+from stallwise.readers.shapes._enveloped import clocked, log_in, moves
 from stallwise.readers.shapes._folded import MOST_BYTES as MOST_FOLDED
 from stallwise.readers.shapes._folded import unfolded
-from stallwise.readers.shapes._indented import may_be_indented, undented
+from stallwise.readers.shapes._page import page_in
+from stallwise.readers.shapes._tagged import FEW, NEARLY_ALL, QUOTES, unquoted, untagged
 from stallwise.readers.shapes.aligned import has_gaps
 from stallwise.readers.shapes.lines import LONGEST, MOST_CARRIERS, prefixes, time_of
 
 SAMPLE_LINES = 400
 SAMPLE_BYTES = 1 << 17
-NEARLY_ALL = 0.9  # of the lines: a tag that fewer carry is part of what the program says
-FEW = 5  # lines, below which all of them must carry the tag
-MOST_TAGS = 64  # pods, ranks or services in one file
-TABLE_SHARE = 0.3  # of the lines: then the file is laid out, and a stamp before each row would only bend it
+MOST_TAGS = 64  # hosts in one file
+TABLE_SHARE = 0.3  # of the lines: then the file is drawn, and a tag before each row only bends it
 MOST_BYTES = 512 << 20
 LONGEST_LETTER = 4 << 20
 MARKED = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")  # what says how letters are stored, before the first of them
-STANDING_S = 1.0  # between the first and the last stamp: then all came at once, and the clock tells nothing
-SOME_DAY_S = 1.2e9  # since 1970; programs that wrote stamps before it are no concern of ours
 FEWEST_FIELDS = 2  # of a mail: a note may begin with "From:", a mail says when or to whom as well
 
 _P = patterns("unwrap")
 _KEYS = document("shapes/carriers")
 _STARTS = _P["start"].pattern
-_MESSAGES = [f'"{key}"'.encode() for key in _KEYS["message"]]
-Message = tuple[str, dict[str, object]]  # and what else its envelope holds
-_LAYOUT = tuple(" \t|#+-%{[<=")  # how rows of tables, frames of stacks and trees start
 _DRAWN = tuple("|#+=")
 _SPEAKER = {"task", "logger", "pid"}
 _NO_JOINT = frozenset(" \t\n[](){}<>:|\"'=,")
@@ -50,53 +42,68 @@ _AFTER = r"(?<=[^\s\[\](){}<>:|\"'=,])"  # glued: no space, and not inside anoth
 
 def plain(artifact: Artifact) -> Artifact:
     """The same text without its carrier; the artifact itself where nothing carries it, and for what is no text."""
-    head = artifact.head
-    if not is_text(head):
+    if not is_text(artifact.head) and not artifact.head.lstrip().startswith(b"<?xml"):
         return artifact
-    if head.startswith(MARKED):
+    if artifact.head.startswith(MARKED):
         artifact = artifact.saying(artifact.text(MOST_BYTES))
-    if exported := _exported(artifact):
-        artifact = artifact.saying("\n".join(_opened(exported)) + "\n")
-    if may_be_indented(artifact.head) and (flush := undented(artifact.lines())) is not None:
-        artifact = artifact.saying("\n".join(flush) + "\n")
-    if len(artifact.head) <= MOST_FOLDED and (whole := unfolded(artifact.lines())) is not None:
-        artifact = artifact.saying("\n".join(whole) + "\n")
-    head = artifact.head
-    if artifact.size_bytes <= LONGEST_LETTER and is_letter(head[:LONGEST_LETTER].decode("utf-8", "replace")):
-        return artifact.saying(letter(artifact.text(LONGEST_LETTER)))
-    sample = _lines_in(head[:SAMPLE_BYTES])
-    framed = sample and _P["frame"].match(sample[0])
-    carried = b"\x1b" in head or framed or _envelope_share(sample) >= NEARLY_ALL or _carriers(sample)
-    if not carried and not _glued(_lines_in(artifact.distinct_head)):
-        return artifact.afresh()
-    said, words = _unwrapped(artifact.text(MOST_BYTES))
-    bare = artifact.saying("\n".join(said) + "\n")
-    return bare if words is None else bare.cut_into(words)
-
-
-def unwrapped(text: str) -> str:
-    """Line for line what the program printed."""
-    return "\n".join(_unwrapped(text)[0]) + "\n"
-
-
-def _unwrapped(text: str) -> tuple[Sequence[str], Skeletons | None]:
-    """The lines, and their skeletons where they are known: none was glued, and no message may hold a line feed of its own."""
-    lines = text.splitlines()
-    if "\x1b" in text:
-        lines = [_P["ansi"].sub("", line) if "\x1b" in line else line for line in lines]
-    if lines and _P["frame"].match(lines[0]):
-        lines = ["", *lines[1:-1], "" if _P["frame"].match(lines[-1]) else lines[-1]]
-    opened = _envelope_share(lines[:SAMPLE_LINES]) >= NEARLY_ALL
-    if opened:
-        lines = _opened([_message_in(line) or line for line in lines])
-    for _ in range(MOST_CARRIERS):  # a compose tag around a container's stamp
-        carrier = _carriers(lines[:SAMPLE_LINES])
-        if carrier is None:
+    for _ in range(MOST_CARRIERS):  # a page around an export around a compose tag
+        taken = next((lines for take in _CARRIERS if (lines := take(artifact)) is not None), None)
+        if taken is None:
             break
-        lines = [line[m.end() :] if (m := carrier.match(line)) else line for line in lines]
-    words = skeletons_of(lines)
-    clean = _repaired(words)
-    return clean, words if clean is lines and lines and not opened else None
+        artifact = artifact.saying("\n".join(taken) + "\n")
+    if not is_text(artifact.head) or not _glued(_lines_in(artifact.distinct_head)):
+        return artifact.afresh()
+    return artifact.saying("\n".join(_repaired(artifact.skeletons)) + "\n")
+
+
+def _uncoloured(artifact: Artifact) -> list[str] | None:
+    """Without what a terminal was told, and what a recorder of it wrote above and below."""
+    framed = _P["frame"].match(artifact.head[:99].decode("utf-8", "replace"))
+    if b"\x1b" not in artifact.head and not framed:
+        return None
+    lines = [_P["ansi"].sub("", line) if "\x1b" in line else line for line in artifact.lines()]
+    return ["", *lines[1:-1], "" if _P["frame"].match(lines[-1]) else lines[-1]] if framed else lines
+
+
+def _untagged(artifact: Artifact) -> list[str] | None:
+    """Without what containers, launchers, searches and shells put before lines."""
+    sample = _lines_in(artifact.head[:SAMPLE_BYTES])[:SAMPLE_LINES]
+    carrier = _known(sample)
+    if carrier is not None:
+        return [line[m.end() :] if (m := carrier.match(line)) else line for line in artifact.lines()]
+    return untagged(artifact.lines()) if untagged(sample) is not None else None
+
+
+def _shown(artifact: Artifact) -> list[str] | None:
+    """Quoted and indented blocks set flush, and lines whole that were broken at a width."""
+    if len(artifact.head) > MOST_FOLDED:
+        return None
+    lines = artifact.lines()
+    quoted = (unquoted(lines, mark) for mark in QUOTES)
+    return next((told for told in quoted if told is not None), None) or unfolded(lines)
+
+
+def _letter(artifact: Artifact) -> list[str] | None:
+    """Subject and body of a mail, whatever encoding carried them; None where it is none, or has no body that can be read."""
+    start = artifact.head[: 1 << 14].decode("utf-8", "replace").lstrip()
+    head = _P["mail_body"].split(start, maxsplit=1)[0].splitlines() or [""]
+    fields = {line.partition(":")[0].lower() for line in head}
+    mail_like = _P["mail_field"].match(head[0]) and all(x[0] in " \t" or _P["mail_field"].match(x) for x in head)
+    if not mail_like or sum(f in fields for f in _KEYS["mail"]) < FEWEST_FIELDS or artifact.size_bytes > LONGEST_LETTER:
+        return None
+    from email import message_from_string, policy  # seventeen modules that few inputs need
+
+    mail = message_from_string(artifact.text(LONGEST_LETTER).lstrip(), policy=policy.default)
+    try:
+        part = mail.get_body(preferencelist=("plain", "html"))
+        body = part.get_content() if part is not None else ""
+    except (KeyError, LookupError, ValueError):
+        return None
+    subject = str(mail.get("subject", "")).strip()
+    return [*([subject, ""] if subject else []), *body.splitlines()] if isinstance(body, str) and body.strip() else None
+
+
+_CARRIERS = (_uncoloured, page_in, log_in, _letter, _shown, _untagged)
 
 
 def is_text(head: bytes) -> bool:
@@ -107,49 +114,18 @@ def is_text(head: bytes) -> bool:
     return b"\x00" not in start and not start.lstrip().startswith((b"<?xml", b"SQLite")) and b"traceEvents" not in start
 
 
-def is_letter(text: str) -> bool:
-    """Fields of a mail, then an empty line."""
-    head = _P["mail_body"].split(text[: 1 << 14].lstrip(), maxsplit=1)[0].splitlines()
-    if not head or not all(_P["mail_field"].match(line) or line[:1] in " \t" for line in head):
-        return False
-    fields = {line.partition(":")[0].lower() for line in head}
-    return _P["mail_field"].match(head[0]) is not None and sum(f in fields for f in _KEYS["mail"]) >= FEWEST_FIELDS
-
-
-def letter(text: str) -> str:
-    """Subject and body of a mail, whatever encoding carried them; the text itself where it has no body that can be read."""
-    from email import message_from_string, policy  # seventeen modules that few inputs need
-
-    mail = message_from_string(text.lstrip(), policy=policy.default)
-    try:
-        part = mail.get_body(preferencelist=("plain", "html"))
-        body = part.get_content() if part is not None else ""
-    except (KeyError, LookupError, ValueError):
-        return text
-    if not isinstance(body, str) or not body.strip():
-        return text
-    subject = str(mail.get("subject", "")).strip()
-    return f"{subject}\n\n{body}" if subject else body
-
-
 def _lines_in(head: bytes) -> list[str]:
     return [line[:LONGEST] for line in head.decode("utf-8", "replace").splitlines()]
 
 
-def _carriers(lines: list[str]) -> re.Pattern[str] | None:
-    """What nearly every line starts with and no program of its own would print."""
+def _known(lines: list[str]) -> re.Pattern[str] | None:
+    """What nearly every line starts with, of what is known to carry lines."""
     filled = [line for line in lines[:SAMPLE_LINES] if line.strip()]
     need = len(filled) if len(filled) < FEW else NEARLY_ALL * len(filled)
-    if len(filled) < 2:
-        return None
-    for prefix in prefixes():
-        if prefix.wrapper and _starts(filled, prefix.pattern, len(filled) - need):
-            if not _tells([m for line in filled if (m := prefix.pattern.match(line))]):
-                return prefix.pattern
-    for shape in (_P["tag"], _P["host"]):
-        tags = Counter(m[1] for line in filled if (m := shape.match(line)) and _is_tag(m[1]))
-        if 0 < len(tags) <= MOST_TAGS and sum(tags.values()) >= need and _repeats(tags):
-            return re.compile("(?:" + "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) + r"):?[ \t]")
+    for prefix in prefixes() if len(filled) > 1 else ():
+        found = [m for line in filled if (m := prefix.pattern.match(line))] if prefix.wrapper else []
+        if found and len(found) >= need and not _tells(found):
+            return prefix.pattern
     return None
 
 
@@ -160,122 +136,7 @@ def _tells(found: list[re.Match[str]]) -> bool:
         return True
     if "task" in fields:  # the only number of the process there may be; over a drawn page it only bends it
         return sum(r[:1] in _DRAWN or has_gaps(r) for r in rest) < TABLE_SHARE * len(rest)
-    return "time" in fields and not _own_clock(rest) and not _stands_still([m["time"] for m in found])
-
-
-def _stands_still(stamps: list[str]) -> bool:
-    return abs(time_of(stamps[-1]) - time_of(stamps[0])) < STANDING_S
-
-
-def _starts(lines: list[str], pattern: re.Pattern[str], most_without: float) -> bool:
-    """All lines but so many begin with this; it ends with the first that is too many."""
-    without = 0
-    for line in lines:
-        without += pattern.match(line) is None
-        if without > most_without:
-            return False
-    return True
-
-
-def _is_tag(word: str) -> bool:
-    """Brackets, or a name with a hyphen or a dot as hosts have; nothing that tells of the run itself."""
-    return not _P["telling"].search(word) and (not word[0].isalpha() or "-" in word or "." in word)
-
-
-def _repeats(tags: Counter[str]) -> bool:
-    """A tag comes again and again; the first word of a sentence does not."""
-    return sum(tags.values()) >= 2 * len(tags)
-
-
-def _own_clock(rest: list[str]) -> bool:
-    """Lines with a clock of their own, or of a table or dump that needs none."""
-    laid_out = [r.count(",") >= 3 or (r[:1] in _LAYOUT and not _P["boot"].match(r)) for r in rest]
-    clocks = [_P["clock"].search(r[:80]) is not None for r in rest]
-    return sum(map(max, laid_out, clocks)) >= TABLE_SHARE * len(rest)
-
-
-def _envelope_share(lines: list[str]) -> float:
-    filled = [line for line in lines[:SAMPLE_LINES] if line.strip()]
-    if not filled or filled[0].lstrip()[:1] != "{":
-        return 0.0
-    return sum(_message_in(line) is not None for line in filled) / len(filled)
-
-
-def _decoded(text: str) -> Any:
-    """JSON, if it is some."""
-    import msgspec
-
-    try:
-        return msgspec.json.decode(text) if text.lstrip()[:1] in ("{", "[") else None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-
-
-def _message_in(line: str) -> Message | None:
-    return _message_of(_decoded(line))
-
-
-def _message_of(row: Any) -> Message | None:
-    """The message of a log envelope and what else it holds; None for any other JSON."""
-    if not isinstance(row, dict):
-        return None
-    told = (
-        x for x in row.values() if isinstance(x, dict) and _speaks(x)
-    )  # the program's fields, inside the collector's
-    if not _speaks(row) and (inner := next(told, None)) is not None:
-        row = {**{k: v for k, v in row.items() if v is not inner}, **inner}
-    for key in _KEYS["message"]:
-        if isinstance(row.get(key), str) and not row.keys().isdisjoint({*_KEYS["envelope"]} - {key}):
-            return str(row[key]), {k: v for k, v in row.items() if k != key}
-    return None
-
-
-def _speaks(row: dict[str, object]) -> bool:
-    return any(isinstance(row.get(key), str) for key in _KEYS["message"])
-
-
-def _exported(artifact: Artifact) -> list[Message]:
-    """The envelopes of a document that holds a list of them and little else, as services export logs."""
-    start = artifact.head[:SAMPLE_BYTES].lstrip()
-    if start[:1] not in (b"{", b"[") or not any(key in start for key in _MESSAGES):
-        return []
-    first, _, more = start.partition(b"\n")
-    if more.strip() and _decoded(first.decode("utf-8", "replace")) is not None:  # one document a line
-        return []
-    tree = _decoded(artifact.text(MOST_BYTES))
-    while isinstance(tree, dict):
-        inner = [x for x in tree.values() if isinstance(x, dict | list)]
-        tree = inner[0] if len(inner) == 1 else None
-    found = [_message_of(row) for row in tree or ()]
-    return [x for x in found if x is not None] if None not in found else []
-
-
-def _opened(found: Sequence[Message | str]) -> list[str]:
-    """The messages, with clock and level before them where they have none of their own, and other plain values behind."""
-    stamped = not _own_clock([f[0] for f in found[:SAMPLE_LINES] if not isinstance(f, str)])
-    return [f if isinstance(f, str) else _told(*f, stamped) for f in found]
-
-
-def _told(message: str, rest: dict[str, object], stamped: bool) -> str:
-    before = [_stamp(rest[k]) for k in _KEYS["stamp"] if rest.get(k)][:1] if stamped else []
-    before += [str(rest[k]).upper() for k in _KEYS["level"] if isinstance(rest.get(k), str)][:1]
-    told = [
-        f"{k}={v}"
-        for k, v in rest.items()
-        if k not in _KEYS["envelope"] and isinstance(v, int | float) and not isinstance(v, bool) and not _seconds(v)
-    ]
-    return " ".join([*before, message.rstrip("\n").replace("\n", " "), *told])
-
-
-def _stamp(value: object) -> str:
-    """A clock as programs print it."""
-    seconds = _seconds(value) if isinstance(value, int | float) else None
-    return str(value) if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}0Z"
-
-
-def _seconds(number: float) -> float | None:
-    """What counts from 1970, in seconds or thousandths, millionths or billionths of them; None for any other number."""
-    return next((number / unit for unit in (1, 1e3, 1e6, 1e9) if SOME_DAY_S < number / unit < SOME_DAY_S * 2), None)
+    return "time" in fields and not clocked(rest, laid_out=True) and moves([time_of(m["time"]) for m in found])
 
 
 def _hosts(lines: list[str]) -> set[str]:

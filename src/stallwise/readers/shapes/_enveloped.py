@@ -1,0 +1,219 @@
+"""A log inside something else: of a tree or a table the field that holds lines, in their order, whatever it is called."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.readers._patterns import document, patterns
+from stallwise.readers.shapes import delimited, tree, xml
+from stallwise.readers.shapes.clock import clock_of
+
+SAMPLE_ROWS = 400
+SAMPLE_BYTES = 1 << 17
+MOST_BYTES = 512 << 20
+NEARLY_ALL = 0.9  # of the records hold a text
+MOSTLY = 0.5
+BESIDE = 0.1  # digits above the records, a letter in them: more are results that nobody may lose
+LEAST_LINES = 3  # of a text that one record holds
+TABLE_SHARE = 0.3  # of the lines: then the file is laid out, and a stamp before each row would only bend it
+DEEPEST = 12
+LONGEST_STAMP = 40
+STANDING_S = 1.0  # between the first and the last stamp: then all came at once, and the clock tells nothing
+SOME_DAY_S = 1.2e9  # since 1970; programs that wrote stamps before it are no concern of ours
+
+_P = patterns("unwrap")
+_KEYS = document("shapes/carriers")
+_LEVELS = {*(named := document("shapes/prefixes")["levels"]), *named.values()}
+_ABOVE = "^."  # before keys of what stands above the records
+_NAMED = re.compile(r"@?[A-Za-z_][\w.@-]{0,60}")
+_WORDS = re.compile(r"[A-Za-z]{2}[^A-Za-z]{1,20}[A-Za-z]{2}")
+_MEASURED = re.compile(r"-?\d{1,20}(?:\.\d{1,20}|(?:\.\d{1,20})? ?[A-Za-z%/]{1,8})")
+LAYOUT = tuple(" \t|#+-%{[<=")  # how rows of tables, frames of stacks and trees start
+Record = dict[str, Any]
+
+
+def log_in(artifact: Artifact) -> list[str] | None:
+    """The lines; None where the text is a log of its own, or none at all."""
+    start = artifact.head[:SAMPLE_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start[:1] in (b"{", b"["):
+        likely = start[1:64].lstrip()[:1] in (b'"', b"{", b"[") and b"traceEvents" not in start
+        return _of_records(_of_json(artifact, start)) if likely else None
+    if start[:1] == b"<" and xml.recognises("", start[:2000].decode("utf-8", "replace")):
+        return _of_records(_exploded(xml.parsed(artifact.text(xml.MAX_TEXT))))
+    if start[:2] == b"- " and artifact.size_bytes <= tree.MAX_YAML:
+        return _of_records(_exploded(tree.tree_of("", artifact.text(tree.MAX_YAML))))
+    sign = delimited.sign_of(start[: 1 << 16].decode("utf-8", "replace"))
+    return _of_records(_of_table(artifact, sign)) if sign is not None else None
+
+
+def _of_table(artifact: Artifact, sign: str) -> Iterator[Record]:
+    text = io.StringIO(artifact.text(MOST_BYTES).lstrip("\ufeff"), newline="")
+    rows = delimited.whole_rows(csv.reader(text, delimiter=sign))
+    titles = next(rows, [])
+    yield from (dict(zip(titles, row, strict=False)) for row in rows if row)
+
+
+def _of_json(artifact: Artifact, start: bytes) -> Iterator[Record | str]:
+    """Of a document its records; of objects a line these, and lines that are none as they are."""
+    first, _, more = start.partition(b"\n")
+    if not more.strip() or not isinstance(tree.row_of(first.decode("utf-8", "replace")), dict):
+        whole = artifact.text(tree.MAX_TEXT) if artifact.size_bytes <= tree.MAX_TEXT else ""
+        yield from _exploded(tree.tree_of("", whole))
+        return
+    for line in artifact.lines():
+        found = tree.row_of(line) if line.lstrip()[:1] == "{" else None
+        yield dict(tree.leaves(found, texts=True)) if isinstance(found, dict) else line
+
+
+def _exploded(found: Any, above: Record | None = None, deep: int = 0) -> Iterator[Record]:
+    """The innermost records of a tree, each with the plain values above it."""
+    if isinstance(found, list) and deep <= DEEPEST:
+        for one in [{"lines": "\n".join(found)}] if found and all(isinstance(x, str) for x in found) else found:
+            yield from _exploded(_named(one) if isinstance(one, list) else one, above, deep + 1)
+    elif isinstance(found, dict) and deep <= DEEPEST:
+        plain = dict(tree.leaves(found, texts=True))
+        inner = [v for v in _lists(found) if v]
+        below = {**(above or {}), **{_ABOVE + k: v for k, v in plain.items()}}
+        for value in inner:
+            yield from _exploded(value, below, deep + 1)
+        if not inner:
+            yield {**(above or {}), **plain}
+
+
+def _named(items: list[Any]) -> Any:
+    """A record told as a list of names and values, or of values alone; any other list as it is."""
+    if not any(isinstance(x, dict | list) for x in items):
+        return {str(at): x for at, x in enumerate(items)}
+    pairs = [tuple(x.values()) for x in items if isinstance(x, dict) and len(x) == 2]
+    named = all(isinstance(k, str) and _NAMED.fullmatch(k) for k, _ in pairs)
+    return dict(pairs) if named and len({k for k, _ in pairs}) == len(items) else items
+
+
+def _lists(found: Record) -> Iterator[list[Any]]:
+    """Lists of records in an object, and in the objects that it holds."""
+    for value in found.values():
+        if isinstance(value, dict):
+            yield from _lists(value)
+        elif isinstance(value, list) and any(isinstance(x, (dict, list)) for x in value):
+            yield value
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _fields(rows: Sequence[Record | str]) -> tuple[list[str], str | None] | None:
+    """The keys of texts, the best first, and that of the clock; None for records that are no log's."""
+    told = [row for row in rows[:SAMPLE_ROWS] if isinstance(row, dict)]
+    if not told or len(told) < NEARLY_ALL * sum(bool(x) for x in rows[:SAMPLE_ROWS]):
+        return None
+    columns: dict[str, list[Any]] = {}
+    for row in told:
+        for key, value in row.items():
+            columns.setdefault(key, []).append(value)
+    clocks = [k for k, v in columns.items() if len(v) >= NEARLY_ALL * len(told) and None not in map(_moment, v)]
+    clock = next((k for s in _KEYS["stamp"] for k in clocks if _last(k) == s), next(iter(clocks), None))
+    texts = {k: v for k, v in columns.items() if k not in clocks and all(isinstance(x, str) for x in v)}
+    beside = clock is not None or len(columns) == 1 or not {*map(_last, columns)}.isdisjoint(_KEYS["envelope"])
+    known = [k for s in _KEYS["message"] for k in texts if _last(k) == s and not k.startswith(_ABOVE)]
+    worded = {k: sum(map(len, v)) for k, v in texts.items() if _is_worded(v, len(told))}
+    above = sum(len(str(v)) for k, v in told[0].items() if k.startswith(_ABOVE) and isinstance(v, int | float))
+    measured = [k for k, v in columns.items() if k not in clocks and k not in texts and any(map(_is_measured, v))]
+    measured += [k for k, v in texts.items() if k not in worded and k not in known and any(map(_is_measured, v))]
+    alone = above <= BESIDE * sum(len(x) for v in texts.values() for x in v)
+    lines = sum(x.rstrip("\n").count("\n") + 1 for k in known for x in texts[k])
+    if lines >= max(LEAST_LINES, 2 * len(told)) and alone and not measured:
+        return known, clock
+    if alone and beside and sum(any(k in row for k in known) for row in told) >= NEARLY_ALL * len(told):
+        return known, clock
+    if clock is None or not worded or not alone or any(not k.startswith(_ABOVE) for k in measured):
+        return None
+    return [max(worded, key=worded.__getitem__)], clock
+
+
+def _is_worded(cells: list[str], records: int) -> bool:
+    """Lines of words, and not the same again and again."""
+    filled = [x for x in cells if x]
+    worded = sum(_WORDS.search(x) is not None for x in filled) >= MOSTLY * max(len(filled), 1)
+    return len(cells) >= NEARLY_ALL * records and worded and len(set(filled)) > 1 + 0.05 * records
+
+
+def _is_measured(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, str) and _MEASURED.fullmatch(value.strip()) is not None)
+
+
+def _of_records(given: Iterator[Record] | Iterator[Record | str]) -> list[str] | None:
+    """The lines of these records; of what is no log only the first are looked at."""
+    rows: list[Record | str] = [*islice(given, SAMPLE_ROWS)]
+    found = _fields(rows)
+    if found is None:
+        return None
+    rows += given
+    keys, clock = found
+    texts = [r if isinstance(r, str) else next((r[k] for k in keys if k in r), "") for r in rows]
+    moments = [_moment(r[clock]) if isinstance(r, dict) and clock is not None and clock in r else None for r in rows]
+    order = range(len(rows))
+    if None not in moments and moments[0] > moments[-1]:  # type: ignore[operator]  # the newest first, or one stream after the other
+        order = sorted(range(len(rows) - 1, -1, -1), key=moments.__getitem__)  # type: ignore[arg-type,assignment]
+    lines = [t for t, r in zip(texts, rows, strict=True) if r is not t][:SAMPLE_ROWS]
+    stamped = moves([m for m in moments if m is not None]) and not clocked(lines, laid_out=True)
+    return [line for at in order for line in _told(texts[at], rows[at], keys, clock if stamped else None)]
+
+
+def _told(text: str, row: Record | str, keys: list[str], clock: str | None) -> list[str]:
+    """The lines of one record, with clock and level before the first, and other plain numbers of it behind."""
+    if isinstance(row, str):
+        return [row]
+    home = next((k for k in keys if k in row), "").rpartition(".")[0]
+    before = [_stamp(row[clock])] if clock in row and clock is not None and row[clock] else []
+    near = {_last(k): v for k, v in row.items() if k.rpartition(".")[0] == home and k not in keys}
+    before += [str(near[k]).upper() for k in _KEYS["level"] if str(near.get(k)).lower() in _LEVELS][:1]
+    after = [
+        f"{k}={v}"
+        for k, v in near.items()
+        if k not in _KEYS["envelope"] and isinstance(v, int | float) and not isinstance(v, bool) and not _seconds(v)
+    ]
+    first, *more = text.rstrip("\n").split("\n")
+    return [" ".join([*before, first, *after]), *more]
+
+
+def clocked(rest: list[str], *, laid_out: bool) -> bool:
+    """Lines with a clock of their own, or `laid_out` as of a table or dump that needs none."""
+    bare = [laid_out and (r.count(",") >= 3 or (r[:1] in LAYOUT and not _P["boot"].match(r))) for r in rest]
+    return sum(
+        b or _P["clock"].search(r[:80]) is not None for b, r in zip(bare, rest, strict=True)
+    ) >= TABLE_SHARE * len(rest)
+
+
+def moves(moments: list[float]) -> bool:
+    """Whether a clock tells anything: where all came at once it does not."""
+    return bool(moments) and not abs(moments[-1] - moments[0]) < STANDING_S
+
+
+def _stamp(value: object) -> str:
+    """A clock as programs print it."""
+    number = float(value) if isinstance(value, str) and value.isdecimal() else value
+    seconds = _seconds(number) if isinstance(number, int | float) else None
+    return str(value) if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}0Z"
+
+
+def _moment(value: object) -> float | None:
+    """Seconds of a clock; None for anything else."""
+    if isinstance(value, str):
+        if len(value) > LONGEST_STAMP:
+            return None
+        return _seconds(float(value)) if value.isdecimal() else clock_of(value)
+    return _seconds(value) if isinstance(value, int | float) else None
+
+
+def _seconds(number: float) -> float | None:
+    """What counts from 1970, in seconds or thousandths, millionths or billionths of them; None for any other number."""
+    units = (1, 1e3, 1e6, 1e9) if SOME_DAY_S < number < SOME_DAY_S * 1e10 else ()
+    return next((number / unit for unit in units if SOME_DAY_S < number / unit < SOME_DAY_S * 2), None)
