@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +20,21 @@ MOST_LINES = 16_000_000  # of a text that are held, for the same reason
 UNOPENED: tuple[type[Exception], ...] = (*DAMAGE, RuntimeError, NotImplementedError, IndexError)  # and zips besides
 LONG_SAMPLE = 1 << 15  # bytes, and lines, below which all lines of a sample are looked at
 FEW_LINES = 64
+HALVES = 256  # bytes that tell how letters are stored
+FEW_LETTERS = 8
+MOSTLY_EMPTY = 0.8  # of the halves: some letters are no Latin ones
 SAMPLE_BYTES = 1 << 20  # what recognisers look at, from the start and, for longer inputs, from the end
+
+
+def stored_as(start: bytes) -> str:
+    """How letters are stored: by their mark, or by the half of each that is empty. PowerShell redirects write UTF-16."""
+    if start[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+        return "utf-16"
+    for encoding, empty in (("utf-16-le", 1), ("utf-16-be", 0)):
+        half, letters = start[empty:HALVES:2], start[1 - empty : HALVES : 2]
+        if len(half) >= FEW_LETTERS and 0 not in letters and half.count(0) > MOSTLY_EMPTY * len(half):
+            return encoding
+    return "utf-8"
 
 
 @dataclass(frozen=True)
@@ -149,9 +164,8 @@ class Artifact:
     def text(self, limit_bytes: int = TEXT_BYTES) -> str:
         """All of it as text; undecodable bytes are kept visible, never fatal. Of a longer one the beginning and the end."""
         data = self._readable(limit_bytes)
-        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # PowerShell redirects write UTF-16
-            return data.decode("utf-16", errors="replace")
-        return data.decode("utf-8-sig", errors="replace")
+        stored = stored_as(data)
+        return data.decode("utf-8-sig" if stored == "utf-8" else stored, errors="replace")
 
     @property
     def losses(self) -> tuple[str, ...]:

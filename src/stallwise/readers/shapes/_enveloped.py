@@ -158,30 +158,50 @@ def _of_records(given: Iterator[Record] | Iterator[Record | str]) -> list[str] |
     rows += given
     keys, clock = found
     texts = [r if isinstance(r, str) else next((r[k] for k in keys if k in r), "") for r in rows]
-    moments = [_moment(r[clock]) if isinstance(r, dict) and clock is not None and clock in r else None for r in rows]
-    order = range(len(rows))
-    if None not in moments and moments[0] > moments[-1]:  # type: ignore[operator]  # the newest first, or one stream after the other
-        order = sorted(range(len(rows) - 1, -1, -1), key=moments.__getitem__)  # type: ignore[arg-type,assignment]
+    order: Sequence[int] = range(len(rows))
+    stamps = [r[clock] for r in rows if isinstance(r, dict) and clock in r] if clock is not None else []
+    ends = [m for stamp in (*stamps[:1], *stamps[-1:]) if (m := _moment(stamp)) is not None]
+    if (
+        len(stamps) == len(rows) and len(ends) > 1 and ends[0] > ends[1]
+    ):  # the newest first, or one stream after the other
+        moments = [m for stamp in stamps if (m := _moment(stamp)) is not None]
+        if len(moments) == len(rows):
+            order = sorted(range(len(rows) - 1, -1, -1), key=moments.__getitem__)
     lines = [t for t, r in zip(texts, rows, strict=True) if r is not t][:SAMPLE_ROWS]
-    stamped = moves([m for m in moments if m is not None]) and not clocked(lines, laid_out=True)
-    return [line for at in order for line in _told(texts[at], rows[at], keys, clock if stamped else None)]
+    stamped = moves(ends) and not clocked(lines, laid_out=True)
+    beside: dict[tuple[str, ...], _Beside] = {}
+    return [line for at in order for line in _told(texts[at], rows[at], keys, clock if stamped else None, beside)]
 
 
-def _told(text: str, row: Record | str, keys: list[str], clock: str | None) -> list[str]:
+_Beside = tuple[
+    list[str], list[str]
+]  # keys of a record whose values are its level, and those that may be numbers of its own
+
+
+def _told(
+    text: str, row: Record | str, keys: list[str], clock: str | None, beside: dict[tuple[str, ...], _Beside]
+) -> list[str]:
     """The lines of one record, with clock and level before the first, and other plain numbers of it behind."""
     if isinstance(row, str):
         return [row]
-    home = next((k for k in keys if k in row), "").rpartition(".")[0]
-    before = [_stamp(row[clock])] if clock in row and clock is not None and row[clock] else []
-    near = {_last(k): v for k, v in row.items() if k.rpartition(".")[0] == home and k not in keys}
-    before += [str(near[k]).upper() for k in _KEYS["level"] if str(near.get(k)).lower() in _LEVELS][:1]
-    after = [
-        f"{k}={v}"
-        for k, v in near.items()
-        if k not in _KEYS["envelope"] and isinstance(v, int | float) and not isinstance(v, bool) and not _seconds(v)
-    ]
+    of_shape = tuple(row)
+    if of_shape not in beside:
+        beside[of_shape] = _beside(of_shape, keys)
+    levels, others = beside[of_shape]
+    before = [_stamp(row[clock])] if clock is not None and row.get(clock) else []
+    before += [str(row[k]).upper() for k in levels if str(row[k]).lower() in _LEVELS][:1]
+    after = [f"{_last(k)}={row[k]}" for k in others if type(row[k]) in (int, float) and not _seconds(row[k])]
     first, *more = text.rstrip("\n").split("\n")
     return [" ".join([*before, first, *after]), *more]
+
+
+def _beside(row: tuple[str, ...], keys: list[str]) -> _Beside:
+    """What stands beside the text of a record, and not in another part of it."""
+    home = next((k for k in keys if k in row), "").rpartition(".")[0]
+    near = {_last(k): k for k in row if k.rpartition(".")[0] == home and k not in keys}
+    return [near[k] for k in _KEYS["level"] if k in near], [
+        k for last, k in near.items() if last not in _KEYS["envelope"]
+    ]
 
 
 def clocked(rest: list[str], *, laid_out: bool) -> bool:

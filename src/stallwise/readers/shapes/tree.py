@@ -72,7 +72,8 @@ def upright(tree: Any, deep: int = 0) -> Any:
     if deep > DEEPEST or not isinstance(tree, (dict, list)):
         return tree
     if isinstance(tree, list):
-        return tree if _are_leaves(tree) else [upright(x, deep + 1) for x in tree]
+        plain = _are_leaves(tree) or (all(isinstance(x, dict) for x in tree) and not _nests(tree))
+        return tree if plain else [upright(x, deep + 1) for x in tree]
     named: list[Any] = next((v for k, v in tree.items() if k in NAMES and isinstance(v, list)), [])
     named = [x.get("name") if isinstance(x, dict) else x for x in named]
     named = named if _are_leaves(named) else []

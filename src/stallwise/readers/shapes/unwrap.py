@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.artifact import Artifact, stored_as
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes._enveloped import clocked, log_in, moves
 from stallwise.readers.shapes._folded import MOST_BYTES as MOST_FOLDED
 from stallwise.readers.shapes._folded import unfolded
+from stallwise.readers.shapes._letter import letter_in
 from stallwise.readers.shapes._page import page_in
 from stallwise.readers.shapes._tagged import FEW, NEARLY_ALL, QUOTES, unquoted, untagged
 from stallwise.readers.shapes.aligned import has_gaps
@@ -27,9 +29,6 @@ SAMPLE_BYTES = 1 << 17
 MOST_TAGS = 64  # hosts in one file
 TABLE_SHARE = 0.3  # of the lines: then the file is drawn, and a tag before each row only bends it
 MOST_BYTES = 512 << 20
-LONGEST_LETTER = 4 << 20
-MARKED = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")  # what says how letters are stored, before the first of them
-FEWEST_FIELDS = 2  # of a mail: a note may begin with "From:", a mail says when or to whom as well
 
 _P = patterns("unwrap")
 _KEYS = document("shapes/carriers")
@@ -44,7 +43,7 @@ def plain(artifact: Artifact) -> Artifact:
     """The same text without its carrier; the artifact itself where nothing carries it, and for what is no text."""
     if not is_text(artifact.head) and not artifact.head.lstrip().startswith(b"<?xml"):
         return artifact
-    if artifact.head.startswith(MARKED):
+    if stored_as(artifact.head) != "utf-8" or artifact.head.startswith(BOM_UTF8):
         artifact = artifact.saying(artifact.text(MOST_BYTES))
     for _ in range(MOST_CARRIERS):  # a page around an export around a compose tag
         taken = next((lines for take in _CARRIERS if (lines := take(artifact)) is not None), None)
@@ -83,33 +82,13 @@ def _shown(artifact: Artifact) -> list[str] | None:
     return next((told for told in quoted if told is not None), None) or unfolded(lines)
 
 
-def _letter(artifact: Artifact) -> list[str] | None:
-    """Subject and body of a mail, whatever encoding carried them; None where it is none, or has no body that can be read."""
-    start = artifact.head[: 1 << 14].decode("utf-8", "replace").lstrip()
-    head = _P["mail_body"].split(start, maxsplit=1)[0].splitlines() or [""]
-    fields = {line.partition(":")[0].lower() for line in head}
-    mail_like = _P["mail_field"].match(head[0]) and all(x[0] in " \t" or _P["mail_field"].match(x) for x in head)
-    if not mail_like or sum(f in fields for f in _KEYS["mail"]) < FEWEST_FIELDS or artifact.size_bytes > LONGEST_LETTER:
-        return None
-    from email import message_from_string, policy  # seventeen modules that few inputs need
-
-    mail = message_from_string(artifact.text(LONGEST_LETTER).lstrip(), policy=policy.default)
-    try:
-        part = mail.get_body(preferencelist=("plain", "html"))
-        body = part.get_content() if part is not None else ""
-    except (KeyError, LookupError, ValueError):
-        return None
-    subject = str(mail.get("subject", "")).strip()
-    return [*([subject, ""] if subject else []), *body.splitlines()] if isinstance(body, str) and body.strip() else None
-
-
-_CARRIERS = (_uncoloured, page_in, log_in, _letter, _shown, _untagged)
+_CARRIERS = (_uncoloured, page_in, log_in, letter_in, _shown, _untagged)
 
 
 def is_text(head: bytes) -> bool:
     """Lines that people or programs wrote, and no trace, database or markup."""
     start = head[:4096]
-    if start[:2] in MARKED:
+    if stored_as(start) != "utf-8":
         return True
     return b"\x00" not in start and not start.lstrip().startswith((b"<?xml", b"SQLite")) and b"traceEvents" not in start
 
