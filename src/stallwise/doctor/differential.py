@@ -18,7 +18,7 @@ from stallwise.doctor.symptoms import Complaint, complaints
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope
-from stallwise.findings.clue import SPEAK_AGAINST, Clue
+from stallwise.findings.clue import NEEDED, SPEAK_AGAINST, Clue
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Reason
 from stallwise.findings.rule import Rule
@@ -175,8 +175,11 @@ def fits_the_trade(rule: Rule, evidence: Evidence) -> float:
 
 
 def refuted(rule: Rule, evidence: Evidence) -> bool:
-    """One clue alone speaks so strongly against the cause that what points at it must be something else."""
-    return any(ratio <= 1.0 / TELLING for ratio, _ in clue_odds(rule, evidence))
+    """One clue alone speaks so strongly against the cause that what points at it must be something else, or several do together:
+    what it can hardly be without is missing, what is seldom seen with it is there."""
+    told = [(clue, held, clue_ratio(rule.cause, clue, held)) for clue, held, _ in clue_outcomes(rule, evidence)]
+    against = [r for clue, held, r in told if (clue.tells in SPEAK_AGAINST if held else NEEDED in clue.tells)]
+    return min([*(r for _, _, r in told), math.prod(against)]) <= 1.0 / TELLING
 
 
 def clue_odds(rule: Rule, evidence: Evidence) -> list[tuple[float, Reason]]:

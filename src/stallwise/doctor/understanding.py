@@ -89,6 +89,8 @@ def understood(artifact: Artifact, known: list[Item], formats: list[str], *, wri
     most = TABLE_BYTES if table else MAX_BYTES
     if artifact.size_bytes > most or b"\x00" in start or b"traceEvents" in start or not start.strip():
         return []
+    if not written and any(isinstance(item, (Series, Table)) for item in known):
+        return []  # what a run printed again and again has been read: its other lines tell of single moments
     text = artifact.text(most)
     found = understand(
         shapes_in(artifact.name, text, prose=written or artifact.size_bytes <= LONGEST_PAGE),

@@ -28,6 +28,7 @@ Tells = Literal[
 ]  # fmt: skip
 SPEAK_AGAINST: tuple[Tells, ...] = ("against", "forbids")
 WHEN_SEEN = " when seen"
+NEEDED = "needed"
 UNCHANGED = ("nothing", "none", "no ")  # how people say that the code is the same
 
 

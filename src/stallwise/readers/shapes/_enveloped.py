@@ -47,7 +47,9 @@ def log_in(artifact: Artifact) -> list[str] | None:
         return _of_records(_of_json(artifact, start)) if likely else None
     if start[:1] == b"<" and xml.recognises("", start[:2000].decode("utf-8", "replace")):
         return _of_records(_exploded(xml.parsed(artifact.text(xml.MAX_TEXT))))
-    if start[:2] == b"- " and artifact.size_bytes <= tree.MAX_YAML:
+    if (
+        start[:2] == b"- " or _P["block"].search(start[:4096].decode("utf-8", "replace"))
+    ) and artifact.size_bytes <= tree.MAX_YAML:
         return _of_records(_exploded(tree.tree_of("", artifact.text(tree.MAX_YAML))))
     sign = delimited.sign_of(start[: 1 << 16].decode("utf-8", "replace"))
     return _of_records(_of_table(artifact, sign)) if sign is not None else None
@@ -128,9 +130,13 @@ def _fields(rows: Sequence[Record | str]) -> tuple[list[str], str | None] | None
     measured = [k for k, v in columns.items() if k not in clocks and k not in texts and any(map(_is_measured, v))]
     measured += [k for k, v in texts.items() if k not in worded and k not in known and any(map(_is_measured, v))]
     alone = above <= BESIDE * sum(len(x) for v in texts.values() for x in v)
-    lines = sum(x.rstrip("\n").count("\n") + 1 for k in known for x in texts[k])
-    if lines >= max(LEAST_LINES, 2 * len(told)) and alone and not measured:
-        return known, clock
+    told_most = max(texts, key=lambda k: sum(map(len, texts[k])), default="")
+    letters = sum(len(str(x)) for v in columns.values() for x in v)
+    longest = [told_most] if sum(map(len, texts.get(told_most, ()))) >= MOSTLY * letters else []
+    for keys in (known, longest):
+        lines = sum(x.rstrip("\n").count("\n") + 1 for k in keys for x in texts[k])
+        if lines >= max(LEAST_LINES, 2 * len(told)) and alone and not measured:
+            return keys, clock
     if alone and beside and sum(any(k in row for k in known) for row in told) >= NEARLY_ALL * len(told):
         return known, clock
     if clock is None or not worded or not alone or any(not k.startswith(_ABOVE) for k in measured):

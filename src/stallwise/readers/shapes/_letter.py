@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 LONGEST = 64 << 20  # bytes, with what hangs on it
 START = 1 << 14  # bytes in which its fields end
 FEWEST_FIELDS = 2  # a note may begin with "From:", a mail says when or to whom as well
+DAMAGED = (LookupError, ValueError, TypeError, AttributeError)  # what the parser of mails raises on what is none
 _P = patterns("unwrap")
 _FIELDS = document("shapes/carriers")["mail"]
 
@@ -24,7 +25,7 @@ def letter_in(artifact: Artifact) -> list[str] | None:
     try:
         part = mail.get_body(preferencelist=("plain", "html")) if mail is not None else None
         body = part.get_content() if part is not None else ""
-    except (KeyError, LookupError, ValueError):
+    except DAMAGED:
         return None
     if mail is None or not isinstance(body, str) or not body.strip():
         return None
@@ -33,15 +34,18 @@ def letter_in(artifact: Artifact) -> list[str] | None:
 
 
 def attached(artifact: Artifact) -> list[Artifact]:
-    """What hangs on a mail, and its own text; nothing where it is no mail, or only says something."""
-    mail = _mail(artifact)
-    parts = [p for p in mail.iter_attachments() if p.get_filename()] if mail is not None else []
-    found = []
-    for part in parts:
-        content = part.get_payload(decode=True)
-        if isinstance(content, bytes):
-            name = f"{artifact.name}!{part.get_filename()}"
-            found.append(replace(artifact, name=name, path=None, url=None, inside=None, content=content))
+    """What hangs on a mail, and its own text; nothing where it is no mail, only says something, or is damaged."""
+    mail, found = _mail(artifact), []
+    try:
+        for part in mail.iter_attachments() if mail is not None else ():
+            content, name = part.get_payload(decode=True), part.get_filename()
+            if isinstance(content, bytes) and name:
+                told = replace(
+                    artifact, name=f"{artifact.name}!{name}", path=None, url=None, inside=None, content=content
+                )
+                found.append(told)
+    except DAMAGED:
+        return []
     said = letter_in(artifact) if found else None
     return [*found, artifact.saying("\n".join(said) + "\n")] if said else found
 
@@ -52,7 +56,7 @@ def _mail(artifact: Artifact) -> EmailMessage | None:
     start = stored.decode("utf-8", "replace").lstrip()
     head = _P["mail_body"].split(start, maxsplit=1)[0].splitlines() or [""]
     fields = {line.partition(":")[0].lower() for line in head}
-    mail_like = _P["mail_field"].match(head[0]) and all(x[0] in " \t" or _P["mail_field"].match(x) for x in head)
+    mail_like = _P["mail_field"].match(head[0]) and all(x[:1] in (" ", "\t") or _P["mail_field"].match(x) for x in head)
     if not mail_like or sum(f in fields for f in _FIELDS) < FEWEST_FIELDS or artifact.size_bytes > LONGEST:
         return None
     from email import message_from_string, policy  # seventeen modules that few inputs need
