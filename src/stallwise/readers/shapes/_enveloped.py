@@ -132,7 +132,7 @@ def _fields(rows: Sequence[Record | str]) -> tuple[list[str], str | None] | None
     alone = above <= BESIDE * sum(len(x) for v in texts.values() for x in v)
     told_most = max(texts, key=lambda k: sum(map(len, texts[k])), default="")
     letters = sum(len(str(x)) for v in columns.values() for x in v)
-    longest = [told_most] if sum(map(len, texts.get(told_most, ()))) >= MOSTLY * letters else []
+    longest = [told_most] if told_most and sum(map(len, texts[told_most])) >= MOSTLY * letters else []
     for keys in (known, longest):
         lines = sum(x.rstrip("\n").count("\n") + 1 for k in keys for x in texts[k])
         if lines >= max(LEAST_LINES, 2 * len(told)) and alone and not measured:
