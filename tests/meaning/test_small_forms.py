@@ -8,9 +8,12 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.reading import Reading
 from stallwise.findings.diagnosis import State
 from stallwise.meaning.understand import understand
 from stallwise.readers.shapes import shapes_in
+from stallwise.readers.shapes.unwrap import plain
 
 MFU = {("run.mfu", "before"): 0.48, ("run.mfu", ""): 0.22}
 LOSS = {("run.eval_loss", "before"): 2.28, ("run.eval_loss", ""): 2.31}
@@ -88,3 +91,24 @@ def test_sizes_that_double_are_no_steps(tmp_path: Path) -> None:
     )
     (tmp_path / "sweep.csv").write_text("batch,ms/step,gpu mem GiB\n" + rows)
     assert "memory-leak" not in diagnose(str(tmp_path / "sweep.csv"), workers=1, cache=False).ranked
+
+
+def test_a_place_before_a_number_may_be_its_key_and_a_clock_is_none() -> None:
+    told = list(shapes_in("a.txt", "rank 0: 1.2 s\nINFO 05-12 09:30:00 mfu=0.41\n"))
+    assert {r.path[-1] for r in told if isinstance(r, Reading) and not r.said} == {"rank 0", "mfu"}
+
+
+def test_the_memory_of_a_host_is_no_card_s(tmp_path: Path) -> None:
+    (tmp_path / "top.txt").write_text(
+        "top - 10:18:00 up 17 days,  1 user,  load average: 9.90, 9.09, 9.16\n"
+        "%Cpu(s): 24.9 us,  2.0 sy,  0.0 ni, 71.1 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st\n"
+        "MiB Mem : 2063866.0 total, 1214263.0 free\n"
+    )
+    told = gather([str(tmp_path / "top.txt")], cache=False, workers=1).facts
+    assert not {"memory.free", "gpu.memory_total", "run.gpu_memory"} & set(told)
+
+
+def test_what_holds_a_course_of_numbers_is_no_log() -> None:
+    course = '{"line": "round #", "s": [0.1, 0.1, 0.2, 0.1]}'
+    bundle = f'{{"started": 1794855593.6, "words": ["round 0", "round 1", "round 2"], "steps": {course}}}'
+    assert plain(Artifact("b.json", content=bundle.encode())).text() == bundle

@@ -73,7 +73,7 @@ ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
     "out-of-memory error", "messages", "tracebacks of collectives", "table of steps", "autotune log",
-    "table of named columns",
+    "table of named columns", "engine start-up",
 }  # fmt: skip
 
 
@@ -89,8 +89,11 @@ def understood(artifact: Artifact, known: list[Item], formats: list[str], *, wri
     most = TABLE_BYTES if table else MAX_BYTES
     if artifact.size_bytes > most or b"\x00" in start or b"traceEvents" in start or not start.strip():
         return []
-    if not written and any(isinstance(item, (Series, Table)) for item in known):
-        return []  # what a run printed again and again has been read: its other lines tell of single moments
+    # What a run printed again and again has been read: its other lines tell of single moments. So has the page of a program whose
+    # format is known: what it calls memory may be the host's.
+    read = (Series, Table) if all(f in ANY_TEXT for f in formats) else (Fact, Series, Table)
+    if not written and any(isinstance(item, read) for item in known):
+        return []
     text = artifact.text(most)
     found = understand(
         shapes_in(artifact.name, text, prose=written or artifact.size_bytes <= LONGEST_PAGE),

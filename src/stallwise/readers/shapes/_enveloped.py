@@ -24,6 +24,7 @@ BESIDE = 0.1  # digits above the records, a letter in them: more are results tha
 LEAST_LINES = 3  # of a text that one record holds
 TABLE_SHARE = 0.3  # of the lines: then the file is laid out, and a stamp before each row would only bend it
 DEEPEST = 12
+MOST_NUMBERS = 3  # in a list beside a text, such as a moment in parts
 LONGEST_STAMP = 40
 STANDING_S = 1.0  # between the first and the last stamp: then all came at once, and the clock tells nothing
 SOME_DAY_S = 1.2e9  # since 1970; programs that wrote stamps before it are no concern of ours
@@ -79,7 +80,7 @@ def _exploded(found: Any, above: Record | None = None, deep: int = 0) -> Iterato
     if isinstance(found, list) and deep <= DEEPEST:
         for one in [{"lines": "\n".join(found)}] if found and all(isinstance(x, str) for x in found) else found:
             yield from _exploded(_named(one) if isinstance(one, list) else one, above, deep + 1)
-    elif isinstance(found, dict) and deep <= DEEPEST:
+    elif isinstance(found, dict) and deep <= DEEPEST and not _measures(found):
         plain = dict(tree.leaves(found, texts=True))
         inner = [v for v in _lists(found) if v]
         below = {**(above or {}), **{_ABOVE + k: v for k, v in plain.items()}}
@@ -87,6 +88,18 @@ def _exploded(found: Any, above: Record | None = None, deep: int = 0) -> Iterato
             yield from _exploded(value, below, deep + 1)
         if not inner:
             yield {**(above or {}), **plain}
+
+
+def _measures(found: Record) -> bool:
+    """Whether it holds a course of numbers: then it tells what was measured, and no lines."""
+    return any(
+        _measures(v) if isinstance(v, dict) else isinstance(v, list) and len(v) > MOST_NUMBERS and _are_numbers(v)
+        for v in found.values()
+    )
+
+
+def _are_numbers(items: list[Any]) -> bool:
+    return all(isinstance(x, int | float) for x in items)
 
 
 def _named(items: list[Any]) -> Any:
@@ -108,7 +121,7 @@ def _lists(found: Record) -> Iterator[list[Any]]:
 
 
 def _last(key: str) -> str:
-    return key.rpartition(".")[2]
+    return key.rpartition(".")[2].removesuffix(tree.LINES)
 
 
 def _fields(rows: Sequence[Record | str]) -> tuple[list[str], str | None] | None:
@@ -130,7 +143,8 @@ def _fields(rows: Sequence[Record | str]) -> tuple[list[str], str | None] | None
     measured = [k for k, v in columns.items() if k not in clocks and k not in texts and any(map(_is_measured, v))]
     measured += [k for k, v in texts.items() if k not in worded and k not in known and any(map(_is_measured, v))]
     alone = above <= BESIDE * sum(len(x) for v in texts.values() for x in v)
-    told_most = max(texts, key=lambda k: sum(map(len, texts[k])), default="")
+    whole = [k for k in texts if not k.endswith(tree.LINES)]  # beside a list of lines may stand when each came
+    told_most = max(whole, key=lambda k: sum(map(len, texts[k])), default="")
     letters = sum(len(str(x)) for v in columns.values() for x in v)
     longest = [told_most] if told_most and sum(map(len, texts[told_most])) >= MOSTLY * letters else []
     for keys in (known, longest):

@@ -137,7 +137,9 @@ def _line(number: int, line: str) -> Iterator[Shape]:
     place = f"line {number}"
     if _P["operator"].match(line):
         return
-    line, row = Peeler({}).peel(line)
+    message, row = Peeler({}).peel(line)
+    if "time" in row or "level" in row:  # a place alone may be a key: "node-3: 2.1 s"
+        line = message
     whole = keyed.triple_in(line, place) or keyed.list_in(line, number)
     if whole is not None:
         yield whole

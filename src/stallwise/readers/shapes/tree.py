@@ -21,6 +21,7 @@ MAX_TEXT = 64 << 20
 MAX_YAML = 1 << 18  # people write it by hand; the parser is slow
 MOST = 1 << 1000  # a whole number that no float can hold is a text
 DEEPEST = 12
+LINES = "[]"  # behind the path of a list of lines
 PRINTED = 3  # pairs by which a text inside a tree is something that a program printed
 ALIKE = 0.5  # share of an object's keys that the others of its list must have
 NAMES = ("columns", "header", "headers", "fields")  # under which a table's columns are named once
@@ -287,7 +288,7 @@ def leaves(tree: Mapping[Any, Any], above: str = "", *, texts: bool = False) -> 
         elif not isinstance(value, (Mapping, list)):
             yield name, value
         elif texts and value and all(isinstance(x, str) for x in value):
-            yield name, "\n".join(x.rstrip("\n") for x in value)
+            yield name + LINES, "\n".join(x.rstrip("\n") for x in value)
 
 
 def _nests(rows: list[Any]) -> bool:
