@@ -140,7 +140,7 @@ def recorded(job: Job, count: int, warm: int = 8) -> dict[str, Any]:
     kept = range(warm, warm + count)
     host = [(record.duration_s[n], record.host_s[n]) for n in kept]
     device = [record.device_s[n] for n in kept if n in record.device_s]
-    step_of = getattr(record, "device_step", {})
+    step_of = record.device_duration_s
     return {
         "stamped_steps": len(device),
         "host_step_ms": _ms([d for d, _ in host]),
@@ -301,9 +301,8 @@ def cost(job: Job, seconds: float) -> dict[str, Any]:
 def show(which: str, found: dict[str, Any]) -> None:
     """The table of one step."""
     took = found["cost"]
-    print(
-        f"{which}: a step of {took['step_ms']} ms, recording costs {took['cost_share']:+.2%} ({took['low']:+.2%} to {took['high']:+.2%})"
-    )
+    share, low, high = (f"{took[name]:+.2%}" for name in ("cost_share", "low", "high"))
+    print(f"{which}: a step of {took['step_ms']} ms, recording costs {share} ({low} to {high})")
     columns = (
         "recorder_ms",
         "profiler_ms",
