@@ -90,13 +90,16 @@ class Optimizers:
 
     def _end(self, call: _Open) -> None:
         call.over = True
+        inside = False  # a subclass calls the step of its parent: both are hooked, one of them is the step
         for mine in list(self._open.values()):
             if call in mine:
                 mine.remove(call)
+                inside = any(other.optimizer is call.optimizer for other in mine)
         if call.entered:
             self._stages.leave()
         self._signs += 1
-        quietly(self._stages.border, borders.OPTIMIZER, call.optimizer)
+        if not inside:
+            quietly(self._stages.border, borders.OPTIMIZER, call.optimizer)
 
     def _scaling(self, call: Callable[..., Any]) -> Callable[..., Any]:
         stages = self._stages

@@ -19,6 +19,9 @@ from stallwise.readers.native._record_file import STAGES, RankRecord, parse
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 SHARE, LEAST_S = 0.03, 1e-3
+ATTEMPTS = (
+    4  # a busy machine may take tens of milliseconds between the hand clock and ours; a wrong count is wrong each time
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,20 +33,29 @@ def warm() -> None:
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_stage_is_what_the_hand_clock_says(name: str, tmp_path: Path) -> None:
+    for attempt in range(ATTEMPTS):
+        folder = tmp_path / str(attempt)
+        steps, hand, record = recorded(name, folder)
+        assert len(record.step) == steps
+        for took_s, stages in zip(record.duration_s, record.host_s, strict=True):
+            assert sum(stages.values()) <= took_s + 1e-6
+        adds_up_in_every_view(folder, record)
+        both = {what: (found_s, hand[what] / steps) for what, found_s in found(record, hand).items()}
+        wrong = {what: x for what, x in both.items() if abs(x[0] - x[1]) > max(SHARE * x[1], LEAST_S)}
+        if not wrong:
+            return
+    raise AssertionError(f"{name}: found and true seconds a step: {wrong}")
+
+
+def recorded(name: str, folder: Path) -> tuple[int, dict[str, float], RankRecord]:
+    """How many steps a loop took, what the hand clock says, and the record."""
     hand: dict[str, float] = {}
-    stallwise.start(str(tmp_path), watchdog=False)
+    stallwise.start(str(folder), watchdog=False)
     try:
         steps = LOOPS[name](lambda stage: HandClock(hand, stage))
     finally:
         stallwise.stop()
-    record = parse((tmp_path / "rank-00000.jsonl").read_bytes().splitlines())
-    assert len(record.step) == steps
-    wrong = {what: (found_s, hand[what] / steps) for what, found_s in found(record, hand).items()}
-    wrong = {what: x for what, x in wrong.items() if abs(x[0] - x[1]) > max(SHARE * x[1], LEAST_S)}
-    assert not wrong, f"{name}: found and true seconds a step: {wrong}"
-    for took_s, stages in zip(record.duration_s, record.host_s, strict=True):
-        assert sum(stages.values()) <= took_s + 1e-6
-    adds_up_in_every_view(tmp_path, record)
+    return steps, hand, parse((folder / "rank-00000.jsonl").read_bytes().splitlines())
 
 
 def found(record: RankRecord, hand: dict[str, float]) -> dict[str, float]:
