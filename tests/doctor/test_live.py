@@ -24,6 +24,8 @@ def record(rank: int = 0, world: int = 1, steps: int = 200, **stages: float) -> 
         made.time_s.append(1000 + 0.1 * n)
         made.duration_s.append(max(0.1, sum(spans.values())))
         made.host_s.append(dict(spans))
+        made.span_s.append({})
+        made.elsewhere_s.append({})
         made.gauges.append({})
     return made
 

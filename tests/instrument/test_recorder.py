@@ -122,7 +122,7 @@ def test_stamps_keep_to_their_share_of_short_steps(tmp_path: Path) -> None:
         writer, now=clock, wall=clock, find_device=lambda: DeviceClock(lambda: SlowEvent(device), now=clock)
     )
     recorder.step()
-    for _ in range(600):
+    for _ in range(1200):
         with recorder.span("forward"):
             device.queue(0.0008)
             clock.pass_(0.0005)
@@ -178,7 +178,7 @@ def test_a_stack_is_written_once_and_its_lines_once(tmp_path: Path) -> None:
         if count:
             deep(count - 1)
         else:
-            sampler._look(threading.get_ident(), None)
+            sampler._look(threading.get_ident())
 
     for _ in range(3):
         deep(5)

@@ -265,25 +265,25 @@ def test_replays_take_over_when_the_captured_loop_has_fallen_silent() -> None:
     signs = borders.Borders(now)
     for _ in range(11):
         now.s += 0.01
-        assert signs.ends(borders.OPTIMIZER, optimizer)
+        assert signs.sign(borders.OPTIMIZER, optimizer)
     found = []
     for _ in range(400):
         now.s += 0.01
-        found.append(signs.ends(borders.REPLAY, graph))
+        found.append(signs.sign(borders.REPLAY, graph))
     assert signs.kind == borders.REPLAY
-    assert found.index(None) * 0.01 == pytest.approx(borders.SILENT_FOR_S + 0.16, abs=0.05)
-    assert all(found[found.index(None) + 1 :])
+    assert found.index(borders.BEGINS) * 0.01 == pytest.approx(borders.SILENT_FOR_S + 0.16, abs=0.05)
+    assert all(found[found.index(borders.BEGINS) + 1 :])
 
 
 def test_graphs_inside_a_training_step_end_none() -> None:
     now, graph, optimizer = Clock(), Graph(), Graph()
     signs = borders.Borders(now)
-    assert signs.ends(borders.OPTIMIZER, optimizer)
+    assert signs.sign(borders.OPTIMIZER, optimizer)
     for _ in range(200):
         for _ in range(64):  # a model of many graphs
             now.s += 0.001
-            assert not signs.ends(borders.REPLAY, graph)
-        assert signs.ends(borders.OPTIMIZER, optimizer)
+            assert not signs.sign(borders.REPLAY, graph)
+        assert signs.sign(borders.OPTIMIZER, optimizer)
     assert signs.kind == borders.OPTIMIZER
 
 

@@ -83,8 +83,9 @@ def look(records: list[RankRecord], now_s: float | None = None) -> LiveView:
     active = [r.steady() for r in begun]
     if not active:
         return LiveView(len(records), _expected(records), 0, 0.0, 0.0, {}, False)
-    recent = [np.array(r.duration_s[-RECENT_STEPS:]) for r in active]
-    step_s = float(np.median(np.concatenate(recent)))
+    step_s = float(
+        np.mean([r.whole()[-RECENT_STEPS:].mean() for r in active])
+    )  # the stages are means, and add up to it
     last_s = max(r.time_s[-1] for r in begun)  # a traced step is not steady, yet the job is at it
     lowest = min(r.step[-1] for r in active)
     stages = {name: _recent_mean(active, name) for name in (*STAGES, "side", "checkpoint", "gc", "evaluation")}
@@ -125,7 +126,7 @@ def _recent_mean(records: list[RankRecord], name: str) -> float:
 
 def _part(record: RankRecord, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     if name == "gc":  # the host collects, whatever the device does
-        return np.array([s.get(name, 0.0) for s in record.host_s])
+        return record.collections()
     return record.stage(name)
 
 

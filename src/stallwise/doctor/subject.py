@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import stages
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.catalog.job import RECORDER_NOTE
@@ -43,9 +44,10 @@ def _an(unit: str) -> str:
 
 def _how_long(evidence: Evidence) -> str:
     traced_s = evidence.value(traced.TRACED_STEP)
-    if traced_s != traced_s:
-        return ""
     unit = evidence.text(traced.STEP_UNIT, "step")
+    if traced_s != traced_s:  # recorded, and nothing traced
+        usual = evidence.get(traced.STEP_TIME) if evidence.all(stages.ON_DEVICE) else None
+        return f"{show(usual.number, Unit.SECOND)} {_an(unit)}" if usual is not None else ""
     text = f"{show(traced_s, Unit.SECOND)} {_an(unit)} while traced"
     clean = evidence.get(traced.CLEAN_STEP)
     if clean is not None:

@@ -15,15 +15,21 @@ from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 KEEP_STEPS = 64  # how many steps may wait for the device; beyond it the oldest is given up, never waited for
-MOST_PAIRS = 48  # of one step: a loop of a thousand small modules is not worth two thousand events
+MOST_STAMPS = 96  # of one step: a loop of a thousand small modules is not worth two thousand events
 MOST_SHARE = 0.002  # of the steps' time may go into stamping
 MOST_REST = 200  # steps: even of the shortest some are stamped
 
-Pair = List[Any]  # stage, begin, end
+Pair = List[Any]  # name, begin, end
+Waiting = Tuple[int, int, Any, Any, List[Pair], List[Pair], List[Any]]
+Passed = Tuple[int, int, float, Dict[str, float], Dict[str, float]]
 
 
 class DeviceClock:
-    """Pairs of events by stage, step by step. `new_event` is a factory so that tests bring a fake one."""
+    """Pairs of events by stage and by the user's spans, step by step. `new_event` is a factory: tests bring a fake one.
+
+    Stages never overlap, so that they and the rest are the step, from border to border. An event may end one stage and begin
+    the next.
+    """
 
     def __init__(
         self,
@@ -38,73 +44,104 @@ class DeviceClock:
         self._rest = 0  # steps that go unstamped from here
         self._stands_for = 1  # steps, the next one that is stamped
         self._pool: List[Any] = []
-        self._open: List[Pair] = []
-        self._waiting: Deque[Tuple[int, int, List[Pair]]] = deque()
+        self._begin: Any = None  # of the step
+        self._end: Any = None
+        self._stages: List[Pair] = []
+        self._rows: List[Pair] = []
+        self._used: List[Any] = []  # events of this step
+        self._waiting: Deque[Waiting] = deque()
+
+    def stamp(self) -> Any:
+        """An event in the current stream; None in a step that goes unstamped or is full of them."""
+        if self._rest or len(self._used) >= MOST_STAMPS or self._is_capturing():
+            return None
+        return self._stamp()
 
     def _stamp(self) -> Any:
         began_s = self._now()
         event = self._pool.pop() if self._pool else self._new_event()
         event.record()
         self._took_s += self._now() - began_s
+        self._used.append(event)
         return event
 
-    def begin(self, stage: str) -> Any:
-        """An event in the current stream, to be handed to `end`; None in a step that goes unstamped or is full of them."""
-        if self._rest or len(self._open) >= MOST_PAIRS or self._is_capturing():
-            return None
-        return self._stamp()
+    def add_stage(self, stage: Optional[str], begin: Any, end: Any) -> None:
+        """A stage went from one stamp to the other; nothing where either is missing."""
+        if stage is not None and begin is not None and end is not None:
+            self._stages.append([stage, begin, end])
 
-    def end(self, stage: str, begin: Any) -> None:
-        """The stage that `begin` opened is over."""
-        if not self._is_capturing():
-            self._open.append([stage, begin, self._stamp()])
+    def add_row(self, name: str, begin: Any, end: Any) -> None:
+        """A span of the user's, with all that lies in it."""
+        if begin is not None and end is not None:
+            self._rows.append([name, begin, end])
 
-    def end_step(self, number: int, step_s: float) -> None:
-        """The current step's pairs now wait for the device; it took `step_s`."""
+    def rename(self, old: str, new: Optional[str]) -> None:
+        """It shows now what a stage was; None: side work."""
+        for pair in self._stages:
+            if pair[0] == old:
+                pair[0] = new
+
+    def begin_step(self) -> None:
+        """The first step that is stamped begins here."""
+        self._begin = self.stamp()
+
+    def border(self) -> Any:
+        """The stamp between this step and the next; None where neither is stamped."""
+        self._end = None if self._rest > 1 or self._is_capturing() else self._stamp()
+        return self._end
+
+    def end_step(self, number: int, step_s: float, whole: bool = True) -> None:
+        """The current step's pairs now wait for the device; it took `step_s`. Not `whole`: they are no one step's."""
+        begin, end, used = self._begin, self._end, self._used
+        full = len(used) >= MOST_STAMPS  # then part of it went unstamped, and its sums are too small
         if self._rest:
             self._rest -= 1
+        else:
+            took_s, self._took_s = self._took_s, 0.0
+            self._rest = min(math.floor(took_s / (MOST_SHARE * max(step_s, 1e-6))), MOST_REST)
+        self._begin, self._used = (None, []) if self._rest or end is None else (end, [end])
+        if self._begin is not None:
+            used = [event for event in used if event is not end]  # the next step's now
+        if whole and begin is not None and end is not None and not full:
+            self._waiting.append((number, self._stands_for, begin, end, self._stages, self._rows, used))
+            self._stands_for = 1
+        else:
             self._stands_for += 1
-            self._recycle(self._open)  # a stage that began before the step did
-            self._open = []
-            return
-        if self._open:
-            if len(self._open) < MOST_PAIRS:
-                self._waiting.append((number, self._stands_for, self._open))
-                self._stands_for = 1
-            else:  # part of the step went unstamped: its sums would be too small
-                self._recycle(self._open)
-            self._open = []
-        took_s, self._took_s = self._took_s, 0.0
-        self._rest = min(math.floor(took_s / (MOST_SHARE * max(step_s, 1e-6))), MOST_REST)
+            # Its first event may be the last one of a step that still waits: free with that one, not before.
+            (self._waiting[-1][6] if self._waiting else self._pool).extend(used)
+        self._stages, self._rows, self._end = [], [], None
         while len(self._waiting) > KEEP_STEPS:
-            self._recycle(self._waiting.popleft()[2])
+            self._pool += self._waiting.popleft()[6]
 
-    def passed(self) -> List[Tuple[int, int, Dict[str, float]]]:
-        """Of every stamped step whose last event has passed: its number, for how many it stands, device seconds by stage.
+    def passed(self) -> List[Passed]:
+        """Of every stamped step whose last event has passed: its number, for how many it stands, its device seconds in all,
+        by stage and by span.
 
         Never waits.
         """
-        done: List[Tuple[int, int, Dict[str, float]]] = []
+        done: List[Passed] = []
         if not self._waiting or self._is_capturing():
             return done
         began_s = self._now()
         while self._waiting:
-            number, stands_for, pairs = self._waiting[0]
-            if not pairs[-1][2].query():
+            step = self._waiting[0]
+            number, stands_for, begin, end, stages, rows, _ = step
+            if not end.query():
                 break
             self._waiting.popleft()
-            seconds: Dict[str, float] = {}
-            for name, begin, end in pairs:
-                seconds[name] = seconds.get(name, 0.0) + begin.elapsed_time(end) / 1e3
-            self._recycle(pairs)
-            done.append((number, stands_for, seconds))
+            sums = _sums(stages), _sums(rows)
+            done.append((number, stands_for, begin.elapsed_time(end) / 1e3, *sums))
+            self._pool += step[6]
         self._took_s += self._now() - began_s
         return done
 
-    def _recycle(self, pairs: List[Pair]) -> None:
-        for _, begin, end in pairs:
-            self._pool.append(begin)
-            self._pool.append(end)
+
+def _sums(pairs: List[Pair]) -> Dict[str, float]:
+    seconds: Dict[str, float] = {}
+    for name, begin, end in pairs:
+        if name is not None:
+            seconds[name] = seconds.get(name, 0.0) + max(begin.elapsed_time(end), 0.0) / 1e3
+    return seconds
 
 
 def find_device_clock() -> Optional[DeviceClock]:

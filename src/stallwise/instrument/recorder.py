@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from stallwise.instrument import borders, schema
+from stallwise.instrument import borders, schema, suspension
 from stallwise.instrument.device_clock import DeviceClock, find_device_clock
+from stallwise.instrument.span import Span
+from stallwise.instrument.thread_clock import ThreadClock
 from stallwise.instrument.writer import Writer
 
+SAME_S = 1e-6  # less is what reading the clock takes
+FORGET_EVERY_STEPS = 64  # threads that have ended
 LOOK_FOR_DEVICE_STEPS = 20  # CUDA starts with the first kernel, so look again for a while, then stop asking
 
-
-class Span:
-    """One timed range. A pair of clock reads and a dictionary update: about a microsecond."""
-
-    __slots__ = ("_begin", "_event", "_name", "_recorder")
-
-    def __init__(self, recorder: "Recorder", name: str) -> None:
-        self._recorder = recorder
-        self._name = name
-
-    def __enter__(self) -> "Span":
-        device = self._recorder.device
-        self._event = device.begin(self._name) if device is not None else None
-        self._begin = self._recorder.now()
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        recorder = self._recorder
-        seconds = recorder.now() - self._begin
-        name = self._name
-        spans = recorder.spans
-        spans[name] = spans.get(name, 0.0) + seconds
-        event = self._event
-        if event is not None and recorder.device is not None:
-            recorder.device.end(name, event)
-        recorder.writer.begin()
-        if recorder.borders.kind in (None, borders.SPAN):
-            recorder.span_ended(name)
+Part = Tuple[float, float, Dict[str, float], Dict[str, float]]  # clock, wall, seconds by stage and by row so far
 
 
 class Recorder:
@@ -61,7 +39,11 @@ class Recorder:
         self.device: Optional[DeviceClock] = None
         self.stages: Any = None  # stages.Stages, where PyTorch is watched
         self.borders = borders.Borders(now)
-        self.spans: Dict[str, float] = {}
+        self.thread: Optional[int] = (
+            None  # the one that trains: the last that ended a step, or the first that called a model
+        )
+        self.clocks: Dict[int, ThreadClock] = {}  # by thread
+        self.collected_s = 0.0  # by Python's garbage collector in this step, whatever stage it fell into
         self.gauges: Dict[str, float] = {}
         self.number = 0
         self.window: Optional[str] = None  # what traces the current step
@@ -71,7 +53,8 @@ class Recorder:
         self.step_listeners: List[Callable[[int], None]] = []
         self.closers: List[Callable[[], None]] = []
         self._find_device = find_device
-        self._first_span = ""
+        self._first_span = ("", 0)
+        self._parts: List[Part] = []  # of a round: where the turn of another optimizer than the leader ended
         self.writer.put(
             {
                 "k": "run",
@@ -89,15 +72,47 @@ class Recorder:
         """A range of the current step."""
         return Span(self, name)
 
+    def clock(self) -> ThreadClock:
+        """Of the calling thread."""
+        me = threading.get_ident()
+        clock = self.clocks.get(me)
+        if clock is None:
+            clock = self.clocks[me] = ThreadClock(self.now)
+            if me == self.thread:
+                clock.device = self.device
+        return clock
+
+    @property
+    def stage(self) -> Optional[str]:
+        """The stage in which the training thread is, or None."""
+        clock = self.clocks.get(self.thread) if self.thread is not None else None
+        return clock.owner if clock is not None and clock.owner != schema.COMPILED else None
+
+    def trains_on(self, thread: int) -> None:
+        """This thread's calls are the job's; the device's time is taken beside them."""
+        if thread != self.thread:
+            self.thread = thread
+            for ident, clock in list(self.clocks.items()):
+                clock.device = self.device if ident == thread else None
+
     def span_ended(self, name: str) -> None:
         """Where nothing else repeats, the first span that does is the step."""
-        self._first_span = self._first_span or name
-        if name == self._first_span and (ends := self.borders.ends(borders.SPAN)) is not False:
-            self.begin_steps() if ends is None else self.step()
+        this = name, threading.get_ident()
+        if not self._first_span[0]:
+            self._first_span = this
+        if this == self._first_span:
+            self.on_sign(self.borders.sign(borders.SPAN))
 
-    def add(self, name: str, seconds: float) -> None:
-        """Adds time measured elsewhere."""
-        self.spans[name] = self.spans.get(name, 0.0) + seconds
+    def on_sign(self, sign: str) -> None:
+        """Something repeated that may end a step."""
+        if sign == borders.ENDS:
+            self.step()
+        elif sign == borders.PART:
+            self.part()
+        elif sign == borders.BEGINS:
+            self.begin_steps()
+        elif sign == borders.TAKES_OVER:
+            self.split()
 
     def mark(self, name: str, note: str = "") -> None:
         """An instant worth remembering."""
@@ -110,51 +125,124 @@ class Recorder:
 
     def begin_steps(self) -> None:
         """What came before was no step; the first begins now."""
-        self.spans = {}
+        now_s = self.now()
+        self.trains_on(threading.get_ident())
+        border = self.device.border() if self.device is not None else None
+        for clock in list(self.clocks.values()):
+            clock.cut(now_s, border if clock.device is not None else None)
+        if self.device is not None:
+            self.device.end_step(self.number, now_s - self.last_end, whole=False)
+        self._parts = []
+        self.collected_s = 0.0
         self.writer.begin()
-        self.last_end = self.now()
+        self.last_end = now_s
+
+    def part(self) -> None:
+        """The turn of an optimizer that does not end steps is over: remembered, should it turn out that it does."""
+        now_s = self.now()
+        self._parts.append((now_s, self.wall(), *self.clock().so_far(now_s)))
+
+    def split(self) -> None:
+        """The parts since the last step were steps of their own, and one more ends now."""
+        parts, self._parts = self._parts, []
+        before: Tuple[Dict[str, float], Dict[str, float]] = {}, {}
+        for now_s, wall_s, stages, rows in parts:
+            self._put(now_s, wall_s, _less(stages, before[0]), _less(rows, before[1]), {})
+            before = stages, rows
+        self._end(before)
 
     def step(self) -> None:
         """The current step is over."""
-        now = self.now()
+        self._parts = []
+        self._end(None)
+
+    def _end(self, written: Optional[Tuple[Dict[str, float], Dict[str, float]]]) -> None:
+        """Ends a step; of what its clock holds, some may be `written` already."""
+        now_s, me = self.now(), threading.get_ident()
         if self.borders.kind is None:
             self.borders.kind = borders.USER
-        self.last_step_s = now - self.last_end
+        self.trains_on(me)
+        device = self.device
+        border = device.border() if device is not None else None
+        stages, rows = self.clock().cut(now_s, border)
+        if schema.COMPILED in stages:  # still inside a compiled function
+            seconds = stages.pop(schema.COMPILED)
+            if schema.BACKWARD in stages:
+                stages[schema.FORWARD] = stages.get(schema.FORWARD, 0.0) + seconds
+        if written is not None:
+            stages, rows = _less(stages, written[0]), _less(rows, written[1])
+        number = self.number
+        self._put(now_s, self.wall(), stages, rows, self._elsewhere(me, now_s) if len(self.clocks) > 1 else {})
+        self.writer.begin()
+        if device is not None:
+            device.end_step(number, self.last_step_s, whole=written is None)
+            self.report_device()
+        elif number < LOOK_FOR_DEVICE_STEPS:
+            self.device = self.clock().device = self._find_device()
+            if self.device is not None:
+                self.device.begin_step()
+        for listener in self.step_listeners:
+            listener(self.number)
+
+    def _put(
+        self, now_s: float, wall_s: float, stages: Dict[str, float], rows: Dict[str, float], others: Dict[str, float]
+    ) -> None:
+        """The line of a step that ended at `now_s`."""
+        self.last_step_s = now_s - self.last_end
+        self.last_end = now_s
         line: Dict[str, Any] = {
             "k": "step",
             "n": self.number,
-            "t": self.wall(),
+            "t": wall_s,
             "d": self.last_step_s,
-            "s": self.spans,
+            "s": stages,
             "b": self.borders.kind,
         }
+        for name in [name for name in rows if abs(rows[name] - stages.get(name, 0.0)) < SAME_S]:
+            del rows[name]  # nothing of another stage lies in it
+        if self.collected_s:
+            rows[schema.COLLECTION] = rows.get(schema.COLLECTION, 0.0) + self.collected_s
+            self.collected_s = 0.0
+        if rows:
+            line["u"] = rows
+        if others:
+            line["o"] = others
         if self.window is not None:
             line["window"] = self.window
         if self.gauges:
             line["m"] = self.gauges
             self.gauges = {}
         self.writer.put(line)
-        self.writer.begin()
-        self.spans = {}
-        if self.device is not None:
-            self.device.end_step(self.number, self.last_step_s)
-            self.report_device()
-        elif self.number < LOOK_FOR_DEVICE_STEPS:
-            self.device = self._find_device()
         self.number += 1
-        self.last_end = now
-        for listener in self.step_listeners:
-            listener(self.number)
+
+    def _elsewhere(self, me: int, now_s: float) -> Dict[str, float]:
+        """Spans of other threads while this step ran; theirs is not its time."""
+        seconds: Dict[str, float] = {}
+        alive = {thread.ident for thread in threading.enumerate()} if self.number % FORGET_EVERY_STEPS == 0 else None
+        for ident, clock in list(self.clocks.items()):
+            if ident == me:
+                continue
+            _, rows = clock.cut(now_s)
+            for name, value in list(rows.items()):  # that thread may still be writing into it
+                seconds[name] = seconds.get(name, 0.0) + value
+            if alive is not None and ident not in alive:
+                self.clocks.pop(ident, None)
+        return seconds
 
     def not_the_jobs(self, seconds: float) -> None:
-        """Time that the recorder itself took between steps: no step is charged with it."""
+        """Time that the recorder itself took between steps: no step and no open range is charged with it."""
         self.last_end += seconds
+        self.clock().skip(seconds)
 
     def report_device(self) -> None:
         """Writes the device times that have become known."""
         if self.device is not None:
-            for number, stands_for, seconds in self.device.passed():
-                self.writer.put({"k": "gpu", "n": number, "g": seconds, "of": stands_for})
+            for number, stands_for, took_s, stages, rows in self.device.passed():
+                line = {"k": "gpu", "n": number, "d": took_s, "g": stages, "of": stands_for}
+                rows = {name: s for name, s in rows.items() if abs(s - stages.get(name, 0.0)) >= SAME_S}
+                if rows:
+                    line["u"] = rows
+                self.writer.put(line)
 
     def close(self, why: str = "exit") -> None:
         """Writes the end line and what the device still owes."""
@@ -162,9 +250,16 @@ class Recorder:
             closer()
         if self.stages is not None:
             self.stages.remove()
+        suspension.end()
         self.report_device()
         self.writer.put({"k": "end", "n": self.number, "t": self.wall(), "why": why})
         self.writer.close()
+
+
+def _less(seconds: Dict[str, float], before: Dict[str, float]) -> Dict[str, float]:
+    """What has come since."""
+    grown = ((name, value - before.get(name, 0.0)) for name, value in seconds.items())
+    return {name: value for name, value in grown if value > 0.0}
 
 
 def _host() -> str:

@@ -91,9 +91,8 @@ class Sampler:
                 time.sleep(self._pause_s() if dense else LATER_EVERY_S)
             if recorder.busy:
                 continue
-            stages = recorder.stages
-            thread = (stages.thread if stages is not None else None) or main
-            self._look(thread, stages)
+            thread = recorder.thread or main
+            self._look(thread)
             self._hear_of(thread)
             if not recorder.writer.begun and now_s - begun_s > SILENT_FOR_S:
                 if time.process_time() - busy_s > BUSY_SHARE * (now_s - begun_s):
@@ -121,7 +120,7 @@ class Sampler:
             return self._every_s
         return min(max(self._every_s, (self._held_s + HAND_OVER_S) / MOST_SHARE), LATER_EVERY_S)
 
-    def _look(self, thread: Any, stages: Any) -> None:
+    def _look(self, thread: Any) -> None:
         if self._quit:
             return
         began_s = time.perf_counter()
@@ -147,7 +146,7 @@ class Sampler:
             self._from_s = wall_s
         self._ms.append(round((wall_s - self._from_s) * 1e3, 1))
         self._id.append(number)
-        self._stage.append(stages.stage if stages is not None else None)
+        self._stage.append(self._recorder.stage)
         self._held_s += USUAL * (time.perf_counter() - began_s - self._held_s)
 
     def _line(self, code: Any, number: int) -> int:

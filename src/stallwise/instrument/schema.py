@@ -1,7 +1,8 @@
 """The lines of a record file: one JSON object a line, keys kept short since a run writes one line a step for days.
 
     {"k": "run",  "v": 2, "rank": 0, "world": 8, "pid": ..., "host": "...", "t": epoch_s, "env": {...}}
-    {"k": "step", "n": 12, "t": epoch_s, "d": seconds, "s": {"forward": host_s}, "m": {...}, "b": "optimizer",
+    {"k": "step", "n": 12, "t": epoch_s, "d": seconds, "s": {"forward": host_s}, "u": {"my span": host_s},
+                  "o": {"prefetch": host_s}, "m": {...}, "b": "optimizer",
                   "window": "device" | "full" | "time" | "edge" | "after"}
     {"k": "window", "window": "full", "first": 10, "last": 13, "file": "trace_full.json.gz",
                   "from": epoch_s, "to": epoch_s, "start_s": ..., "stop_s": ...}
@@ -20,17 +21,20 @@ itself did between steps (starting and stopping a profiler), which stands in the
 untraced; "device" is the window in which only the device was traced, "full" the one with operators and shapes, "time" one
 that was opened by the clock since no steps were to be found where a profiler could follow them, "edge" a step beside one
 (the profiler warms up, or its queue is empty), "after" a step that no profiler traced but that ran with CUPTI still attached.
-`s` holds host seconds by stage or user's span, `m` gauges, `b` what showed that the step had ended. Device seconds by stage
-follow in a line of their own, {"k": "gpu", "n": 11, "g": {...}, "of": 1}, when the events of step 11 have passed; where steps are
-short only some are stamped, and "of" says for how many this one stands. Files of libraries begin with "lib/" in stacks. A torn last
-line is normal.
+`s` holds host seconds by stage: no two overlap, so they and the side work that no stage covers are the step. `u` holds the
+user's spans by their own names, each with all that lies in it, and the garbage collector ("gc"), wherever it ran; a span that is
+a stage with nothing else in it stands in `s` alone. `o` holds spans of other threads, `m` gauges, `b` what showed that the step had
+ended. Device seconds follow in a line of their own, {"k": "gpu", "n": 11, "d": of the step, "g": by stage, "u": by span, "of": 1},
+when the events of step 11 have passed; where steps are short only some are stamped, and "of" says for how many this one stands.
+Before version 3 `s` held stages and spans alike, and a span around a hooked call was counted twice. Files of libraries begin
+with "lib/" in stacks. A torn last line is normal.
 """
 
 import glob
 import os
 from typing import List
 
-VERSION = 2
+VERSION = 3
 
 # The stages of a training step; one that was captured into a CUDA graph is one stage, its replay.
 # `side` is what no other stage covers: logging, checkpoints, evaluation, the rest.
@@ -48,6 +52,8 @@ STAGES = (BATCH_WAIT, H2D, FORWARD, BACKWARD, GRADIENT_SYNC, OPTIMIZER, REPLAY, 
 CHECKPOINT = "checkpoint"
 COLLECTION = "gc"
 EVALUATION = "evaluation"
+
+COMPILED = "compiled"  # while a compiled function runs: afterwards it shows what it was; never written
 
 DEVICE_WINDOW = "device"
 TIME_WINDOW = "time"

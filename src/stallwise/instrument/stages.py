@@ -1,6 +1,7 @@
 """Finds the stages of a PyTorch loop by itself: loader, copies, forward, backward, gradient sync, optimizer.
 
-Only outermost calls of the thread that trains count; whatever no stage covers is side work. Classes and functions of PyTorch
+Only outermost calls of the thread that trains count, and a span of the user's wins over the calls inside it (thread_clock.py);
+whatever no stage covers is side work. Classes and functions of PyTorch
 are replaced from outside, none of the user's objects is touched or held, and the replacements step aside while a compiler
 traces, so the user's program computes exactly what it did before.
 """
@@ -15,6 +16,8 @@ from typing import Any, Callable, List, Optional, Set
 from stallwise.instrument import borders, schema
 from stallwise.instrument.after_import import after_import
 from stallwise.instrument.blame import quietly
+from stallwise.instrument.compiled import Compiled
+from stallwise.instrument.optimizers import Optimizers
 from stallwise.instrument.patches import Patches
 from stallwise.instrument.recorder import Recorder
 
@@ -37,13 +40,12 @@ def install(recorder: Recorder) -> "Stages":
 
 
 class Stages:
-    """The state machine: which stage the training thread is in."""
+    """Which hooked call of the training thread is the outermost, and what repeats."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.on = True
-        self.stage: Optional[str] = None
-        self.thread: Optional[int] = None  # the one whose calls are timed: the last that ended a step
+        self.stage: Optional[str] = None  # of the outermost hooked call, also where a span of the user's owns its time
         self.other_threads: Set[int] = set()  # others that run models meanwhile
         self.captured_graphs = False  # CUDA graphs: CUPTI must not leave and come back beside them
         self.capturing = False  # what runs now is no step, it only becomes part of a graph
@@ -51,70 +53,80 @@ class Stages:
         self.is_compiling: Callable[[], bool] = lambda: False
         self.is_grad_enabled: Callable[[], bool] = lambda: True
         self._patches = Patches()
-        self._handles: Any = []
-        self._begin = 0.0
-        self._event: Any = None
+        self._removers: List[Callable[[], None]] = []
+        self._clock: Any = None  # of the training thread
         self._collecting = 0.0
         self._before_first_forward = False
+        self.in_compiled = False  # the training thread is inside a compiled function: what it calls is its own business
 
     def remove(self) -> None:
         """Everything as before `install`."""
         self.on = False
         self._patches.remove()
-        for handle in self._handles:
-            quietly(handle.remove)
-        self._handles = []
+        for remove in self._removers:
+            quietly(remove)
+        self._removers = []
         if self.on_collection in gc.callbacks:
             gc.callbacks.remove(self.on_collection)
 
     # -- entering and leaving
 
     def enter(self, stage: str) -> bool:
-        """True if this call is the outermost and now owns the stage."""
+        """True if this call is the outermost; the stage is open until `leave`."""
         if self.stage is not None or not self.on:
             return False
+        recorder = self.recorder
         me = threading.get_ident()
-        if me != self.thread:
-            if self.thread is None:
-                self.thread = me
+        if me != recorder.thread:
+            if recorder.thread is None:
+                recorder.trains_on(me)
             else:
                 self.other_threads.add(me)
                 return False
         self.stage = stage
-        device = self.recorder.device
-        self._event = device.begin(stage) if device is not None else None
-        self._begin = self.recorder.now()
+        self._clock = clock = recorder.clock()
+        clock.hook = stage
+        clock.settle()
         return True
 
     def leave(self) -> None:
-        """Books the time of the stage that `enter` opened."""
-        recorder, stage = self.recorder, self.stage
-        if stage is None:
+        """The call that `enter` let in is over."""
+        if self.stage is None:
             return
         self.stage = None
-        recorder.add(stage, recorder.now() - self._begin)
-        event, self._event = self._event, None
-        if event is not None and recorder.device is not None:
-            recorder.device.end(stage, event)
+        clock = self._clock
+        clock.hook = None
+        clock.settle()
+        if clock.pending is not None:
+            clock.due()
 
     def border(self, kind: str, who: Any = None) -> None:
-        """Something repeated; perhaps a step ends here."""
+        """Something repeated; perhaps a step ends here, or with the stage that is still open around it."""
         recorder = self.recorder
         if not self.on or self.capturing:
             return
-        ends = recorder.borders.ends(kind, who)
-        if ends is False:
+        sign = recorder.borders.sign(kind, who)
+        if not sign:
             return
         me = threading.get_ident()
-        if me != self.thread:
-            if self.thread is not None:
-                self.other_threads.add(self.thread)
-            self.thread = me
+        if me != recorder.thread:
+            if recorder.thread is not None:
+                self.other_threads.add(recorder.thread)
+            recorder.trains_on(me)
         self._before_first_forward = False
-        if ends is None:
-            recorder.begin_steps()
+        clock = recorder.clock()
+        if clock.owner is not None and clock.owner == borders.STAGE_OF.get(kind) and sign != borders.PART:
+            clock.pending = clock.owner, lambda: quietly(recorder.on_sign, sign)
         else:
-            recorder.step()
+            recorder.on_sign(sign)
+
+    def batch_came(self) -> None:
+        """What is copied to the device from here to the first forward pass is the batch."""
+        self._before_first_forward = True
+
+    def forward_ran(self) -> None:
+        """What is copied from here on is no batch."""
+        self._before_first_forward = False
 
     def timed(self, stage: str, then: Optional[str] = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Wraps a function so that it is booked under a stage, and may end a step; under a compiler it is itself."""
@@ -147,6 +159,7 @@ class Stages:
         patches = self._patches
         patches.wrap(torch.Tensor, "backward", self.timed(schema.BACKWARD, borders.BACKWARD))
         patches.wrap(torch.autograd, "backward", self.timed(schema.BACKWARD, borders.BACKWARD))
+        patches.wrap(torch.autograd, "grad", self.timed(schema.BACKWARD))
         patches.wrap(torch, "save", self.timed(schema.CHECKPOINT), also=(torch.serialization,))
         if getattr(torch.cuda, "CUDAGraph", None) is not None:
             patches.wrap(torch.cuda.CUDAGraph, "capture_begin", self._capturing)
@@ -155,14 +168,10 @@ class Stages:
         patches.wrap(torch.Tensor, "to", self._copying)
         patches.wrap(torch.Tensor, "cuda", self._copying)
         forward = patches.wrap(torch.nn.Module, "__call__", self._calling)
-        after_import("torch._dynamo", lambda dynamo: _unseen_by(dynamo, forward, patches))
-        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+        after_import("torch._dynamo", lambda dynamo: self._hook_dynamo(dynamo, forward))
         from torch.utils.data import dataloader
 
-        self._handles = [
-            register_optimizer_step_pre_hook(self._before_optimizer),
-            register_optimizer_step_post_hook(self._after_optimizer),
-        ]
+        self._removers.append(Optimizers(self, torch, patches).remove)
         patches.wrap(dataloader._BaseDataLoaderIter, "__next__", self._loading)
         distributed = sys.modules.get("torch.distributed")
         inner = sys.modules.get("torch.distributed.distributed_c10d")
@@ -182,12 +191,12 @@ class Stages:
                 if module._compiled_call_impl is not None:
                     return module._compiled_call_impl(*args, **kwargs)
                 return module._call_impl(*args, **kwargs)
-            if self.stage is not None or not self.on or self.is_compiling():
+            if self.stage is not None or not self.on or self.is_compiling() or self.in_compiled:
                 return call(module, *args, **kwargs)
             training = module.training and self.is_grad_enabled()
             if not self.enter(schema.FORWARD if training else schema.EVALUATION):
                 return call(module, *args, **kwargs)
-            self._before_first_forward = False
+            self.forward_ran()
             try:
                 result = call(module, *args, **kwargs)
             finally:
@@ -244,24 +253,16 @@ class Stages:
             if self.stage is None:
                 quietly(self.border, borders.BATCH)
             batch = timed(iterator)
-            self._before_first_forward = True
+            self.batch_came()
             return batch
 
         return __next__
 
-    def _before_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if self.is_compiling():
-            return
-        if self.stage == schema.OPTIMIZER and threading.get_ident() == self.thread:
-            self.leave()  # the last one raised and never came to its end
-        self.enter(schema.OPTIMIZER)
-
-    def _after_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if self.is_compiling():
-            return
-        if self.stage == schema.OPTIMIZER and threading.get_ident() == self.thread:
-            self.leave()
-        quietly(self.border, borders.OPTIMIZER, optimizer)
+    def _hook_dynamo(self, dynamo: Any, forward: Any) -> None:
+        """Models and functions that are compiled."""
+        if self.on:
+            _unseen_by(dynamo, forward, self._patches)
+            self._patches.wrap(dynamo.eval_frame, "_maybe_set_eval_frame", Compiled(self).switching)
 
     def on_step(self, number: int) -> None:
         """Memory every so many steps: reading the allocator's counters takes tens of microseconds."""
@@ -280,7 +281,7 @@ class Stages:
         if phase == "start":
             self._collecting = self.recorder.now()
         elif self._collecting:
-            self.recorder.add(schema.COLLECTION, self.recorder.now() - self._collecting)
+            self.recorder.collected_s += self.recorder.now() - self._collecting
             self._collecting = 0.0
 
 

@@ -9,7 +9,8 @@ from typing import Any, Callable, ContextManager, Iterable, Iterator, Optional, 
 
 from stallwise.instrument import borders, schema
 from stallwise.instrument.blame import ours, quietly, say
-from stallwise.instrument.recorder import Recorder, Span, rank_and_world
+from stallwise.instrument.recorder import Recorder, rank_and_world
+from stallwise.instrument.span import Span
 from stallwise.instrument.writer import Writer, claim
 
 T = TypeVar("T")
@@ -115,24 +116,29 @@ def span(name: str) -> ContextManager[Any]:
 def step() -> None:
     """Call once at the end of every step; from the first call on, these are the steps' borders."""
     recorder = _recorder or _begun()
-    if recorder is not None and recorder.borders.ends(borders.USER):
+    if recorder is not None and recorder.borders.sign(borders.USER):
         quietly(recorder.step)
 
 
 def steps(loader: Iterable[T]) -> Iterator[T]:
-    """Wraps a loader: each pass of the loop is a step, and the wait for each batch is timed."""
+    """Wraps a loader: each pass of the loop is a step, and the wait for each batch is timed. A pass that is left is one, too."""
     recorder = _recorder or _begun()
     if recorder is not None:
         recorder.borders.kind = borders.USER
-    iterator = iter(loader)
+    with span(schema.BATCH_WAIT):
+        iterator = iter(loader)
     while True:
         with span(schema.BATCH_WAIT):
             try:
                 batch = next(iterator)
             except StopIteration:
                 return
-        yield batch
-        step()
+        if _recorder is not None and _recorder.stages is not None:
+            _recorder.stages.batch_came()
+        try:
+            yield batch
+        finally:  # also by `break`, `return` or an exception in the loop: its generator is closed then
+            step()
 
 
 def mark(name: str, note: str = "") -> None:

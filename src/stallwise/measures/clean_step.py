@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.evidence.catalog import run
+from stallwise.evidence.catalog import run, stages
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Note, Source
@@ -37,6 +37,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     step = evidence.get(catalog.STEP_TIME)
     if step is None or ledger is None:
         return
+    if _was_not_traced(evidence, step):
+        return
     if not evidence.all(catalog.TRACED_STEP):
         yield Fact(catalog.TRACED_STEP, step.number, step.source, step.scope, step.samples)
     clean = evidence.get(catalog.CLEAN_STEP) or untraced_step(evidence, ledger)
@@ -62,6 +64,12 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield Note(
             "the clean step is shorter than the device's own time in the trace: other shapes or clocks?", clean.source
         )
+
+
+def _was_not_traced(evidence: Evidence, step: Fact) -> bool:
+    """The ledger is the recorder's own, of steps that nothing traced: there is nothing to take back."""
+    recorded = {fact.source.file for fact in evidence.all(stages.ON_DEVICE)}
+    return step.source.file in recorded and evidence.get(catalog.CLEAN_STEP) is None
 
 
 def untraced_step(evidence: Evidence, ledger: Ledger) -> Fact | None:

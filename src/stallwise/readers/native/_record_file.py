@@ -18,9 +18,21 @@ STAGES = ("batch_wait", "h2d", "forward", "backward", "gradient_sync", "optimize
 WARM_STEPS = 5  # compile, autotune and allocator warm-up end within a few steps
 MIN_STEADY = 5
 OWN_GAUGES = {"gpu_memory_bytes", "host_memory_bytes"}
-PARTS = ("checkpoint", "gc", "evaluation")  # of side work
+COLLECTION = "gc"
+PARTS = ("checkpoint", COLLECTION, "evaluation")  # of side work
+IN_STEP = {*STAGES, "checkpoint", "evaluation"}  # what never overlaps
 AFTER = "after"  # a step that nothing traced, with the device's tracer still attached
-PER_STEP = ("step", "time_s", "duration_s", "host_s", "gauges", "window", "border")  # of a record
+PER_STEP = (
+    "step",
+    "time_s",
+    "duration_s",
+    "host_s",
+    "span_s",
+    "elsewhere_s",
+    "gauges",
+    "window",
+    "border",
+)  # of a record
 LONGEST_S = 1e12  # thirty thousand years
 
 
@@ -46,7 +58,7 @@ class Sample:
 
 @dataclass
 class RankRecord:
-    """What one rank wrote. `stages` holds seconds a step; NaN where a step has no such stage."""
+    """What one rank wrote. Stages of a step never overlap; spans of the user's hold all that lies in them."""
 
     rank: int = 0
     world: int = 1
@@ -55,8 +67,12 @@ class RankRecord:
     step: list[int] = field(default_factory=list)
     time_s: list[float] = field(default_factory=list)
     duration_s: list[float] = field(default_factory=list)
-    host_s: list[dict[str, float]] = field(default_factory=list)
+    host_s: list[dict[str, float]] = field(default_factory=list)  # by stage and part of side work
+    span_s: list[dict[str, float]] = field(default_factory=list)  # by the user's own names, and the garbage collector
+    elsewhere_s: list[dict[str, float]] = field(default_factory=list)  # spans of other threads meanwhile
     device_s: dict[int, dict[str, float]] = field(default_factory=dict)
+    device_span_s: dict[int, dict[str, float]] = field(default_factory=dict)
+    device_duration_s: dict[int, float] = field(default_factory=dict)  # from border to border on the device
     gauges: list[dict[str, float]] = field(default_factory=list)
     marks: list[tuple[int, str, str]] = field(default_factory=list)
     stacks: list[tuple[int, float, float, str]] = field(default_factory=list)  # step, time, silence, text
@@ -123,24 +139,57 @@ class RankRecord:
         A step that was not stamped is taken to be like the last one before it that was.
         """
         if self.on_device:
-            stamped = sorted(self.device_s.keys() & set(self.step) or self.device_s)
-            last = [bisect_right(stamped, n) - 1 for n in self.step]
-            return np.array([self.device_s[stamped[i]].get(name, 0.0) if i >= 0 else 0.0 for i in last])
-        return np.array([spans.get(name, 0.0) for spans in self.host_s])
+            stamped = self._stamped()
+            return np.array([self.device_s[n].get(name, 0.0) if n is not None else 0.0 for n in stamped])
+        return np.array([stages.get(name, 0.0) for stages in self.host_s])
+
+    def span(self, name: str) -> NDArray[np.float64]:
+        """Seconds of a span of the user's for every step, on the same clock as the stages; 0 where it did not run."""
+        if not self.on_device:
+            return np.array([spans.get(name, 0.0) for spans in self.span_s])
+        spans, stages = self.device_span_s, self.device_s
+        stamped = self._stamped()
+        return np.array(
+            [spans.get(n, {}).get(name, stages[n].get(name, 0.0)) if n is not None else 0.0 for n in stamped]
+        )
+
+    def _stamped(self) -> list[int | None]:
+        """For every step the last one up to it that has the device's times; None before the first."""
+        stamped = sorted(self.device_s.keys() & set(self.step) or self.device_s)
+        last = [bisect_right(stamped, n) - 1 for n in self.step]
+        return [stamped[i] if i >= 0 else None for i in last]
+
+    def collections(self) -> NDArray[np.float64]:
+        """Seconds of Python's garbage collector for every step: the host's, whatever stage it fell into."""
+        return np.array([spans.get(COLLECTION, 0.0) for spans in self.span_s])
 
     def spans_of_the_user(self) -> list[str]:
-        """Names that only the user gave."""
-        return sorted({name for spans in self.host_s for name in spans} - {*STAGES, *PARTS})
+        """Names that the user gave; one of a stage's where other stages lie in it, too."""
+        return sorted({name for spans in self.span_s for name in spans} - {COLLECTION})
+
+    def spans_elsewhere(self) -> list[str]:
+        """Names of spans that other threads than the training one had open."""
+        return sorted({name for spans in self.elsewhere_s for name in spans})
 
     def gauges_of_the_user(self) -> list[str]:
         """Numbers that the user recorded; the recorder's own are bytes of memory."""
         return sorted({name for gauges in self.gauges for name in gauges} - OWN_GAUGES)
 
     def side(self) -> NDArray[np.float64]:
-        """What no stage covers. Collections happen inside other stages too, so they are not subtracted twice."""
+        """What no stage covers, with the parts of side work that have names: the rest of a step on the same clock."""
         covered = sum((self.stage(name) for name in STAGES), np.zeros(len(self.step)))
-        rest: NDArray[np.float64] = np.maximum(np.array(self.duration_s) - covered, 0.0)
+        rest: NDArray[np.float64] = np.maximum(self.whole() - covered, 0.0)
         return rest
+
+    def whole(self) -> NDArray[np.float64]:
+        """Seconds of every step on the clock of its stages: the device's from border to border where it was stamped."""
+        host = np.array(self.duration_s)
+        if not self.on_device or not self.device_duration_s:
+            return host
+        stamped = self._stamped()
+        return np.array(
+            [self.device_duration_s.get(n, h) if n is not None else h for n, h in zip(stamped, host, strict=True)]
+        )
 
 
 def parse(lines: Iterable[str | bytes]) -> RankRecord:
@@ -186,19 +235,31 @@ def _take(record: RankRecord, entry: dict[str, Any]) -> None:
         record.version, record.pid = _whole(entry["v"]), _whole(entry.get("pid", 0))
         record.ended = ""  # a restarted job appends to the same file
     elif kind == "step":
-        spans = {str(k): _seconds(v) for k, v in entry["s"].items()}
+        stages = {str(k): _seconds(v) for k, v in entry["s"].items()}
+        spans = {str(k): _seconds(v) for k, v in entry.get("u", {}).items()}
+        others = {str(k): _seconds(v) for k, v in entry.get("o", {}).items()}
+        spans |= {name: stages.pop(name) for name in list(stages) if name not in IN_STEP}  # before version 3
         gauges = {str(k): float(v) for k, v in entry.get("m", {}).items()}
         number, time_s, duration_s = _whole(entry["n"]), _seconds(entry["t"]), _seconds(entry["d"])
         record.step.append(number)  # from here on nothing can fail: a step has all its columns, or none
         record.time_s.append(time_s)
         record.duration_s.append(duration_s)
-        record.host_s.append(spans)
+        record.host_s.append(stages)
+        record.span_s.append(spans)
+        record.elsewhere_s.append(others)
         record.gauges.append(gauges)
         record.window.append(str(entry["window"]) if entry.get("window") else None)
         record.border.append(str(entry.get("b", "")))
     elif kind == "gpu":
-        record.device_s[_whole(entry["n"])] = {str(k): _seconds(v) for k, v in entry["g"].items()}
-        record.on_device_steps += _whole(entry.get("of", 1))
+        number = _whole(entry["n"])
+        stages = {str(k): _seconds(v) for k, v in entry["g"].items()}
+        spans = {str(k): _seconds(v) for k, v in entry.get("u", {}).items()}
+        spans |= {name: stages.pop(name) for name in list(stages) if name not in IN_STEP}
+        took_s, stands_for = _seconds(entry["d"]) if "d" in entry else None, _whole(entry.get("of", 1))
+        record.device_s[number], record.device_span_s[number] = stages, spans
+        if took_s is not None:
+            record.device_duration_s[number] = took_s
+        record.on_device_steps += stands_for
     elif kind == "mark":
         record.marks.append((_whole(entry["n"]), str(entry["name"]), str(entry.get("note", ""))))
     elif kind == "stack":

@@ -14,7 +14,7 @@ from stallwise.evidence.catalog import job, run, stages
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source
 from stallwise.readers._stack_lines import lines_table
-from stallwise.readers.native._record_file import PARTS, STAGES, RankRecord, parse
+from stallwise.readers.native._record_file import COLLECTION, PARTS, STAGES, RankRecord, parse
 from stallwise.readers.native._sampled_stacks import sampled_stacks
 
 FORMAT = "stallwise record"
@@ -71,13 +71,13 @@ def read(artifact: Artifact) -> Iterator[Item]:
     yield Fact(job.STEP_BORDER, record.border[-1], source, scope)
     yield Fact(stages.ON_DEVICE, float(record.on_device), source, scope)
     for name in (*STAGES, *PARTS):
-        values = record.stage(name) if name not in ("gc",) else np.array([s.get(name, 0.0) for s in record.host_s])
+        values = record.stage(name) if name != COLLECTION else record.collections()
         if values.any():
             yield Series(stages.STAGE_OF[name], x, values, source, scope)
     yield Series(stages.SIDE, x, record.side(), source, scope)
     for name in record.spans_of_the_user():
         at = replace(scope, group=name)
-        yield Series(stages.USER_SPAN, x, record.stage(name), source, at)
+        yield Series(stages.USER_SPAN, x, record.span(name), source, at)
     for name in record.gauges_of_the_user():
         known = [(n, g[name]) for n, g in zip(record.step, record.gauges, strict=True) if name in g]
         at_step, values = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
