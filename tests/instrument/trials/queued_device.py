@@ -1,0 +1,68 @@
+"""A device with a queue, as a GPU has one: the host hands over work and goes on; `synchronize` waits until all is done.
+
+The work is done by a thread of its own. It stands behind the names of `torch.cuda`, so that trials and borders meet it where
+they would meet a GPU.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+DEEPEST = 1000  # launches that a GPU takes before the host has to wait
+
+
+class QueuedDevice:
+    """Work is so many seconds long; the next begins where the last ends, or when it is handed over."""
+
+    def __init__(self) -> None:
+        self._work: queue.Queue[float | None] = queue.Queue(DEEPEST)
+        self._free_at = 0.0
+        self.drained = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def launch(self, seconds: float) -> None:
+        """Hands work over and returns."""
+        self._work.put(seconds)
+
+    def synchronize(self, device: Any = None) -> None:
+        """Returns when the queue is empty and the last work done."""
+        self.drained += 1
+        self._work.join()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._work.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (seconds := self._work.get()) is not None:
+            # By the clock, so that waking late does not add up.
+            self._free_at = max(self._free_at, time.perf_counter()) + seconds
+            while (left := self._free_at - time.perf_counter()) > 0:
+                time.sleep(left)
+            self._work.task_done()
+
+    def stands_for_cuda(self, patch: pytest.MonkeyPatch) -> None:
+        """Behind the names of `torch.cuda`."""
+        names: dict[str, Any] = {
+            "is_initialized": lambda: True,
+            "synchronize": self.synchronize,
+            "current_device": lambda: 0,
+            "device_count": lambda: 1,
+            "memory_reserved": lambda device=None: 0,
+            "max_memory_reserved": lambda device=None: 0,
+            "max_memory_allocated": lambda device=None: 0,
+            "reset_peak_memory_stats": lambda device=None: None,
+            "get_device_properties": lambda device=None: SimpleNamespace(total_memory=1 << 30),
+            "empty_cache": lambda: None,
+        }
+        for name, call in names.items():
+            patch.setattr(torch.cuda, name, call)
