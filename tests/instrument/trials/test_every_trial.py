@@ -76,6 +76,63 @@ def test_a_bf16_step_computes_in_bf16_and_forgets_its_casts(tmp_path: Path) -> N
         assert as_is.dtype is torch.float32
 
 
+class Casting(Training):
+    """Its forward pass stands in an autocast of its own, and a layer protects itself with another."""
+
+    def __init__(self, **context: Any) -> None:
+        super().__init__()
+        self.context = context
+        self.types: list[torch.dtype] = []
+        self.model.head.register_forward_hook(lambda m, args, out: self.types.append(out.dtype))
+        middle = self.model.middle.forward
+
+        def protected(x: torch.Tensor) -> torch.Tensor:
+            with torch.autocast("cpu", enabled=False):
+                out = middle(x.float())
+            self.types.append(out.dtype)
+            return out
+
+        self.model.middle.forward = protected  # type: ignore[method-assign]
+
+    def step(self, count: int = 1) -> None:
+        for _ in range(count):
+            x, y = next(self.batches)
+            with torch.autocast("cpu", **self.context):
+                loss = nn.functional.cross_entropy(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+@pytest.mark.parametrize(
+    "context", [{"dtype": torch.float32}, {"enabled": False}, {"enabled": False, "dtype": torch.float16}]
+)
+@pytest.mark.filterwarnings("ignore:In CPU autocast")
+def test_an_autocast_that_narrows_nothing_is_no_mixed_precision_and_is_switched_to_bf16(
+    context: dict[str, Any], tmp_path: Path
+) -> None:
+    with recorded(tmp_path) as recorder:
+        job, change, undo = Casting(**context), change_named("bf16-autocast"), Undo()
+        scene = looked_at(job, recorder)
+        assert not scene.autocast and change.refuses(scene) is None
+        job.types.clear()
+        change.apply(scene, undo)
+        job.step()
+        undo.back()
+        # Forward, and once more where the middle is recomputed: the head narrows, what protects itself does not.
+        assert job.types == [torch.float32, torch.bfloat16, torch.float32]
+        job.types.clear()
+        job.step()
+        assert set(job.types) == {torch.float32}
+
+
+def test_an_autocast_that_narrows_is_mixed_precision(tmp_path: Path) -> None:
+    with recorded(tmp_path) as recorder:
+        job, change = Casting(dtype=torch.bfloat16), change_named("bf16-autocast")
+        scene = looked_at(job, recorder)
+        assert scene.autocast and "on already" in (change.refuses(scene) or "")
+
+
 def test_the_last_batch_comes_again_and_the_loader_goes_on_where_it_was(tmp_path: Path) -> None:
     with recorded(tmp_path) as recorder:
         job = Training()

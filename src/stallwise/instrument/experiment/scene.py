@@ -11,6 +11,7 @@ import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from stallwise.instrument import borders
+from stallwise.instrument.experiment.casts import Casts
 from stallwise.instrument.experiment.change import owner_of
 from stallwise.instrument.patches import Patches
 
@@ -39,7 +40,7 @@ class Scene:
         )
         self.reads_host = 0  # calls on device tensors that wait for the device
         self.copies_in = 0  # copies of pageable host tensors to the device
-        self.autocast = False
+        self.casts = Casts(torch)
         self.trains = False
         self.saves: List[int] = []  # steps at which torch.save was called
         self.failed: Callable[[BaseException], None] = lambda error: (
@@ -127,6 +128,11 @@ class Scene:
             sizes[str(parameter.dtype)] = sizes.get(str(parameter.dtype), 0) + parameter.numel()
         return bool(sizes) and max(sizes, key=lambda name: sizes[name]) == "torch.float32"
 
+    @property
+    def autocast(self) -> bool:
+        """Models run under an autocast of the job's own that narrows types."""
+        return self.casts.narrow
+
     def memory(self) -> Tuple[float, float]:
         """Bytes of the device: in use at the peak so far, and there are in all; (0, 0) without a device."""
         if self.device != "cuda":
@@ -156,7 +162,7 @@ class Scene:
             self._patches.wrap(self.torch.Tensor, name, self._copying)
         for name in ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__index__"):
             self._patches.wrap(self.torch.Tensor, name, self._reading)
-        self._patches.wrap(self.torch.amp.autocast_mode.autocast, "__enter__", self._casting)
+        self.casts.look(self._patches)
 
     def step(self) -> None:
         """One step was looked at. Once the models are known, their inputs are looked at, too."""
@@ -190,6 +196,7 @@ class Scene:
             if getattr(self._inside, "a_model", False):
                 return call(module, *args, **kwargs)
             self._inside.a_model = True
+            self.casts.model_called()
             try:
                 self._keep(self._roots, module, lambda: next(iter(module.parameters()), None) is not None)
                 return call(module, *args, **kwargs)
@@ -258,14 +265,6 @@ class Scene:
             return call(tensor, *args, **kwargs)
 
         return read
-
-    def _casting(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def __enter__(context: Any) -> Any:
-            if getattr(context, "_enabled", False):
-                self.autocast = True
-            return call(context)
-
-        return __enter__
 
 
 def imported(name: str) -> Optional[Any]:
