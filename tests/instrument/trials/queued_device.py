@@ -18,19 +18,38 @@ import torch
 DEEPEST = 1000  # launches that a GPU takes before the host has to wait
 
 
+class Event:
+    """Passes when the queue comes to it."""
+
+    def __init__(self, device: QueuedDevice) -> None:
+        self._device = device
+        self.passed_s: float | None = None
+
+    def record(self) -> None:
+        """Into the queue."""
+        self.passed_s = None
+        self._device.launch(self)
+
+    def elapsed_time(self, later: Event) -> float:
+        """Milliseconds; as with a GPU both must have passed."""
+        if self.passed_s is None or later.passed_s is None:
+            raise RuntimeError("device not ready")
+        return (later.passed_s - self.passed_s) * 1e3
+
+
 class QueuedDevice:
     """Work is so many seconds long; the next begins where the last ends, or when it is handed over."""
 
     def __init__(self) -> None:
-        self._work: queue.Queue[float | None] = queue.Queue(DEEPEST)
+        self._work: queue.Queue[Any] = queue.Queue(DEEPEST)
         self._free_at = 0.0
         self.drained = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def launch(self, seconds: float) -> None:
+    def launch(self, what: float | Event) -> None:
         """Hands work over and returns."""
-        self._work.put(seconds)
+        self._work.put((time.perf_counter(), what))
 
     def synchronize(self, device: Any = None) -> None:
         """Returns when the queue is empty and the last work done."""
@@ -43,11 +62,16 @@ class QueuedDevice:
         self._thread.join()
 
     def _run(self) -> None:
-        while (seconds := self._work.get()) is not None:
+        while (work := self._work.get()) is not None:
             # By the clock, so that waking late does not add up.
-            self._free_at = max(self._free_at, time.perf_counter()) + seconds
-            while (left := self._free_at - time.perf_counter()) > 0:
-                time.sleep(left)
+            handed_s, what = work
+            self._free_at = max(self._free_at, handed_s)
+            if isinstance(what, Event):
+                what.passed_s = self._free_at
+            else:
+                self._free_at += what
+                while (left := self._free_at - time.perf_counter()) > 0:
+                    time.sleep(left)
             self._work.task_done()
 
     def stands_for_cuda(self, patch: pytest.MonkeyPatch) -> None:
@@ -63,6 +87,7 @@ class QueuedDevice:
             "reset_peak_memory_stats": lambda device=None: None,
             "get_device_properties": lambda device=None: SimpleNamespace(total_memory=1 << 30),
             "empty_cache": lambda: None,
+            "Event": lambda enable_timing=False: Event(self),
         }
         for name, call in names.items():
             patch.setattr(torch.cuda, name, call)

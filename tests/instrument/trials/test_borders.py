@@ -85,4 +85,4 @@ def test_no_function_of_the_device_that_a_trial_replaces_is_used_by_its_borders(
     found = tried(ReplacesAll(), device, tmp_path, host_s=0.0, device_s=0.03)
     assert found.estimate is not None, (found.state, found.why)
     assert found.estimate.ratio == pytest.approx(1.0, abs=0.03)
-    assert device.drained >= 2 * 2 * found.estimate.pairs  # both borders of both blocks of every pair
+    assert device.drained >= 2 * 2 * found.estimate.pairs  # before and after both blocks of every pair

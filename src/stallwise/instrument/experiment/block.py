@@ -139,22 +139,20 @@ class Trying:
         return int(self._ranks.decide(max(settle, min(paused, MOST_SETTLE))))
 
     def block(self, changed: bool, steps: int, settle: int) -> Generator[int, None, Block]:
-        """Some steps to settle, then those that are timed; the device is waited for at the two borders alone."""
+        """Some steps to settle, then those that are timed; the device is waited for before the first and after the last of them."""
         settle = self._settle(changed, settle)
         if settle:
             yield settle
             self.check()
-        self.sync()
         # The job's own counters are otherwise the job's.
         watched = self._scene.rehearsal and self._scene.device == "cuda"
         if watched:
             self._device.forget_peak()
         if self._throttle is not None:
             self._throttle.since()
-        began = self._now()
+        began = self._device.mark(self._now)
         yield steps
-        self.sync()
-        took_s = self._now() - began
+        took_s = self._device.seconds(began, self._device.mark(self._now))
         self.check()
         if watched:
             self._peak[changed] = max(self._peak[changed], self._device.peak_bytes())

@@ -7,14 +7,22 @@ a border calls is looked up once, here, before the first trial, and cannot be re
 from __future__ import annotations
 
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 # What is called between blocks. Each kind of device offers some of them.
 CALLED = (
     "is_initialized", "synchronize", "current_device", "device_count", "memory_reserved", "max_memory_allocated",
-    "reset_peak_memory_stats", "get_device_properties", "empty_cache",
+    "reset_peak_memory_stats", "get_device_properties", "empty_cache", "Event",
 )  # fmt: skip
 KINDS = ("cuda", "xpu", "mps", "npu", "hpu")  # modules of PyTorch (and its plug-ins) with a queue of their own
+
+
+class Mark:
+    """A moment: on the host's clock, and in the device's queue where it has one."""
+
+    def __init__(self, host_s: float, event: Optional[Any]) -> None:
+        self.host_s = host_s
+        self.event = event
 
 
 class Device:
@@ -35,6 +43,24 @@ class Device:
             if self._started(kind):
                 for one in self._used(calls):
                     calls.synchronize(*one)
+
+    def mark(self, now: Callable[[], float]) -> Mark:
+        """This moment. Where one device has all the work it is a stamp in its queue, so that a host that runs ahead is timed by
+        what the device has done, and a block is not charged with filling the queue."""
+        cuda = self._kinds.get("cuda")
+        if cuda is None or not hasattr(cuda, "Event") or not self._started("cuda") or len(self._used(cuda)) > 1:
+            self.drain()
+            return Mark(now(), None)
+        event = cuda.Event(enable_timing=True)
+        event.record()
+        return Mark(now(), event)
+
+    def seconds(self, first: Mark, last: Mark) -> float:
+        """Between two marks; both have passed by then."""
+        self.drain()
+        if first.event is not None and last.event is not None:
+            return float(first.event.elapsed_time(last.event)) / 1e3
+        return last.host_s - first.host_s
 
     def _started(self, kind: str) -> bool:
         """The process uses it: asking an idle one would start it and take its memory."""
