@@ -36,6 +36,9 @@ class Change:
         """Changes the job; whatever it does is undone by what it hands to `undo`."""
         raise NotImplementedError
 
+    def look(self, scene: Any, undo: "Undo") -> None:
+        """While the job is looked at, as it is: whatever has to be learned to know whether and how it can be changed."""
+
     def begin(self, scene: Any, undo: "Undo") -> None:
         """Before the first block, for both sides: what has to be in place for as long as the trial lasts."""
 

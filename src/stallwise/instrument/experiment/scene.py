@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from stallwise.instrument import borders
 from stallwise.instrument.experiment.casts import Casts
-from stallwise.instrument.experiment.change import owner_of
+from stallwise.instrument.experiment.change import Change, Undo, owner_of
 from stallwise.instrument.patches import Patches
 
 CALL = "_compiled_call_impl"  # where `nn.Module.__call__` looks for another way to call this one module
@@ -52,6 +52,7 @@ class Scene:
         self._iterators: List[Any] = []
         self._calls: Dict[str, int] = {}
         self._patches = Patches()
+        self._watching = Undo()
         self.captured_graphs = False  # the job replays CUDA graphs of its own: addresses must stay
         self._border: Any = None
         self._inside = threading.local()
@@ -142,8 +143,8 @@ class Scene:
 
     # -- looking
 
-    def look(self, watched: Iterable[str]) -> None:
-        """Begins to count."""
+    def look(self, changes: Iterable[Change]) -> None:
+        """Begins to count, for these trials."""
         self.steps_seen = 0
         # A hook of PyTorch cannot be added from within a step's own hooks, where the plan goes on; the recorder's is asked.
         self._border = self.recorder.stages.border
@@ -152,7 +153,7 @@ class Scene:
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is not None:
             dynamo.eval_frame.skip_code(calling.__code__)
-        for path in dict.fromkeys(watched):
+        for path in dict.fromkeys(path for change in changes for path in change.watch):
             owner, name = owner_of(path)
             if owner is not None:
                 self._patches.wrap(owner, name, self._counting(path))
@@ -163,6 +164,8 @@ class Scene:
         for name in ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__index__"):
             self._patches.wrap(self.torch.Tensor, name, self._reading)
         self.casts.look(self._patches)
+        for change in changes:
+            change.look(self, self._watching)
 
     def step(self) -> None:
         """One step was looked at. Once the models are known, their inputs are looked at, too."""
@@ -174,6 +177,7 @@ class Scene:
 
     def looked(self) -> None:
         """Ends counting; every function is itself again."""
+        self._watching.back()
         self._patches.remove()
         if self._border is not None:
             del self.recorder.stages.border  # the class's own method shows again

@@ -206,7 +206,7 @@ class Session:
 
     def _look(self) -> Plan:
         """What the job consists of."""
-        self.scene.look([path for change in self._changes for path in change.watch])
+        self.scene.look(self._changes)
         heard = len(self._durations)
         for _ in range(LOOKED_AT):
             yield 1
