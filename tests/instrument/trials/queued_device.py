@@ -1,14 +1,14 @@
 """A device with a queue, as a GPU has one: the host hands over work and goes on; `synchronize` waits until all is done.
 
-The work is done by a thread of its own. It stands behind the names of `torch.cuda`, so that trials and borders meet it where
-they would meet a GPU.
+The queue is worked off by a thread of its own. How long anything takes is said in the seconds of a clock that only work and
+waiting move, so that a busy machine does not count. It stands behind the names of `torch.cuda`, so that trials and borders
+meet it where they would meet a GPU.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,18 +43,24 @@ class QueuedDevice:
     def __init__(self) -> None:
         self._work: queue.Queue[Any] = queue.Queue(DEEPEST)
         self._free_at = 0.0
+        self.now_s = 0.0  # on the host
         self.drained = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    def host_works(self, seconds: float) -> None:
+        """Between two launches."""
+        self.now_s += seconds
+
     def launch(self, what: float | Event) -> None:
         """Hands work over and returns."""
-        self._work.put((time.perf_counter(), what))
+        self._work.put((self.now_s, what))
 
     def synchronize(self, device: Any = None) -> None:
         """Returns when the queue is empty and the last work done."""
         self.drained += 1
         self._work.join()
+        self.now_s = max(self.now_s, self._free_at)
 
     def close(self) -> None:
         """Ends the thread."""
@@ -63,15 +69,12 @@ class QueuedDevice:
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
-            # By the clock, so that waking late does not add up.
             handed_s, what = work
             self._free_at = max(self._free_at, handed_s)
             if isinstance(what, Event):
                 what.passed_s = self._free_at
             else:
                 self._free_at += what
-                while (left := self._free_at - time.perf_counter()) > 0:
-                    time.sleep(left)
             self._work.task_done()
 
     def stands_for_cuda(self, patch: pytest.MonkeyPatch) -> None:
