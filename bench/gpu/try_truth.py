@@ -34,6 +34,7 @@ HAND = {  # by trial: the switch of the job below
 WITHIN = 0.05
 SIZES = {  # layers, width, heads, words, vocabulary, sequences
     "full": (8, 768, 12, 1024, 50304, 8),
+    "small": (4, 512, 8, 512, 8192, 8),  # short steps, for many blocks
     "tiny": (2, 64, 4, 64, 256, 4),
 }
 BLOCKS = 200
@@ -138,7 +139,7 @@ def job(change: str, steps: int, size: str, seconds: float) -> None:
 
 def by_hand(change: str, size: str, steps: int) -> dict[str, Any]:
     """The job with one change, in its own process."""
-    line = [sys.executable, __file__, "--job", change, "--steps", str(steps), *(["--tiny"] if size == "tiny" else [])]
+    line = [sys.executable, __file__, "--job", change, "--steps", str(steps), "--size", size]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode:
         raise SystemExit(f"the job with {change} failed:\n{done.stderr[-2000:]}")
@@ -152,7 +153,7 @@ def by_trial(folder: Path, size: str, **asked: Any) -> dict[str, Any]:
     from stallwise.instrument.experiment.rehearsal import VARIABLES
     from stallwise.instrument.launch import launch
 
-    line = [sys.executable, __file__, "--job", "none", "--steps", "0", *(["--tiny"] if size == "tiny" else [])]
+    line = [sys.executable, __file__, "--job", "none", "--steps", "0", "--size", size]
     line += [
         "--seconds",
         str(asked["budget_s"] + WARM_UP_S),
@@ -192,14 +193,15 @@ def main() -> int:
     """All of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--job", help=argparse.SUPPRESS)
-    parser.add_argument("--steps", type=int, default=40, help="of each job by hand, after its warm-up")
-    parser.add_argument("--seconds", type=float, default=110.0, help="for the trials")
+    parser.add_argument("--steps", type=int, default=24, help="of each job by hand, after its warm-up")
+    parser.add_argument("--seconds", type=float, default=100.0, help="for the trials")
     parser.add_argument("--tiny", action="store_true", help="small sizes")
+    parser.add_argument("--size", choices=list(SIZES), help=argparse.SUPPRESS)
     parser.add_argument("--only", default=",".join(HAND), help="these trials")
     asked = parser.parse_args()
     size = "tiny" if asked.tiny else "full"
     if asked.job:
-        job(asked.job, asked.steps, size, asked.seconds)
+        job(asked.job, asked.steps, asked.size, asked.seconds)
         return 0
     try:
         import torch
@@ -224,7 +226,8 @@ def main() -> int:
         tried = by_trial(Path(folder) / "try", size, only=only, budget_s=asked.seconds)
         print(f"{time.monotonic() - began:5.0f} s  tried", flush=True)
         repeat = 26 if size == "full" else 3
-        same = by_trial(Path(folder) / "same", size, only=["nothing"], repeat=repeat, budget_s=0.55 * asked.seconds)
+        small = "small" if size == "full" else size
+        same = by_trial(Path(folder) / "same", small, only=["nothing"], repeat=repeat, budget_s=0.45 * asked.seconds)
     rows, aa = compared(tried["trials"], hand, before_s), nothing_seen(same["trials"])
     rows = [row for row in rows if row["change"] in only]
     for row in rows:

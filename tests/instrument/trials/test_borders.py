@@ -18,9 +18,10 @@ from tests.instrument.trials.queued_device import QueuedDevice
 
 from stallwise.instrument.experiment.change import Change, Undo
 from stallwise.instrument.experiment.device import CALLED
+from stallwise.instrument.experiment.options import Options
 from stallwise.instrument.experiment.results import Results
 from stallwise.instrument.experiment.scene import Scene
-from stallwise.instrument.experiment.session import Options, Session
+from stallwise.instrument.experiment.session import Session
 from stallwise.instrument.trials import all_changes
 
 pytestmark = [pytest.mark.torch]

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from stallwise.instrument.experiment.change import Change, Undo
+from stallwise.instrument.experiment.options import Options
 from stallwise.instrument.experiment.ranks import Disagreement, Ranks
 from stallwise.instrument.experiment.results import Results
 from stallwise.instrument.experiment.scene import Scene
-from stallwise.instrument.experiment.session import Options, Session
+from stallwise.instrument.experiment.session import Session
 from stallwise.instrument.experiment.throttle import Throttle
 
 
@@ -204,6 +205,53 @@ def test_the_best_two_are_tried_together(tmp_path: Path) -> None:
     both = job.out.together
     assert both is not None and both["of"] == ["one", "two"]
     assert both["ratio"] == pytest.approx(1.8, rel=0.05) and both["adds"] == "they add"
+
+
+def test_a_pair_that_is_inconclusive_is_not_said_to_add(tmp_path: Path) -> None:
+    """With both on, a block takes now half and now four times as long: the pair's interval holds everything."""
+
+    class Wild(Job):
+        applied = 0
+
+        def step(self) -> None:
+            if self.changes[0].on and self.changes[1].on:
+                if self.changes[0].applied != self.applied:
+                    self.applied = self.changes[0].applied
+                    self.step_s = 0.05 * self.chance.choice([0.9, 1.8, 3.6])
+            else:
+                self.step_s = 0.05
+            super().step()
+
+    job = Wild([Said("one", 1.5), Said("two", 1.2)], folder=tmp_path, options={"budget_s": 60.0})
+    job.run()
+    both = job.out.together
+    assert both is not None and both["state"] == "inconclusive"
+    assert "add" not in both["adds"] or "not known" in both["adds"]
+
+
+def test_what_is_expected_to_save_most_comes_first_and_what_was_not_reached_is_listed(tmp_path: Path) -> None:
+    little, much, dear = Said("a-little", 1.1), Said("z-much", 1.9), Said("m-dear", 1.9)
+    little.usual, much.usual, dear.usual, dear.costly = 0.05, 0.6, 0.6, True
+    job = Job([little, dear, much], folder=tmp_path)
+    while not little.applied and not dear.applied:
+        job.step()
+    job.session.stop("the job ended before its trials")
+    states = {r.name: (r.state, r.why) for r in job.out.trials}
+    assert next(iter(states)) == "z-much" and states["z-much"][0] == "faster"
+    assert (
+        states["a-little"] == ("not reached", "the job ended before its trials") or states["m-dear"][0] == "not reached"
+    )
+    assert len(states) == 3
+
+
+def test_a_job_that_ends_in_the_middle_of_a_trial_keeps_what_its_pairs_say(tmp_path: Path) -> None:
+    change = Said("good", 1.05)
+    job = Job([change], folder=tmp_path, noise=0.004, options={"budget_s": 1e6})
+    while not job.out.trials and change.applied < 9:
+        job.step()
+    job.session.stop("the job ended before its trials")
+    found = {r.name: r for r in job.out.trials}["good"]
+    assert found.estimate is not None and found.state in ("faster", "inconclusive")
 
 
 def test_a_trial_that_cannot_be_applied_is_undone_and_told_and_the_rest_goes_on(tmp_path: Path) -> None:

@@ -23,7 +23,10 @@ class Change:
     risk = ""
     instead_of: Tuple[str, ...] = ()  # never together with these
     watch: Tuple[str, ...] = ()  # functions whose calls are counted before: "torch.cuda.empty_cache"
-    costly = False  # has a one-off cost: tried after the others
+    usual = (
+        0.0  # of a step, saved where it applies: the middle of what docs/try.md has measured; decides the order alone
+    )
+    costly = False  # has a one-off cost, as compiling has
     only_asked = False  # not among the default trials
     asked_late = False  # whether it applies is known only when its turn comes
     work_ratio = 1.0  # work of a changed step relative to one as is
@@ -31,6 +34,10 @@ class Change:
     def refuses(self, scene: Any) -> Optional[str]:
         """Why it cannot be tried here, or None."""
         return None
+
+    def expects(self, scene: Any) -> float:
+        """The part of a step that it may save here, as far as the first steps tell."""
+        return self.usual
 
     def apply(self, scene: Any, undo: "Undo") -> None:
         """Changes the job; whatever it does is undone by what it hands to `undo`."""

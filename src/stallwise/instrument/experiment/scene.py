@@ -34,6 +34,7 @@ class Scene:
         self.folder = folder
         self.steps_seen = 0
         self.step_s = 0.0
+        self.shares: Dict[str, float] = {}  # of a step, by stage
         self.inputs: Dict[int, List[Tuple[Tuple[int, ...], str, str]]] = {}  # of a root: shape, dtype, device
         self.stateful = (
             False  # models are handed something that remembers from call to call: a cache of keys and values

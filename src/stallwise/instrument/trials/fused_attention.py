@@ -23,6 +23,7 @@ class FusedAttention(Change):
 
     name = "fused-attention"
     title = "fused attention (sdpa)"
+    usual = 0.3
     causes = ("attention-materialized",)
     risk = "other rounding; no attention weights in the output"
     needs = "torch.nn.functional.scaled_dot_product_attention in the place of softmax(q @ k.transpose(-2, -1)) @ v"
