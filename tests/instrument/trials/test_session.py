@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import Any
 
 import pytest
 
+from stallwise.instrument.experiment import paired
 from stallwise.instrument.experiment.change import Change, Undo
 from stallwise.instrument.experiment.options import Options
 from stallwise.instrument.experiment.ranks import Disagreement, Ranks
-from stallwise.instrument.experiment.results import Results
+from stallwise.instrument.experiment.results import Result, Results
 from stallwise.instrument.experiment.scene import Scene
 from stallwise.instrument.experiment.session import Session
 from stallwise.instrument.experiment.throttle import Throttle
+from stallwise.instrument.experiment.together import Together
 
 
 class FakeCuda:
@@ -207,26 +210,26 @@ def test_the_best_two_are_tried_together(tmp_path: Path) -> None:
     assert both["ratio"] == pytest.approx(1.8, rel=0.05) and both["adds"] == "they add"
 
 
-def test_a_pair_that_is_inconclusive_is_not_said_to_add(tmp_path: Path) -> None:
-    """With both on, a block takes now half and now four times as long: the pair's interval holds everything."""
-
-    class Wild(Job):
-        applied = 0
-
-        def step(self) -> None:
-            if self.changes[0].on and self.changes[1].on:
-                if self.changes[0].applied != self.applied:
-                    self.applied = self.changes[0].applied
-                    self.step_s = 0.05 * self.chance.choice([0.9, 1.8, 3.6])
-            else:
-                self.step_s = 0.05
-            super().step()
-
-    job = Wild([Said("one", 1.5), Said("two", 1.2)], folder=tmp_path, options={"budget_s": 60.0})
-    job.run()
-    both = job.out.together
-    assert both is not None and both["state"] == "inconclusive"
-    assert "add" not in both["adds"] or "not known" in both["adds"]
+@pytest.mark.parametrize(
+    ("ratio", "half", "word"),
+    [
+        (1.8, 0.02, "they add"),
+        (1.5, 0.02, "less than both: they win part of the same time"),
+        (2.2, 0.02, "more than both: one makes room for the other"),
+        (1.8, 0.9, "whether they add is not known"),
+        (1.02, 0.05, "whether they add is not known"),
+        (1.8, math.inf, "whether they add is not known"),
+    ],
+)
+def test_a_pair_that_is_inconclusive_is_not_said_to_add(ratio: float, half: float, word: str) -> None:
+    one, other = Said("one", 1.5), Said("two", 1.2)
+    alone = [Result(one), Result(other)]
+    for result, known in zip(alone, (1.5, 1.2), strict=True):
+        result.estimate = paired.Estimate(math.log(known), 0.01, 10)
+    both = Together(one, other)
+    measured = Result(both)
+    measured.estimate = paired.Estimate(math.log(ratio), half, 10)
+    assert both.adds(measured, alone)["adds"] == word
 
 
 def test_what_is_expected_to_save_most_comes_first_and_what_was_not_reached_is_listed(tmp_path: Path) -> None:

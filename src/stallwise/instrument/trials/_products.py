@@ -41,7 +41,7 @@ def _einsum_start(torch: Any, args: Tuple[Any, ...]) -> Optional[Start]:
     summed = [c for c in one if c in other and c not in out]
     if len(summed) != 1 or len(out) < 3:
         return None
-    *batch, row, column = out
+    *batch, row, column = list(out)
     if row in other and column in one:
         one, other, first, second = other, one, second, first
     if sorted(one) != sorted([*batch, row, *summed]) or sorted(other) != sorted([*batch, column, *summed]):
@@ -68,7 +68,7 @@ def _einsum_end(torch: Any, at: int, args: Tuple[Any, ...]) -> Tuple[Any, Callab
     v = second
     if at == 2:
         weights, values, v = values, weights, first
-    *batch, row, column = weights
+    *batch, row, column = list(weights)
     fresh = [c for c in values if c not in weights]
     if (
         len(fresh) != 1

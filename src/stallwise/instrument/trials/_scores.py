@@ -51,7 +51,7 @@ class Kept:
 def scores_class(torch: Any) -> Any:
     """The class, for this PyTorch."""
 
-    class Scores(torch.Tensor):  # type: ignore[misc, name-defined]
+    class Scores(torch.Tensor):  # type: ignore[misc]
         """See above."""
 
         kept: Kept
@@ -90,7 +90,7 @@ def _called(torch: Any, cls: Any, func: Any, name: str, args: Any, kwargs: Any) 
     plain = name[:-1] if inside else name
     places = [n for n, a in enumerate(args) if isinstance(a, cls)]
     alone = len(places) == 1 and not any(isinstance(v, cls) for v in kwargs.values())
-    one = args[places[0]] if places else None
+    one: Any = args[places[0]] if places else None
     if alone and one.kept.chain is not None:
         try:
             return _followed(torch, cls, func, (plain, inside, places[0]), args, kwargs)
