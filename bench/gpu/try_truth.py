@@ -38,7 +38,8 @@ SIZES = {  # layers, width, heads, words, vocabulary, sequences
     "tiny": (2, 64, 4, 64, 256, 4),
 }
 BLOCKS = 200
-WARM_UP_S = 20.0  # of a job, before its trials
+WARM_UP_S = 25.0  # of a job, before its trials
+LONGER = 1.2  # the last trial may begin shortly before its time is up
 
 
 def job(change: str, steps: int, size: str, seconds: float) -> None:
@@ -156,7 +157,7 @@ def by_trial(folder: Path, size: str, **asked: Any) -> dict[str, Any]:
     line = [sys.executable, __file__, "--job", "none", "--steps", "0", "--size", size]
     line += [
         "--seconds",
-        str(asked["budget_s"] + WARM_UP_S),
+        str(LONGER * asked["budget_s"] + WARM_UP_S),
     ]  # a job whose training is left as it is goes on to its own end
     launch(line, str(folder), more={autostart.TRY: json.dumps({"trace": False, **asked}), **VARIABLES})
     file = folder / "trials.json"
