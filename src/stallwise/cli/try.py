@@ -43,7 +43,7 @@ def command(
     after the trials with exit code 0.
     """
     from stallwise.errors import BadRequest
-    from stallwise.instrument.experiment.session import Options
+    from stallwise.instrument.experiment.options import Options
     from stallwise.instrument.trials import all_changes
 
     changes = all_changes()

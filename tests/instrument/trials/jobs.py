@@ -93,11 +93,11 @@ def recorded(folder: Path) -> Iterator[Any]:
         verbs.stop()
 
 
-def looked_at(job: Any, recorder: Any, watched: tuple[str, ...] = (), steps: int = 3) -> Scene:
-    """The scene after some steps of a job."""
+def looked_at(job: Any, recorder: Any, *changes: Any, steps: int = 3) -> Scene:
+    """The scene after some steps of a job, for these trials."""
     scene = Scene(torch, recorder)
     job.step(2)
-    scene.look(watched)
+    scene.look(changes)
     for _ in range(steps):
         job.step()
         scene.step()

@@ -45,7 +45,7 @@ def test_what_leaves_the_training_as_it_is_gives_the_same_numbers(name: str, tmp
     with recorded(tmp_path) as recorder:
         job = Training()
         change = change_named(name)
-        scene = looked_at(job, recorder, change.watch)  # five steps
+        scene = looked_at(job, recorder, change)  # five steps
         for _ in range(2):
             undo = Undo()
             change.apply(scene, undo)
@@ -74,6 +74,62 @@ def test_a_bf16_step_computes_in_bf16_and_forgets_its_casts(tmp_path: Path) -> N
         with torch.autocast("cpu", torch.bfloat16):
             assert torch.equal(after, job.model(x))  # the weights of now, not casts of those before
         assert as_is.dtype is torch.float32
+
+
+class Casting(Training):
+    """Its forward pass stands in an autocast of its own, and a layer protects itself with another."""
+
+    def __init__(self, **context: Any) -> None:
+        super().__init__()
+        self.context = context
+        self.types: list[torch.dtype] = []
+        self.model.head.register_forward_hook(lambda m, args, out: self.types.append(out.dtype))
+        middle = self.model.middle.forward
+
+        def protected(x: torch.Tensor) -> torch.Tensor:
+            with torch.autocast("cpu", enabled=False):
+                out = middle(x.float())
+            self.types.append(out.dtype)
+            return out
+
+        self.model.middle.forward = protected  # type: ignore[method-assign]
+
+    def step(self, count: int = 1) -> None:
+        for _ in range(count):
+            x, y = next(self.batches)
+            with torch.autocast("cpu", **self.context):
+                loss = nn.functional.cross_entropy(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+@pytest.mark.parametrize(
+    "context", [{"dtype": torch.float32}, {"enabled": False}, {"enabled": False, "dtype": torch.float16}]
+)
+@pytest.mark.filterwarnings("ignore:In CPU autocast")
+def test_an_autocast_that_narrows_nothing_is_no_mixed_precision_and_is_switched_to_bf16(
+    context: dict[str, Any], tmp_path: Path
+) -> None:
+    with recorded(tmp_path) as recorder:
+        job, change, undo = Casting(**context), change_named("bf16-autocast"), Undo()
+        scene = looked_at(job, recorder)
+        assert not scene.autocast and change.refuses(scene) is None
+        job.types.clear()
+        change.apply(scene, undo)
+        job.step()
+        undo.back()
+        assert job.types[:2] == [torch.float32, torch.bfloat16]  # what protects itself does not narrow, the head does
+        job.types.clear()
+        job.step()
+        assert set(job.types) == {torch.float32}
+
+
+def test_an_autocast_that_narrows_is_mixed_precision(tmp_path: Path) -> None:
+    with recorded(tmp_path) as recorder:
+        job, change = Casting(dtype=torch.bfloat16), change_named("bf16-autocast")
+        scene = looked_at(job, recorder)
+        assert scene.autocast and "on already" in (change.refuses(scene) or "")
 
 
 def test_the_last_batch_comes_again_and_the_loader_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -259,7 +315,7 @@ def test_what_the_user_has_replaced_is_left_alone(tmp_path: Path, monkeypatch: p
     with recorded(tmp_path) as recorder:
         change = change_named("no-recompute")
         job = Training()
-        scene = looked_at(job, recorder, change.watch)
+        scene = looked_at(job, recorder, change)
         assert job.losses and "your code has replaced" in (change.refuses(scene) or "")
 
 
@@ -292,7 +348,7 @@ def test_recomputing_under_a_name_of_the_jobs_own_is_seen_and_left_out(tmp_path:
                 job.optimizer.step()
 
         job.step = step  # type: ignore[method-assign]
-        scene = looked_at(job, recorder, change.watch)
+        scene = looked_at(job, recorder, change)
         assert change.refuses(scene) is None
         undo, times = Undo(), []
         for changed in (False, True, False):

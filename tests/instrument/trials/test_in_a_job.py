@@ -17,10 +17,11 @@ from tests.instrument.trials.jobs import Answering, Training, recorded, same, st
 
 from stallwise.instrument.experiment.change import Change, Undo
 from stallwise.instrument.experiment.guard import WAY
+from stallwise.instrument.experiment.options import Options
 from stallwise.instrument.experiment.rehearsal import Rehearsal
 from stallwise.instrument.experiment.results import Results
 from stallwise.instrument.experiment.scene import Scene
-from stallwise.instrument.experiment.session import Options, Session
+from stallwise.instrument.experiment.session import Session
 from stallwise.instrument.trials import all_changes
 
 pytestmark = [pytest.mark.torch]

@@ -55,7 +55,7 @@ def test_it_applies_is_in_force_and_is_undone(name: str, tmp_path: Path) -> None
     with recorded(tmp_path) as recorder:
         change = named(name)
         with at_home(name, change) as job:
-            scene = looked_at(job, recorder, change.watch)
+            scene = looked_at(job, recorder, change)
             prepared(name, scene, recorder)
             refused = change.refuses(scene)
             assert bool(refused) is (name in FOR_DEVICES), refused
@@ -80,7 +80,7 @@ def test_where_it_raises_half_way_all_of_it_is_undone(name: str, tmp_path: Path)
     with recorded(tmp_path) as recorder:
         change = named(name)
         with at_home(name, change) as job:
-            scene = looked_at(job, recorder, change.watch)
+            scene = looked_at(job, recorder, change)
             prepared(name, scene, recorder)
             before, apply, trying = everything(job, scene), change.apply, trying_of(scene)
 
@@ -103,7 +103,7 @@ def test_where_memory_runs_out_in_force_it_is_undone_and_the_job_goes_on(name: s
     with recorded(tmp_path) as recorder:
         change = named(name)
         with at_home(name, change) as job:
-            scene = looked_at(job, recorder, change.watch)
+            scene = looked_at(job, recorder, change)
             prepared(name, scene, recorder)
             before, trying = everything(job, scene), trying_of(scene)
 
@@ -130,7 +130,7 @@ def test_where_it_does_not_apply_it_says_why(name: str, tmp_path: Path) -> None:
     with recorded(tmp_path) as recorder:
         change = named(name)
         with among_strangers(name, change) as job:
-            scene = looked_at(job, recorder, change.watch)
+            scene = looked_at(job, recorder, change)
             before = state(job)
             refused = change.refuses(scene)
             assert isinstance(refused, str) and len(refused.split()) >= 3

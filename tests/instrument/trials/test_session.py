@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from stallwise.instrument.experiment import paired
 from stallwise.instrument.experiment.change import Change, Undo
+from stallwise.instrument.experiment.options import Options
 from stallwise.instrument.experiment.ranks import Disagreement, Ranks
-from stallwise.instrument.experiment.results import Results
+from stallwise.instrument.experiment.results import Result, Results
 from stallwise.instrument.experiment.scene import Scene
-from stallwise.instrument.experiment.session import Options, Session
+from stallwise.instrument.experiment.session import Session
 from stallwise.instrument.experiment.throttle import Throttle
+from stallwise.instrument.experiment.together import Together
 
 
 class FakeCuda:
@@ -204,6 +208,53 @@ def test_the_best_two_are_tried_together(tmp_path: Path) -> None:
     both = job.out.together
     assert both is not None and both["of"] == ["one", "two"]
     assert both["ratio"] == pytest.approx(1.8, rel=0.05) and both["adds"] == "they add"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "half", "word"),
+    [
+        (1.8, 0.02, "they add"),
+        (1.5, 0.02, "less than both: they win part of the same time"),
+        (2.2, 0.02, "more than both: one makes room for the other"),
+        (1.8, 0.9, "whether they add is not known"),
+        (1.02, 0.05, "whether they add is not known"),
+        (1.8, math.inf, "whether they add is not known"),
+    ],
+)
+def test_a_pair_that_is_inconclusive_is_not_said_to_add(ratio: float, half: float, word: str) -> None:
+    one, other = Said("one", 1.5), Said("two", 1.2)
+    alone = [Result(one), Result(other)]
+    for result, known in zip(alone, (1.5, 1.2), strict=True):
+        result.estimate = paired.Estimate(math.log(known), 0.01, 10)
+    both = Together(one, other)
+    measured = Result(both)
+    measured.estimate = paired.Estimate(math.log(ratio), half, 10)
+    assert both.adds(measured, alone)["adds"] == word
+
+
+def test_what_is_expected_to_save_most_comes_first_and_what_was_not_reached_is_listed(tmp_path: Path) -> None:
+    little, much, dear = Said("a-little", 1.1), Said("z-much", 1.9), Said("m-dear", 1.9)
+    little.usual, much.usual, dear.usual, dear.costly = 0.05, 0.6, 0.6, True
+    job = Job([little, dear, much], folder=tmp_path)
+    while not little.applied and not dear.applied:
+        job.step()
+    job.session.stop("the job ended before its trials")
+    states = {r.name: (r.state, r.why) for r in job.out.trials}
+    assert next(iter(states)) == "z-much" and states["z-much"][0] == "faster"
+    assert (
+        states["a-little"] == ("not reached", "the job ended before its trials") or states["m-dear"][0] == "not reached"
+    )
+    assert len(states) == 3
+
+
+def test_a_job_that_ends_in_the_middle_of_a_trial_keeps_what_its_pairs_say(tmp_path: Path) -> None:
+    change = Said("good", 1.05)
+    job = Job([change], folder=tmp_path, noise=0.004, options={"budget_s": 1e6})
+    while not job.out.trials and change.applied < 9:
+        job.step()
+    job.session.stop("the job ended before its trials")
+    found = {r.name: r for r in job.out.trials}["good"]
+    assert found.estimate is not None and found.state in ("faster", "inconclusive")
 
 
 def test_a_trial_that_cannot_be_applied_is_undone_and_told_and_the_rest_goes_on(tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ from typing import Any, Dict, Generator, List, Optional
 from stallwise.instrument.blame import quietly, say
 from stallwise.instrument.experiment.endless import Endless
 from stallwise.instrument.experiment.leaving import leave_job
+from stallwise.instrument.experiment.options import Options
 from stallwise.instrument.experiment.ranks import Alone, Ranks
 from stallwise.instrument.experiment.rehearsal import Rehearsal
 from stallwise.instrument.experiment.results import Results
 from stallwise.instrument.experiment.scene import Scene
-from stallwise.instrument.experiment.session import Options, Session
+from stallwise.instrument.experiment.session import Session
 from stallwise.instrument.experiment.throttle import Throttle, gpu_index
 from stallwise.instrument.experiment.whole_answers import hear_whole_answers
 from stallwise.instrument.trials import all_changes

@@ -8,6 +8,7 @@ from typing import Any, Callable, Generator, Optional
 
 from stallwise.instrument.experiment import results
 from stallwise.instrument.experiment.change import Change, Undo
+from stallwise.instrument.experiment.device import Device
 from stallwise.instrument.experiment.guard import Guard
 
 MOST_SETTLE = 64  # steps
@@ -39,6 +40,7 @@ class Trying:
         self.changed = False
         self.broken: Optional[Failed] = None
         self._scene = scene
+        self._device = Device(scene.torch)
         scene.failed = self.fail
         self._throttle = throttle
         self._now = now
@@ -55,7 +57,7 @@ class Trying:
         self.current, self.broken = change, None
         self._peak = {False: 0, True: 0}
         if self._scene.device == "cuda":
-            self._used_before = int(self._scene.torch.cuda.max_memory_allocated())
+            self._used_before = self._device.peak_bytes()
         self._guard = Guard(self._scene, lambda: self.changed, self.fail)
         self._guard.stand()
         change.begin(self._scene, self._around)
@@ -105,7 +107,7 @@ class Trying:
         if memory:
             gc.collect()
             if self._scene.device == "cuda":
-                self._scene.torch.cuda.empty_cache()
+                self._device.give_back()
 
     def check(self) -> None:
         """Raises where this rank or another has failed, or the memory is above what was allowed."""
@@ -114,10 +116,8 @@ class Trying:
             if said and self.broken is None:
                 self.broken = Failed(results.FAILED, str(said[0]))
         if self.broken is None and self.changed and self._scene.device == "cuda":
-            cuda = self._scene.torch.cuda
-            total = cuda.get_device_properties(cuda.current_device()).total_memory
-            used = cuda.max_memory_allocated()
-            if used > self._memory_share * total and used > self._used_before:
+            used = self._device.peak_bytes()
+            if used > self._memory_share * self._device.memory_bytes() and used > self._used_before:
                 self.broken = Failed(
                     results.MEMORY, "more than %.0f%% of the device's memory" % (100 * self._memory_share)
                 )
@@ -127,39 +127,34 @@ class Trying:
 
     def sync(self) -> None:
         """The device has done all it was given."""
-        torch = self._scene.torch
-        if torch.cuda.is_initialized():
-            torch.cuda.synchronize()
+        self._device.drain()
 
     def _settle(self, changed: bool, settle: int) -> int:
         """To the other side, and how many steps are to settle after it: a switch that took a while has let queues fill and the
-        device cool, so the loop runs as long again before it is timed."""
+        device cool, so the loop runs as long again before it is timed. What one side has queued is done before the other begins."""
+        self.sync()
         began = self._now()
         self.switch(changed)
         paused = math.ceil((self._now() - began) / max(self._scene.step_s, 1e-9) - 0.5)
         return int(self._ranks.decide(max(settle, min(paused, MOST_SETTLE))))
 
     def block(self, changed: bool, steps: int, settle: int) -> Generator[int, None, Block]:
-        """Some steps to settle, then those that are timed; the device is waited for at the two borders alone."""
+        """Some steps to settle, then those that are timed; the device is waited for before the first and after the last of them."""
         settle = self._settle(changed, settle)
         if settle:
             yield settle
             self.check()
-        self.sync()
-        watched = (
-            self._scene.rehearsal and self._scene.device == "cuda"
-        )  # the job's own counters are otherwise the job's
-        cuda = self._scene.torch.cuda if watched else None
-        if cuda is not None:
-            cuda.reset_peak_memory_stats()
+        # The job's own counters are otherwise the job's.
+        watched = self._scene.rehearsal and self._scene.device == "cuda"
+        if watched:
+            self._device.forget_peak()
         if self._throttle is not None:
             self._throttle.since()
-        began = self._now()
+        began = self._device.mark(self._now)
         yield steps
-        self.sync()
-        took_s = self._now() - began
+        took_s = self._device.seconds(began, self._device.mark(self._now))
         self.check()
-        if cuda is not None:
-            self._peak[changed] = max(self._peak[changed], int(cuda.max_memory_allocated()))
+        if watched:
+            self._peak[changed] = max(self._peak[changed], self._device.peak_bytes())
         seen = self._throttle.since() if self._throttle is not None else {}
         return Block(took_s / steps, seen.get("clock_mhz", 0.0), bool(seen.get("slowed")))

@@ -23,7 +23,10 @@ class Change:
     risk = ""
     instead_of: Tuple[str, ...] = ()  # never together with these
     watch: Tuple[str, ...] = ()  # functions whose calls are counted before: "torch.cuda.empty_cache"
-    costly = False  # has a one-off cost: tried after the others
+    usual = (
+        0.0  # of a step, saved where it applies: the middle of what docs/try.md has measured; decides the order alone
+    )
+    costly = False  # has a one-off cost, as compiling has
     only_asked = False  # not among the default trials
     asked_late = False  # whether it applies is known only when its turn comes
     work_ratio = 1.0  # work of a changed step relative to one as is
@@ -32,9 +35,16 @@ class Change:
         """Why it cannot be tried here, or None."""
         return None
 
+    def expects(self, scene: Any) -> float:
+        """The part of a step that it may save here, as far as the first steps tell."""
+        return self.usual
+
     def apply(self, scene: Any, undo: "Undo") -> None:
         """Changes the job; whatever it does is undone by what it hands to `undo`."""
         raise NotImplementedError
+
+    def look(self, scene: Any, undo: "Undo") -> None:
+        """While the job is looked at, as it is: whatever has to be learned to know whether and how it can be changed."""
 
     def begin(self, scene: Any, undo: "Undo") -> None:
         """Before the first block, for both sides: what has to be in place for as long as the trial lasts."""

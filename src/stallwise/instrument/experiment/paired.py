@@ -57,6 +57,10 @@ class Estimate:
             return NOTHING  # surely no gain
         return UNSURE
 
+    def conclusive(self) -> bool:
+        """It has a verdict, whichever."""
+        return self.verdict() != UNSURE
+
     def excludes_none(self) -> bool:
         """The interval does not contain "no difference"."""
         return self.low > 1.0 or self.high < 1.0

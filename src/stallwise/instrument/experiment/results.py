@@ -10,8 +10,8 @@ from stallwise.instrument.experiment import paired
 
 SCHEMA = "stallwise.trials/1"
 FILE = "trials.json"
-NOT_HERE, FAILED, MEMORY, TIME, WOULD, STOPPED = (
-    "not applicable", "failed", "out of memory", "no time left", "would be tried", "interrupted",
+NOT_HERE, FAILED, MEMORY, NOT_REACHED, WOULD, STOPPED = (
+    "not applicable", "failed", "out of memory", "not reached", "would be tried", "interrupted",
 )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from stallwise.instrument import borders
-from stallwise.instrument.experiment.change import owner_of
+from stallwise.instrument.experiment.casts import Casts
+from stallwise.instrument.experiment.change import Change, Undo, owner_of
 from stallwise.instrument.patches import Patches
 
 CALL = "_compiled_call_impl"  # where `nn.Module.__call__` looks for another way to call this one module
@@ -33,13 +34,14 @@ class Scene:
         self.folder = folder
         self.steps_seen = 0
         self.step_s = 0.0
+        self.shares: Dict[str, float] = {}  # of a step, by stage
         self.inputs: Dict[int, List[Tuple[Tuple[int, ...], str, str]]] = {}  # of a root: shape, dtype, device
         self.stateful = (
             False  # models are handed something that remembers from call to call: a cache of keys and values
         )
         self.reads_host = 0  # calls on device tensors that wait for the device
         self.copies_in = 0  # copies of pageable host tensors to the device
-        self.autocast = False
+        self.casts = Casts(torch)
         self.trains = False
         self.saves: List[int] = []  # steps at which torch.save was called
         self.failed: Callable[[BaseException], None] = lambda error: (
@@ -51,6 +53,7 @@ class Scene:
         self._iterators: List[Any] = []
         self._calls: Dict[str, int] = {}
         self._patches = Patches()
+        self._watching = Undo()
         self.captured_graphs = False  # the job replays CUDA graphs of its own: addresses must stay
         self._border: Any = None
         self._inside = threading.local()
@@ -127,6 +130,11 @@ class Scene:
             sizes[str(parameter.dtype)] = sizes.get(str(parameter.dtype), 0) + parameter.numel()
         return bool(sizes) and max(sizes, key=lambda name: sizes[name]) == "torch.float32"
 
+    @property
+    def autocast(self) -> bool:
+        """Models run under an autocast of the job's own that narrows types."""
+        return self.casts.narrow
+
     def memory(self) -> Tuple[float, float]:
         """Bytes of the device: in use at the peak so far, and there are in all; (0, 0) without a device."""
         if self.device != "cuda":
@@ -136,8 +144,8 @@ class Scene:
 
     # -- looking
 
-    def look(self, watched: Iterable[str]) -> None:
-        """Begins to count."""
+    def look(self, changes: Iterable[Change]) -> None:
+        """Begins to count, for these trials."""
         self.steps_seen = 0
         # A hook of PyTorch cannot be added from within a step's own hooks, where the plan goes on; the recorder's is asked.
         self._border = self.recorder.stages.border
@@ -146,7 +154,7 @@ class Scene:
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is not None:
             dynamo.eval_frame.skip_code(calling.__code__)
-        for path in dict.fromkeys(watched):
+        for path in dict.fromkeys(path for change in changes for path in change.watch):
             owner, name = owner_of(path)
             if owner is not None:
                 self._patches.wrap(owner, name, self._counting(path))
@@ -156,7 +164,9 @@ class Scene:
             self._patches.wrap(self.torch.Tensor, name, self._copying)
         for name in ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__index__"):
             self._patches.wrap(self.torch.Tensor, name, self._reading)
-        self._patches.wrap(self.torch.amp.autocast_mode.autocast, "__enter__", self._casting)
+        self.casts.look(self._patches)
+        for change in changes:
+            change.look(self, self._watching)
 
     def step(self) -> None:
         """One step was looked at. Once the models are known, their inputs are looked at, too."""
@@ -168,6 +178,7 @@ class Scene:
 
     def looked(self) -> None:
         """Ends counting; every function is itself again."""
+        self._watching.back()
         self._patches.remove()
         if self._border is not None:
             del self.recorder.stages.border  # the class's own method shows again
@@ -190,6 +201,7 @@ class Scene:
             if getattr(self._inside, "a_model", False):
                 return call(module, *args, **kwargs)
             self._inside.a_model = True
+            self.casts.model_called()
             try:
                 self._keep(self._roots, module, lambda: next(iter(module.parameters()), None) is not None)
                 return call(module, *args, **kwargs)
@@ -258,14 +270,6 @@ class Scene:
             return call(tensor, *args, **kwargs)
 
         return read
-
-    def _casting(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def __enter__(context: Any) -> Any:
-            if getattr(context, "_enabled", False):
-                self.autocast = True
-            return call(context)
-
-        return __enter__
 
 
 def imported(name: str) -> Optional[Any]:

@@ -17,6 +17,8 @@ from stallwise.instrument.blame import ours, say
 from stallwise.instrument.experiment import paired, results
 from stallwise.instrument.experiment.block import Block, Failed, Trying
 from stallwise.instrument.experiment.change import Change
+from stallwise.instrument.experiment.first_steps import ordered, stage_shares
+from stallwise.instrument.experiment.options import Options
 from stallwise.instrument.experiment.ranks import Alone, Disagreement
 from stallwise.instrument.experiment.results import Result, Results
 from stallwise.instrument.experiment.scene import Scene
@@ -40,42 +42,6 @@ OTHER_CLOCK = 0.03  # clocks of the two sides this far apart are said
 ROOM_S = 5.0  # of the budget, left for the best pair
 
 Plan = Generator[int, None, None]
-
-
-class Options:
-    """What the user asked for."""
-
-    def __init__(
-        self,
-        only: Tuple[str, ...] = (),
-        skip: Tuple[str, ...] = (),
-        budget_s: float = 150.0,
-        memory_share: float = 0.95,
-        dry_run: bool = False,
-        keep_training: bool = False,
-        seed: int = 0,
-        repeat: int = 1,
-        trace: bool = True,
-    ) -> None:
-        self.only = tuple(only)
-        self.skip = tuple(skip)
-        self.budget_s = budget_s
-        self.memory_share = memory_share
-        self.dry_run = dry_run
-        self.keep_training = keep_training
-        self.seed = seed
-        self.repeat = repeat
-        self.trace = trace
-
-    def chosen(self, changes: List[Change]) -> List[Change]:
-        """The trials that were asked for, those with a one-off cost last."""
-        wanted = [c for c in changes if (c.name in self.only if self.only else not c.only_asked)]
-        wanted = [c for c in wanted if c.name not in self.skip and not (self.keep_training and c.alters)]
-        return sorted(wanted, key=lambda c: (c.costly, c.name))
-
-    def rehearsal(self, changes: List[Change]) -> bool:
-        """Some trial changes the training, so nothing of this run may be kept; a dry run ends early, too."""
-        return self.dry_run or any(c.alters for c in self.chosen(changes))
 
 
 class Session:
@@ -108,6 +74,8 @@ class Session:
         self._thread = 0
         self._left = 0
         self._deadline_s = math.inf
+        self._running: Optional[Tuple[Result, paired.Looks]] = None
+        self._due: List[Change] = []  # trials that are still to be made
         self._plan = self._whole()
 
     # -- the job's steps
@@ -147,8 +115,20 @@ class Session:
         if self.over:
             return
         if self._trying.current is not None:
-            self.out.trials.append(Result(self._trying.current, results.STOPPED, why))
+            self.out.trials.append(self._so_far(self._trying.current, why))
+            self._due = self._due[1:]
         self._end(why)
+
+    def _so_far(self, change: Change, why: str) -> Result:
+        """Of a trial that is cut short: what its pairs say, where they say something."""
+        if self._running is not None:
+            result, looks = self._running
+            if result.name == change.name and len(looks.differences) >= paired.LOOKS[0][0] and looks.tells():
+                result.estimate = looks.look()
+                result.state = result.estimate.verdict()
+                result.more.update(detectable_ratio=looks.detectable(), one_off_s=0.0)
+                return result
+        return Result(change, results.STOPPED, why)
 
     def _end(self, why: str = "") -> None:
         self.over = True
@@ -158,6 +138,8 @@ class Session:
         if why:
             self.out.about["ended"] = why
         self.out.about.setdefault("ended", "done")
+        self.out.trials += [Result(change, results.NOT_REACHED, why) for change in self._due]
+        self._due = []
         self.out.write()
 
     # -- the plan
@@ -182,6 +164,7 @@ class Session:
         for place, change in enumerate(tried):
             left = shares - place
             result = yield from self._try(change, steps, self._allowance_s(left))
+            self._due.pop(0)
             self.out.add(result)
             self._tell(result)
         yield from self._together(tried, steps)
@@ -206,7 +189,7 @@ class Session:
 
     def _look(self) -> Plan:
         """What the job consists of."""
-        self.scene.look([path for change in self._changes for path in change.watch])
+        self.scene.look(self._changes)
         heard = len(self._durations)
         for _ in range(LOOKED_AT):
             yield 1
@@ -214,6 +197,7 @@ class Session:
         self.scene.looked()
         del self._durations[heard:]  # slowed by looking
         self.scene.step_s = statistics.median(self._durations[-NOISE_FROM:])
+        self.scene.shares = stage_shares(self.scene.recorder)
 
     def _sorted_out(self) -> List[Change]:
         """Which trials can be made here; the others are told with their reasons."""
@@ -227,8 +211,11 @@ class Session:
             elif self.options.dry_run:
                 self.out.add(Result(change, results.WOULD))
             else:
-                tried += [change] * self.options.repeat
-        return tried
+                tried.append(change)
+        tried = ordered(tried, self.scene)
+        places = self._ranks.decide([[c.name for c in self._changes].index(c.name) for c in tried])
+        self._due = [self._changes[place] for place in places for _ in range(self.options.repeat)]
+        return list(self._due)
 
     def _refusal(self, change: Change) -> Optional[str]:
         try:
@@ -251,7 +238,9 @@ class Session:
         settle, steps = self._ranks.decide([settle, change.block_steps(self.scene, steps)])
         expected_s = 2 * paired.LOOKS[0][0] * (steps + settle) * self.scene.step_s
         if self._ranks.decide(expected_s > min(allowance_s * 2, self._deadline_s - self._now())):
-            return Result(change, results.TIME, "its first look would take %.0f s" % expected_s)
+            return Result(
+                change, results.NOT_REACHED, "its first look would take %.0f s; --seconds gives more" % expected_s
+            )
         trying.begin(change)
         try:
             yield from self._once(change, result, settle)
@@ -273,7 +262,7 @@ class Session:
             last = self._durations[heard:][-3:]
             calm = count >= max(FEWEST_ONCE, settle) and max(last) <= ALIKE * max(min(last), 1e-9)
             if self._ranks.decide(self._now() > self._deadline_s):
-                raise Failed(results.TIME, "its one-off part alone took %.0f s" % (self._now() - began))
+                raise Failed(results.NOT_REACHED, "its one-off part alone took %.0f s" % (self._now() - began))
             if self._ranks.decide(calm):
                 break
         if self._ranks.decide(min(last) > HOPELESS * self.scene.step_s * change.work_ratio):
@@ -296,6 +285,7 @@ class Session:
 
     def _pairs(self, change: Change, result: Result, steps: int, settle: int, until_s: float) -> Plan:
         looks, repeats = paired.Looks(), REPEATS_HELD_BACK
+        self._running = result, looks
         clocks: Dict[bool, List[float]] = {False: [], True: []}
         while True:
             sides = [False, True]

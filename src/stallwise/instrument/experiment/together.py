@@ -45,12 +45,12 @@ class Together(Change):
         """What both would be worth if one left the other untouched, and what they are."""
         found: Dict[str, Any] = {"of": [c.name for c in self.both]}
         apart = {r.name: r.estimate for r in alone if r.estimate is not None}
-        if result.estimate is None:
-            return {**found, "adds": "not known"}
         one, other = (apart[c.name] for c in self.both)
         product, low, high = one.ratio * other.ratio, one.low * other.low, one.high * other.high
         both = result.estimate
-        if both.high < low:
+        if both is None or not both.conclusive():
+            word = "whether they add is not known"
+        elif both.high < low:
             word = "less than both: they win part of the same time"
         elif both.low > high:
             word = "more than both: one makes room for the other"

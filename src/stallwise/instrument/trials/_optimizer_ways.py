@@ -6,6 +6,8 @@ from typing import Any, List, Optional
 
 from stallwise.instrument.experiment.change import Undo
 
+OF_ITS_STAGE = 0.5  # what one kernel in the place of many saves of the optimizer's time
+
 
 def optimizers_with(scene: Any, way: str) -> List[Any]:
     """Optimizers of PyTorch's own that know this way."""

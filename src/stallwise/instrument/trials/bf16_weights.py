@@ -16,6 +16,7 @@ class Bf16Weights(Change):
     name = "bf16-weights"
     title = "inference with bfloat16 weights"
     causes = ("decode-bandwidth-bound", "tensor-cores-unused", "precision-headroom")
+    usual = 0.4
     needs = "model.to(torch.bfloat16)"
     risk = "8 bits of mantissa; check the answers"
     instead_of = ("bf16-autocast", "tf32")

@@ -14,6 +14,7 @@ class ChannelsLast(Change):
     name = "channels-last"
     title = "channels_last weights and inputs"
     causes = ("layout-copies",)
+    usual = 0.2
     needs = "model.to(memory_format=torch.channels_last), and the same for the inputs"
     risk = "other rounding; layers that view their input must be written for it"
 

@@ -14,6 +14,7 @@ class CompileGraphs(Compile):
     name = "compile-graphs"
     title = "torch.compile with CUDA graphs"
     causes = ("launch-bound", "elementwise-unfused")
+    usual = 0.25
     needs = 'model = torch.compile(model, mode="reduce-overhead")'
     risk = "more memory; outputs are overwritten by the next call; shapes must not change"
     instead_of = ("compile",)

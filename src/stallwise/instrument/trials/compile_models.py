@@ -14,6 +14,7 @@ class Compile(Change):
     name = "compile"
     title = "torch.compile"
     causes: Tuple[str, ...] = ("elementwise-unfused", "launch-bound", "attention-materialized")
+    usual = 0.2
     needs = "model = torch.compile(model)"
     risk = "compiles again when shapes change; other rounding"
     instead_of = ("compile-graphs",)

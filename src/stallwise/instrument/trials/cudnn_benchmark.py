@@ -12,6 +12,7 @@ class CudnnBenchmark(Change):
 
     name = "cudnn-benchmark"
     title = "cuDNN's fastest convolutions"
+    usual = 0.1
     needs = "torch.backends.cudnn.benchmark = True"
     risk = "slower where shapes keep changing; other rounding"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from stallwise.instrument import schema
 from stallwise.instrument.experiment.change import Change, Undo
-from stallwise.instrument.trials._optimizer_ways import optimizers_with, set_way, walks
+from stallwise.instrument.trials._optimizer_ways import OF_ITS_STAGE, optimizers_with, set_way, walks
 
 
 class FusedOptimizer(Change):
@@ -13,6 +14,7 @@ class FusedOptimizer(Change):
 
     name = "fused-optimizer"
     title = "a fused optimizer"
+    usual = 0.05
     causes = ("optimizer-unfused",)
     needs = "fused=True when the optimizer is made"
     risk = "other rounding"
@@ -29,6 +31,10 @@ class FusedOptimizer(Change):
         if any(not p.is_floating_point() or p.is_sparse for o in known for g in o.param_groups for p in g["params"]):
             return "fused kernels need dense floating-point parameters"
         return None
+
+    def expects(self, scene: Any) -> float:
+        share = scene.shares.get(schema.OPTIMIZER)
+        return self.usual if share is None else OF_ITS_STAGE * float(share)
 
     def apply(self, scene: Any, undo: Undo) -> None:
         for optimizer in optimizers_with(scene, "fused"):

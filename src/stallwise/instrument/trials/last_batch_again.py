@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Optional
 
+from stallwise.instrument import schema
 from stallwise.instrument.experiment.change import Change, Undo
 
 MOST_SETTLE = 64  # batches that workers may have ready; a deeper queue is not waited for
@@ -27,6 +28,9 @@ class LastBatchAgain(Change):
         if not scene.iterators:
             return "no DataLoader of PyTorch gave a batch"
         return None
+
+    def expects(self, scene: Any) -> float:
+        return float(scene.shares.get(schema.BATCH_WAIT, 0.0))
 
     def settle_steps(self, scene: Any) -> int:
         """What workers have made meanwhile is used up first, or the loader would look faster than it is."""

@@ -13,6 +13,7 @@ class MoreThreads(Change):
 
     name = "more-threads"
     title = "a thread for every core"
+    usual = 0.2
     needs = "OMP_NUM_THREADS, or torch.set_num_threads()"
     risk = "other rounding; crowds out loader workers"
 

@@ -17,6 +17,7 @@ class NoCheckpoint(Change):
 
     name = "no-checkpoint"
     title = "no checkpoint"
+    usual = 0.1
     causes = ("checkpoint-stall",)
     removes = True
     needs = "save less often, or in the background (torch.distributed.checkpoint.async_save)"

@@ -13,6 +13,7 @@ class NoCollector(Change):
 
     name = "no-collector"
     title = "Python's garbage collector off"
+    usual = 0.01
     causes = ("python-gc-pauses",)
     removes = True
     alters = False

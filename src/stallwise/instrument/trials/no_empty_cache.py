@@ -14,6 +14,7 @@ class NoEmptyCache(Change):
 
     name = "no-empty-cache"
     title = "no torch.cuda.empty_cache()"
+    usual = 0.3
     causes = ("allocator-churn",)
     removes = True
     alters = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, List, Optional
 
+from stallwise.instrument import schema
 from stallwise.instrument.experiment.change import Change, Undo
 
 SWITCH = "require_backward_grad_sync"
@@ -14,6 +15,7 @@ class NoGradientSync(Change):
 
     name = "no-gradient-sync"
     title = "no gradient sync"
+    usual = 0.3
     causes = ("exposed-communication", "bucket-too-small")
     removes = True
     needs = "less to send or a faster way: bf16 gradients, larger buckets, accumulation, a faster network"
@@ -23,6 +25,9 @@ class NoGradientSync(Change):
         if not self._wrapped(scene):
             return "no DistributedDataParallel model was called"
         return None
+
+    def expects(self, scene: Any) -> float:
+        return float(scene.shares.get(schema.GRADIENT_SYNC, self.usual))
 
     def _wrapped(self, scene: Any) -> List[Any]:
         return [m for m in scene.modules() if SWITCH in vars(m) and hasattr(type(m), "no_sync")]

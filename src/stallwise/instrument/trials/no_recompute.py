@@ -23,6 +23,7 @@ class NoRecompute(Change):
 
     name = "no-recompute"
     title = "no activation checkpointing"
+    usual = 0.3
     causes = ("recompute-unneeded",)
     removes = True
     needs = "checkpoint fewer layers, or none"

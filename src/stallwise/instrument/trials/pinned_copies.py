@@ -14,6 +14,7 @@ class PinnedCopies(Change):
 
     name = "pinned-copies"
     title = "pinned, non-blocking copies to the device"
+    usual = 0.1
     causes = ("h2d-copy-exposed",)
     alters = False
     needs = "DataLoader(pin_memory=True) and .to(device, non_blocking=True)"

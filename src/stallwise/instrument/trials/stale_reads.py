@@ -22,6 +22,7 @@ class StaleReads(Change):
 
     name = "stale-reads"
     title = "host reads one step old"
+    usual = 0.05
     causes = ("host-sync",)
     removes = True
     needs = "read less often, or one step late: keep losses on the device, log every so many steps"

@@ -12,6 +12,7 @@ class StaticCache(Change):
 
     name = "static-cache"
     title = "static key-value cache"
+    usual = 0.6
     causes = ("launch-bound",)
     needs = 'model.generation_config.cache_implementation = "static"'
     risk = "memory for the longest answer from the start; transformers compiles the decoding step with it"

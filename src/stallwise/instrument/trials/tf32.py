@@ -14,6 +14,7 @@ class Tf32(Change):
 
     name = "tf32"
     title = "TF32 for float32 products"
+    usual = 0.6
     causes = ("tensor-cores-unused", "precision-headroom")
     needs = 'torch.set_float32_matmul_precision("high")'
     risk = "products with 10 bits of mantissa instead of 23"
