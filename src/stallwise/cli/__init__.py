@@ -60,10 +60,9 @@ class Commands(click.Group):
 
 def _asked_without_a_verb(args: list[str]) -> str:
     """A file, or a question in words, where a command is expected: it is meant for `diagnose`."""
-    try:
-        is_path = Path(args[0]).exists()
-    except (OSError, ValueError):  # longer than a name can be, or no name at all
-        is_path = False
+    from stallwise.doctor.given import on_disk
+
+    is_path = on_disk(args[0])
     words = [w for w in args if not w.startswith("-")]
     if not is_path and " " not in args[0].strip() and len(words) < LEAST_WORDS:
         return ""

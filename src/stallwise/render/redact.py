@@ -18,6 +18,7 @@ from stallwise.evidence.capture import Capture
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Series, Source, Table
 from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.words import is_label
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.secrets import (
     CLASS,
@@ -77,8 +78,7 @@ def shareable(diagnosis: Diagnosis) -> Diagnosis:
     """The same diagnosis without what strangers must not read."""
     names = _Names()
     for name in diagnosis.evidence.inputs:
-        stand_in = names.of("file", name, _ending(name))
-        names.words[name] = stand_in
+        names.words[name] = _stand_in(names, name)
     placed: list[Fact | Table | Series] = [
         *_facts(diagnosis),
         *diagnosis.evidence.tables,
@@ -88,11 +88,11 @@ def shareable(diagnosis: Diagnosis) -> Diagnosis:
         if item.scope.node:
             names.words[item.scope.node] = names.of("host", item.scope.node)
         if item.source.file and item.source.file != "stated" and item.source.file not in names.words:
-            names.words[item.source.file] = names.of("file", item.source.file, _ending(item.source.file))
+            names.words[item.source.file] = _stand_in(names, item.source.file)
     for fact in _facts(diagnosis):
         if fact.quantity.name.endswith("model") and isinstance(fact.value, str) and not is_public_model(fact.value):
             names.words.setdefault(fact.value, names.of("model", fact.value))
-    for secret in sorted(names.words, key=len):
+    for secret in sorted((w for w in names.words if not is_label(w)), key=len):
         short = PurePath(secret).name
         if len(short) > 3:
             names.words.setdefault(short, names.words[secret])
@@ -102,6 +102,11 @@ def shareable(diagnosis: Diagnosis) -> Diagnosis:
 
 def _facts(diagnosis: Diagnosis) -> list[Fact]:
     return [f for found in diagnosis.evidence.facts.values() for f in found]
+
+
+def _stand_in(names: _Names, source: str) -> str:
+    """For a file, or for the words that somebody typed in its place."""
+    return names.of("text", source) if is_label(source) else names.of("file", source, _ending(source))
 
 
 def _ending(name: str) -> str:
