@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from stallwise.doctor.given import on_disk
 from stallwise.errors import BadRequest
-from stallwise.evidence.bag import Bag, stems_of
+from stallwise.evidence.bag import Bag
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import STATED, Fact, Series
 from stallwise.evidence.reading import Reading
 from stallwise.evidence.vocabulary import resolve, stated_items, value_of
 from stallwise.meaning.mentions import mentions
+from stallwise.meaning.troubles import affirmed_stems
 from stallwise.meaning.understand import understand
 from stallwise.readers.shapes import prose
 
@@ -90,7 +91,7 @@ def state(evidence: Evidence, words: Sequence[str]) -> None:
         return
     items = list(_items(pairs_of(words)))
     evidence.add([*items, *_spoken(items, evidence)])
-    evidence.add([Bag(stems_of(" ".join(words)), STATED)])
+    evidence.add([Bag(affirmed_stems("\n".join(words)), STATED)])
     evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:
         evidence.formats.append(INPUT)
