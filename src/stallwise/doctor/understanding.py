@@ -20,6 +20,7 @@ from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps
 from stallwise.meaning.telling import is_manual, is_settled, told_in, unresolved
+from stallwise.meaning.troubles import affirmed
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
@@ -252,7 +253,11 @@ def _complaint(text: str, file: str, known: list[Item]) -> Iterator[Item]:
         return
     sentences = [x for x in prose.sentences(text) if _is_sentence(x)]
     settled = is_settled(text) or is_manual(text)
-    heard = [(order_of(s), at, x) for at, x in enumerate(sentences) if not settled and (s := symptom_in(unresolved(x)))]
+    heard = [
+        (order_of(s), at, x)
+        for at, x in enumerate(sentences)
+        if not settled and (s := symptom_in(unresolved(affirmed(x))))
+    ]
     if heard:
         _, _, sentence = min(heard)
         yield Fact(stated.SYMPTOM, sentence[:200], Source(file, sentence[:40], True))

@@ -255,12 +255,9 @@ def _unit_in_lead(sentence: Sentence) -> str:
 
 def _names_another(sentence: Sentence, pair: Pair, before: Pair) -> bool:
     """Whether the words before a pair name another quantity than that of the pair before it."""
-    between = sentence[max(before)].after
-    words = " ".join(
-        w for w in words_of(between) if w not in _listed("fillers") | _listed("links") | _listed("separators")
-    )
-    own = name((words,), sentence[pair.value].unit, False, True) if words else None
-    if own is None or own.score < SURE or own.quantity.unit in _UNMEASURED:
+    between = " ".join(t for t in _gap(sentence, max(before)) if t[0].isalpha() and t not in _listed("separators"))
+    own = _named_by(between, sentence[pair.value].unit)
+    if own is None or own.quantity.unit in _UNMEASURED:
         return False
     known = heard(sentence)[before.value]
     return known is None or known.quantity is not own.quantity
@@ -317,14 +314,35 @@ def _quantity(sentence: Sentence, pairs: tuple[Pair, ...], unit: str, text: str)
 def _named_by(words: str, unit: str) -> Name | None:
     """The longest end of these words that is a name as a whole; "per step" says how often it is counted, not of what."""
     for part in (words.rpartition(" per ")[0], words):
-        own = [w for w in part.split() if w.lower() not in _listed("links")]
-        while own and own[-1].lower() in _listed("fillers") - _NAMING:
-            own.pop()
+        own = _without_conditions(part)
         for size in range(min(len(own), LONGEST_NAME), 0, -1):
-            found = name((" ".join(own[-size:]),), unit, False, True) if own[-size:] != ["time"] else None
+            found = name((" ".join(own[-size:]),), unit, False, True) if own[-size:] != ("time",) else None
             if found is not None and found.score >= SURE:
                 return found
     return None
+
+
+def _without_conditions(text: str) -> tuple[str, ...]:
+    """The words that may name a value: those of the last clause between links that holds more than a setting."""
+    clauses: list[list[str]] = [[]]
+    for word in text.split():
+        if word.lower() in _listed("links"):
+            clauses.append([])
+        else:
+            clauses[-1].append(word)
+    for clause in reversed(clauses):
+        while clause and clause[-1].lower() in _listed("fillers") - _NAMING:
+            clause.pop()
+        while clause and (size := _setting_at_end(clause)):
+            del clause[-size:]
+        if clause:
+            return tuple(clause)
+    return ()
+
+
+def _setting_at_end(words: list[str]) -> int:
+    """How many of the last words are the noun of a condition."""
+    return next((n for n in range(LONGEST_NOUN, 0, -1) if len(words) >= n and setting(" ".join(words[-n:]))), 0)
 
 
 def _counted(reading: Reading, quantity: Quantity) -> float:

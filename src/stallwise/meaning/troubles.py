@@ -13,9 +13,14 @@ from stallwise.meaning.sayings import symptom_in
 from stallwise.units import Unit
 
 
+def affirmed(text: str) -> str:
+    """A text but for the troubles that its keys and values deny."""
+    return without_denied(text, names_trouble)
+
+
 def affirmed_stems(text: str) -> frozenset[str]:
-    """The words of a text but for the troubles that its keys and values deny."""
-    return stems_of(without_denied(text, names_trouble))
+    """The words of it."""
+    return stems_of(affirmed(text))
 
 
 @lru_cache(maxsize=512)

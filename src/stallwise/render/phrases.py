@@ -83,7 +83,7 @@ def place(source: Source) -> str:
     """A source by the name of its file, without its folders; by the words themselves where somebody typed them."""
     if is_label(source.file):  # a typed sentence is quoted already; of several lines only the number is needed
         where = source.where.partition(":")[0]
-        return source.file if where == FIRST_LINE else f"{source.file} {where}".strip()
+        return f"{source.file} {where}" if where.startswith("line ") and where != FIRST_LINE else source.file
     name = PurePath(source.file).name or source.file
     return f"{name} {source.where}".strip()
 

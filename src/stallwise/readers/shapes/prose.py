@@ -42,6 +42,8 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
             elif unit in THOUSANDS and next_unit not in THOUSANDS:
                 value, unit = value * THOUSANDS[unit], next_unit  # "from 3.1k to 1.2k samples/s"
         stop = matches[at + 1].start() if at + 1 < len(matches) else len(sentence)
+        if value == 0.0 and _P["bound"].search(sentence[last_end : match.start()]):
+            continue  # "num_workers greater than 0" says that there are some, not how many
         text = sentence[last_end : match.start()].rstrip(" :=~≈<>|")
         before = _P["word"].findall(text)[-MOST_BEFORE:]
         clause = _P["word"].findall(_P["break"].split(f"{text} ")[-1])[-MOST_BEFORE:]
