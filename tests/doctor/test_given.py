@@ -213,3 +213,12 @@ def test_the_command_line_and_stdin_answer_a_long_sentence() -> None:
         )
         assert ran.returncode == 0, ran.stderr
         assert "Traceback" not in ran.stderr and "bug" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [[LONG], ["diagnose", "OOM", "-o", f"{LONG}/a.html"], ["diagnose", f"{LONG}.json"], ["explain", LONG]]
+)
+def test_no_command_takes_a_long_text_for_an_error_of_ours(arguments: list[str]) -> None:
+    ran = subprocess.run([sys.executable, "-m", "stallwise", *arguments], capture_output=True, text=True)
+    assert ran.returncode in (0, 2), ran.stderr
+    assert "Traceback" not in ran.stderr and "bug of ours" not in ran.stderr

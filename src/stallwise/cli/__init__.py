@@ -34,7 +34,9 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         stem = name.replace("-", "_")
-        if stem.startswith("_") or not (self.folder / f"{stem}.py").is_file():
+        if name.replace("_", "-") not in self.list_commands(
+            ctx
+        ):  # a question may stand here, longer than any file's name
             return None
         command: click.Command = import_module(f"{self.package}.{stem}").command
         command.name = command.name if command.name != "command" else name

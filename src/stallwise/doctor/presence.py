@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stallwise.evidence.catalog import distributed, fabric, hang, job, run, stages, stated
+from stallwise.evidence.catalog import distributed, fabric, hang, job, run, serving, stages, stated
 from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import WHOLE
 from stallwise.evidence.ledger import Account
 from stallwise.evidence.quantity import Quantity
 
@@ -21,6 +20,10 @@ ENGINES = ("vLLM", "SGLang", "engine", "load test", "TorchServe", "trtllm")  # w
 COLLECTIVE_FORMATS = ("NCCL", "nccl", "flight recorder", "rank progress", "rank layout")
 CARD_FORMATS = ("nvidia-smi", "Nsight", "nsys", "DCGM", "memory snapshot", *COLLECTIVE_FORMATS)
 STEP_TIMES = "step times"  # stands beside the formats: any of them may tell it
+SERVED = (
+    serving.ENGINE, serving.OFFERED_RATE, serving.ACHIEVED_RATE, serving.TTFT, serving.TTFT_TAIL, serving.TPOT, serving.OUTPUT_RATE,
+    serving.QUEUE_TIME, serving.RUNNING, serving.WAITING, serving.PREEMPTED, serving.KV_MAX, serving.MAX_SEQS,
+)  # fmt: skip
 EXCHANGES = (stated.ALLREDUCE_TIME, fabric.SCALING_BORDER, distributed.STRAGGLER)
 
 
@@ -50,10 +53,10 @@ class Presence:
 def presence_in(evidence: Evidence) -> Presence:
     """Looks at every witness once."""
     count = _rank_count(evidence)
-    serving, training = _serving(evidence), _training(evidence)
+    serves, trains = _serving(evidence), _training(evidence)
     ranks = None if count is None else count > 1
     exchange = ranks
-    if ranks is None and serving and not training:
+    if ranks is None and serves and not trains:
         exchange = _exchanges(evidence)
     jax = _any_format(evidence, ("JAX",))
     torch = _any_format(evidence, ("PyTorch", "torch"))
@@ -62,8 +65,8 @@ def presence_in(evidence: Evidence) -> Presence:
         ranks=ranks,
         nodes=_nodes(evidence, count),
         exchange=exchange,
-        serving=serving if serving or training else None,
-        training=training if training or serving else None,
+        serving=serves if serves or trains else None,
+        training=trains if trains or serves else None,
         torch=False if jax and not torch else torch or None,
         jax=False if torch and not jax else jax or None,
         rank_count=count,
@@ -128,10 +131,8 @@ def _nodes(evidence: Evidence, count: int | None) -> bool | None:
 
 
 def _serving(evidence: Evidence) -> bool:
-    return _any_format(evidence, ENGINES) or any(
-        name.startswith(("serve.", "serving.")) and any(f.scope == WHOLE for f in facts)
-        for name, facts in evidence.facts.items()
-    )
+    """An engine's own numbers, or those of its users; what a model would need if it were served says nothing."""
+    return _any_format(evidence, ENGINES) or any(f.scope.run != "before" for q in SERVED for f in evidence.all(q))
 
 
 def _knows_steps(evidence: Evidence) -> bool:
