@@ -161,8 +161,9 @@ def test_a_restart_half_way_is_noticed_and_counted_from() -> None:
 
 
 def test_other_pages_and_closed_ports_are_said_plainly() -> None:
-    with server(lambda n, h: send(h, "<html>hello</html>")) as url, pytest.raises(UnreadableInput):
-        gather([url])
+    with server(lambda n, h: send(h, "<html>hello</html>")) as url:
+        page = gather([url])
+        assert page.inputs == [url] and not page.facts, "text of no known kind: one cannot tell"
     with pytest.raises(UnreadableInput, match="tries"):
         scrape_for(url, 0.0, timeout_s=0.5)
 

@@ -103,6 +103,25 @@ def test_a_file_of_the_folder_becomes_a_report(page: LocalPage) -> None:
     assert str(page.folder.root) not in report.body.decode()
 
 
+WORDS = "all-reduce/all-gather takes 61 ms on 256 GPUs and 340 ms on 512, <b>nothing</b> else changed " * 4
+
+
+@pytest.mark.parametrize(
+    "body", [{"words": WORDS}, {"paths": [WORDS]}, {"paths": ["case.toml"], "words": "训练突然变慢了"}]
+)
+def test_words_are_answered_alone_and_beside_files(page: LocalPage, body: dict[str, object]) -> None:
+    answer = ask(page, "/api/diagnose", body)
+    assert answer.status == 200, answer.body
+    html = ask(page, f"/report/{answer.json['report']}").body.decode()
+    assert "<b>nothing" not in html
+    assert ("all-reduce/all-gather" in html) == ("训练" not in str(body)), "the words as they were typed"
+
+
+def test_neither_files_nor_words_is_refused(page: LocalPage) -> None:
+    for body in ({}, {"words": "  "}, {"paths": []}, {"words": 3}):
+        assert ask(page, "/api/diagnose", body).status == 400
+
+
 def test_a_file_named_like_markup_is_only_a_name(page: LocalPage) -> None:
     stored = ask(page, "/api/upload", LOG.encode(), X_Name="%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E.json")
     assert stored.json["name"] == IMAGE

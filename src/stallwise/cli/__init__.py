@@ -34,7 +34,9 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         stem = name.replace("-", "_")
-        if stem.startswith("_") or not (self.folder / f"{stem}.py").is_file():
+        if name.replace("_", "-") not in self.list_commands(
+            ctx
+        ):  # a question may stand here, longer than any file's name
             return None
         command: click.Command = import_module(f"{self.package}.{stem}").command
         command.name = command.name if command.name != "command" else name
@@ -60,10 +62,9 @@ class Commands(click.Group):
 
 def _asked_without_a_verb(args: list[str]) -> str:
     """A file, or a question in words, where a command is expected: it is meant for `diagnose`."""
-    try:
-        is_path = Path(args[0]).exists()
-    except (OSError, ValueError):  # longer than a name can be, or no name at all
-        is_path = False
+    from stallwise.doctor.given import on_disk
+
+    is_path = on_disk(args[0])
     words = [w for w in args if not w.startswith("-")]
     if not is_path and " " not in args[0].strip() and len(words) < LEAST_WORDS:
         return ""

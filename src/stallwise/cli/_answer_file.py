@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from stallwise.doctor.given import on_disk
 from stallwise.errors import BadRequest, StallwiseError
 from stallwise.render import strict_json as json
 
@@ -29,7 +30,7 @@ def write_answer(
     """Each form is made only where it is asked for."""
     for output in outputs:
         path = Path(output)
-        if not path.parent.is_dir():
+        if not on_disk(str(path.parent)):
             raise BadRequest(f"there is no folder {path.parent}", hint="make it first, or write elsewhere")
         match path.suffix.lower():
             case ".html" | ".htm":

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 def remembered(diagnosis: Diagnosis, paths: Sequence[str], series: str = "") -> None:
     """Files of this machine alone; addresses, pipes and stated facts are no runs."""
+    from stallwise.doctor.given import Kind, kind_of
     from stallwise.doctor.history import remember
     from stallwise.render.history import moved_line
 
-    places = [Path(p).absolute() for p in paths if p != "-" and "://" not in p and Path(p).exists()]
+    places = [Path(p).absolute() for p in paths if kind_of(p) in (Kind.FILE, Kind.FOLDER)]
     if not places:
         return
     run = places[0]

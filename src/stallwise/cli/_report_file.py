@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from stallwise.doctor.given import on_disk
 from stallwise.errors import BadRequest, StallwiseError
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render import strict_json as json
@@ -15,7 +16,7 @@ KNOWN = ".html, .md, .json, .txt, .sarif, .xml (JUnit), or a name with 'trace' o
 def write_report(diagnosis: Diagnosis, output: str, paths: Sequence[str], *, share: bool) -> None:
     """Raises BadRequest for an ending nobody knows."""
     path = Path(output)
-    if not path.parent.is_dir():
+    if not on_disk(str(path.parent)):
         raise BadRequest(f"there is no folder {path.parent}", hint="make it first, or write elsewhere")
     try:
         if path.name.endswith(".json.gz") or (path.suffix == ".json" and "annotated" in path.stem):

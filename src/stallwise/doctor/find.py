@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from stallwise.doctor.given import Kind, kind_of, matches_of
 from stallwise.doctor.piped import from_pipe, limited
 from stallwise.errors import BadRequest, MissingExtra, StallwiseError, UnreadableInput
 from stallwise.evidence.archive import members_of
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.limits import current
+from stallwise.evidence.words import label_of
 from stallwise.readers.shapes._letter import attached
 from stallwise.readers.shapes.pasted import files_in
 
@@ -22,11 +23,6 @@ HTTP_TIMEOUT_S = 20.0
 IGNORED_SUFFIXES = {".py", ".pyc", ".png", ".jpg", ".so", ".pt", ".pth", ".safetensors", ".bin", ".whl"}
 PACKAGES = {"__pycache__", "site-packages", "dist-packages", "node_modules"}
 ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")  # what lies in a folder that is one
-_URL = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-LEAST_WORDS = 3  # of a complaint: "loss is nan"; names of files have fewer
-WORDY = 6  # words of a sentence even where it ends like a file: "it hangs at the first optimizer.step"
-_BEGINS_LIKE_A_PATH = re.compile(r"[/\\]|\.\.?[/\\]|~[A-Za-z_]*[/\\]")  # "~40 it/s" is a rate
-_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,6}$")
 _DIGITS = re.compile(r"([0-9]{1,18})")  # more digits than a number has are words
 
 
@@ -50,12 +46,16 @@ def listed(*given: Paths) -> list[str]:
 
 def find(paths: Iterable[str], live_s: float = 0.0) -> tuple[list[Artifact], list[tuple[str, StallwiseError]]]:
     """Every artifact once, in an order that does not depend on how it was asked for, and the files that would not open."""
-    found: dict[str, Artifact] = {}
-    for given in paths:
-        for artifact in _given(given, live_s):
-            found.setdefault(artifact.name, artifact)
+    found: dict[str | bytes | None, Artifact] = {}
     artifacts: list[Artifact] = []
     problems: list[tuple[str, StallwiseError]] = []
+    for given in paths:
+        try:
+            for artifact in _given(given, live_s):
+                # Two long texts may be cited alike and are two all the same.
+                found.setdefault(artifact.content if artifact.typed else artifact.name, artifact)
+        except StallwiseError as error:  # one path that is not there never costs the answer from the others
+            problems.append((given, error))
     for artifact in _at_most(list(found.values()), problems):
         try:
             for member in _unpacked(artifact):
@@ -85,42 +85,37 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
-    if given == "-":
+    kind = kind_of(given)
+    if kind is Kind.STDIN:
         return [Artifact("stdin", content=limited(sys.stdin.buffer, "stdin"))]
-    if given.startswith(("http://", "https://")):
+    if kind is Kind.PAGE:
         return [_page(given, live_s)]
-    if _URL.match(given):
+    if kind is Kind.REMOTE:
         return _remote(given)
-    path = Path(given)
-    if path.is_dir():
-        files = [p for p in _below(path) if _may_be_read(p.name) and p.is_file()]
-        if not files:
-            raise UnreadableInput(
-                f"the folder {given} holds no file to read",
-                hint="capture something into it: stallwise record -o RUN_DIR -- python train.py",
-            )
-        return [Artifact(str(p), p) for p in files]
-    if path.is_file():
-        return [Artifact(given, path)]
-    if path.exists():  # `<(zcat trace.json.gz)` and named pipes
-        return [Artifact(given, content=from_pipe(path))]
-    matches = [m for m in glob.glob(given, recursive=True) if Path(m).is_file()]
-    if not matches and _is_sentence(given):
-        return [Artifact(given, content=given.encode("utf-8", "replace"))]
-    if not matches:
+    if kind is Kind.FOLDER:
+        return _in_folder(given)
+    if kind is Kind.FILE:
+        return [Artifact(given, Path(given))]
+    if kind is Kind.PIPE:  # `<(zcat trace.json.gz)` and named pipes
+        return [Artifact(given, content=from_pipe(Path(given)))]
+    if kind is Kind.PATTERN:
+        return [Artifact(m, Path(m)) for m in matches_of(given)]
+    if kind is Kind.WORDS:
+        return [Artifact(label_of(given), content=given.encode("utf-8", "replace"), typed=True)]
+    raise BadRequest(
+        f"no such file or folder: {given or repr(given)}",
+        hint="check the path; globs work too: 'traces/*.json.gz', and so do a few words: 'loss is nan after step 900'",
+    )
+
+
+def _in_folder(given: str) -> list[Artifact]:
+    files = [p for p in _below(Path(given)) if _may_be_read(p.name) and p.is_file()]
+    if not files:
         raise UnreadableInput(
-            f"there is no file or folder {given}",
-            hint="check the path; globs work too: 'traces/*.json.gz', and so do a few words: 'loss is nan after step 900'",
+            f"the folder {given} holds no file to read",
+            hint="capture something into it: stallwise record -o RUN_DIR -- python train.py",
         )
-    return [Artifact(m, Path(m)) for m in matches]
-
-
-def _is_sentence(given: str) -> bool:
-    """A complaint typed where a path is expected; what begins or ends like a path stays one, mistyped or not."""
-    words = len(given.split())
-    if _BEGINS_LIKE_A_PATH.match(given) or (words < WORDY and _EXTENSION.search(given)):
-        return False
-    return words >= LEAST_WORDS or (words > 1 and given.endswith("?"))
+    return [Artifact(str(p), p) for p in files]
 
 
 def _page(url: str, live_s: float) -> Artifact:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from stallwise.doctor.budget import Budget
 from stallwise.doctor.find import find
+from stallwise.doctor.given import ends_like_a_file
 from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
 from stallwise.doctor.runs import told_apart
 from stallwise.doctor.suspicion import of_our_trade
-from stallwise.doctor.understanding import is_log
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
@@ -20,7 +20,7 @@ from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.evidence.limits import Limits, within
-from stallwise.evidence.unread import Unread
+from stallwise.evidence.textual import is_textual
 from stallwise.meaning.telling import is_content, is_settled
 from stallwise.progress import shown
 
@@ -28,8 +28,8 @@ __all__ = ["artifacts_of", "gather", "read_artifact"]
 
 DEFAULT_LIMITS = Limits()
 ENGINES = ("local", "ray")
+READ_AS_WORDS = "there is no file of this name: it was read as words"
 NO_READER = "no reader knows this file"
-CELLS = 4  # numbers under headers: fewer may be a line of text with signs in it
 SMALL_BYTES = 50_000  # of a file that takes as long to be asked about as to be read
 NAMED = 3  # files named in a message before the rest is counted
 AGAIN = "capture one: stallwise record -- python train.py   (formats: stallwise formats)"
@@ -71,10 +71,13 @@ def gather(
         _give_words(reading, evidence.stems if reading.formats else others)
         reading.items = budget.held(reading.items, reading.name)
         readings.append(reading)
+    typed = {a.name: a.text() for a in artifacts if a.typed}
+    for label, words in typed.items():
+        if ends_like_a_file(words):
+            evidence.notes.append(Note(READ_AS_WORDS, Source(label)))
     for name, problem in unopened:
         evidence.notes.append(Note(problem.problem, Source(name), lost=True))
     problems = [problem for _, problem in unopened]
-    typed = {a.name for a in artifacts if a.typed}
     for reading in told_apart(readings):
         if reading.problem is not None:
             problems.append(reading.problem)
@@ -91,18 +94,17 @@ def gather(
         _hear_as_complaints(evidence, typed)
         return evidence
     evidence.stems |= others
-    held = _speak_of_a_run(evidence, readings, typed) or _hold_tables(evidence, readings)
-    if not held and not _are_logs(evidence, readings, artifacts):
+    if not _are_texts(evidence, readings, artifacts):
         raise _nothing_readable(artifacts, readings, problems)
     _hear_as_complaints(evidence, typed)
     return evidence
 
 
-def _hear_as_complaints(evidence: Evidence, typed: set[str]) -> None:
+def _hear_as_complaints(evidence: Evidence, typed: dict[str, str]) -> None:
     """Who types words of our trade in the place of a path complains, as with `--fact symptom=`, unless they say that all is well."""
-    said = [w for w in sorted(typed) if not is_content(w) and not is_settled(w)]
+    said = [(label, w) for label, w in sorted(typed.items()) if not is_content(w) and not is_settled(w)]
     if said and not evidence.all(stated.SYMPTOM) and of_our_trade(evidence):
-        evidence.add(Fact(stated.SYMPTOM, words, Source(words, words[:40], True)) for words in said)
+        evidence.add(Fact(stated.SYMPTOM, words, Source(label, stated=True)) for label, words in said)
 
 
 def _sizes(artifacts: list[Artifact]) -> list[float]:
@@ -119,34 +121,18 @@ def _give_words(reading: Reading, stems: set[str]) -> None:
             reading.items[at] = Bag(frozenset(), item.source)
 
 
-def _speak_of_a_run(evidence: Evidence, readings: list[Reading], typed: set[str]) -> bool:
-    """Texts without one fact that were typed here, or whose words are those of our trade: an answer can begin with them."""
-    texts = [r for r in readings if r.problem is None and any(isinstance(item, Bag) for item in r.items)]
+def _are_texts(evidence: Evidence, readings: list[Reading], artifacts: list[Artifact]) -> bool:
+    """Texts without one fact: words of our trade are evidence, and of all others the answer is that one cannot tell."""
+    read = {r.name: r for r in readings if r.problem is None}
+    textual = {a.name for a in artifacts if a.name in read and is_textual(a.head)}
+    texts = [r for name, r in read.items() if name in textual]
     evidence.add(item for r in texts for item in r.items)
     if not of_our_trade(evidence):
         evidence.stems.clear()  # its words are nobody's evidence
-        if not any(r.name in typed for r in texts):
-            return False
     evidence.inputs += [r.name for r in texts]
-    evidence.formats.append(IN_WORDS)
-    return True
-
-
-def _hold_tables(evidence: Evidence, readings: list[Reading]) -> bool:
-    """Tables of numbers that nobody could name: the answer is that one cannot tell, and which columns were not understood."""
-    tables = [r for r in readings if any(isinstance(item, Unread) and item.cells_seen >= CELLS for item in r.items)]
-    evidence.inputs += [r.name for r in tables]
-    evidence.formats += [IN_WORDS] if tables else []
-    return bool(tables)
-
-
-def _are_logs(evidence: Evidence, readings: list[Reading], artifacts: list[Artifact]) -> bool:
-    """Logs of programs that nobody here knows: the answer is that one cannot tell, and what to capture."""
-    read = {r.name for r in readings if r.problem is None}
-    logs = [a.name for a in artifacts if a.name in read and is_log(a)]
-    evidence.inputs += logs
-    evidence.formats += [IN_WORDS] if logs else []
-    return bool(logs)
+    evidence.formats += [IN_WORDS] if texts else []
+    evidence.notes[:] = [n for n in evidence.notes if n.text != NO_READER or n.source.file not in textual]
+    return bool(texts)
 
 
 def _engine(name: str, workers: int | None) -> Engine:
@@ -167,8 +153,9 @@ def _nothing_readable(
     if len(problems) == 1:
         return problems[0]
     if problems:
-        more = f"; and {len(problems) - 1} more could not be read" if len(problems) > 1 else ""
-        return UnreadableInput(problems[0].problem + more, hint=problems[0].hint)
+        more = f"; and {len(problems) - 1} more could not be read"
+        asked_wrongly = all(isinstance(p, BadRequest) for p in problems)
+        return (BadRequest if asked_wrongly else UnreadableInput)(problems[0].problem + more, hint=problems[0].hint)
     described = "; ".join(f"{a.name} is {_nature(a)}" for a in artifacts[:NAMED])
     rest = f"; and {len(artifacts) - NAMED} more files" if len(artifacts) > NAMED else ""
     return UnreadableInput(
@@ -183,9 +170,4 @@ def _nature(artifact: Artifact) -> str:
     size = artifact.size_bytes
     if size == 0:
         return "empty (0 bytes)"
-    sample = artifact.head[:4096]
-    if b"\0" in sample or sum(b < 9 or 13 < b < 32 or b > 126 for b in sample) > 0.3 * len(sample):
-        return f"binary ({size:,} bytes)"
-    if sample.lstrip()[:1] in (b"{", b"["):
-        return f"JSON of no known kind ({size:,} bytes)"
-    return f"text of no known kind ({size:,} bytes)"
+    return f"binary ({size:,} bytes)" if artifact.head.strip() else f"blank ({size:,} bytes)"

@@ -16,7 +16,7 @@ from stallwise.doctor.understanding import ANY_TEXT, LOG_READERS, is_document, i
 from stallwise.errors import StallwiseError
 from stallwise.evidence import collector
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.bag import Bag, stems_of
+from stallwise.evidence.bag import Bag
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.contained import failure_of, kept
 from stallwise.evidence.event import Event, Role
@@ -29,6 +29,7 @@ from stallwise.evidence.reading import Reading as ReadValue
 from stallwise.evidence.timeline import Timeline
 from stallwise.meaning.samples import KIND as GPU_SAMPLES
 from stallwise.meaning.steps import understood_steps
+from stallwise.meaning.troubles import affirmed_stems
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
 from stallwise.readers.shapes._plainly import SAMPLE_ROWS, plainly, redrawn
@@ -116,9 +117,9 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             formats, items = _with([x for x in lines if x not in spoken], formats, items)
         items += more
         words = told.skeletons  # lines that differ in digits alone have the same words
-        items.append(Bag(stems_of("\n".join(words.lines[i] for i in words.firsts)), source))
+        items.append(Bag(affirmed_stems("\n".join(words.lines[i] for i in words.firsts)), source))
     elif not items and b"\x00" not in artifact.head[:4096]:  # of its format, yet nothing in it: the words remain
-        items.append(Bag(stems_of(told.text(MOST_BYTES)), source))
+        items.append(Bag(affirmed_stems(told.text(MOST_BYTES)), source))
     if problems and not formats:
         raise problems[0]
     items += [Note(problem.problem, source, lost=True) for problem in problems]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
+from stallwise.doctor.given import on_disk
 from stallwise.errors import BadRequest
-from stallwise.evidence.bag import Bag, stems_of
+from stallwise.evidence.bag import Bag
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import STATED, Fact, Series
 from stallwise.evidence.reading import Reading
-from stallwise.evidence.vocabulary import resolve, stated_items
+from stallwise.evidence.vocabulary import resolve, stated_items, value_of
 from stallwise.meaning.mentions import mentions
+from stallwise.meaning.troubles import affirmed_stems
 from stallwise.meaning.understand import understand
 from stallwise.readers.shapes import prose
 
@@ -31,11 +32,25 @@ def pairs_of(words: Sequence[str]) -> dict[str, str]:
 
 
 def split_words(paths: Sequence[str], facts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """After one --fact, bare WORD=VALUE arguments are facts too, unless a file of that name exists."""
+    """After one --fact, bare WORD=VALUE arguments are facts too, unless a file of that name exists or it is a sentence."""
     if not facts:
         return list(paths), []
-    stated = [p for p in paths if "=" in p and not Path(p).exists()]
+    stated = [p for p in paths if _is_pair(p) and not on_disk(p)]
     return [p for p in paths if p not in stated], [*facts, *stated]
+
+
+def _is_pair(typed: str) -> bool:
+    """ "mfu=0.22" and "symptom=it hangs" are pairs; "TP=4 fails, TP=8 fits" is a sentence with signs in it."""
+    key, sign, value = typed.partition("=")
+    if not sign or len(key.split()) != 1:
+        return False
+    if len(value.split()) <= 1:
+        return True
+    try:
+        value_of(resolve(key.strip())[0], value)
+    except BadRequest:
+        return False
+    return True
 
 
 def _items(pairs: dict[str, str]) -> Iterator[Item]:
@@ -76,7 +91,7 @@ def state(evidence: Evidence, words: Sequence[str]) -> None:
         return
     items = list(_items(pairs_of(words)))
     evidence.add([*items, *_spoken(items, evidence)])
-    evidence.add([Bag(stems_of(" ".join(words)), STATED)])
+    evidence.add([Bag(affirmed_stems("\n".join(words)), STATED)])
     evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:
         evidence.formats.append(INPUT)

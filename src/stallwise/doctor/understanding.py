@@ -20,6 +20,7 @@ from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps
 from stallwise.meaning.telling import is_manual, is_settled, told_in, unresolved
+from stallwise.meaning.troubles import affirmed
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
@@ -49,8 +50,6 @@ _HEADER = re.compile(
 )  # of a mail or a quoted one
 DOCUMENT_SAMPLE = 1 << 16
 STAMP_ENDS = 40  # letters of a line: programs stamp its beginning, people sign its end
-FEW_STAMPED, LOGGED = 4, 0.5  # lines with a stamp and a level, and their share: a log
-_LEVEL = re.compile(r"\b(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|TRACE)\b")
 DOCUMENT_STAMPED = 0.02  # a program that prints stamps does so more often than a manual that shows one
 LEAST_WORDS = 4  # of a sentence
 _SAID_AT = re.compile(r"^\s*\[\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]\s*")  # when a line of a chat was said
@@ -146,16 +145,6 @@ def is_written(artifact: Artifact) -> bool:
         return False
     stepping = sum(_STEPPING.search(x) is not None for x in lines)
     return not (alike >= REPEATING and len(lines) >= FEW_LINES) and not (alike >= SOME and stepping > SOME * len(lines))
-
-
-def is_log(artifact: Artifact) -> bool:
-    """A program's own log: most of its lines begin with a stamp and say how loud they are."""
-    start = artifact.head[:DOCUMENT_SAMPLE]
-    lines = [x for x in start.decode("utf-8", "replace").splitlines() if x.strip()] if b"\x00" not in start else []
-    spoken = sum(
-        _STAMPED.search(x[:STAMP_ENDS]) is not None and _LEVEL.search(x[:STAMP_ENDS]) is not None for x in lines
-    )
-    return spoken >= max(FEW_STAMPED, LOGGED * len(lines))
 
 
 def is_document(artifact: Artifact) -> bool:
@@ -264,7 +253,11 @@ def _complaint(text: str, file: str, known: list[Item]) -> Iterator[Item]:
         return
     sentences = [x for x in prose.sentences(text) if _is_sentence(x)]
     settled = is_settled(text) or is_manual(text)
-    heard = [(order_of(s), at, x) for at, x in enumerate(sentences) if not settled and (s := symptom_in(unresolved(x)))]
+    heard = [
+        (order_of(s), at, x)
+        for at, x in enumerate(sentences)
+        if not settled and (s := symptom_in(unresolved(affirmed(x))))
+    ]
     if heard:
         _, _, sentence = min(heard)
         yield Fact(stated.SYMPTOM, sentence[:200], Source(file, sentence[:40], True))

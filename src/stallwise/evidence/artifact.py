@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +28,8 @@ SAMPLE_BYTES = 1 << 20  # what recognisers look at, from the start and, for long
 
 def stored_as(start: bytes) -> str:
     """How letters are stored: by their mark, or by the half of each that is empty. PowerShell redirects write UTF-16."""
+    if start[:4] in (BOM_UTF32_LE, BOM_UTF32_BE):  # the little one begins like that of UTF-16
+        return "utf-32"
     if start[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
         return "utf-16"
     for encoding, empty in (("utf-16-le", 1), ("utf-16-be", 0)):
@@ -49,6 +51,7 @@ class Artifact:
     member: int = 0  # its place in a zip
     offset_bytes: int | None = None  # where it begins in a tar
     member_bytes: int = 0
+    typed: bool = False  # words in the place of a path: whoever types them speaks of a run
 
     def bare(self) -> Artifact:
         """Without what was already looked at; an absolute path, for another process has its own working directory."""
@@ -63,11 +66,6 @@ class Artifact:
     def in_memory(self) -> bool:
         """What lives in this process is not worth sending to another."""
         return self.content is not None or (self.inside is not None and self.inside.in_memory)
-
-    @property
-    def typed(self) -> bool:
-        """Words in the place of a path: whoever types them speaks of a run."""
-        return self.content is not None and self.content == self.name.encode("utf-8", "replace")
 
     def raw(self) -> IO[bytes]:
         """The bytes as stored."""

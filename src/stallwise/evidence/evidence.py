@@ -10,6 +10,7 @@ from stallwise.evidence.bag import Bag
 from stallwise.evidence.by_scope import ByLabel, Scopes, by_scope, facts_by_scope
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Series, Source, Table
+from stallwise.evidence.flags import is_denied_event
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Timeline
@@ -61,6 +62,8 @@ class Evidence:
             match item:
                 case Fact() if item.value in _ENDLESS:
                     self.notes.append(Note(f"an endless {item.quantity.name} is left out", item.source, lost=True))
+                case Fact() if is_denied_event(item.quantity.name, item.value):
+                    pass  # it did not happen
                 case Fact():
                     self.facts[item.quantity.name].append(item)
                 case Series():

@@ -16,13 +16,12 @@ from stallwise.evidence.catalog import quantities
 from stallwise.evidence.catalog.change import PART_SHARE
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import STATED, WHOLE, Fact, Scope, Series, Source
+from stallwise.evidence.flags import flag_of
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit, example, parse
 
 BEFORE = "before"
-EVENTS = {"memory.failed", "memory.host_killed", "memory.kv_no_room"}  # that the fact exists says that it happened
 SMALLEST_FLOP_RATE = 1e6  # FLOP/s: no GPU is measured below
-_YES, _NO = {"yes", "true", "on", "y", "1", "t"}, {"no", "false", "off", "n", "0", "f", "none"}
 _BEFORE_WORDS = {"before", "good", "baseline", "was"}
 
 
@@ -100,12 +99,10 @@ def value_of(quantity: Quantity, value: Any) -> float | str:
 
 
 def _flag(quantity: Quantity, value: Any) -> float:
-    word = str(value).strip().lower()
-    if word in _YES:
-        return 1.0
-    if word in _NO:
-        return 0.0
-    raise BadRequest(f"{quantity.name} is yes or no, not '{value}'", hint=f"{quantity.name}=yes")
+    flag = flag_of(value)
+    if flag is None:
+        raise BadRequest(f"{quantity.name} is yes or no, not '{value}'", hint=f"{quantity.name}=yes")
+    return flag
 
 
 def stated_items(pairs: Mapping[str, Any], source: Source = STATED, scope: Scope = WHOLE) -> Iterator[Item]:
@@ -126,8 +123,6 @@ def stated_items(pairs: Mapping[str, Any], source: Source = STATED, scope: Scope
             )
         elif place is not None:
             points.setdefault((quantity, own), []).append((place, float(value_of(quantity, value))))
-        elif quantity.name in EVENTS and not value_of(quantity, value):
-            continue  # "oom=no": it did not happen
         else:
             where = Source(source.file, source.where or key, source.stated)
             if quantity.unit is Unit.SECOND and (share := _share(value)) is not None:  # "45%" of the step

@@ -108,8 +108,14 @@ def _about(command: Sequence[str]) -> Dict[str, Any]:
         "started": time.time(),
         "python": platform.python_version(),
         "machine": platform.platform(),
-        "cpus": os.cpu_count(),
+        "cpus": _usable_cpus(),
     }
+
+
+def _usable_cpus() -> Optional[int]:
+    """Cores that the job may use: a container or a scheduler often gives it fewer than the machine has."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(affinity(0)) if affinity is not None else os.cpu_count()
 
 
 def _describe(folder: str, about: Dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ P = ParamSpec("P")
 Call = tuple[Any, ...]  # the name of a tool and what it is asked
 INSTRUCTIONS = (
     "stallwise names the stage that stalls in GPU training and serving. Start with `files`, then `diagnose` with the paths "
-    "(or with facts in words). Paths are relative to the folder that the server was started for. Long lists come in pages: "
+    "(or with a complaint in words). Paths are relative to the folder that the server was started for. Long lists come in pages: "
     "ask again with next_offset. Gains are ranges with their basis; `state` is sick, healthy (by proof) or "
     "unclear: then say so, with what to capture next, and never call it healthy."
 )
@@ -90,6 +90,7 @@ def _doctor_tools(server: Any, said: Any, here: Any) -> None:
     ) -> Call:
         """Name the stage that stalls: traces, logs, metrics, counters (any mix) and stated facts ("mfu=0.22").
 
+        A complaint in the user's own words may stand among the paths: what is no file of the folder is read as a sentence.
         `part` picks the list to page through: findings, hypotheses, next, notes, contradictions, unknown, kernels, facts.
         `share` replaces keys, host names, paths, code, models and prompts by stand-ins.
         """

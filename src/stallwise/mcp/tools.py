@@ -139,7 +139,7 @@ class Tools:
     def _paths(self, asked: Sequence[str]) -> list[str]:
         if len(asked) > MOST_ROWS:
             raise BadRequest(f"at most {MOST_ROWS} paths at once", hint="name their folder instead")
-        found = [str(p) for a in asked for p in self.folder.files(a)]
+        found = [p for a in asked for p in self.folder.given(a)]
         if asked and not found:
             raise BadRequest("there is no file in it", hint="list the files first")
         return found

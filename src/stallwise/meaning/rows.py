@@ -381,4 +381,6 @@ def twin_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
 
 
 def _source(rows: Rows, at: int, file: str, stated: bool) -> Source:
+    if rows.noun == MENTION and rows.path:  # the sentence that all of them stand in
+        return Source(file, rows.path[0], stated)
     return Source(file, f"{rows.noun} {rows.places[at]}", stated)

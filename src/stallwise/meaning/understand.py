@@ -11,7 +11,7 @@ from stallwise.evidence.catalog import quantities, stated
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
-from stallwise.evidence.vocabulary import EVENTS
+from stallwise.meaning.binding import bound
 from stallwise.meaning.clause import clause_after
 from stallwise.meaning.entries import by_word, entries
 from stallwise.meaning.hearing import named_in
@@ -60,14 +60,17 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
                 tables.append(turned(pivoted(shape)))
         else:
             singles.append(shape)
-    if not written:
+    conditioned: list[Rows] = []
+    if written:
+        singles, conditioned = bound(singles, text)
+    else:
         singles, records = alike_lines(singles)
         tables += records
     named, unnamed = _named(singles)
     single, repeated = _repeated(named, unnamed, singles, text)
     if any(next(contrast_facts(rows, file, written), None) is not None for rows in repeated):
         named = single
-    found = Understood(rows=[*tables, *repeated])
+    found = Understood(rows=[*tables, *conditioned, *repeated])
     for rows in found.rows:
         found.facts += twin_facts(rows, file, written)
         found.facts += contrast_facts(rows, file, written)
@@ -225,7 +228,7 @@ def _worded(reading: Reading, value: str) -> _Named | None:
         return None
     if found.quantity.unit is Unit.FLAG:
         flag = flag_in(value)
-        return None if flag is None or (found.quantity.name in EVENTS and not flag) else _Named(reading, found, flag)
+        return None if flag is None else _Named(reading, found, flag)
     if found.quantity is stated.GPU and find_gpu(value) is None:
         return None
     return _Named(reading, found, value.strip())

@@ -8,6 +8,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from stallwise.evidence.flags import flag_of
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.name import Name
 from stallwise.meaning.words import listed
@@ -96,10 +97,12 @@ def all_plausible(quantity: Quantity, numbers: NDArray[np.float64]) -> NDArray[n
 
 
 def flag_in(text: str) -> float | None:
-    """Yes and no in their many words; None for anything else."""
+    """Yes and no in their many words, judgements ("looks fine") among them; None for anything else."""
+    if (flag := flag_of(text)) is not None:
+        return flag
     plain = text.strip().strip(".!").lower()
     for said, begins in ((plain, ""), (plain.split(" ")[0], "_begins")):
-        for answer, flag in (("yes", 1.0), ("no", 0.0)):
+        for answer, meant in (("yes", 1.0), ("no", 0.0)):
             if said in listed("scopes.toml", "answer", answer + begins):
-                return flag
+                return meant
     return None

@@ -7,10 +7,12 @@ from pathlib import PurePath
 
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.words import is_label
 from stallwise.findings.finding import Fix, Gain
 from stallwise.units import Unit, show
 
 RANGE_SHARE = 0.05  # of the step: smaller accounts are told without their range
+FIRST_LINE = "line 1"  # of a typed sentence: all of it
 MOST_NAMED = 8  # spans and gauges of the user's that a report shows; the rest is in the JSON
 
 
@@ -78,7 +80,10 @@ def account_ends(ledger: Ledger, account: Account) -> str:
 
 
 def place(source: Source) -> str:
-    """A source by the name of its file, without its folders."""
+    """A source by the name of its file, without its folders; by the words themselves where somebody typed them."""
+    if is_label(source.file):  # a typed sentence is quoted already; of several lines only the number is needed
+        where = source.where.partition(":")[0]
+        return f"{source.file} {where}" if where.startswith("line ") and where != FIRST_LINE else source.file
     name = PurePath(source.file).name or source.file
     return f"{name} {source.where}".strip()
 

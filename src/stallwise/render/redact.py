@@ -15,9 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stallwise.evidence.capture import Capture
+from stallwise.evidence.catalog.job import COMMAND, SCRIPT
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Series, Source, Table
 from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.words import is_label
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.secrets import (
     CLASS,
@@ -77,8 +79,7 @@ def shareable(diagnosis: Diagnosis) -> Diagnosis:
     """The same diagnosis without what strangers must not read."""
     names = _Names()
     for name in diagnosis.evidence.inputs:
-        stand_in = names.of("file", name, _ending(name))
-        names.words[name] = stand_in
+        names.words[name] = _stand_in(names, name)
     placed: list[Fact | Table | Series] = [
         *_facts(diagnosis),
         *diagnosis.evidence.tables,
@@ -88,11 +89,15 @@ def shareable(diagnosis: Diagnosis) -> Diagnosis:
         if item.scope.node:
             names.words[item.scope.node] = names.of("host", item.scope.node)
         if item.source.file and item.source.file != "stated" and item.source.file not in names.words:
-            names.words[item.source.file] = names.of("file", item.source.file, _ending(item.source.file))
+            names.words[item.source.file] = _stand_in(names, item.source.file)
     for fact in _facts(diagnosis):
         if fact.quantity.name.endswith("model") and isinstance(fact.value, str) and not is_public_model(fact.value):
             names.words.setdefault(fact.value, names.of("model", fact.value))
-    for secret in sorted(names.words, key=len):
+    for fact in _facts(diagnosis):
+        if fact.quantity in (COMMAND, SCRIPT):
+            kind, tail = ("command", "") if fact.quantity is COMMAND else ("script", ".py")
+            names.words.setdefault(str(fact.value), names.of(kind, str(fact.value), tail))
+    for secret in sorted((w for w in names.words if not is_label(w)), key=len):
         short = PurePath(secret).name
         if len(short) > 3:
             names.words.setdefault(short, names.words[secret])
@@ -102,6 +107,11 @@ def shareable(diagnosis: Diagnosis) -> Diagnosis:
 
 def _facts(diagnosis: Diagnosis) -> list[Fact]:
     return [f for found in diagnosis.evidence.facts.values() for f in found]
+
+
+def _stand_in(names: _Names, source: str) -> str:
+    """For a file, or for the words that somebody typed in its place."""
+    return names.of("text", source) if is_label(source) else names.of("file", source, _ending(source))
 
 
 def _ending(name: str) -> str:
@@ -117,6 +127,10 @@ class _Clean:
         words = sorted(names.words, key=len, reverse=True)
         self._literal = re.compile("|".join(rf"(?<![\w-]){re.escape(w)}(?![\w-])" for w in words)) if words else None
 
+    def named(self, text: str) -> str:
+        """With stand-ins for what is known by its name, and else as it was."""
+        return self._literal.sub(lambda m: self.names.words[m[0]], text) if self._literal else text
+
     def __call__(self, text: str) -> str:
         if not text:
             return text
@@ -124,8 +138,7 @@ class _Clean:
         text = _ENDLESS.sub(lambda m: names.of("text", m[0]), text)
         text = KEYED.sub(lambda m: m[1] + names.of("secret", m[2]), text)
         text = KEY.sub(lambda m: names.of("secret", m[0]), text)
-        if self._literal:
-            text = self._literal.sub(lambda m: names.words[m[0]], text)
+        text = self.named(text)
         text = _PROMPT.sub(lambda m: m[1] + names.of("text", m[2]), text)
         text = _URL.sub(lambda m: names.of("address", m[0]), text)
         text = _MAIL.sub(lambda m: names.of("person", m[0]), text)
@@ -153,8 +166,10 @@ def _changed(value: T, clean: _Clean) -> T:
     answer: Any = value
     if isinstance(value, str):
         answer = clean(value)
-    elif isinstance(value, (Enum, Evidence, Quantity, Capture)):  # captures are our own words
+    elif isinstance(value, (Enum, Evidence, Quantity)):
         answer = value
+    elif isinstance(value, Capture):  # our own words, but for the job's command
+        answer = replace(value, command=clean.named(value.command))
     elif isinstance(value, Source):
         answer = Source(clean(value.file), clean(value.where))
     elif isinstance(value, Scope):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from stallwise.doctor.given import meant_as_path
 from stallwise.errors import BadRequest
+from stallwise.evidence.words import Words
 
 MOST_FILES = 2000
 LONGEST_SHOWN = 120
@@ -58,6 +60,15 @@ class Folder:
                     if len(found) >= MOST_FILES:
                         return found
         return found
+
+    def given(self, asked: str) -> list[str]:
+        """The files of a path inside; a text that is no path is words, and never looked up anywhere else."""
+        try:
+            return [str(p) for p in self.files(asked)]
+        except BadRequest:
+            if "\0" in asked or meant_as_path(asked):
+                raise
+        return [Words(asked)]
 
     def told(self, path: Path) -> str:
         """The path as users of this folder see it."""

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from stallwise.errors import StallwiseError, UnreadableInput
+from stallwise.evidence.words import Words
 from stallwise.render import strict_json
 from stallwise.web import answers
 from stallwise.web.apart import Apart
@@ -249,18 +250,22 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _diagnose(server: LocalPage, body: dict[str, Any], gone: Callable[[], bool]) -> dict[str, Any]:
-    """The report of a bundle, or of files of the chosen folder."""
+    """The report of a bundle, or of files of the chosen folder; words may come with them, or alone."""
     from stallwise.web.report import report
 
+    words = body.get("words", "")
+    if not isinstance(words, str):
+        raise Refused(400, "words are a text")
     if "bundle" in body:
         name = str(body["bundle"])
         base, paths = server.uploads.bundle(name), list(server.uploads.files(name))
     else:
         asked = body.get("paths", [])
-        if not isinstance(asked, list) or not all(isinstance(p, str) for p in asked) or not asked:
-            raise Refused(400, "name the files to read")
+        if not isinstance(asked, list) or not all(isinstance(p, str) for p in asked) or not (asked or words.strip()):
+            raise Refused(400, "name the files to read, or say it in words")
         base = server.folder.root
-        paths = [str(p) for a in asked for p in server.folder.files(a)]
+        paths = [p for a in asked for p in server.folder.given(a)]
+    paths += [Words(words)] if words.strip() else []
     if not paths:
         raise UnreadableInput("there is no file in it", hint="drop or choose a trace, a log, or a metrics page")
     with server.at_once:

@@ -18,7 +18,7 @@ def _of_trace(name: str, unit: Unit, meaning: str, *aliases: str) -> Quantity:
 
 
 # The job
-WORLD_SIZE = _of_trace("job.world_size", _N, "ranks in the job, as the trace says")
+WORLD_SIZE = _of_trace("job.world_size", _N, "ranks in the job, as its trace or its launcher says")
 RANKS_SEEN = _of_ranks("job.ranks_seen", _N, "ranks whose traces were read")
 JOB_STEP = _of_ranks("job.step_time", _S, "wall time of a step on the common clock")
 

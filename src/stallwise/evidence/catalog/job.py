@@ -16,6 +16,8 @@ KILLED_FOR_MEMORY = Quantity(
 )
 FAILED_WRITE = Quantity("job.failed_write", Unit.TEXT, "what the job says of a file that it could not write", BUNDLE)
 RECORDED_STEPS = Quantity("job.recorded_steps", Unit.COUNT, "steps that the recorder saw end in this process", BUNDLE)
+COMMAND = Quantity("job.command", Unit.TEXT, "the command that started the job, as it was typed", BUNDLE)
+SCRIPT = Quantity("job.script", Unit.TEXT, "the program that the job runs", BUNDLE)
 PROCESSES = Quantity("job.processes", Unit.COUNT, "Python processes of the job that the recorder reached", BUNDLE)
 RECORDER_NOTE = Quantity("job.recorder_note", Unit.TEXT, "what could not be recorded, and why", BUNDLE)
 PROFILER_START = Quantity("job.profiler_start_s", Unit.SECOND, "starting the profiler took so long", BUNDLE)

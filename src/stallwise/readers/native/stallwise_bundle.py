@@ -8,6 +8,7 @@ itself it names no step.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,10 +47,24 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if begun[1].startswith(b"schema"):
         yield Table("trials", {}, source, meta=about)
         return
+    yield from _setting(about, source)
     if isinstance(about.get("exit_code"), int):
         yield from _end(about, source)
     if isinstance(about.get("logged_steps"), dict):
         yield from _logged_steps(about["logged_steps"], source)
+
+
+def _setting(about: dict[str, Any], source: Source) -> Iterator[Item]:
+    """What the job ran on and how it was started."""
+    cpus, command = about.get("cpus"), about.get("command")
+    if isinstance(cpus, int) and not isinstance(cpus, bool) and cpus > 0:
+        yield Fact(run.CPU_CORES, float(cpus), source)
+    if not isinstance(command, list) or not all(isinstance(part, str) for part in command) or not command:
+        return
+    yield Fact(job.COMMAND, shlex.join(command), source)
+    script = next((part for part in command if part.endswith(".py")), None)
+    if script is not None:
+        yield Fact(job.SCRIPT, script, source)
 
 
 def _end(about: dict[str, Any], source: Source) -> Iterator[Item]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import job, run, stages
+from stallwise.evidence.catalog.distributed import WORLD_SIZE
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source
 from stallwise.readers._stack_lines import lines_table
@@ -44,6 +45,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if record.lost_lines:
         yield Note(f"{record.lost_lines} torn or foreign lines were left out", source)
     yield Fact(job.RECORDED_STEPS, float(len(record.step)), source, scope)
+    yield Fact(WORLD_SIZE, float(record.world), source, scope)
     for why in dict.fromkeys(f"{name}: {note}" for _, name, note in record.marks if name in ("no trace", "no stacks")):
         yield Fact(job.RECORDER_NOTE, why, source, scope)
     for window in record.windows:

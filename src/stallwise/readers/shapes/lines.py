@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.line import NAN, Line
 from stallwise.evidence.number_columns import TOKEN
+from stallwise.evidence.words import is_label
 from stallwise.readers._patterns import document, patterns
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
@@ -243,7 +244,9 @@ def _day_starts_s(stamp: str) -> float:
 
 
 def rank_of_file(name: str) -> int | None:
-    """The rank a file name speaks of: rank1.log, nccl_trace_rank_7, torchelastic/attempt_0/3/stderr.log."""
+    """The rank a file name speaks of: rank1.log, nccl_trace_rank_7, torchelastic/attempt_0/3/stderr.log. Words typed are no name."""
+    if is_label(name):
+        return None
     path = PurePath(name.split("!")[-1])
     if match := _P["file_rank"].search(path.name):
         return int(match[1] or match[2])
@@ -255,5 +258,5 @@ def rank_of_file(name: str) -> int | None:
 
 def node_of_file(name: str) -> str | None:
     """The node a file name speaks of: node-03.log."""
-    match = _P["file_node"].search(PurePath(name.split("!")[-1]).name)
+    match = None if is_label(name) else _P["file_node"].search(PurePath(name.split("!")[-1]).name)
     return match[1] if match else None

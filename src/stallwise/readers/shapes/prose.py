@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from stallwise.evidence.reading import Reading
 from stallwise.readers._patterns import patterns
@@ -14,6 +15,7 @@ _P = patterns("prose")
 THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
 MONEY = ("$", "€", "£")
 MOST_BEFORE = 7
+ARROW = "→"
 LONGEST_AFTER = 100
 
 
@@ -30,16 +32,18 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
             yield Reading(("gemm", key), float(digits), "", place)
     sentence = _P["product"].sub(" ", sentence)
     matches = list(_P["number"].finditer(sentence))
-    last_end = 0
+    last_end, maps = 0, _maps(matches, sentence)
     for at, match in enumerate(matches):
         value, unit, end = _measured(match, sentence)
-        if at + 1 < len(matches) and _P["to"].fullmatch(sentence[end : matches[at + 1].start()]):
+        if not maps and at + 1 < len(matches) and _P["to"].fullmatch(sentence[end : matches[at + 1].start()]):
             next_unit = _measured(matches[at + 1], sentence)[1]
             if not unit:
                 unit = next_unit  # "from 180 to 22 tokens/s"
             elif unit in THOUSANDS and next_unit not in THOUSANDS:
                 value, unit = value * THOUSANDS[unit], next_unit  # "from 3.1k to 1.2k samples/s"
         stop = matches[at + 1].start() if at + 1 < len(matches) else len(sentence)
+        if value == 0.0 and _P["bound"].search(sentence[last_end : match.start()]):
+            continue  # "num_workers greater than 0" says that there are some, not how many
         text = sentence[last_end : match.start()].rstrip(" :=~≈<>|")
         before = _P["word"].findall(text)[-MOST_BEFORE:]
         clause = _P["word"].findall(_P["break"].split(f"{text} ")[-1])[-MOST_BEFORE:]
@@ -51,6 +55,21 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
         after = sentence[end:stop].strip()[:LONGEST_AFTER]
         yield Reading((" ".join(before), " ".join(clause)), value, unit, place, said=True, after=after)
         last_end = end
+
+
+def _maps(matches: list[re.Match[str]], sentence: str) -> bool:
+    """ "64 GPUs → 45 ms, 128 → 52 ms": arrows from a count to a measure are no change of one number, so no unit is shared."""
+    for one, other in pairwise(matches):
+        (_, unit, end), (_, next_unit, _) = _measured(one, sentence), _measured(other, sentence)
+        if sentence[end : other.start()].strip() == ARROW and _counts(unit) and next_unit and not _counts(next_unit):
+            return True
+    return False
+
+
+def _counts(unit: str) -> bool:
+    """Whether a unit is a thing that is counted."""
+    dimensions = {dimension for dimension, _ in readings_of(unit)}
+    return bool(dimensions) and dimensions <= {Unit.COUNT, Unit.TOKEN}
 
 
 def _measured(match: re.Match[str], sentence: str) -> tuple[float, str, int]:

@@ -17,7 +17,7 @@ def told_plainly(sentence: str) -> str:
     """The same sentence with every number as digits, a point and a unit."""
     if not any(c.isdigit() for c in sentence) and not _fractions().search(sentence):
         return sentence
-    sentence = _P["arrow"].sub(" → ", sentence)
+    sentence = _side_by_side(_P["arrow"].sub(" → ", sentence))
     said = _P["decimal_comma"].sub(lambda m: f"{m[1]}.{m[2]}" if _measures(m[3]) else m[0], sentence)
     said = _P["hours"].sub(lambda m: f"{int(m[1]) * 60 + int(m[2])} min", said)
     said = _P["minutes"].sub(lambda m: f"{int(m[1]) * 60 + int(m[2])} s", said)
@@ -36,6 +36,14 @@ def told_plainly(sentence: str) -> str:
         if where.search(said):
             said = pattern.sub(means, said)
     return said
+
+
+def _side_by_side(sentence: str) -> str:
+    """ "64/128/512 GPUs: 45/52/340 ms": two lists of one length belong together; a single one may be a date or a path."""
+    lengths = [m[0].count("/") for m in _P["slashed"].finditer(sentence)]
+    if len(lengths) != len(set(lengths)):
+        return _P["slashed"].sub(lambda m: ", ".join(p.strip() for p in m[0].split("/")), sentence)
+    return sentence
 
 
 def _measures(unit: str) -> bool:

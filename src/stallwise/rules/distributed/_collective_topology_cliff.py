@@ -43,10 +43,10 @@ def advise(evidence: Evidence) -> Finding:
         evidence.get(q) for q in (expected.RING_TIME, expected.CLIFF_GPUS, expected.RING_FACTOR, expected.NARROWER)
     )
     series = next(iter(evidence.series(stated.ALLREDUCE_TIME)), None)
-    seen = float(series.values.max()) if series is not None else float("nan")
+    seen = float(series.values.max()) if series is not None else evidence.value(stated.ALLREDUCE_TIME)
     excess = seen - trend.number if trend else float("nan")
     because = []
-    if trend and at and factor:
+    if trend and at and factor and seen == seen:
         because = [
             Reason(f"a ring sends 2(N-1)/N of the message: the last doubling may cost {factor.number - 1:.1%} more, not {seen / trend.number:.1f}x"),
             Reason(f"the trend below gives {trend} at {at} GPUs, measured {show(seen, Unit.SECOND)}: {show(excess, Unit.SECOND)} come from a slower segment"),

@@ -43,7 +43,7 @@ def virtual_stages_suboptimal(evidence: Evidence) -> Finding | None:
     count, time = evidence.value(q.P2P_COUNT), evidence.value(q.P2P_TIME)
     step, now = evidence.get(q.JOB_STEP), evidence.value(stated.VIRTUAL_STAGES, 1.0)
     compute = [f.number for f in evidence.all(q.STAGE_COMPUTE)]
-    if step is None or not compute or many < 1 or count <= 0 or now < 1:
+    if step is None or not compute or stages < 1 or many < 1 or count <= 0 or now < 1:
         return None
     hand_off_s = time / count
     pass_s = sum(compute) / len(compute) / many

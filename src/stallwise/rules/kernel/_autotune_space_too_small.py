@@ -33,13 +33,13 @@ def advise(evidence: Evidence) -> Finding:
     speed, hoped = evidence.get(stated.CUSTOM_SPEEDUP), evidence.get(stated.EXPECTED_SPEEDUP)
     cheap = evidence.get(stated.CHEAP_OP_SHARE)
     because = []
-    if tried and space:
+    if tried and space and space.number > 0:
         because.append(
             Reason(
                 f"{tried} of about {space} configurations worth trying were tried ({tried.number / space.number:.0%})"
             )
         )
-    if speed and hoped:
+    if speed and hoped and speed.number > 0:
         because.append(
             Reason(
                 f"{speed} measured, {hoped} hoped for: {hoped.number / speed.number:.1f}x apart, which tile shapes alone can make"

@@ -57,7 +57,7 @@ def advise(evidence: Evidence) -> Finding:
     registers, limit = evidence.get(kernel.REGISTERS), evidence.get(expected.WARP_LIMIT)
     occupancy = evidence.get(kernel.ACHIEVED_OCCUPANCY)
     because = []
-    if rate == rate and ceiling == ceiling:
+    if rate == rate and ceiling == ceiling and peak == peak:
         because.append(Reason.of(
             f"{rate / 1e12:.0f} TFLOP/s against a CUDA-core ceiling of {ceiling / 1e12:.0f} and a tensor peak of {peak / 1e12:.0f}",
             *evidence.all(run.FLOP_RATE)[:1],

@@ -131,13 +131,9 @@ def _because(evidence: Evidence, best: float, library: float, wide: bool) -> tup
     facts = [f for q in (a.BEST, a.LIBRARY, a.TIMED) if (f := evidence.get(q)) is not None]
     found = [Reason.of(f"the best configuration ({evidence.text(a.BEST_CONFIG)}) is {best / library:.2f}x the library path",
                        *facts)]  # fmt: skip
-    axis = evidence.get(a.AXIS)
-    if axis is not None:
-        found.append(
-            Reason.of(
-                f"{axis} matters most: its worst value is {evidence.value(a.AXIS_EFFECT):.2f}x the best time", axis
-            )
-        )
+    axis, effect = evidence.get(a.AXIS), evidence.value(a.AXIS_EFFECT)
+    if axis is not None and effect == effect:
+        found.append(Reason.of(f"{axis} matters most: its worst value is {effect:.2f}x the best time", axis))
     roof = evidence.get(a.ROOF)
     if roof is not None:
         found.append(Reason.of(f"the library path is at {roof.number / library:.0%} of the matrix peak, the best fused one at "

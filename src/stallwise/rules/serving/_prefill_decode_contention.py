@@ -64,7 +64,7 @@ def advise(evidence: Evidence) -> Finding:
     )
     cap = (
         f"about {fit} requests of {fit.note.split()[0]} tokens fit; cap near {0.9 * fit.number:.0f}"
-        if fit
+        if fit and fit.note
         else "a cap that never preempts"
     )
     decode = (

@@ -135,6 +135,7 @@ def _fixes(evidence: Evidence) -> tuple[Fix, ...]:
     tokens = evidence.get(serving.KV_TOKENS)
     cap = f"cap near {NEARLY * fit:.0f}" if fit == fit else "cap at KV tokens over full request length"
     room = f" ({tokens} tokens of KV)" if tokens else ""
+    now = f" {running:.0f}" if running == running else ""
     back = evidence.value(serving.FULL_RATE_RATIO)
     won = f"rate per request back up {1 / back:.1f}x" if 0 < back < 1 else "no more recomputation"
     policy = "GUARANTEED_NO_EVICT" if "MAX_UTIL" in evidence.text(serving.EVICTION) else ""
@@ -151,7 +152,7 @@ def _fixes(evidence: Evidence) -> tuple[Fix, ...]:
     )
     return (
         *first,
-        Fix(f"Cap running requests by the KV budget{room}: max_num_seqs {running:.0f} -> {cap}", worth=won,
+        Fix(f"Cap running requests by the KV budget{room}: max_num_seqs{now} -> {cap}", worth=won,
             cost="the rest wait at the door, once, instead of again and again", risk="too low a cap idles the GPU"),
         Fix("KV cache in FP8 (kv_cache_dtype fp8)", worth="twice the tokens in the same memory",
             risk="check accuracy on long contexts"),

@@ -85,7 +85,7 @@ def _judge(evidence: Evidence) -> Finding | None:
     slow, slow_s = value(serving.SLOW_TOKEN_SHARE, 0.0), value(serving.SLOW_TOKEN_TIME)
     full = value(serving.KV_FULL_SHARE, 0.0) > 0.1 or value(serving.PREEMPTED, 0.0) > 0
     tail, middle = value(serving.TPOT_TAIL), value(serving.TPOT)
-    starved = stalls >= OFTEN and share >= NOTICEABLE
+    starved = stalls >= OFTEN and share >= NOTICEABLE and ratio == ratio
     told = evidence.get(serving.SLOW_TOKEN_SHARE) is not None
     spiky = slow >= TAIL_SHARE or (not told and tail > TAIL_RATIO * middle)
     load, seen, expected = (value(q) for q in (serving.PREFILL_LOAD, serving.DECODE_SEEN, serving.DECODE_EXPECTED))

@@ -56,7 +56,7 @@
   const report = async (body) => {
     say("Reading…");
     try {
-      const found = await call("/api/diagnose", { ...body, share: $("share").checked });
+      const found = await call("/api/diagnose", { ...body, words: $("words").value, share: $("share").checked });
       const url = "/report/" + found.report + "?token=" + encodeURIComponent(token);
       $("frame").src = url;
       $("frame").hidden = false;
@@ -101,6 +101,10 @@
     const found = [];
     for (const entry of entries) found.push(...await inside(entry, ""));
     take(found);
+  });
+  $("ask").addEventListener("submit", (e) => {
+    e.preventDefault();
+    if ($("words").value.trim()) report({}); else say("Type what you see: what is slow, since when, on how many GPUs", true);
   });
   $("choose").addEventListener("click", () => $("file").click());
   $("file").addEventListener("change", () => take([...$("file").files]));
