@@ -105,6 +105,30 @@ def test_device_events_see_what_a_host_timer_cannot(tmp_path: Path) -> None:
     assert record.on_device and steady == pytest.approx(0.008, rel=0.03)
 
 
+def test_a_stamp_that_waits_for_room_in_the_launch_queue_is_no_cost_of_stamping(tmp_path: Path) -> None:
+    """A host that runs ahead of its device is held up at any launch: every step is stamped all the same."""
+    clock = FakeClock()
+    device = FakeDevice(clock)
+    stamped = []
+
+    class HeldUpEvent(FakeEvent):
+        def record(self) -> None:
+            super().record()
+            clock.pass_(5e-6 if len(stamped) % 2 == 0 else 20e-3)
+            stamped.append(clock.now_s)
+
+    writer = Writer(str(tmp_path / "r.jsonl"), flush_every_s=3600)
+    recorder = Recorder(
+        writer, now=clock, wall=clock, find_device=lambda: DeviceClock(lambda: HeldUpEvent(device), now=clock)
+    )
+    recorder.step()
+    for _ in range(40):
+        with recorder.span("forward"):
+            clock.pass_(60e-3)
+        recorder.step()
+    assert len(stamped) >= 40 * 2
+
+
 def test_stamps_keep_to_their_share_of_short_steps(tmp_path: Path) -> None:
     """Stamping that takes a tenth of a step is done for few steps, and each stands for those between."""
     clock = FakeClock()

@@ -3,7 +3,8 @@
 Launches are asynchronous, so a host timer around `forward` sees 8 ms of a 58 ms step. Events are stamped by the device as
 it gets there; asking `query()` later costs about a microsecond and never waits. Nothing is stamped or asked while a stream
 is being captured into a graph: it would become part of the graph, or break it. An event takes some microseconds of the host to
-record, so of short steps only some are stamped: what stamping takes is measured and kept to a share of the steps.
+record, so of short steps only some are stamped: what stamping takes is measured and kept to a share of the steps. Where the
+launch queue is full a stamp waits like any launch would in its place; that wait is the job's own and no cost of stamping.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class DeviceClock:
         self._new_event = new_event
         self._is_capturing = is_capturing
         self._now = now
-        self._took_s = 0.0  # by the stamps of this step
+        self._stamp_s = math.inf  # the fastest stamp so far: what is beyond it waited for room in the queue
+        self._read_s = 0.0  # taken by reading events in this step
         self._rest = 0  # steps that go unstamped from here
         self._stands_for = 1  # steps, the next one that is stamped
         self._pool: List[Any] = []
@@ -61,7 +63,7 @@ class DeviceClock:
         began_s = self._now()
         event = self._pool.pop() if self._pool else self._new_event()
         event.record()
-        self._took_s += self._now() - began_s
+        self._stamp_s = min(self._stamp_s, self._now() - began_s)
         self._used.append(event)
         return event
 
@@ -97,7 +99,8 @@ class DeviceClock:
         if self._rest:
             self._rest -= 1
         else:
-            took_s, self._took_s = self._took_s, 0.0
+            took_s = len(used) * self._stamp_s + self._read_s if used else 0.0
+            self._read_s = 0.0
             self._rest = min(math.floor(took_s / (MOST_SHARE * max(step_s, 1e-6))), MOST_REST)
         self._begin, self._used = (None, []) if self._rest or end is None else (end, [end])
         if self._begin is not None:
@@ -132,7 +135,7 @@ class DeviceClock:
             sums = _sums(stages), _sums(rows)
             done.append((number, stands_for, begin.elapsed_time(end) / 1e3, *sums))
             self._pool += step[6]
-        self._took_s += self._now() - began_s
+        self._read_s += self._now() - began_s
         return done
 
 
