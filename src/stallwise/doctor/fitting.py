@@ -11,7 +11,7 @@ import tomllib
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stallwise.doctor.presence import Presence, presence_in
 from stallwise.evidence import capture
@@ -142,7 +142,7 @@ def _warning(finding: Finding, ledger: Ledger | None) -> str:
 
 
 @cache
-def _table() -> dict[str, list[dict[str, object]]]:
+def _table() -> dict[str, list[dict[str, Any]]]:
     return tomllib.loads((files("stallwise.doctor") / "needs.toml").read_text(encoding="utf-8"))
 
 
@@ -150,7 +150,7 @@ def _table() -> dict[str, list[dict[str, object]]]:
 def things() -> tuple[Thing, ...]:
     """What advice may speak of, with what it needs."""
     return tuple(
-        Thing(re.compile(str(row["words"])), tuple(row.get("needs", ())), frozenset(row.get("given_by", ())))  # type: ignore[arg-type]
+        Thing(re.compile(str(row["words"])), tuple(row.get("needs", ())), frozenset(row.get("given_by", ())))
         for row in _table()["thing"]
     )
 
