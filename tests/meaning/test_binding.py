@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -67,11 +68,11 @@ def pairs_of(text: str, condition: str, quantity: str) -> list[tuple[float, floa
     return found[0] if len(found) == 1 else []
 
 
-def approx(points: list[tuple[float, float]], scale: float) -> list[object]:
+def approx(points: Sequence[tuple[float, float]], scale: float) -> list[object]:
     return [pytest.approx((c, v * scale)) for c, v in points]
 
 
-def listed(form: str, separator: str, points: list[tuple[float, float]], value: str, condition: str) -> str:
+def listed(form: str, separator: str, points: Sequence[tuple[float, float]], value: str, condition: str) -> str:
     return separator.join(form.format(A=value.format(f"{v:g}"), C=condition.format(f"{c:g}")) for c, v in points)
 
 
