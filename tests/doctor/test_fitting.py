@@ -136,6 +136,12 @@ def test_fixes_and_next_steps_pass_the_same_filter() -> None:
     assert [s.capture for s in found.next] == [capture.PY_SPY]
 
 
+def test_a_proved_cause_keeps_its_cures_and_a_suspect_without_one_has_none() -> None:
+    finding = finding_of("Check NCCL_SOCKET_IFNAME")
+    assert answer(evidence_of(*ON_CPU), finding).findings[0].fixes == finding.fixes
+    assert answer(evidence_of(*ON_CPU), replace(finding, confidence=0.3)).findings[0].fixes == ()
+
+
 def test_where_nothing_fits_something_that_does_is_asked_for() -> None:
     found = answer(evidence_of(*ON_CPU), finding_of(), capture.NCCL_TESTS, capture.TOPOLOGY)
     assert found.next and all(fits(s.capture.command, presence_in(found.evidence)) for s in found.next)

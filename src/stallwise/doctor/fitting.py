@@ -22,6 +22,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 
 USUAL_COMMAND, USUAL_SCRIPT = "python train.py", "train.py"
 LONGEST_COMMAND = 100  # characters: a longer one is told by its script
+PROVED = 0.5  # what was seen so surely knows the job better than a presence under which no cure of it fits
 USUAL_RANKS = 8  # of a node, in our own examples
 # Asked for where nothing that was to be captured fits.
 FALLBACK = (capture.SERVE_METRICS, capture.TORCH_TRACE, capture.PY_SPY, capture.STEP_SHAPE)
@@ -79,7 +80,7 @@ def _finding(finding: Finding, present: Presence, ledger: Ledger | None) -> Find
         because=_sound(finding.because),
         against=_sound(finding.against),
         not_here=_sound(finding.not_here),
-        fixes=_fixes(finding.fixes, present),
+        fixes=_fixes(finding.fixes, present) or (finding.fixes if finding.confidence >= PROVED else ()),
         avoid=_warning(finding, ledger),
         overturn=tuple(_in_its_words(o, present) for o in finding.overturn if fits(o, present)),
         next=_captures(finding.next, present),
