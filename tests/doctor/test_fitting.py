@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,11 @@ def answer(evidence: Evidence, finding: Finding, *asks: Capture, ledger: Ledger 
 
 def finding_of(*actions: str, **more: object) -> Finding:
     return Finding("It waits.", 0.9, (), cause="input-starved", fixes=tuple(Fix(a) for a in actions), **more)  # type: ignore[arg-type]
+
+
+def without(absent: str) -> Presence:
+    denied: dict[str, Any] = {absent: False}
+    return Presence(**denied)
 
 
 STEP = Ledger({Account.COMPUTE: 0.076, Account.INPUT_WAIT: 0.024}, X)
@@ -109,7 +115,7 @@ def test_every_need_is_a_field_and_every_thing_is_spoken_of_somewhere() -> None:
     ],
 )  # fmt: skip
 def test_captures_need_what_their_tools_need(absent: str, gone: tuple[Capture, ...], kept: tuple[Capture, ...]) -> None:
-    present = replace(Presence(), **{absent: False})
+    present = without(absent)
     assert not [c.artifact for c in gone if fits(f"{c.artifact}: {c.command}", present)]
     assert not [c.artifact for c in kept if not fits(f"{c.artifact}: {c.command}", present)]
     assert all(fits(f"{c.artifact}: {c.command}", Presence()) for c in CAPTURES), "what is not known keeps nothing back"
@@ -128,6 +134,12 @@ def test_fixes_and_next_steps_pass_the_same_filter() -> None:
     assert [f.action for f in found.findings[0].fixes] == ["num_workers up to 7"]
     assert found.findings[0].next == (capture.PY_SPY,)
     assert [s.capture for s in found.next] == [capture.PY_SPY]
+
+
+def test_a_proved_cause_keeps_its_cures_and_a_suspect_without_one_has_none() -> None:
+    finding = finding_of("Check NCCL_SOCKET_IFNAME")
+    assert answer(evidence_of(*ON_CPU), finding).findings[0].fixes == finding.fixes
+    assert answer(evidence_of(*ON_CPU), replace(finding, confidence=0.3)).findings[0].fixes == ()
 
 
 def test_where_nothing_fits_something_that_does_is_asked_for() -> None:
@@ -249,7 +261,7 @@ def test_never_more_workers_than_cores_and_no_tools_of_gpus_for_a_job_on_the_cpu
 @pytest.mark.parametrize("absent", ABSENT)
 def test_no_rule_advises_what_is_not_there(absent: str) -> None:
     """Of all rules: their advice and captures, after the filter, speak of nothing that needs what is absent."""
-    present = replace(Presence(), **{absent: False})
+    present = without(absent)
     forbidden = [thing.pattern for thing in things() if absent in thing.needs]
     told = 0
     for rule in all_rules():

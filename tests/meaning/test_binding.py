@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.reading import Reading, Rows
 from stallwise.meaning.binding import bound, condition_of, setting
 from stallwise.meaning.understand import understand
@@ -67,11 +70,11 @@ def pairs_of(text: str, condition: str, quantity: str) -> list[tuple[float, floa
     return found[0] if len(found) == 1 else []
 
 
-def approx(points: list[tuple[float, float]], scale: float) -> list[object]:
+def approx(points: Sequence[tuple[float, float]], scale: float) -> list[object]:
     return [pytest.approx((c, v * scale)) for c, v in points]
 
 
-def listed(form: str, separator: str, points: list[tuple[float, float]], value: str, condition: str) -> str:
+def listed(form: str, separator: str, points: Sequence[tuple[float, float]], value: str, condition: str) -> str:
     return separator.join(form.format(A=value.format(f"{v:g}"), C=condition.format(f"{c:g}")) for c, v in points)
 
 
@@ -216,6 +219,14 @@ def test_bound_numbers_become_facts_of_the_worst_and_the_best_and_a_series() -> 
     table = next(t for t in evidence.tables if t.kind == "scaling.series")
     assert list(table.columns["ranks"]) == [64, 128, 256, 512]
     assert list(table.columns["seconds"]) == pytest.approx([0.045, 0.052, 0.061, 0.34])
+
+
+def test_the_rate_of_more_gpus_is_judged_by_the_gpu() -> None:
+    """Eight GPUs with three times the rate of one are the worse run, although 300 is more than 100; two sizes are no trend."""
+    for text in ("one GPU 100 samples/s, eight GPUs 300", "300 samples/s on 8 GPUs and 100 samples/s on 1 GPU"):
+        evidence = gather([text])
+        assert evidence.value(stated.GPUS) == 8 and evidence.value(stated.GPUS, run="before") == 1, text
+        assert "collective-topology-cliff" not in diagnose(text, cache=False).ranked[:1]
 
 
 def test_other_numbers_of_the_sentence_keep_their_names() -> None:

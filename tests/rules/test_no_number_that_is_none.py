@@ -61,7 +61,9 @@ def quantities_of(rule: Rule) -> list[Quantity]:
 
 def some_of(rule: Rule, quantities: list[Quantity], rng: random.Random) -> Evidence:
     evidence, kept = Evidence(inputs=["x"], formats=["x"]), rng.random()
-    label = {} if rule.per is None else {rule.per: "k" if rule.per in ("kernel", "node", "run", "layer") else 0}
+    label: dict[str, Any] = (
+        {} if rule.per is None else {rule.per: "k" if rule.per in ("kernel", "node", "run", "layer") else 0}
+    )
     for quantity in quantities:
         if quantity not in rule.needs and rng.random() > kept:
             continue

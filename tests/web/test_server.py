@@ -118,7 +118,8 @@ def test_words_are_answered_alone_and_beside_files(page: LocalPage, body: dict[s
 
 
 def test_neither_files_nor_words_is_refused(page: LocalPage) -> None:
-    for body in ({}, {"words": "  "}, {"paths": []}, {"words": 3}):
+    refused: list[dict[str, object]] = [{}, {"words": "  "}, {"paths": []}, {"words": 3}]
+    for body in refused:
         assert ask(page, "/api/diagnose", body).status == 400
 
 

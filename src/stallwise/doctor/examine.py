@@ -135,29 +135,28 @@ def examine(evidence: Evidence) -> Diagnosis:
     if verdict.state is State.UNCLEAR:
         asks = _completing(verdict.proofs, asks)
     asks = telling_first(not_just_done(asks, evidence), (c.symptom for c in heard))
-    return fitting(
-        Diagnosis(
-            subject=subject_of(evidence),
-            state=verdict.state,
-            ranked=ranked,
-            findings=in_its_words((*told, *known.of_kernels), evidence),
-            ledger=ledger,
-            evidence=evidence,
-            hypotheses=hypotheses,
-            unknown=unknown,
-            next=asks,
-            contradictions=cannot_be,
-            notes=tuple(evidence.notes),
-            tree=narrate(evidence, heard, ledger),
-            proofs=verdict.proofs,
-            limit=verdict.limit,
-            unexplained=verdict.unexplained,
-            not_understood=verdict.not_understood,
-            why_unclear=verdict.why_unclear,
-            trials=trials_in(evidence),
-            scenes=scenes_of(evidence, (*told, *known.of_kernels)),
-        )
+    found = Diagnosis(
+        subject=subject_of(evidence),
+        state=verdict.state,
+        ranked=ranked,
+        findings=in_its_words((*told, *known.of_kernels), evidence),
+        ledger=ledger,
+        evidence=evidence,
+        hypotheses=hypotheses,
+        unknown=unknown,
+        next=asks,
+        contradictions=cannot_be,
+        notes=tuple(evidence.notes),
+        tree=narrate(evidence, heard, ledger),
+        proofs=verdict.proofs,
+        limit=verdict.limit,
+        unexplained=verdict.unexplained,
+        not_understood=verdict.not_understood,
+        why_unclear=verdict.why_unclear,
+        trials=trials_in(evidence),
+        scenes=scenes_of(evidence, (*told, *known.of_kernels)),
     )
+    return fitting(found)
 
 
 def _examined(evidence: Evidence, rules: Sequence[Rule]) -> list[Finding | Unknown]:

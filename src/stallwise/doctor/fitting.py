@@ -11,7 +11,7 @@ import tomllib
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stallwise.doctor.presence import Presence, presence_in
 from stallwise.evidence import capture
@@ -22,6 +22,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 
 USUAL_COMMAND, USUAL_SCRIPT = "python train.py", "train.py"
 LONGEST_COMMAND = 100  # characters: a longer one is told by its script
+PROVED = 0.5  # what was seen so surely knows the job better than a presence under which no cure of it fits
 USUAL_RANKS = 8  # of a node, in our own examples
 # Asked for where nothing that was to be captured fits.
 FALLBACK = (capture.SERVE_METRICS, capture.TORCH_TRACE, capture.PY_SPY, capture.STEP_SHAPE)
@@ -79,7 +80,7 @@ def _finding(finding: Finding, present: Presence, ledger: Ledger | None) -> Find
         because=_sound(finding.because),
         against=_sound(finding.against),
         not_here=_sound(finding.not_here),
-        fixes=_fixes(finding.fixes, present),
+        fixes=_fixes(finding.fixes, present) or (finding.fixes if finding.confidence >= PROVED else ()),
         avoid=_warning(finding, ledger),
         overturn=tuple(_in_its_words(o, present) for o in finding.overturn if fits(o, present)),
         next=_captures(finding.next, present),
@@ -142,7 +143,7 @@ def _warning(finding: Finding, ledger: Ledger | None) -> str:
 
 
 @cache
-def _table() -> dict[str, list[dict[str, object]]]:
+def _table() -> dict[str, list[dict[str, Any]]]:
     return tomllib.loads((files("stallwise.doctor") / "needs.toml").read_text(encoding="utf-8"))
 
 
@@ -150,7 +151,7 @@ def _table() -> dict[str, list[dict[str, object]]]:
 def things() -> tuple[Thing, ...]:
     """What advice may speak of, with what it needs."""
     return tuple(
-        Thing(re.compile(str(row["words"])), tuple(row.get("needs", ())), frozenset(row.get("given_by", ())))  # type: ignore[arg-type]
+        Thing(re.compile(str(row["words"])), tuple(row.get("needs", ())), frozenset(row.get("given_by", ())))
         for row in _table()["thing"]
     )
 

@@ -22,6 +22,8 @@ from stallwise.meaning.words import book, words_of
 from stallwise.units import Unit, readings_of
 
 MOSTLY = 0.75  # of the titles are statistics
+WHOLE_JOB_RATES = ("run.samples_per_s", "run.tokens_per_s")  # they grow with the GPUs that share the work
+WORKERS = ("gpus", "layout.nodes")
 MENTION = "mention"  # what a row is that sentences made: its columns are quantities, its numbers in SI
 MOST_VARIANTS = 12  # rows of a comparison; more are samples
 MOST_MEASURED = 1000  # things that one run is told of; more are samples
@@ -318,8 +320,9 @@ def _by_worse(rows: Rows, columns: tuple[Column, ...]) -> tuple[int, int] | None
     groups = _groups(rows)
     best: tuple[float, int, int] | None = None
     for column, better in judged:
+        shared = _workers(columns, len(rows)) if column.named.quantity.name in WHOLE_JOB_RATES else [1.0] * len(rows)
         for group in groups:
-            numbers = [(v, at) for at in group if isinstance(v := column.values[at], float) and v > 0]
+            numbers = [(v / shared[at], at) for at in group if isinstance(v := column.values[at], float) and v > 0]
             if len(numbers) < 2:
                 continue
             low, high = min(numbers), max(numbers)
@@ -328,6 +331,12 @@ def _by_worse(rows: Rows, columns: tuple[Column, ...]) -> tuple[int, int] | None
             if best is None or drop > best[0]:
                 best = drop, good[1], bad[1]
     return (best[1], best[2]) if best is not None and best[0] > 1.0 + WORSE else None
+
+
+def _workers(columns: tuple[Column, ...], count: int) -> list[float]:
+    """How many GPUs or nodes a row's rate is shared by: 300 samples/s of eight are worse than 100 of one."""
+    told = next((c.values for c in columns if c.named.quantity.name in WORKERS), [])
+    return [float(v) if isinstance(v, float) and v > 0 else 1.0 for v in told] or [1.0] * count
 
 
 def _moves(column: Column) -> bool:

@@ -98,6 +98,8 @@ def _rates(ranks: NDArray[Any], nodes: NDArray[Any], rate: NDArray[Any], source:
     place = int(np.argmax(growth))
     usual = float(np.median([g for i, g in enumerate(growth) if i != place])) if len(growth) > 1 else 0.0
     crosses = bool(nodes[place + 1] > nodes[place]) if not np.isnan(nodes).any() else False
+    if len(growth) + 1 < LEAST_SIZES and not crosses:
+        return  # two sizes have no trend that one of them could leave
     if growth[place] >= STEP_JUMP and growth[place] > TIMES_TREND * max(usual, 0.01):
         yield Fact(
             fabric.SCALING_BORDER,

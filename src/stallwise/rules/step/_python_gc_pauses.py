@@ -44,9 +44,8 @@ def advise(evidence: Evidence) -> Finding:
     """Collect at chosen steps on all ranks together."""
     pause, period, excess = (evidence.get(q) for q in (run.GC_PAUSE, change.STALL_PERIOD, change.STALL_EXCESS))
     share = evidence.get(change.STALL_SHARE)
-    cost_s = (
-        (excess or pause).number / period.number if (excess or pause) and period and period.number > 0 else float("nan")
-    )  # type: ignore[union-attr]
+    slow = excess or pause
+    cost_s = slow.number / period.number if slow and period and period.number > 0 else float("nan")
     gain = Gain(0.7 * cost_s, cost_s, "the slow steps' excess, spread over a period") if cost_s > 0 else None
     because = [Reason.of(f"one full collection takes {pause}", pause)] if pause else []
     if excess and period:
