@@ -80,7 +80,16 @@ def package() -> None:
 
 def dev() -> None:
     """What every check needs."""
-    must(step("pytest, ruff and mypy", [*PIP, "-e", ".[dev]"]))
+    must(step("pytest, ruff and mypy", [*PIP, *wanted("dev")]))
+
+
+def wanted(extra: str) -> list[str]:
+    """The packages of an extra, as pip takes them."""
+    import tomllib  # not before the version is known
+
+    return list(
+        tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"][extra]
+    )
 
 
 def extras() -> None:
@@ -95,13 +104,10 @@ def extras() -> None:
 
 def without(extra: str, title: str) -> list[str]:
     """What of an extra could not be had: it is asked for as a whole, then package by package."""
-    if step(title, [*PIP, *large(extra), "-e", f".[{extra}]"]):
+    names, pip = wanted(extra), [*PIP, *large(extra)]
+    if step(title, [*pip, *names]):
         return []
-    import tomllib  # not before the version is known
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = project["optional-dependencies"][extra]
-    refused = [name for name in wanted if len(wanted) == 1 or not step(name, [*PIP, *large(extra), name])]
+    refused = [name for name in names if len(names) == 1 or not step(name, [*pip, name])]
     return [re.split("[<>=]", name)[0] for name in refused]
 
 
@@ -127,7 +133,7 @@ def chromium() -> bool:
     if not shutil.which("apt-get") or os.geteuid() != 0:
         print("no chromium here, and only root can install it with apt")
         return False
-    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"]
+    install = ["apt-get", "install", "-y", "-qq", "chromium"]
     return step("chromium with apt (300 MB)", ["apt-get", "update", "-qq"], install)
 
 
