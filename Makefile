@@ -50,7 +50,7 @@ lint: $(VENV)/.dev ## style
 types: $(VENV)/.dev ## mypy, strict
 	@$(BIN)/mypy
 
-check: lint types test ## what CI runs
+check: lint types test ## style, types and all tests
 
 # One mark a score: what failed is asked again by the next call, what held is not.
 SHARED ?= ../shared

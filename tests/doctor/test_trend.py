@@ -194,6 +194,7 @@ def test_diagnose_keeps_a_run_once_and_can_be_told_not_to(
     assert not kept.exists()
     called("diagnose", run)
     called("diagnose", run)
-    assert [(k.series, k.run, k.metric) for k in history.load()] == [(str(Path(run).parent), "train.log", "step time")]
+    found = [(k.folder, k.series, k.run, k.metric) for k in history.load()]
+    assert found == [(str(Path(run).parent), "train.log", "train.log", "step time")]
     monkeypatch.setenv("STALLWISE_HISTORY", "off")
     assert "No history is kept" in called("history").stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.probe.host import loader_rate, write_rate
 from stallwise.probe.profile import load_readings, preflight, save, shares
 from stallwise.probe.reading import Reading
-from stallwise.probe.timing import bench
+from stallwise.probe.timing import Timing, bench
 from stallwise.specs.hardware import find_gpu, gpu
 from stallwise.units import Unit
 
@@ -100,3 +101,49 @@ def test_storage_and_loader_rates_are_positive(tmp_path: Path) -> None:
     assert loader_rate(range(1000), seconds=0.2).value > 0
     with pytest.raises(UnreadableInput):
         write_rate(tmp_path / "missing")
+
+
+def quiet_host(monkeypatch: pytest.MonkeyPatch, spread: float, load: float, cores: int = 8) -> None:
+    """A host whose readings are given, under a load that is given."""
+    found = [Reading("host memory copy", 2e10, Unit.BYTE_PER_S, "test", spread)]
+    monkeypatch.setattr("stallwise.probe.host.probe_host", lambda folder: iter(found))
+    monkeypatch.setattr("stallwise.cli.measure._torch", lambda: None)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+
+
+@pytest.mark.parametrize(
+    ("spread", "load", "said"),
+    [
+        (0.03, 7.9, ""), (0.10, 0.0, ""), (0.12, 0.0, "repeats of host memory copy differ by ±12%"),
+        (0.03, 8.1, "the load average is 8.1 on 8 cores"), (0.3, 20.0, "on 8 cores; repeats of host memory copy"),
+    ],
+)  # fmt: skip
+def test_what_a_busy_machine_measures_is_not_kept(
+    spread: float, load: float, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = tmp_path / "hw.json"
+    monkeypatch.setenv("STALLWISE_PROFILE", str(profile))
+    profile.write_text('{"achieved_share": {"h200": {"bandwidth": 0.8}}}')
+    before = profile.read_text()
+    quiet_host(monkeypatch, spread, load)
+    result = CliRunner().invoke(command, [])
+    assert "host memory copy" in result.stdout, "it is shown in any case"
+    if not said:
+        assert result.exit_code == 0 and "kept in" in result.stderr and profile.read_text() != before
+        return
+    assert result.exit_code == 1 and "not kept: " in result.stderr and said in result.stderr
+    assert profile.read_text() == before, "what was known of a quiet machine stays"
+
+
+def test_readings_of_a_busy_machine_say_so_in_json_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet_host(monkeypatch, 0.02, 40.0)
+    result = CliRunner().invoke(command, ["--json", "--no-save"])
+    assert json.loads(result.stdout)["doubts"] == ["the load average is 40.0 on 8 cores"]
+    assert result.exit_code == 0 and "not reliable" in result.stderr
+
+
+def test_repeats_have_quartiles() -> None:
+    timing = Timing.of([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.4, 1.4, 1.4], "host")
+    assert timing.median_s == 1.0 and timing.spread_share == pytest.approx(0.2) and timing.repeats == 9
+    assert Reading.each("sync", 1000, timing, "test").value == pytest.approx(1e-3)

@@ -118,7 +118,7 @@ def command(
     if not no_history and not share:
         from stallwise.cli._remembered import remembered
 
-        remembered(diagnosis, places, series)
+        remembered(diagnosis, places, series=series)
     if github:
         from stallwise.cli._github import announce_findings
 
