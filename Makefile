@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared scores extras knowledge accuracy others bench soak fuzz lock pages docs clean
+.PHONY: help demo test test-bare lint types check shared scores extras knowledge accuracy others bench soak fuzz lock audit pages docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -90,6 +90,10 @@ fuzz: $(VENV)/.dev ## damaged inputs on all cores for half an hour, and a hundre
 	@$(BIN)/python -m tests.trust.kills --times 100
 	@$(BIN)/python -m tests.fuzz.many --seconds $(SECONDS_OF_FUZZ) --seed $$(date +%Y%m%d) --out fuzz \
 	  --seeds $$(ls -d $(SHARED)/data/cases $(SHARED)/data/h200 2>/dev/null) </dev/null
+
+audit: $(VENV)/.dev ## known vulnerabilities of the pinned packages, where a database can be reached
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit >/dev/null 2>&1 || true
+	@$(BIN)/python .ci/audit.py
 
 lock: $(VENV)/.dev ## pin what the gate installs, with hashes
 	@$(BIN)/python .ci/lock.py

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 from stallwise.cli.measure import command
 from stallwise.errors import UnreadableInput
+from stallwise.probe import device
 from stallwise.probe.host import loader_rate, write_rate
 from stallwise.probe.profile import load_readings, preflight, save, shares
 from stallwise.probe.reading import Reading
+from stallwise.probe.steadiness import doubts
 from stallwise.probe.timing import Timing, bench
 from stallwise.specs.hardware import find_gpu, gpu
 from stallwise.units import Unit
@@ -147,3 +151,34 @@ def test_repeats_have_quartiles() -> None:
     timing = Timing.of([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.4, 1.4, 1.4], "host")
     assert timing.median_s == 1.0 and timing.spread_share == pytest.approx(0.2) and timing.repeats == 9
     assert Reading.each("sync", 1000, timing, "test").value == pytest.approx(1e-3)
+
+
+def test_launches_are_timed_in_rounds_so_that_a_busy_host_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device whose host is held up in every second round: the readings have a spread, and are not believed."""
+    now, synced = [0.0], [0]
+
+    def synchronize() -> None:
+        synced[0] += 1
+        now[0] += 2e-6
+
+    class Tensor:
+        def add_(self, value: int) -> None:
+            now[0] += 5e-6 if synced[0] % 4 < 2 else 9e-6
+
+    cuda = SimpleNamespace(
+        synchronize=synchronize,
+        CUDAGraph=lambda: SimpleNamespace(replay=lambda: None),
+        graph=lambda graph: nullcontext(),
+    )
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(device, "bench", lambda fn: Timing.of([1e-3] * 10, "device events"))
+    found = {r.name: r for r in device._launches(SimpleNamespace(zeros=lambda *a, **k: Tensor(), cuda=cuda))}
+    assert set(found) == {"launch eager", "launch in a graph", "sync"}
+    assert found["launch in a graph"].value == pytest.approx(1e-6)
+    assert found["sync"].value == pytest.approx(2e-6, rel=0.01) and found["sync"].spread_share == pytest.approx(
+        0, abs=1e-6
+    )
+    assert 5e-6 <= found["launch eager"].value <= 9.1e-6 and found["launch eager"].spread_share > 0.2
+    assert doubts(list(found.values()), 0.0, 8) == [
+        f"repeats of launch eager differ by ±{found['launch eager'].spread_share:.0%}"
+    ]
