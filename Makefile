@@ -2,33 +2,26 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared scores extras knowledge accuracy others bench soak fuzz lock pages docs clean
+.PHONY: help demo test test-bare lint types check shared scores extras knowledge accuracy others bench soak fuzz lock audit pages docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
+# One line a step; what pip prints is in .venv/setup.log.
 $(VENV)/.installed: pyproject.toml
-	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) -e .
+	@$(PYTHON) .ci/setup.py package
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
-	@$(PIP) -e '.[dev]'
+	@$(PYTHON) .ci/setup.py dev
 	@touch $@
 
-# What some tests need besides: an MCP client, CPU PyTorch, Ray. Each is optional; its tests are skipped without it.
-# The two large ones are compiled when they are first imported: most of their modules never are.
-$(VENV)/.clients: $(VENV)/.dev
-	@$(PIP) -e '.[mcp,url,test]' || echo "some optional packages are missing: their tests will be skipped"
-	@touch $@
-
-$(VENV)/.extras: $(VENV)/.clients
-	@$(PIP) --no-compile -e '.[ray]' || echo "no Ray here: its tests will be skipped"
-	@$(PIP) --no-compile torch==2.13.0 || echo "no CPU build of PyTorch here: its tests will be skipped"
+# What some tests need besides: an MCP client, CPU PyTorch, Ray, Chromium. The tests of what cannot be had are skipped.
+$(VENV)/.extras: $(VENV)/.dev
+	@$(PYTHON) .ci/setup.py extras
 	@touch $@
 
 demo: $(VENV)/.installed ## install and diagnose a real bundled example
@@ -37,8 +30,9 @@ demo: $(VENV)/.installed ## install and diagnose a real bundled example
 # Many tests wait for processes of their own: four workers keep two cores busy. Those processes keep real time, which a
 # crowded machine takes from them now and then: what failed in the crowd is asked once more, alone, and then decides.
 PYTEST := $(BIN)/python -m pytest
-test: $(VENV)/.dev ## all tests that can run here
-	@$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder --durations=40 --durations-min=3 tests </dev/null || \
+TIMES := $(if $(CI),--durations=40 --durations-min=3)
+test: $(VENV)/.extras ## all tests, with the packages they need
+	@$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder $(TIMES) tests </dev/null || \
 	  { [ $$? = 1 ] && echo "once more, alone:" && $(PYTEST) --last-failed --last-failed-no-failures none -v tests </dev/null; }
 
 test-bare: ## the command line with nothing but its own dependencies
@@ -46,7 +40,8 @@ test-bare: ## the command line with nothing but its own dependencies
 	@.venv-bare/bin/stallwise diagnose examples/traces/loader_slow --json >/dev/null && .venv-bare/bin/stallwise --help >/dev/null
 	@rm -rf .venv-bare && echo "runs bare"
 
-extras: $(VENV)/.extras ## optional packages that more tests need
+extras: $(VENV)/.dev ## ask again for the optional packages that some tests need
+	@$(PYTHON) .ci/setup.py extras && touch $(VENV)/.extras
 
 lint: $(VENV)/.dev ## style
 	@$(BIN)/ruff check src tests bench examples
@@ -55,7 +50,7 @@ lint: $(VENV)/.dev ## style
 types: $(VENV)/.dev ## mypy, strict
 	@$(BIN)/mypy
 
-check: lint types test ## what CI runs
+check: lint types test ## style, types and all tests
 
 # One mark a score: what failed is asked again by the next call, what held is not.
 SHARED ?= ../shared
@@ -95,6 +90,10 @@ fuzz: $(VENV)/.dev ## damaged inputs on all cores for half an hour, and a hundre
 	@$(BIN)/python -m tests.trust.kills --times 100
 	@$(BIN)/python -m tests.fuzz.many --seconds $(SECONDS_OF_FUZZ) --seed $$(date +%Y%m%d) --out fuzz \
 	  --seeds $$(ls -d $(SHARED)/data/cases $(SHARED)/data/h200 2>/dev/null) </dev/null
+
+audit: $(VENV)/.dev ## known vulnerabilities of the pinned packages, where a database can be reached
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit >/dev/null 2>&1 || true
+	@$(BIN)/python .ci/audit.py
 
 lock: $(VENV)/.dev ## pin what the gate installs, with hashes
 	@$(BIN)/python .ci/lock.py

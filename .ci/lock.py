@@ -1,6 +1,7 @@
 """Writes requirements-dev.lock: every package that the gate installs, with the hash of the file that pip chose.
 
-For Linux on x86-64 and this Python's version; others install by pyproject.toml's bounds. Run it again to move forward:
+PyTorch stands apart: its builds for CPUs come from other places under one version, each with a hash of its own. For Linux on
+x86-64 and this Python's version; others install by pyproject.toml's bounds. Run it again to move forward:
 
     python .ci/lock.py
 """
@@ -15,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements-dev.lock"
-EXTRAS = ("dev", "mcp", "url")
+EXTRAS = ("dev", "mcp", "url", "jax", "test", "ray")  # as .ci/setup.py installs them
 
 
 def main() -> None:

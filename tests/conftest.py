@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,10 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+# Whoever starts the tests in the background (nohup, a CI runner) hands down an ignored Ctrl-C; jobs in tests are to hear it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Folders whose tests start processes, browsers or long tables: they go first, so that no worker ends on one while the other waits.
 LONG = ("instrument", "trust", "questions", "search", "published", "docs", "web", "jobs", "incidents")
 
@@ -19,6 +26,14 @@ LONG = ("instrument", "trust", "questions", "search", "published", "docs", "web"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONG)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was skipped, by what it needs: one line a reason."""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(r.longrepr[2].removeprefix("Skipped: ") for r in reports if isinstance(r.longrepr, tuple))
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"skipped {count}: {reason}")
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,9 +16,11 @@ from stallwise.cli import main
 from stallwise.doctor import history
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.levels import last_against, level_changes
-from stallwise.doctor.trend import runs_of, trend
+from stallwise.doctor.run_folders import runs_of
+from stallwise.doctor.trend import trend
 from stallwise.errors import StallwiseError
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "traces" / "loader_slow"
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 
 
@@ -85,6 +88,48 @@ def test_a_rate_that_falls_is_slower(tmp_path: Path) -> None:
     assert found.rate and [s.at for s in found.shifts] == [3] and found.shifts[0].ratio > 1.2
 
 
+def refused(folder: Path) -> str:
+    """What `compare` says of a single folder that is one run."""
+    result = called("compare", str(folder))
+    assert isinstance(result.exception, StallwiseError) and result.exception.exit_code == 2, result.output
+    assert "OTHER_RUN" in result.exception.hint
+    return result.exception.problem
+
+
+def test_the_files_of_one_run_are_not_runs(tmp_path: Path) -> None:
+    for name in ("trace.json.gz", "nvidia_smi.csv"):
+        shutil.copy(EXAMPLE / name, tmp_path)
+    said = refused(tmp_path)
+    assert "different kinds" in said and "PyTorch trace" in said and "nvidia-smi" in said
+    log(tmp_path / "train.log", 0.2)
+    (tmp_path / "host").mkdir()  # one folder beside the files makes none of them a run
+    assert "different kinds" in refused(tmp_path)
+
+
+def test_a_bundle_is_one_run_whatever_lies_in_it(tmp_path: Path) -> None:
+    (tmp_path / "bundle.json").write_text("{}")
+    for part in ("traces", "samples"):
+        (tmp_path / part).mkdir()
+    assert "the bundle of a recorded job" in refused(tmp_path)
+
+
+def test_the_ranks_of_one_run_are_not_runs(tmp_path: Path) -> None:
+    for rank in range(4):
+        lines = [{"k": "run", "v": 1, "rank": rank, "world": 4, "t": 0, "env": {}}]
+        lines += [{"k": "step", "n": n, "t": n * 0.1, "d": 0.1, "s": {"forward": 0.05}} for n in range(30)]
+        (tmp_path / f"rank-{rank:05}.jsonl").write_text(
+            "".join(json.dumps(x, separators=(",", ":")) + "\n" for x in lines)
+        )
+    assert "each of its 4 files tells of other ranks" in refused(tmp_path)
+
+
+def test_a_note_beside_the_runs_is_no_run(tmp_path: Path) -> None:
+    for n in range(3):
+        log(tmp_path / f"run{n}" / "train.log", 0.2, n)
+    (tmp_path / "notes.md").write_text("lunch at noon\n")
+    assert [Path(r).name for r in runs_of([str(tmp_path)])] == ["run0", "run1", "run2"]
+
+
 def test_one_run_is_nothing_to_compare(tmp_path: Path) -> None:
     result = called("compare", log(tmp_path / "train.log", 0.2))
     assert isinstance(result.exception, StallwiseError) and result.exception.exit_code == 2
@@ -149,6 +194,7 @@ def test_diagnose_keeps_a_run_once_and_can_be_told_not_to(
     assert not kept.exists()
     called("diagnose", run)
     called("diagnose", run)
-    assert [(k.series, k.run, k.metric) for k in history.load()] == [(str(Path(run).parent), "train.log", "step time")]
+    found = [(k.folder, k.series, k.run, k.metric) for k in history.load()]
+    assert found == [(str(Path(run).parent), "train.log", "train.log", "step time")]
     monkeypatch.setenv("STALLWISE_HISTORY", "off")
     assert "No history is kept" in called("history").stdout

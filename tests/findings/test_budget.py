@@ -15,7 +15,7 @@ from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.budget import judge, read_budgets
 from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Gain
-from stallwise.findings.threshold import reached
+from stallwise.findings.threshold import threshold
 
 SOURCE = Source("trace.json")
 
@@ -82,15 +82,22 @@ def test_a_budget_knows_its_line() -> None:
     assert [b.line for b in read_budgets(tomllib.loads(text), text)] == [3, 4]
 
 
+KNOWN = frozenset({"exposed-communication", "input-starved"})
+
+
 @pytest.mark.parametrize(
     ("wanted", "fails"),
     [("any", True), ("exposed-communication", True), ("input-starved", False), ("9%", True), ("15%", False),
      ("input-starved, 5%", True)],
 )  # fmt: skip
 def test_fail_on(wanted: str, fails: bool) -> None:
-    assert bool(reached(diagnosis(), wanted)) is fails
+    assert bool(threshold(wanted, KNOWN).reached(diagnosis())) is fails
 
 
-def test_fail_on_nothing_is_a_bad_request() -> None:
-    with pytest.raises(BadRequest):
-        reached(diagnosis(), ",")
+@pytest.mark.parametrize("wanted", [",", "", "nosuch", "any, input-straved", "5 parsecs", "nan", "-3%"])
+def test_fail_on_what_nobody_knows_is_refused_with_what_is_accepted(wanted: str) -> None:
+    with pytest.raises(BadRequest) as error:
+        threshold(wanted, KNOWN)
+    assert error.value.hint
+    if "straved" in wanted:
+        assert "input-starved;" in error.value.hint and "any, unclear" in error.value.hint

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 from stallwise.cli.measure import command
 from stallwise.errors import UnreadableInput
+from stallwise.probe import device
 from stallwise.probe.host import loader_rate, write_rate
 from stallwise.probe.profile import load_readings, preflight, save, shares
 from stallwise.probe.reading import Reading
-from stallwise.probe.timing import bench
+from stallwise.probe.steadiness import doubts
+from stallwise.probe.timing import Timing, bench
 from stallwise.specs.hardware import find_gpu, gpu
 from stallwise.units import Unit
 
@@ -100,3 +105,80 @@ def test_storage_and_loader_rates_are_positive(tmp_path: Path) -> None:
     assert loader_rate(range(1000), seconds=0.2).value > 0
     with pytest.raises(UnreadableInput):
         write_rate(tmp_path / "missing")
+
+
+def quiet_host(monkeypatch: pytest.MonkeyPatch, spread: float, load: float, cores: int = 8) -> None:
+    """A host whose readings are given, under a load that is given."""
+    found = [Reading("host memory copy", 2e10, Unit.BYTE_PER_S, "test", spread)]
+    monkeypatch.setattr("stallwise.probe.host.probe_host", lambda folder: iter(found))
+    monkeypatch.setattr("stallwise.cli.measure._torch", lambda: None)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+
+
+@pytest.mark.parametrize(
+    ("spread", "load", "said"),
+    [
+        (0.03, 7.9, ""), (0.10, 0.0, ""), (0.12, 0.0, "repeats of host memory copy differ by ±12%"),
+        (0.03, 8.1, "the load average is 8.1 on 8 cores"), (0.3, 20.0, "on 8 cores; repeats of host memory copy"),
+    ],
+)  # fmt: skip
+def test_what_a_busy_machine_measures_is_not_kept(
+    spread: float, load: float, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = tmp_path / "hw.json"
+    monkeypatch.setenv("STALLWISE_PROFILE", str(profile))
+    profile.write_text('{"achieved_share": {"h200": {"bandwidth": 0.8}}}')
+    before = profile.read_text()
+    quiet_host(monkeypatch, spread, load)
+    result = CliRunner().invoke(command, [])
+    assert "host memory copy" in result.stdout, "it is shown in any case"
+    if not said:
+        assert result.exit_code == 0 and "kept in" in result.stderr and profile.read_text() != before
+        return
+    assert result.exit_code == 1 and "not kept: " in result.stderr and said in result.stderr
+    assert profile.read_text() == before, "what was known of a quiet machine stays"
+
+
+def test_readings_of_a_busy_machine_say_so_in_json_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet_host(monkeypatch, 0.02, 40.0)
+    result = CliRunner().invoke(command, ["--json", "--no-save"])
+    assert json.loads(result.stdout)["doubts"] == ["the load average is 40.0 on 8 cores"]
+    assert result.exit_code == 0 and "not reliable" in result.stderr
+
+
+def test_repeats_have_quartiles() -> None:
+    timing = Timing.of([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.4, 1.4, 1.4], "host")
+    assert timing.median_s == 1.0 and timing.spread_share == pytest.approx(0.2) and timing.repeats == 9
+    assert Reading.each("sync", 1000, timing, "test").value == pytest.approx(1e-3)
+
+
+def test_launches_are_timed_in_rounds_so_that_a_busy_host_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device whose host is held up in every second round: the readings have a spread, and are not believed."""
+    now, synced = [0.0], [0]
+
+    def synchronize() -> None:
+        synced[0] += 1
+        now[0] += 2e-6
+
+    class Tensor:
+        def add_(self, value: int) -> None:
+            now[0] += 5e-6 if synced[0] % 4 < 2 else 9e-6
+
+    cuda = SimpleNamespace(
+        synchronize=synchronize,
+        CUDAGraph=lambda: SimpleNamespace(replay=lambda: None),
+        graph=lambda graph: nullcontext(),
+    )
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(device, "bench", lambda fn: Timing.of([1e-3] * 10, "device events"))
+    found = {r.name: r for r in device._launches(SimpleNamespace(zeros=lambda *a, **k: Tensor(), cuda=cuda))}
+    assert set(found) == {"launch eager", "launch in a graph", "sync"}
+    assert found["launch in a graph"].value == pytest.approx(1e-6)
+    assert found["sync"].value == pytest.approx(2e-6, rel=0.01) and found["sync"].spread_share == pytest.approx(
+        0, abs=1e-6
+    )
+    assert 5e-6 <= found["launch eager"].value <= 9.1e-6 and found["launch eager"].spread_share > 0.2
+    assert doubts(list(found.values()), 0.0, 8) == [
+        f"repeats of launch eager differ by ±{found['launch eager'].spread_share:.0%}"
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -14,11 +15,16 @@ from stallwise.cli._complete import complete
 from stallwise.cli._everywhere import dressed
 from stallwise.cli._finite import finite
 from stallwise.cli._fitted import CHOSEN, complaint, fit_output
+from stallwise.cli._streams import guarded_streams
 from stallwise.errors import StallwiseError
 from stallwise.render.visible import visible
 
 HERE = Path(__file__).parent
 BUG = 4
+# What a disk, its owner or the system refuses is no bug of ours, wherever it shows.
+NO_BUG = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}
+)
 LEAST_WORDS = 3  # that make a question of what was typed; a command mistyped has fewer
 LONGEST_PROBLEM = 2000  # letters that anybody reads
 
@@ -100,20 +106,21 @@ def _shown(error: click.ClickException) -> str:
 
 def run() -> None:
     """The console script: every error becomes a sentence and an exit code."""
-    for stream in (sys.stdout, sys.stderr):  # a name that is no text is shown with its bytes, never an error
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    CHOSEN[0] = "auto"  # an earlier call in the same process has no say
-    fit_output(sys.argv[1:])
+    with guarded_streams():
+        CHOSEN[0] = "auto"  # an earlier call in the same process has no say
+        fit_output(sys.argv[1:])
+        _run()
+
+
+def _run() -> None:
     try:
-        code = main.main(prog_name="stallwise", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        code = _outcome()
+        sys.stdout.flush()
+        sys.exit(code)
     except StallwiseError as error:
         click.echo(complaint(visible(f"stallwise: {error.problem[:LONGEST_PROBLEM]}")), err=True)
         if error.hint:
             click.echo(complaint(visible(f"  try: {error.hint[:LONGEST_PROBLEM]}")), err=True)
-        sys.exit(error.exit_code)
-    except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except click.Abort:
         click.echo("stopped", err=True)
@@ -121,16 +128,31 @@ def run() -> None:
     except click.ClickException as error:
         click.echo(complaint(visible(_shown(error))), err=True)
         sys.exit(2)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # a stream of somebody else: a server's, a pager's
         sys.exit(0)
     except Exception as error:  # a bug of ours: say so in one line, keep the traceback for those who ask
         if os.environ.get("STALLWISE_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.errno in NO_BUG:
+            click.echo(complaint(visible(f"stallwise: {error.strerror}: {error.filename or 'a file'}")), err=True)
+            sys.exit(StallwiseError.exit_code)
         said = f"stallwise: a bug of ours: {type(error).__name__}: {error}"
         click.echo(complaint(visible(said[:LONGEST_PROBLEM])), err=True)
         click.echo("  try: set STALLWISE_DEBUG=1 for the traceback and file it with the input", err=True)
         sys.exit(BUG)
+
+
+def _outcome() -> int:
+    """The exit code of the command that was typed."""
+    try:
+        code = main.main(prog_name="stallwise", standalone_mode=False)
+    except SystemExit as left:
+        if isinstance(left.code, str):  # a script of the user's that leaves with a message
+            raise
+        code = left.code
+    except click.exceptions.Exit as left:
+        code = left.exit_code
+    return code if isinstance(code, int) else 0
 
 
 console = run  # the module of the command `run` takes that name here once it is loaded

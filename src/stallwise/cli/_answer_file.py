@@ -8,17 +8,18 @@ from typing import Any
 
 import click
 
-from stallwise.doctor.given import on_disk
-from stallwise.errors import BadRequest, StallwiseError
+from stallwise.cli._files_to_write import FileToWrite, write_file
+from stallwise.errors import BadRequest
 from stallwise.render import strict_json as json
 
 KNOWN = ".html, .json or .txt"
 
+ANSWER_FILE = FileToWrite((".html", ".htm", ".json", ".txt", ".log"), KNOWN)
 output_option = click.option(
     "-o",
     "--output",
     "outputs",
-    type=click.Path(dir_okay=False),
+    type=ANSWER_FILE,
     multiple=True,
     help=f"Also write the answer: {KNOWN}. Repeatable.",
 )
@@ -30,8 +31,6 @@ def write_answer(
     """Each form is made only where it is asked for."""
     for output in outputs:
         path = Path(output)
-        if not on_disk(str(path.parent)):
-            raise BadRequest(f"there is no folder {path.parent}", hint="make it first, or write elsewhere")
         match path.suffix.lower():
             case ".html" | ".htm":
                 written = html()
@@ -41,7 +40,4 @@ def write_answer(
                 written = text() + "\n"
             case other:
                 raise BadRequest(f"no answer ends in '{other}'", hint=f"one of: {KNOWN}")
-        try:
-            path.write_text(written, encoding="utf-8")
-        except OSError as error:
-            raise StallwiseError(f"cannot write {output}: {error.strerror}", hint="choose another place") from error
+        write_file(path, written)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from stallwise.cli._files_to_write import writing
 from stallwise.findings.diagnosis import Diagnosis
 
 
@@ -23,5 +24,5 @@ def announce_findings(diagnosis: Diagnosis, *, beside_json: bool = False) -> Non
 def append_summary(markdown: str) -> None:
     """Adds to the file that GitHub names; silent elsewhere."""
     if place := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with Path(place).open("a", encoding="utf-8") as stream:
+        with writing(place), Path(place).open("a", encoding="utf-8") as stream:
             stream.write(markdown + "\n")

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from stallwise.doctor.given import on_disk
-from stallwise.errors import BadRequest, StallwiseError
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.cli._files_to_write import FileToWrite, writing
+from stallwise.errors import BadRequest
 from stallwise.render import strict_json as json
 
+if TYPE_CHECKING:
+    from stallwise.findings.diagnosis import Diagnosis
+
 KNOWN = ".html, .md, .json, .txt, .sarif, .xml (JUnit), or a name with 'trace' or 'annotated' ending in .json.gz"
+
+ENDINGS = (".html", ".htm", ".md", ".markdown", ".json", ".txt", ".log", ".sarif", ".xml", ".json.gz")
+REPORT_FILE = FileToWrite(ENDINGS, KNOWN)
 
 
 def write_report(diagnosis: Diagnosis, output: str, paths: Sequence[str], *, share: bool) -> None:
     """Raises BadRequest for an ending nobody knows."""
     path = Path(output)
-    if not on_disk(str(path.parent)):
-        raise BadRequest(f"there is no folder {path.parent}", hint="make it first, or write elsewhere")
-    try:
+    with writing(output):
         if path.name.endswith(".json.gz") or (path.suffix == ".json" and "annotated" in path.stem):
             _annotated(diagnosis, path, paths, share=share)
         else:
             path.write_text(rendered(diagnosis, path.suffix.lower()), encoding="utf-8")
-    except OSError as error:
-        raise StallwiseError(f"cannot write {output}: {error.strerror}", hint="choose another place") from error
 
 
 def rendered(diagnosis: Diagnosis, suffix: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from stallwise.cli._scalar_sinks import Sink, open_sinks
+from stallwise.cli._streams import reader_left
 from stallwise.doctor.live import LiveView, load, look
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.render import strict_json as json
@@ -44,7 +45,7 @@ def watch_folder(
             latest[0] = as_prometheus(view)
             _show(view, as_json, once, ideal_step_s)
             _log(view, opened)
-            if once or (view.ended and len(view.ended) >= view.expected_ranks):
+            if once or reader_left() or (view.ended and len(view.ended) >= view.expected_ranks):
                 return
             time.sleep(every_s)
     except KeyboardInterrupt:

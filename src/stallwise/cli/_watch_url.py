@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import click
 
+from stallwise.cli._streams import reader_left
 from stallwise.doctor.scraping import MARK, fetch_page
 from stallwise.errors import UnreadableInput
 from stallwise.render import strict_json as json
@@ -43,9 +44,9 @@ def watch_url(
                 raise
             click.echo(f"{at:8.1f} s  {error.problem}", err=True)
         seen += 1
-        if once or (looks is not None and seen >= looks):
-            return
         sys.stdout.flush()
+        if once or reader_left() or (looks is not None and seen >= looks):
+            return
         sleep(every_s)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from stallwise.cli._files_to_write import FileToWrite, writing
+
 EXAMPLES = """
 Examples:
 
@@ -18,7 +20,7 @@ Examples:
     "--from-trials", "from_trials", is_flag=True, help="Compare predictions with the trials of the same jobs."
 )
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("-o", "--output", default=None, help="Write the rows into this CSV file, too.")
+@click.option("-o", "--output", type=FileToWrite(), help="Write the rows into this CSV file, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows and shares as JSON.")
 def command(folders: tuple[str, ...], from_trials: bool, output: str | None, as_json: bool) -> None:
     """Collect predicted and measured gains from bundles of `stallwise try`: which ranges held, and which way they miss."""
@@ -40,7 +42,7 @@ def command(folders: tuple[str, ...], from_trials: bool, output: str | None, as_
     found = predictions_of([str(b) for b in bundles])
     answer = to_dict(found)
     if output:
-        with Path(output).open("w", encoding="utf-8", newline="") as file:
+        with writing(output), Path(output).open("w", encoding="utf-8", newline="") as file:
             names = list(answer["rows"][0]) if answer["rows"] else ["bundle"]
             writer = csv.DictWriter(file, names)
             writer.writeheader()

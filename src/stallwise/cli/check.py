@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from stallwise.cli._files_to_write import FileToWrite, write_file
 from stallwise.render import strict_json as json
 
 SETTINGS = "stallwise.toml"
@@ -33,8 +34,8 @@ fail_on = "any"
 @click.argument("paths", nargs=-1)
 @click.option("--config", type=click.Path(), help=f"Settings; default: the nearest {SETTINGS} upwards from here.")
 @click.option("--github", is_flag=True, help="Print GitHub annotations and append to the step summary.")
-@click.option("--junit", type=click.Path(dir_okay=False), help="Also write a JUnit file.")
-@click.option("--sarif", type=click.Path(dir_okay=False), help="Also write the findings as SARIF.")
+@click.option("--junit", type=FileToWrite(), help="Also write a JUnit file.")
+@click.option("--sarif", type=FileToWrite(), help="Also write the findings as SARIF.")
 @click.option("--strict", is_flag=True, help="A budget that nothing here tells is broken too.")
 @click.option("--example", is_flag=True, help=f"Print a {SETTINGS} to start from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -57,7 +58,7 @@ def command(
     from stallwise.doctor.examine import diagnose
     from stallwise.errors import BadRequest
     from stallwise.findings.budget import judge, read_budgets
-    from stallwise.findings.threshold import reached
+    from stallwise.findings.threshold import threshold
     from stallwise.rules import all_rules
 
     file, text, settings = read_settings(config)
@@ -69,9 +70,10 @@ def command(
         raise BadRequest("there is nothing to check", hint="stallwise check RUN_DIR/, or paths under [check]")
     if not budgets and not fail_on:
         raise BadRequest(f"{file} has no budgets", hint="stallwise check --example prints some")
+    limit = threshold(fail_on, frozenset(r.cause for r in all_rules())) if fail_on else None
     diagnosis = diagnose(*places)
     verdicts = judge(budgets, diagnosis)
-    reason = reached(diagnosis, fail_on, frozenset(r.cause for r in all_rules())) if fail_on else ""
+    reason = limit.reached(diagnosis) if limit is not None else ""
     unknown = [v for v in verdicts if v.seen is None]
     failed = bool(reason) or any(v.broken for v in verdicts) or (strict and bool(unknown))
     if as_json:
@@ -85,11 +87,11 @@ def command(
     if junit:
         from stallwise.render.ci import budgets_junit
 
-        Path(junit).write_text(budgets_junit(verdicts), encoding="utf-8")
+        write_file(junit, budgets_junit(verdicts))
     if sarif:
         from stallwise.render.ci import findings_sarif
 
-        Path(sarif).write_text(json.dumps(findings_sarif(diagnosis), indent=2), encoding="utf-8")
+        write_file(sarif, json.dumps(findings_sarif(diagnosis), indent=2))
     if github:
         from stallwise.cli._github import announce_findings, append_summary
         from stallwise.render.ci import budgets_github, budgets_markdown

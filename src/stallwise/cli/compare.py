@@ -25,7 +25,7 @@ def command(runs: tuple[str, ...], fail_on: str | None, outputs: tuple[str, ...]
     Two: what got slower or faster, by how much, and why. More, or one folder that holds them: the trend, and between
     which of them the level changed, judged against the series' own noise.
     """
-    from stallwise.doctor.trend import runs_of
+    from stallwise.doctor.run_folders import runs_of
     from stallwise.units import Unit, parse
 
     limit = None if fail_on is None else parse(fail_on, Unit.SHARE)

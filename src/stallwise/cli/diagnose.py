@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from stallwise.cli._report_file import REPORT_FILE, write_report
 from stallwise.render import strict_json as json
 
 
@@ -33,7 +34,7 @@ from stallwise.render import strict_json as json
     "-o",
     "--output",
     "outputs",
-    type=click.Path(dir_okay=False),
+    type=REPORT_FILE,
     multiple=True,
     help="Write a report: .html, .md, .json, .txt, .sarif, .xml (JUnit), annotated.json.gz (trace). Repeatable.",
 )
@@ -84,7 +85,9 @@ def command(
     from stallwise.doctor.examine import diagnose
     from stallwise.doctor.stating import split_words
     from stallwise.evidence.limits import FILE_S, MOST_FILES, Limits
+    from stallwise.findings.threshold import threshold
     from stallwise.render.json import to_dict
+    from stallwise.rules import all_rules
     from stallwise.units import Unit, parse
 
     places, words = split_words(paths, facts)
@@ -94,6 +97,7 @@ def command(
         raise click.UsageError("give a file, a folder, or --fact WORD=VALUE")
     unpacked_bytes = int(parse(max_unpacked, Unit.BYTE)) if max_unpacked else 0
     limits = Limits(max_seconds or FILE_S, unpacked_bytes, max_files or MOST_FILES)
+    limit = threshold(fail_on, frozenset(r.cause for r in all_rules())) if fail_on is not None else None
     diagnosis = diagnose(
         *places, facts=words, engine=engine, workers=workers, cache=not no_cache, live_s=parse(live, Unit.SECOND),
         limits=limits,
@@ -103,8 +107,6 @@ def command(
 
         diagnosis = shareable(diagnosis)
     for output in outputs:
-        from stallwise.cli._report_file import write_report
-
         write_report(diagnosis, output, places, share=share)
     if as_json:
         click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
@@ -116,15 +118,11 @@ def command(
     if not no_history and not share:
         from stallwise.cli._remembered import remembered
 
-        remembered(diagnosis, places, series)
+        remembered(diagnosis, places, series=series)
     if github:
         from stallwise.cli._github import announce_findings
 
         announce_findings(diagnosis, beside_json=as_json)
-    if fail_on:
-        from stallwise.findings.threshold import reached
-        from stallwise.rules import all_rules
-
-        if reason := reached(diagnosis, fail_on, frozenset(r.cause for r in all_rules())):
-            click.echo(f"failing: {reason}", err=True)
-            sys.exit(1)
+    if limit is not None and (reason := limit.reached(diagnosis)):
+        click.echo(f"failing: {reason}", err=True)
+        sys.exit(1)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from stallwise.cli._drill_round import mock_sitting, past_rounds, play_round
+from stallwise.cli._files_to_write import FileToWrite, write_file
 from stallwise.render import strict_json as json
 
 ENOUGH_KNOWN = {"cards": 40}  # forty answered cold: the line at which the material is said to be yours
@@ -127,7 +128,7 @@ def progress(as_json: bool) -> None:
     "export", epilog="Examples: stallwise drill export -o progress.json; stallwise drill export --anki -o deck.txt"
 )
 @click.option("--anki", is_flag=True, help="The deck as a file for Anki, instead of your progress.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="File to write (default: standard output).")
+@click.option("-o", "--output", type=FileToWrite(), help="File to write (default: standard output).")
 def export(anki: bool, output: str | None) -> None:
     """Your progress as JSON, or the deck for Anki."""
     from stallwise.drill.anki import to_anki
@@ -140,7 +141,7 @@ def export(anki: bool, output: str | None) -> None:
         with Progress() as store:
             text = json.dumps(store.export(), indent=1)
     if output:
-        Path(output).write_text(text, encoding="utf-8")
+        write_file(output, text)
     else:
         click.echo(text, nl=False)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from stallwise.cli._files_to_write import write_file
 from stallwise.render import strict_json as json
 
 STDIN = "-"
@@ -77,7 +78,7 @@ def command(
             if piped:
                 click.echo(changed, nl=False)
             else:
-                file.write_text(changed, encoding="utf-8")
+                write_file(file, changed)
             before = len(found)
             found = [r for r in lint(changed, name) if settings.wants(r)]
             mended_count += before - len(found)

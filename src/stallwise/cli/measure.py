@@ -20,13 +20,19 @@ from stallwise.render import strict_json as json
 @click.option("--no-save", is_flag=True, help="Do not keep the profile for planner and doctor.")
 @click.pass_context
 def command(context: click.Context, as_json: bool, storage: str | None, no_save: bool) -> None:
-    """Copies, matrix rates, launch and sync cost, host copies and storage, with warm-up, medians and spread."""
+    """Copies, matrix rates, launch and sync cost, host copies and storage, with warm-up, medians and spread.
+
+    Kept for planner and doctor only where the machine was quiet: a load average above its cores, or repeats that differ by
+    more than 10%, make it exit with 1 and keep what was known before.
+    """
     if context.invoked_subcommand is not None:
         return
     from stallwise.probe.host import probe_host
     from stallwise.probe.profile import save
+    from stallwise.probe.steadiness import doubts, load_now
     from stallwise.specs.hardware import find_gpu
 
+    load, cores = load_now()  # before our own work is part of it
     readings = []
     for reading in probe_host(Path(storage) if storage else None):
         readings.append(reading)
@@ -42,9 +48,14 @@ def command(context: click.Context, as_json: bool, storage: str | None, no_save:
             _progress(str(reading), as_json)
     else:
         click.echo("no GPU seen by torch here: host only", err=True)
+    doubtful = doubts(readings, load, cores)
     if as_json:
-        document = {"gpu": card.name if card else None, "readings": [r.to_dict() for r in readings]}
+        document = {"gpu": card.name if card else None, "doubts": doubtful, "readings": [r.to_dict() for r in readings]}
         click.echo(json.dumps(document, indent=2))
+    if doubtful:
+        verb = "not reliable" if no_save else "not kept"
+        click.echo(f"{verb}: {'; '.join(doubtful)}. Measure again when nothing else runs here.", err=True)
+        sys.exit(0 if no_save else 1)
     if not no_save:
         click.echo(f"kept in {save(readings, card)}; planner and doctor use it from now on", err=True)
 

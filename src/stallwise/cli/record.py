@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from stallwise.errors import StallwiseError
+
 
 def options(command: Any) -> Any:
     """What `record` and `run` share."""
@@ -148,7 +150,7 @@ def leave(code: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):
+        except (OSError, ValueError, StallwiseError):
             continue
     if code < 0:
         import resource

@@ -25,7 +25,7 @@ def command(command_line: tuple[str, ...], light: bool, steps: str | None, folde
         leave(code)  # a bug of ours, a broken pipe or Ctrl-C while we think: the job's code all the same
 
 
-def say(where: str, as_json: bool, series: str = "") -> None:
+def say(where: str, as_json: bool, command_line: str = "") -> None:
     """The diagnosis; trouble with it is one line."""
     import os
 
@@ -44,7 +44,7 @@ def say(where: str, as_json: bool, series: str = "") -> None:
             click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
         else:
             click.echo("\n" + to_text(diagnosis, color=colored()), color=colored())
-        remembered(diagnosis, [where], series)
+        remembered(diagnosis, [where], command=command_line)
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)
         click.echo(f"  try: {error.hint}", err=True)

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from stallwise.cli._answer_file import ANSWER_FILE
+
 EXAMPLES = """
 Examples:
 
@@ -31,7 +33,7 @@ Examples:
 @click.option("--repeat", default=1, show_default=True, help="Make each trial so many times.")
 @click.option("--no-trace", is_flag=True, help="No profiler after the trials, so nothing to compare them with.")
 @click.option("-o", "--output", "folder", default=None, help="Folder for the bundle (default stallwise_try/TIME).")
-@click.option("--html", type=click.Path(dir_okay=False), help="Also write what was measured as a page.")
+@click.option("--html", type=ANSWER_FILE, help="Also write what was measured as a page.")
 @click.option("--list", "listed", is_flag=True, help="List all trials and leave.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results and the diagnosis they join as JSON.")
 def command(

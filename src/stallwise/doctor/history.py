@@ -2,6 +2,7 @@
 
 One file of plain lines that only its owner can read, in $XDG_DATA_HOME/stallwise/history.jsonl. It holds when, where, the
 measure and the first cause of a run, nothing of its contents. STALLWISE_HISTORY=off keeps none, STALLWISE_HISTORY=FILE moves it.
+A series is a command line in one folder, or files of one name in one folder; runs of it are compared where they did the same work.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import json
 import math
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 
 from stallwise.doctor.levels import last_against
+from stallwise.doctor.same_work import Work, same_work, work_of
 from stallwise.doctor.speed import speeds_of
 from stallwise.doctor.trend import judged
 from stallwise.findings.diagnosis import Diagnosis
@@ -31,6 +34,7 @@ MOST_IN_ALL = 1000
 LONGEST_NAME = 200
 WEEK = timedelta(days=7)
 FEWEST_BEFORE = 2  # runs that make a level to stand against
+PROJECT_MARKS = (".git", "pyproject.toml", "stallwise.toml")  # what lies at the top of a project
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Kept:
     """One run as it is remembered."""
 
     when: str  # UTC
-    series: str  # which runs it belongs to: a folder or a command line
+    series: str  # which runs it belongs to: a command line, or the name of files
     run: str
     key: str  # the same files again are the same run
     metric: str
@@ -48,6 +52,14 @@ class Kept:
     state: str
     cause: str
     sure: float
+    folder: str = ""  # where the command was run, or the files lie; series of other folders are other series
+    project: str = ""  # where the question was asked
+    work: Work = field(default_factory=dict)
+
+
+def project_of(folder: Path) -> Path:
+    """The top of the project that a folder belongs to; the folder itself where nothing marks one."""
+    return next((p for p in (folder, *folder.parents) if any((p / mark).exists() for mark in PROJECT_MARKS)), folder)
 
 
 def place() -> Path | None:
@@ -59,7 +71,15 @@ def place() -> Path | None:
     return Path(asked) if asked else home / "stallwise" / "history.jsonl"
 
 
-def remember(diagnosis: Diagnosis, series: str, run: str, now: datetime | None = None) -> Moved | None:
+def remember(
+    diagnosis: Diagnosis,
+    series: str,
+    run: str,
+    now: datetime | None = None,
+    *,
+    folder: Path | None = None,
+    of_a_file: bool = False,
+) -> Moved | None:
     """Keeps a run and says whether it stands out of the week before; failing to is never an error."""
     file = place()
     if file is None:
@@ -78,11 +98,32 @@ def remember(diagnosis: Diagnosis, series: str, run: str, now: datetime | None =
         state=diagnosis.state.value,
         cause=diagnosis.ranked[0] if diagnosis.ranked and not diagnosis.healthy else "",
         sure=first.confidence if first is not None else 0.0,
+        folder=str(folder or project_of(Path.cwd())),
+        project=str(project_of(Path.cwd())),
+        work=work_of(diagnosis, of_a_file=of_a_file),
     )
-    known = [k for k in load() if k.key != entry.key or k.series != entry.series]
+    known = [k for k in load() if (k.key, k.series, k.folder) != (entry.key, entry.series, entry.folder)]
     with suppress(OSError):
         _write(file, _bounded([*known, entry]))
-    return against_last_week([k for k in (*known, entry) if k.series == entry.series])
+    return next((against_last_week(runs) for runs in series_of([*known, entry]) if runs[-1] is entry), None)
+
+
+def series_of(runs: Sequence[Kept]) -> list[list[Kept]]:
+    """Runs of one command or name in one folder that did the same work, oldest first; the series that ended last stands last."""
+    found: dict[tuple[str, str], list[list[Kept]]] = {}
+    for run in runs:
+        named = found.setdefault((run.folder, run.series), [])
+        group = next((g for g in named if same_work(g[-1].work, run.work)), None)
+        if group is None:
+            named.append([run])
+        else:
+            group.append(run)
+    return sorted((g for named in found.values() for g in named), key=lambda g: g[-1].when)
+
+
+def belongs_to(run: Kept, project: Path) -> bool:
+    """Asked for in this project, or lying in it."""
+    return run.project == str(project) or (bool(run.folder) and Path(run.folder).is_relative_to(project))
 
 
 def load() -> list[Kept]:
@@ -96,15 +137,15 @@ def load() -> list[Kept]:
     for line in lines:
         with suppress(ValueError, TypeError):
             kept = Kept(**json.loads(line))
-            datetime.fromisoformat(kept.when), Unit(kept.unit or "s"), float(kept.value or 0.0)
+            datetime.fromisoformat(kept.when), Unit(kept.unit or "s"), float(kept.value or 0.0), dict(kept.work)
             found.append(kept)
     return sorted(found, key=lambda k: k.when)
 
 
-def forget(series: str | None = None) -> int:
-    """Removes one series, or all; says how many runs."""
+def forget(runs: Sequence[Kept]) -> int:
+    """Removes these; says how many."""
     file, known = place(), load()
-    left = [] if series is None else [k for k in known if k.series != series]
+    left = [k for k in known if k not in runs]
     if file is not None and len(left) < len(known):
         _write(file, left)
     return len(known) - len(left)
@@ -150,10 +191,10 @@ def _key(inputs: Iterable[str], run: str) -> str:
 
 def _bounded(entries: list[Kept]) -> list[Kept]:
     """The newest of each series, and of all."""
-    kept, count = [], dict.fromkeys((e.series for e in entries), 0)
+    kept, count = [], Counter[tuple[str, str]]()
     for entry in sorted(entries, key=lambda e: e.when, reverse=True):
-        count[entry.series] += 1
-        if count[entry.series] <= MOST_OF_A_SERIES:
+        count[entry.folder, entry.series] += 1
+        if count[entry.folder, entry.series] <= MOST_OF_A_SERIES:
             kept.append(entry)
     return kept[:MOST_IN_ALL][::-1]
 

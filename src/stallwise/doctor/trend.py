@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,26 +14,10 @@ from stallwise.doctor.compare import compared
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.levels import Level, level_changes, noise_share
 from stallwise.doctor.speed import speeds_of
-from stallwise.errors import BadRequest
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.trend import RunPoint, Shift, Trend
 from stallwise.progress import shown
 from stallwise.units import Unit
-
-
-def runs_of(paths: Sequence[str]) -> list[str]:
-    """The runs that paths name: each is one, but a single folder holds one run an entry, in the order people count."""
-    if len(paths) != 1:
-        return list(paths)
-    folder = Path(paths[0])
-    if not folder.is_dir():
-        raise BadRequest("one run cannot be compared", hint="name two or more, or a folder that holds them")
-    return [str(p) for p in sorted(folder.iterdir(), key=_counted) if not p.name.startswith((".", "_"))]
-
-
-def _counted(path: Path) -> list[tuple[int, str]]:
-    """run2 comes before run10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.name) if part]
 
 
 def trend(runs: Sequence[str]) -> Trend:

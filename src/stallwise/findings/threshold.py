@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from stallwise.errors import BadRequest
@@ -10,35 +11,46 @@ from stallwise.findings.finding import Finding
 from stallwise.units import Unit, parse
 
 SURE_ENOUGH = 0.5  # a finding below even odds fails nothing
-
+ANY = "any"
 UNPROVEN = "unclear"  # the strictest: whatever is not proven healthy fails
+ACCEPTED = f"{ANY}, {UNPROVEN}, a share of the step such as 5%, or a cause; stallwise causes lists them"
 
 
-def reached(diagnosis: Diagnosis, wanted: str, known: frozenset[str] = frozenset()) -> str:
-    """The first reason to fail, or nothing. `wanted`: "any", "unclear", causes, or a share of the step, by commas.
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """What fails a build, in the user's words; a share of the step is a number besides."""
 
-    A cause that is not `known` (where that is given) is a typing error, not a build that passes.
-    """
-    found = [f for f in diagnosis.findings if f.confidence >= SURE_ENOUGH and not f.optional]
-    for word in (w.strip() for w in wanted.split(",")):
-        if not word:
-            raise BadRequest("--fail-on needs a word", hint="any, unclear, input-starved, or 5%")
-        if word == UNPROVEN:
-            if diagnosis.state is State.UNCLEAR:
+    words: tuple[str, ...]
+    shares: dict[str, float]
+
+    def reached(self, diagnosis: Diagnosis) -> str:
+        """The first reason to fail, or nothing."""
+        found = [f for f in diagnosis.findings if f.confidence >= SURE_ENOUGH and not f.optional]
+        for word in self.words:
+            if word == UNPROVEN and diagnosis.state is State.UNCLEAR:
                 return f"cannot tell: {diagnosis.why_unclear} ({word})"
-            hit = found[:1]
-        elif word == "any":
-            hit = found[:1]
-        elif word[0].isdigit() or word[0] == ".":
-            hit = _worth_more(found, diagnosis, parse(word, Unit.SHARE))
-        elif known and word not in known:
-            close = get_close_matches(word, known, n=2)
-            raise BadRequest(f"no cause is called '{word}'", hint=" or ".join(close) or "stallwise causes lists them")
-        else:
-            hit = [f for f in found if f.cause == word]
-        if hit:
-            return f"{hit[0].cause} ({word})"
-    return ""
+            if word in self.shares:
+                hit = _worth_more(found, diagnosis, self.shares[word])
+            else:
+                hit = [f for f in found if word in (ANY, UNPROVEN, f.cause)]
+            if hit:
+                return f"{hit[0].cause} ({word})"
+        return ""
+
+
+def threshold(wanted: str, known: frozenset[str]) -> Threshold:
+    """ "any", "unclear", causes, or a share of the step, by commas; a typing error is refused, before anything is read."""
+    words = tuple(w.strip() for w in wanted.split(","))
+    for word in words:
+        if word not in (ANY, UNPROVEN, *known) and not _is_number(word):
+            close = get_close_matches(word, (ANY, UNPROVEN, *known), n=2)
+            meant = f"{' or '.join(close)}; " if close else ""
+            raise BadRequest(f"--fail-on does not know '{word}'", hint=f"{meant}accepted are {ACCEPTED}")
+    return Threshold(words, {word: parse(word, Unit.SHARE) for word in words if _is_number(word)})
+
+
+def _is_number(word: str) -> bool:
+    return word[:1].isdigit() or word[:1] == "."
 
 
 def _worth_more(found: list[Finding], diagnosis: Diagnosis, share: float) -> list[Finding]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from stallwise.probe.reading import Reading
-from stallwise.probe.timing import bench
+from stallwise.probe.timing import Timing, bench
 from stallwise.units import Unit
 
 BUFFER_BYTES = 1 << 30  # many times any L2
 GEMM_SIZE = 8192
 TINY_LAUNCHES = 1000
+ROUNDS = 9  # of a thousand each: enough for quartiles
 
 
 def probe_device(torch: Any, index: int = 0) -> Iterator[Reading]:
@@ -44,9 +44,10 @@ def _all_reduce(torch: Any) -> Iterator[Reading]:
 
     for _ in range(3):
         reduce()
-    seconds = statistics.median(reduce() for _ in range(10))
-    bus = 2 * (count - 1) / count * BUFFER_BYTES / seconds
-    yield Reading("all-reduce", bus, Unit.BYTE_PER_S, f"bus bandwidth, 1 GiB over {count} GPUs of this machine")
+    timing = Timing.of([reduce() for _ in range(10)], "host")
+    moved = 2 * (count - 1) / count * BUFFER_BYTES
+    how = f"bus bandwidth, 1 GiB over {count} GPUs of this machine"
+    yield Reading.rate("all-reduce", Unit.BYTE_PER_S, moved, timing, how)
 
 
 def _bandwidth(torch: Any) -> Iterator[Reading]:
@@ -91,27 +92,30 @@ def _launches(torch: Any) -> Iterator[Reading]:
             x.add_(1)
 
     launch_many()
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    launch_many()
-    torch.cuda.synchronize()
-    yield Reading(
-        "launch eager", (time.perf_counter() - start) / TINY_LAUNCHES, Unit.SECOND, "one tiny operator, host-bound"
-    )
+    yield Reading.each("launch eager", TINY_LAUNCHES, _drained(torch, launch_many), "one tiny operator, host-bound")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         launch_many()
-    replay = bench(graph.replay)
-    yield Reading(
-        "launch in a graph", replay.median_s / TINY_LAUNCHES, Unit.SECOND, "one tiny kernel of a replayed graph"
-    )
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(TINY_LAUNCHES):
+    how = "one tiny kernel of a replayed graph"
+    yield Reading.each("launch in a graph", TINY_LAUNCHES, bench(graph.replay), how)
+
+    def sync_many() -> None:
+        for _ in range(TINY_LAUNCHES):
+            torch.cuda.synchronize()
+
+    yield Reading.each("sync", TINY_LAUNCHES, _drained(torch, sync_many), "synchronize() with nothing queued")
+
+
+def _drained(torch: Any, work: Callable[[], object]) -> Timing:
+    """Host time of work that begins and ends with an empty queue."""
+    times = []
+    for _ in range(ROUNDS):
         torch.cuda.synchronize()
-    yield Reading(
-        "sync", (time.perf_counter() - start) / TINY_LAUNCHES, Unit.SECOND, "synchronize() with nothing queued"
-    )
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return Timing.of(times, "host")
 
 
 def _host_copies(torch: Any) -> Iterator[Reading]:

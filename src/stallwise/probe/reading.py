@@ -11,7 +11,7 @@ from stallwise.units import Unit, show
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A value with its unit, what it was measured on, and how far repeats differ."""
+    """A value with its unit, what it was measured on, and how far repeats differ (0 where it was taken once)."""
 
     name: str
     value: float
@@ -23,6 +23,11 @@ class Reading:
     def rate(cls, name: str, unit: Unit, amount: float, timing: Timing, how: str) -> Reading:
         """Amount over time."""
         return cls(name, amount / timing.median_s, unit, how, timing.spread_share)
+
+    @classmethod
+    def each(cls, name: str, count: int, timing: Timing, how: str) -> Reading:
+        """The time of one of many."""
+        return cls(name, timing.median_s / count, Unit.SECOND, how, timing.spread_share)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain containers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,13 @@ class Timing:
     high_s: float
     repeats: int
     clock: str  # "device events" or "host"
+
+    @classmethod
+    def of(cls, times: Sequence[float], clock: str) -> Timing:
+        """Median and quartiles of repeats."""
+        ordered = sorted(times)
+        quarter = len(ordered) // 4
+        return cls(statistics.median(ordered), ordered[quarter], ordered[-quarter - 1], len(ordered), clock)
 
     @property
     def spread_share(self) -> float:
@@ -46,11 +53,7 @@ def bench(fn: Callable[..., object], *inputs: tuple[Any, ...], enough_s: float =
     clock = _device_clock(torch) if torch is not None else _host_clock
     single_s = statistics.median(clock(fn, rotation, 3))
     repeats = max(MIN_REPEATS, min(MAX_REPEATS, int(enough_s / max(single_s, 1e-7))))
-    times = sorted(clock(fn, rotation, repeats))
-    quarter = len(times) // 4
-    return Timing(
-        statistics.median(times), times[quarter], times[-quarter - 1], repeats, "device events" if torch else "host"
-    )
+    return Timing.of(clock(fn, rotation, repeats), "device events" if torch else "host")
 
 
 def _torch_with_gpu() -> Any:

@@ -13,7 +13,7 @@ from stallwise.render.trend import trend_dict, trend_line, trend_text
 from stallwise.units import show
 
 Told = Sequence[tuple[str, Trend, Moved | None]]
-EMPTY = "No run is remembered yet. stallwise run -- python train.py, or stallwise diagnose RUN_DIR/, keeps one."
+EMPTY = "No run of this project is remembered yet. stallwise run -- python train.py, or stallwise diagnose RUN_DIR/, keeps one."
 
 
 def moved_line(moved: Moved) -> str:
@@ -26,17 +26,18 @@ def moved_line(moved: Moved) -> str:
     )
 
 
-def history_text(told: Told, file: Path | None) -> str:
-    """Series by series."""
+def history_text(told: Told, file: Path | None, elsewhere: int = 0) -> str:
+    """Series by series; how many runs of other projects are not among them."""
     if file is None:
         return "No history is kept here: STALLWISE_HISTORY=off."
+    others = f"{elsewhere} {'run' if elsewhere == 1 else 'runs'} of other projects: stallwise history --all"
     if not told:
-        return EMPTY
+        return f"{EMPTY}\n{others}" if elsewhere else EMPTY
     lines: list[str] = []
     for series, trend, moved in told:
         lines += [series, *([f"  last run: {moved_line(moved)}"] if moved else [])]
         lines += [f"  {line}" if line else "" for line in trend_text(trend).split("\n")] + [""]
-    return "\n".join([*lines, f"kept in {file}"])
+    return "\n".join([*lines, *([others] if elsewhere else []), f"kept in {file}"])
 
 
 def history_dict(told: Told) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def history_dict(told: Told) -> dict[str, Any]:
 def history_html(told: Told) -> str:
     """One page for all series."""
     if not told:
-        return page(Verdict(EMPTY, "", "", "unclear"), [], verb="history", subject="this machine")
+        return page(Verdict(EMPTY, "", "", "unclear"), [], verb="history", subject="this project")
     worse = [(series, moved) for series, _, moved in told if moved and moved.ratio > 1]
     if worse:
         series, moved = worse[0]
@@ -69,4 +70,4 @@ def history_html(told: Told) -> str:
             "No last run is slower than its week", trend_line(told[0][1]), "", "good", f"{len(told)} series"
         )
     blocks: list[Block | None] = [block for series, trend, _ in told for block in blocks_of(trend, series)]
-    return page(verdict, blocks, verb="history", subject="runs of this machine")
+    return page(verdict, blocks, verb="history", subject="runs of this project")

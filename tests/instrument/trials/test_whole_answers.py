@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import types
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+if importlib.util.find_spec("torch") is None:
+    pytest.skip("needs CPU PyTorch: pip install torch", allow_module_level=True)
+
 import torch
 from tests.instrument.trials.jobs import recorded
 
@@ -15,6 +20,7 @@ from stallwise.instrument import borders
 from stallwise.instrument.experiment.scene import Scene
 from stallwise.instrument.experiment.whole_answers import MODULE, hear_whole_answers
 
+pytestmark = [pytest.mark.torch]
 TOKENS = 5
 
 

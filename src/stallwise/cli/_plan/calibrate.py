@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from stallwise.cli._files_to_write import FileToWrite, write_file
 from stallwise.render import strict_json as json
 
 
@@ -32,7 +31,7 @@ from stallwise.render import strict_json as json
 )
 @click.option("--precision", default="bf16", show_default=True)
 @click.option("--style", default="megatron", show_default=True, help="megatron, fsdp or ddp (plain PyTorch).")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the constants as JSON.")
+@click.option("-o", "--output", type=FileToWrite(), help="Write the constants as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(
     run: tuple[str, ...], step_time: str | None, name: str, where: str, seq: int, global_batch: int, tp: int, pp: int,
@@ -57,7 +56,7 @@ def command(
     found = calibration(find_model(name), cluster, Workload(seq, global_batch), layout, seconds)
     answer = {"schema": "stallwise.plan.constants/1", "measured_s": seconds, "source": source, **found}
     if output:
-        Path(output).write_text(json.dumps(answer, indent=2) + "\n", encoding="utf-8")
+        write_file(output, json.dumps(answer, indent=2) + "\n")
     if as_json:
         click.echo(json.dumps(answer, indent=2))
         return

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from stallwise.cli._files_to_write import FileToWrite, write_file
 from stallwise.render import strict_json as json
 
 
@@ -33,7 +32,7 @@ from stallwise.render import strict_json as json
 @click.option("--split", help="Layers per virtual stage, such as 10,10,10,10.")
 @click.option("--measured", help="The bubble you see, such as 41%.")
 @click.option("--of", "measured_of", type=click.Choice(["step", "useful"]), default="step", show_default=True)
-@click.option("--svg", type=click.Path(dir_okay=False), help="Also draw the schedule into this file.")
+@click.option("--svg", type=FileToWrite(), help="Also draw the schedule into this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(
     stages: int,
@@ -93,7 +92,7 @@ def command(
     if svg:
         from stallwise.render.pipeline_svg import to_svg
 
-        Path(svg).write_text(to_svg(answer["picture"], answer["step_s"], title=answer["schedule"]), encoding="utf-8")
+        write_file(svg, to_svg(answer["picture"], answer["step_s"], title=answer["schedule"]))
     if as_json:
         click.echo(json.dumps(answer, indent=2))
         return
