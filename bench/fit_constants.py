@@ -1,6 +1,6 @@
 """Fits the planner's eight constants to published runs and writes the file that ships.
 
-    python bench/fit_constants.py path/to/training.csv
+    python bench/fit_constants.py path/to/training.csv [more tables]
 
 Publishers count alike: each has a scale of its own, and beyond a few distinct runs its weight no longer grows. All
 releases and tables of one publisher are one, and it is predicted by constants that never saw it. Prints errors by row
@@ -19,6 +19,7 @@ import numpy as np
 from stallwise.costs.constants import NAMES, PRIORS, prior_sigmas, prior_values
 from stallwise.costs.fit import fit
 from stallwise.costs.fitted import publisher_of
+from stallwise.costs.known import kind_of
 from stallwise.costs.step import time_step
 from stallwise.costs.work import Work, concatenate
 from stallwise.errors import StallwiseError
@@ -31,34 +32,37 @@ FULL_WEIGHT_RUNS = 8.0  # beyond so many distinct runs a publisher says no more 
 SETUP = ("model", "gpu", "num_gpus", "precision", "tp", "pp", "seq", "micro_batch", "global_batch", "sharding")
 BETWEEN = 0.12  # first guess of the scatter between publishers, for the fit
 LEAST_ROWS = 3  # publishers of a kind of run needed to tell between from within
-CALM = {"dense-bf16": (0.12, 0.10), "dense-fp8": (0.12, 0.10), "moe": (0.22, 0.20)}  # beliefs, worth two publishers
+CALM = {
+    "dense-bf16": (0.12, 0.10), "dense-fp8": (0.12, 0.10), "moe": (0.22, 0.20), "lora": (0.15, 0.15),
+}  # beliefs, worth two publishers  # fmt: skip
 BELIEF_PUBLISHERS = 2.0
 
 
 class Runs:
     """All rows that can be asked and were measured, every unsaid setting of each with its weight."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, paths: list[str]) -> None:
         works: list[Work] = []
         self.rows: list[dict[str, str]] = []
         self.runs: list[Run] = []
         self.weights: list[np.ndarray] = []
         self.seconds: list[float] = []
-        with Path(path).open(encoding="utf-8") as stream:
-            for row in csv.DictReader(stream):
-                try:
-                    run = run_of(row)
-                    settings = settings_of(run, prior_values())
-                except StallwiseError:
-                    continue
-                measured = measured_step_s(row, run)
-                if not measured:
-                    continue
-                works.append(settings.work)
-                self.weights.append(settings.weights)
-                self.rows.append(row)
-                self.runs.append(run)
-                self.seconds.append(measured)
+        for row in (
+            row for path in paths for row in csv.DictReader(Path(path).read_text(encoding="utf-8").splitlines())
+        ):
+            try:
+                run = run_of(row)
+                settings = settings_of(run, prior_values())
+            except StallwiseError:
+                continue
+            measured = measured_step_s(row, run)
+            if not measured:
+                continue
+            works.append(settings.work)
+            self.weights.append(settings.weights)
+            self.rows.append(row)
+            self.runs.append(run)
+            self.seconds.append(measured)
         self.work = concatenate(works)
         self.flat = np.concatenate(self.weights)
         self.first = np.cumsum([0, *(len(w) for w in self.weights)])[:-1]
@@ -145,7 +149,7 @@ def kin(runs: Runs, residual: np.ndarray) -> tuple[float, list[tuple[str, str, s
     """Mean residual of every publisher by kind, framework and generation, and the share of their scatter that is common."""
     cells: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for run, publisher, own in zip(runs.runs, runs.publishers, residual, strict=True):
-        key = ("moe" if run.family == "moe" else "dense", run.recipe.framework, run.cluster.gpu.architecture)
+        key = (kind_of(run.family), run.recipe.framework, run.cluster.gpu.architecture)
         cells.setdefault(key, {}).setdefault(str(publisher), []).append(float(own))
     means = {key: {name: float(np.mean(own)) for name, own in part.items()} for key, part in cells.items()}
     dense = [np.array(list(part.values())) for key, part in means.items() if key[0] == "dense"]
@@ -156,7 +160,7 @@ def kin(runs: Runs, residual: np.ndarray) -> tuple[float, list[tuple[str, str, s
 
 
 def main() -> None:
-    runs = Runs(sys.argv[1])
+    runs = Runs(sys.argv[1:])
     predicted, sets = left_out(runs)
     residual = runs.log_s - predicted
     vague = runs.spread(prior_values())

@@ -54,6 +54,11 @@ def _linear_input(recipe: Recipe) -> float:
     return 1.0 if recipe.precision in ("fp8", "mxfp8", "nvfp4") else HALF
 
 
+def _frozen_input(recipe: Recipe) -> float:
+    """The same where adapters may leave the layer alone: without a weight gradient nobody asks for its input again."""
+    return 0.0 if recipe.lora_rank and recipe.lora_targets == "attention" else _linear_input(recipe)
+
+
 def _attention(model: Model, seq: int, recipe: Recipe) -> list[Saved]:
     h, q, kv = model.hidden, model.q_dim, model.kv_dim
     out = model.heads * model.v_head_dim
@@ -90,9 +95,9 @@ def _mlp(model: Model, width: int, recipe: Recipe, name: str) -> list[Saved]:
     h = model.hidden
     kept = [
         Saved("mlp norm input", residual_bytes(recipe) * h, "sp"),
-        Saved("mlp input", _linear_input(recipe) * h, "sp", "mlp_norm"),
+        Saved("mlp input", _frozen_input(recipe) * h, "sp", "mlp_norm"),
         Saved("widened", HALF * model.up_width * width, "tp", "mlp"),
-        Saved("activated", _linear_input(recipe) * width, "tp", "mlp_act"),
+        Saved("activated", _frozen_input(recipe) * width, "tp", "mlp_act"),
     ]
     if model.gated and not recipe.fused:
         kept.append(Saved("gate after SiLU", HALF * width, "tp", "mlp_act"))

@@ -43,6 +43,8 @@ class Doubt:
 
 def family_of(model: Model, recipe: Recipe) -> str:
     """The kind of run whose published errors apply."""
+    if recipe.lora_rank:
+        return "lora"
     if model.experts:
         return "moe"
     return "dense-fp8" if recipe.eight_bit else "dense-bf16"

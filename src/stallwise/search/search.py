@@ -217,6 +217,7 @@ def _candidate(
     gpus = int(grid.gpus[i])
     multiplies = PEAKS.get(recipe.precision, recipe.precision)
     peak = cluster.gpu.peak(multiplies) * gpus * seconds
+    frozen = recipe.lora_rank > 0
     price = cluster.price_per_gpu_hour
     device = float(used.device[i])
     return Candidate(
@@ -226,8 +227,8 @@ def _candidate(
         high_s=seconds * taken.half_width_ratio * picked,
         memory_bytes=device,
         fits=device <= USABLE_SHARE * cluster.gpu.memory_bytes,
-        mfu_share=step_flops(model, workload) / peak,
-        hfu_share=step_flops(model, workload, "hardware", recompute=layout.recompute) / peak,
+        mfu_share=step_flops(model, workload, frozen=frozen) / peak,
+        hfu_share=step_flops(model, workload, "hardware", recompute=layout.recompute, frozen=frozen) / peak,
         mfu_against=f"{multiplies} peak of {cluster.gpu.peak(multiplies) / 1e12:,.0f} TFLOP/s",
         tokens_per_s=workload.tokens_per_step / seconds,
         dollar_per_step=price * gpus * seconds / 3600 if price else None,

@@ -24,6 +24,9 @@ GROUP = re.compile(r"(?:group|shard|over|hsdp)[ =]+(\d+)\b")
 # "activation offload ratio 0.0", "compile: off": the thing is named to say that it was not used.
 DENIED = re.compile(r"(?: ratio| is| was|:|=| =)* ?(?:0(?:\.0+)?|off|false|disabled|not used|unused)(?![\w.])")
 OFFLOADED = re.compile(r"offload\w* (?:ratio|share)[ :=]*(0?\.\d+|1(?:\.0)?)")
+LORA = re.compile(r"q?lora\b")
+RANK = re.compile(r"rank[ =:]*(\d+)|(?<![a-z])r ?= ?(\d+)")
+USUAL_RANK = 16  # of adapters whose rank nobody says
 PARTIAL = re.compile(r"partial ?\((\d+) ?/ ?(\d+)")
 
 
@@ -44,6 +47,12 @@ class Said:
     recompute: str | None = None
     recompute_modules: tuple[str, ...] = ()
     recompute_layer_share: float = 1.0
+    param: str | None = None
+    frozen: str | None = None
+    lora_rank: int = 0
+    lora_targets: str | None = None
+    optimizer_kernel: str | None = None
+    expert_overlap: str | None = None
     offload: str | None = None
     offload_share: float = 1.0
     year: float = 0.0  # of the software, 0: not known
@@ -110,6 +119,12 @@ def read_recipe(row: dict[str, Any]) -> Said:
         recompute=recompute,
         recompute_modules=modules,
         recompute_layer_share=share,
+        param=found("param", everything),
+        frozen=found("frozen", everything),
+        lora_rank=_rank(f"{free} ; {cell('tflops_kind')}"),
+        lora_targets=found("lora_targets", free),
+        optimizer_kernel=found("optimizer_kernel", free),
+        expert_overlap=found("expert_overlap", f"{cell('schedule')} ; {free}"),
         offload=found("offload", everything),
         offload_share=_share(everything),
         year=software_year(f"{cell('release')} {cell('source')}", f"{free} {cell('citation')}"),
@@ -129,6 +144,14 @@ def _recompute(text: str) -> tuple[str | None, tuple[str, ...], float]:
         part = PARTIAL.search(text)
         return ("full", (), int(part[1]) / max(int(part[2]), 1)) if part else (None, (), 1.0)
     return kind, (), 1.0
+
+
+def _rank(text: str) -> int:
+    """Of the adapters that the words name; 0 where they name none."""
+    if not LORA.search(text):
+        return 0
+    found = RANK.search(text)
+    return int(next(g for g in found.groups() if g)) if found else USUAL_RANK
 
 
 def _share(text: str) -> float:

@@ -26,7 +26,7 @@ from stallwise.search.validation._known import answers
 
 KIND = "training"
 METRIC = "step_s"
-FAMILIES = ("dense-bf16", "dense-fp8", "moe")
+FAMILIES = ("dense-bf16", "dense-fp8", "moe", "lora")
 
 
 def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
