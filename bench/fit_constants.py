@@ -1,6 +1,6 @@
 """Fits the planner's eight constants to published runs and writes the file that ships.
 
-    python bench/fit_constants.py path/to/training.csv [more tables]
+    python bench/fit_constants.py path/to/training.csv [more tables] path/to/memory.csv [more of those]
 
 Publishers count alike: each has a scale of its own, and beyond a few distinct runs its weight no longer grows. All
 releases and tables of one publisher are one, and it is predicted by constants that never saw it. Prints errors by row
@@ -26,6 +26,9 @@ from stallwise.errors import StallwiseError
 from stallwise.search.knobs import settings_of
 from stallwise.search.measured import measured_step_s
 from stallwise.search.runs import Run, run_of
+from stallwise.search.scoring import read_rows
+from stallwise.search.validation import kind_named
+from stallwise.specs.recipe_text import read_recipe
 
 TARGET = Path(__file__).parents[1] / "src/stallwise/costs/measured/constants.toml"
 FULL_WEIGHT_RUNS = 8.0  # beyond so many distinct runs a publisher says no more than this
@@ -36,6 +39,7 @@ CALM = {
     "dense-bf16": (0.12, 0.10), "dense-fp8": (0.12, 0.10), "moe": (0.22, 0.20), "lora": (0.15, 0.15),
 }  # beliefs, worth two publishers  # fmt: skip
 BELIEF_PUBLISHERS = 2.0
+MEMORY_BELIEF = 0.10  # half a publisher in ten is off by more: other allocators, other releases
 
 
 class Runs:
@@ -159,8 +163,27 @@ def kin(runs: Runs, residual: np.ndarray) -> tuple[float, list[tuple[str, str, s
     return share, sorted(found)
 
 
+def memory_spread(paths: list[str]) -> dict[str, float]:
+    """Scatter of ln(measured / predicted) peaks, every publisher counting once, a belief worth two of them."""
+    found: dict[str, dict[str, list[float]]] = {"full": {}, "adapters": {}}
+    for path in paths:
+        rows = read_rows(path)
+        for row, scored in zip(rows, kind_named("memory").validate(rows, 0), strict=True):
+            if scored.predicted and scored.measured and "%" not in row.get("quantity", ""):
+                kind = "adapters" if read_recipe(row).lora_rank else "full"
+                own = found[kind].setdefault(publisher_of(scored.source), [])
+                own.append(float(np.log(scored.measured / scored.predicted)))
+    return {
+        kind: float(np.sqrt((sum(np.mean(np.square(x)) for x in by.values()) + BELIEF_PUBLISHERS * MEMORY_BELIEF**2)
+        / (len(by) + BELIEF_PUBLISHERS)))
+        for kind, by in found.items()
+    }  # fmt: skip
+
+
 def main() -> None:
-    runs = Runs(sys.argv[1:])
+    tables = [p for p in sys.argv[1:] if "memory" not in Path(p).name]
+    peaks = memory_spread([p for p in sys.argv[1:] if "memory" in Path(p).name])
+    runs = Runs(tables)
     predicted, sets = left_out(runs)
     residual = runs.log_s - predicted
     vague = runs.spread(prior_values())
@@ -171,6 +194,8 @@ def main() -> None:
         here = runs.families == family
         between, within = components(residual[here], runs.publishers[here], vague[here], family)
         lines.append(f"{family} = {{ between = {between:.4f}, within = {within:.4f} }}")
+    lines += ["", "[memory]  # of ln(measured / predicted) peaks, by publisher"]
+    lines += [f"{kind} = {sigma:.4f}" for kind, sigma in peaks.items()]
     architectures = Counter(r.cluster.gpu.architecture for r in runs.runs)
     frameworks = Counter(r.recipe.framework for r in runs.runs)
     lines += [

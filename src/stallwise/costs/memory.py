@@ -333,7 +333,9 @@ def _states(model: Model, grid: Grid, recipe: Recipe, plain: Array, experts: Arr
             grid.pp == 1, tables, tables / 2
         )
         weights = weights + np.where(grid.zero >= 3, frozen * spread / np.maximum(params, 1.0), frozen)
-    grads = recipe.grad_bytes * np.where(grid.zero >= 2, spread, params) * trained
+    # Gradients that wait for the last microbatch of a pipeline are whole until then, whatever the stage is called.
+    sharded = (grid.zero >= 2) & (grid.pp == 1) & (not recipe.scatter_once)
+    grads = recipe.grad_bytes * np.where(sharded, spread, params) * trained
     return weights, grads, per_param * np.where(grid.zero >= 1, spread, params) * trained
 
 

@@ -257,7 +257,7 @@ def recipe_for(
     scaling = "mx" if precision == "mxfp8" else settled("scaling", said.scaling, needed=precision == "fp8")
     frozen = settled("frozen", said.frozen, needed=layout.lora_rank > 0)
     param = settled("param", said.param, needed=layout.lora_rank == 0)
-    grad = settled("grad", None)
+    grad = settled("grad", said.grad)
     states = States(pure="pure" in text, amp="amp" in text, param=param, grad=grad, frozen=frozen)
     notes = str(row.get("notes") or "").lower()
     recipe = Recipe(

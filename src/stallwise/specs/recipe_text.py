@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from stallwise.specs.network_text import network_rate, node_size
+from stallwise.specs.states import States
 
 RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?:\.\d+)?(?![\d.])")
 MONTH = re.compile(r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (20[12]\d)\b")
@@ -48,6 +49,7 @@ class Said:
     recompute_modules: tuple[str, ...] = ()
     recompute_layer_share: float = 1.0
     param: str | None = None
+    grad: str | None = None
     frozen: str | None = None
     lora_rank: int = 0
     lora_targets: str | None = None
@@ -120,6 +122,7 @@ def read_recipe(row: dict[str, Any]) -> Said:
         recompute_modules=modules,
         recompute_layer_share=share,
         param=found("param", everything),
+        grad=found("grad", everything),
         frozen=found("frozen", everything),
         lora_rank=_rank(f"{free} ; {cell('tflops_kind')}"),
         lora_targets=found("lora_targets", free),
@@ -173,6 +176,16 @@ def software_year(*texts: str) -> float:
         if years := YEAR.findall(plain):
             return int(min(years)) + 0.5
     return 0.0
+
+
+def usual_states(framework: str, precision: str, year: float = 0.0, **said: str) -> States:
+    """Types of a job whose owner says no more: the likeliest of what people run, where `said` leaves it open."""
+
+    def taken(name: str) -> str:
+        weights = habit(name, year=year, framework=framework, precision=precision)
+        return said.get(name) or max(weights, key=lambda k: weights[k])
+
+    return States(param=taken("param"), grad=taken("grad"), frozen=taken("frozen"))
 
 
 @cache

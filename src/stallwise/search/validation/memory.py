@@ -14,6 +14,7 @@ import numpy as np
 from stallwise.costs.grid import Grid, grid_of
 from stallwise.costs.memory import Memory, activation_bytes, in_flight, memory, stage_layers, state_bytes
 from stallwise.errors import StallwiseError
+from stallwise.search.fit_words import memory_half_width
 from stallwise.search.runs import counted, layout_of, model_of, recipe_for
 from stallwise.search.scoring import Row, Scored, number
 from stallwise.specs.hardware import find_gpu
@@ -25,7 +26,6 @@ from stallwise.specs.workload import Workload
 
 KIND = "memory"
 GIB = 2.0**30
-SPREAD = 1.05  # half-width of the 90% interval
 NEEDED = ("layers", "hidden", "heads", "seq", "tp", "pp", "micro_batch")
 MARKS = ("ZB-2p", "ZB-1p", "ZB-V", "ZB-H1", "ZB-H2", "V-Half", "V-Min", "1F1B-I", "1F1B", "GPipe", "DualPipe")
 
@@ -63,7 +63,8 @@ def _predict(row: Row, source: str) -> Scored:
         value = _value(row, quantity)
     except StallwiseError as error:
         return Scored(row_id, source, metric, measured, note=error.problem)
-    return Scored(row_id, source, metric, measured, value, value / SPREAD, value * SPREAD, quantity)
+    wide = memory_half_width(read_recipe(row).lora_rank > 0)
+    return Scored(row_id, source, metric, measured, value, value / wide, value * wide, quantity)
 
 
 def _value(row: Row, quantity: str) -> float:
