@@ -74,6 +74,8 @@ class Runs:
         self.publishers = np.array([publisher_of(r["source"]) for r in self.rows])
         self.families = np.array([r.family for r in self.runs])
         self.log_s = np.log(np.array(self.seconds))
+        # Cards without a switch whose slots nobody describes have a width of their own.
+        self.wired = np.array([r.cluster.gpus == 1 or r.cluster.wiring_known for r in self.runs])
 
     def predict_log(self, values: np.ndarray) -> np.ndarray:
         """Mean logarithm of seconds over each row's settings."""
@@ -191,7 +193,7 @@ def main() -> None:
     lines = ["# Written by bench/fit_constants.py from published runs; see costs/constants.py for what each one means."]
     lines += ["[all]", *_lines(everything), "", "[spread]  # of ln(measured / predicted), publishers left out"]
     for family in CALM:
-        here = runs.families == family
+        here = (runs.families == family) & runs.wired
         between, within = components(residual[here], runs.publishers[here], vague[here], family)
         lines.append(f"{family} = {{ between = {between:.4f}, within = {within:.4f} }}")
     lines += ["", "[memory]  # of ln(measured / predicted) peaks, by publisher"]

@@ -37,6 +37,7 @@ class Cluster:
     gpus_per_node: int = 8
     domain: int = 8
     nic_byte_per_s: float = 50e9
+    network_told: bool = False  # somebody said how fast it is
     rails: int = 8
     pod_gpus: int = 0  # 0: one flat network
     oversubscription_ratio: float = 1.0  # between pods
@@ -97,6 +98,7 @@ def cluster_of(card: Gpu | str, gpus: int, **known: float | int | None) -> Clust
         "nic_byte_per_s": FASTER_NICS.get(found.name, NICS.get(found.architecture, DEFAULT_NIC)),
     }
     settings.update({k: v for k, v in known.items() if v is not None})
+    settings["network_told"] = known.get("nic_byte_per_s") is not None
     return Cluster(found, gpus, **settings)  # type: ignore[arg-type]
 
 
