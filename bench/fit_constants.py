@@ -23,10 +23,11 @@ from stallwise.costs.known import kind_of
 from stallwise.costs.step import time_step
 from stallwise.costs.work import Work, concatenate
 from stallwise.errors import StallwiseError
+from stallwise.search.fit_words import memory_half_width
 from stallwise.search.knobs import settings_of
 from stallwise.search.measured import measured_step_s
 from stallwise.search.runs import Run, run_of
-from stallwise.search.scoring import read_rows
+from stallwise.search.scoring import Scored, read_rows
 from stallwise.search.validation import kind_named
 from stallwise.specs.recipe_text import read_recipe
 
@@ -165,6 +166,13 @@ def kin(runs: Runs, residual: np.ndarray) -> tuple[float, list[tuple[str, str, s
     return share, sorted(found)
 
 
+def _outside(scored: Scored, half_width: float) -> float:
+    """ln(measured / predicted), against the nearer end where what is not stated leaves a range."""
+    assert scored.measured and scored.low and scored.high
+    least, most = scored.low * half_width, scored.high / half_width
+    return float(np.log(scored.measured / np.clip(scored.measured, least, most)))
+
+
 def memory_spread(paths: list[str]) -> dict[str, float]:
     """Scatter of ln(measured / predicted) peaks, every publisher counting once, a belief worth two of them."""
     found: dict[str, dict[str, list[float]]] = {"full": {}, "adapters": {}}
@@ -174,7 +182,7 @@ def memory_spread(paths: list[str]) -> dict[str, float]:
             if scored.predicted and scored.measured and "%" not in row.get("quantity", ""):
                 kind = "adapters" if read_recipe(row).lora_rank else "full"
                 own = found[kind].setdefault(publisher_of(scored.source), [])
-                own.append(float(np.log(scored.measured / scored.predicted)))
+                own.append(_outside(scored, memory_half_width(kind == "adapters")))
     return {
         kind: float(np.sqrt((sum(np.mean(np.square(x)) for x in by.values()) + BELIEF_PUBLISHERS * MEMORY_BELIEF**2)
         / (len(by) + BELIEF_PUBLISHERS)))

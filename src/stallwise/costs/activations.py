@@ -18,6 +18,7 @@ from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 HALF, SINGLE = 2.0, 4.0
+DROPPED_INPUT = 3.0  # eager adapters drop out their inputs one by one: a 16-bit copy and a mask each
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ def _attention(model: Model, seq: int, recipe: Recipe) -> list[Saved]:
     kept.append(Saved("attention output", (HALF if recipe.flash_attention else _linear_input(recipe)) * out, "tp"))
     if recipe.dropout:
         kept.append(Saved("dropout mask", 1.0 * h, "sp"))
+    if recipe.lora_rank and not recipe.fused:
+        kept.append(Saved("adapter inputs after dropout", DROPPED_INPUT * (3 * h + out), "none"))
     return kept
 
 
@@ -99,6 +102,8 @@ def _mlp(model: Model, width: int, recipe: Recipe, name: str) -> list[Saved]:
         Saved("widened", HALF * model.up_width * width, "tp", "mlp"),
         Saved("activated", _frozen_input(recipe) * width, "tp", "mlp_act"),
     ]
+    if recipe.lora_rank and recipe.lora_targets == "all" and not recipe.fused:
+        kept.append(Saved("mlp adapter inputs after dropout", DROPPED_INPUT * (model.up_width * h + width), "none"))
     if model.gated and not recipe.fused:
         kept.append(Saved("gate after SiLU", HALF * width, "tp", "mlp_act"))
     if recipe.dropout:

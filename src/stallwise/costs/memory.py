@@ -26,6 +26,7 @@ SLACK_BYTES, SLACK_SHARE, SLACK_RECOMPUTE_SHARE = 1.0e9, 0.066, 0.36
 # Bytes per logit while the loss is formed. Plain PyTorch: fp32 log-softmax, its gradient, and the gradient before it;
 # at the end of the forward 16-bit logits, their fp32 copy and the log-softmax. Megatron works in place.
 LOSS_BACKWARD, LOSS_FORWARD, LOSS_COMPILED, LOSS_FUSED = 12.0, 10.0, 10.0, 8.0
+LOSS_CHUNK_TOKENS = 1024.0  # of a loss taken in slices (Liger and others split by about this)
 UNFUSED_BACKWARD = 10.0  # bytes per score in flight: fp32 gradient before and after the softmax, and its cast
 GATHERED_LAYERS = 2.0  # FSDP: the layer in use and the one prefetched
 
@@ -310,7 +311,8 @@ def _held(
     held = held + np.where(ends, (residual_bytes(recipe) + 2.0) * stream, 0.0)
     if recipe.dropout and which == FIRST:
         held = held + stream * flight  # the mask after the input table
-    return held, np.where(ends, model.vocab / grid.tp * tokens, 0.0)
+    whole = np.minimum(tokens, LOSS_CHUNK_TOKENS) if recipe.chunked_loss else tokens
+    return held, np.where(ends, model.vocab / grid.tp * whole, 0.0)
 
 
 def _states(model: Model, grid: Grid, recipe: Recipe, plain: Array, experts: Array) -> tuple[Array, Array, Array]:

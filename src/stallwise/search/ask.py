@@ -75,6 +75,7 @@ def ask_plan(
     frozen_dtype: str = "",
     lora_targets: str = "attention",
     expert_overlap: bool = False,
+    chunked_loss: bool = False,
     wiring: str = "",
     peer_access: bool | None = None,
     constants: str | None = None,
@@ -135,13 +136,16 @@ def ask_plan(
         states=usual_states(framework, precision, release, param=param_dtype, grad=grad_dtype, frozen=frozen_dtype),
         lora_targets=lora_targets,
         expert_overlap=expert_overlap,
+        chunked_loss=chunked_loss,
     )
     values = read_constants(constants) if constants else None
     plan = search(model, cluster, workload, recipe, fixed=fixed, keep=max(top, 1), values=values)
     return smaller_clusters(plan, fixed=fixed, values=values) if smaller else plan
 
 
-def layout_recipe(layout: Layout, framework: str, *, lora_targets: str = "attention", **types: str) -> Recipe:
+def layout_recipe(
+    layout: Layout, framework: str, *, lora_targets: str = "attention", chunked_loss: bool = False, **types: str
+) -> Recipe:
     """How one layout is run: as `ask_plan` has it for a search, with "pure_bf16" and "amp" as precisions besides."""
     for what, value, known in (
         ("framework", framework, FRAMEWORKS), ("weight type", types.get("param", ""), ("", *PARAM_DTYPES)),
@@ -155,7 +159,10 @@ def layout_recipe(layout: Layout, framework: str, *, lora_targets: str = "attent
     states = replace(usual_states(framework, precision, **types), pure=pure, amp=amp)
     base = recipe_of(layout)
     fused = framework not in ("pytorch", "deepspeed")
-    own = replace(base, framework=framework, states=states, fused=fused, lora_targets=lora_targets, precision=precision)
+    own = replace(
+        base, framework=framework, states=states, fused=fused, lora_targets=lora_targets, precision=precision,
+        chunked_loss=chunked_loss,
+    )  # fmt: skip
     return own.at_zero(layout.zero)
 
 

@@ -32,6 +32,7 @@ def what_would_fit(
             "--grad-dtype bf16 --optimizer adamw-8bit",
             replace(recipe, states=replace(states, grad="bf16"), optimizer="adamw-8bit"),
         ),
+        ("--chunked-loss", replace(recipe, chunked_loss=True)),
         ("--offload optimizer", replace(recipe, offload="optimizer")),
     ]
     if not recipe.lora_rank:

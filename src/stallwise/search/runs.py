@@ -273,6 +273,7 @@ def recipe_for(
         flat_gather=layout.zero >= 3 and 0 < said.year < NVLINK_GATHERS,
         fused=kernels == "fused",
         fused_softmax=said.softmax == "fused" or framework == "megatron",
+        chunked_loss=said.loss == "chunked",
         unfused_optimizer=framework == "pytorch" and said.optimizer_kernel == "foreach",
         schedule=layout.schedule,
         lora_rank=layout.lora_rank,

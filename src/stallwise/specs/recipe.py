@@ -61,6 +61,9 @@ class Recipe:
     offload: str = "none"
     offload_share: float = 1.0  # of the activations
     dropout: bool = False
+    chunked_loss: bool = (
+        False  # head and loss a slice of tokens at a time: the logits of a microbatch never exist whole
+    )
     sustained: bool = True  # hours of training: clocks have settled at the power limit; a benchmark of seconds beats it
     software_year: float = 0.0  # when the framework was released, 0: not known
 

@@ -53,6 +53,7 @@ class Said:
     frozen: str | None = None
     lora_rank: int = 0
     lora_targets: str | None = None
+    loss: str | None = None  # "chunked": no logits of a whole microbatch
     optimizer_kernel: str | None = None
     expert_overlap: str | None = None
     offload: str | None = None
@@ -126,6 +127,7 @@ def read_recipe(row: dict[str, Any]) -> Said:
         frozen=found("frozen", everything),
         lora_rank=_rank(f"{free} ; {cell('tflops_kind')}"),
         lora_targets=found("lora_targets", free),
+        loss=found("loss", everything),
         optimizer_kernel=found("optimizer_kernel", free),
         expert_overlap=found("expert_overlap", f"{cell('schedule')} ; {free}"),
         offload=found("offload", everything),

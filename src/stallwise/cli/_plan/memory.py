@@ -40,6 +40,7 @@ from stallwise.render import strict_json as json
 @click.option("--param-dtype", default="", help="Weights kept in bf16, fp8 or fp32; by default the framework's.")
 @click.option("--frozen-dtype", default="", help="Weights under adapters: bf16, fp8 or nf4 (QLoRA).")
 @click.option("--lora-targets", default="attention", show_default=True, help="Adapters beside attention, or all.")
+@click.option("--chunked-loss", is_flag=True, help="Head and loss a slice of tokens at a time (Liger and others).")
 @click.option("--offload", default="none", show_default=True, help="none, optimizer, params or activations.")
 @click.option("--no-flash", is_flag=True, help="Attention keeps its scores.")
 @click.option(
@@ -54,7 +55,7 @@ def command(
     name: str, where: str, seq: int, global_batch: int | None, tp: int, pp: int, vp: int, cp: int, ep: int,
     dp: int | None, zero: int, micro_batch: int, recompute: str, precision: str, optimizer: str, schedule: str,
     modules: tuple[str, ...], lora: int, framework: str, grad_dtype: str, param_dtype: str, frozen_dtype: str,
-    lora_targets: str, offload: str, no_flash: bool,
+    lora_targets: str, chunked_loss: bool, offload: str, no_flash: bool,
     sequence_parallel: bool | None, outputs: tuple[str, ...], as_json: bool,
 ) -> None:  # fmt: skip
     """Does this layout fit, what fills it, what would free it."""
@@ -77,7 +78,13 @@ def command(
         offload=offload,
     )  # fmt: skip
     recipe = layout_recipe(
-        layout, framework, param=param_dtype, grad=grad_dtype, frozen=frozen_dtype, lora_targets=lora_targets
+        layout,
+        framework,
+        param=param_dtype,
+        grad=grad_dtype,
+        frozen=frozen_dtype,
+        lora_targets=lora_targets,
+        chunked_loss=chunked_loss,
     )
     batch = global_batch or 4 * max(pp, 1) * layout.dp * max(micro_batch, 1)
     answer = memory_answer(model, cluster, Workload(seq, batch), layout, recipe)

@@ -54,6 +54,7 @@ from stallwise.render import strict_json as json
 @click.option("--grad-dtype", default="", help="Gradients kept and sent in fp32 or bf16; by default the framework's.")
 @click.option("--frozen-dtype", default="", help="Weights under adapters: bf16, fp8 or nf4 (QLoRA).")
 @click.option("--lora-targets", default="attention", show_default=True, help="Adapters beside attention, or all.")
+@click.option("--chunked-loss", is_flag=True, help="Head and loss a slice of tokens at a time (Liger and others).")
 @click.option("--expert-overlap", is_flag=True, help="All-to-all runs beside another microbatch (1F1B with overlap).")
 @click.option("--wiring", default="", help="Cards without NVLink: switch, root (one root complex) or sockets.")
 @click.option("--peer-access/--no-peer-access", default=None, help="Whether such cards reach each other directly.")
