@@ -156,7 +156,7 @@ def layout_recipe(
             raise BadRequest(f"{what} '{value}' is not known", hint=f"one of {', '.join(k for k in known if k)}")
     pure, amp = layout.precision == "pure_bf16", layout.precision == "amp"
     precision = "bf16" if pure or amp else layout.precision
-    states = replace(usual_states(framework, precision, **types), pure=pure, amp=amp)
+    states = replace(usual_states(framework, precision, 0.0, **types), pure=pure, amp=amp)
     base = recipe_of(layout)
     fused = framework not in ("pytorch", "deepspeed")
     own = replace(

@@ -8,7 +8,7 @@ import numpy as np
 
 from stallwise.costs.constants import Array
 from stallwise.costs.fitted import constants
-from stallwise.costs.grid import Grid
+from stallwise.costs.grid import Grid, Ints
 from stallwise.costs.memory import Memory, device_bytes, memory
 from stallwise.costs.step import Step, time_step
 from stallwise.costs.work import step_work
@@ -20,12 +20,12 @@ from stallwise.specs.workload import Workload
 CHUNK = 65_536  # layouts timed at once: larger arrays leave the processor's cache
 
 
-def by_recipe(grid: Grid, recipe: Recipe) -> list[tuple[Array, Recipe]]:
+def by_recipe(grid: Grid, recipe: Recipe) -> list[tuple[Ints, Recipe]]:
     """The layouts that keep their states alike, by index."""
     found: dict[Recipe, list[int]] = {}
     for stage in np.unique(grid.zero):
         found.setdefault(recipe.at_zero(int(stage)), []).append(int(stage))
-    return [(np.flatnonzero(np.isin(grid.zero, stages)), own) for own, stages in found.items()]
+    return [(np.flatnonzero(np.isin(grid.zero, stages)).astype(np.int64), own) for own, stages in found.items()]
 
 
 def evaluate(

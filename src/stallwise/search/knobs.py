@@ -19,6 +19,7 @@ from stallwise.costs.work import Work, concatenate, step_work
 from stallwise.search.runs import Run
 from stallwise.specs.layout import Layout
 from stallwise.specs.recipe import Recipe
+from stallwise.specs.states import States
 
 USABLE_SHARE = 0.96  # of a GPU's memory, the rest being fragmentation nobody plans with
 MEMORY_ERROR = 0.25  # frameworks keep fewer states than we believe: a quarter too much is e times less likely
@@ -89,7 +90,7 @@ def _recipes(run: Run) -> tuple[list[Recipe], list[float]]:
             elif name == "overlap":
                 changes["overlap"] = value == "yes"
             elif name in STATE_KNOBS:
-                states = replace(states, **{name: value})
+                states = replace(states or States(), **{name: value})  # type: ignore[arg-type]
             else:
                 changes[name] = value
         if weight >= LEAST_WEIGHT:
