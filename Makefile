@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared scores extras knowledge accuracy others bench soak fuzz lock audit pages docs clean
+.PHONY: help demo test test-bare lint types check shared scores extras knowledge accuracy others recipes bench soak fuzz lock audit pages docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -81,6 +81,9 @@ accuracy: $(VENV)/.dev ## first answers with each project left out, written to d
 others: ## HTA and TraceLens in a folder of their own, for `make bench`
 	@$(PYTHON) -m venv .venv-others && .venv-others/bin/python -m pip install --quiet --disable-pip-version-check HolisticTraceAnalysis || true
 	@.venv-others/bin/python -m pip install --quiet --disable-pip-version-check git+https://github.com/AMD-AGI/TraceLens || true
+
+recipes: $(VENV)/.dev ## famous recipes predicted and planned, written to docs/planner.md
+	@$(BIN)/python bench/famous_recipes.py
 
 bench: $(VENV)/.dev ## speed as ratios taken in one run, and growth, written to docs/benchmarks.md
 	@$(BIN)/python bench/speed.py --write

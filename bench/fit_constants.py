@@ -1,6 +1,6 @@
 """Fits the planner's eight constants to published runs and writes the file that ships.
 
-    python bench/fit_constants.py path/to/training.csv
+    python bench/fit_constants.py path/to/training.csv [more tables] path/to/memory.csv [more of those]
 
 Publishers count alike: each has a scale of its own, and beyond a few distinct runs its weight no longer grows. All
 releases and tables of one publisher are one, and it is predicted by constants that never saw it. Prints errors by row
@@ -19,46 +19,55 @@ import numpy as np
 from stallwise.costs.constants import NAMES, PRIORS, prior_sigmas, prior_values
 from stallwise.costs.fit import fit
 from stallwise.costs.fitted import publisher_of
+from stallwise.costs.known import kind_of
 from stallwise.costs.step import time_step
 from stallwise.costs.work import Work, concatenate
 from stallwise.errors import StallwiseError
+from stallwise.search.fit_words import memory_half_width
 from stallwise.search.knobs import settings_of
 from stallwise.search.measured import measured_step_s
 from stallwise.search.runs import Run, run_of
+from stallwise.search.scoring import Scored, read_rows
+from stallwise.search.validation import kind_named
+from stallwise.specs.recipe_text import read_recipe
 
 TARGET = Path(__file__).parents[1] / "src/stallwise/costs/measured/constants.toml"
 FULL_WEIGHT_RUNS = 8.0  # beyond so many distinct runs a publisher says no more than this
 SETUP = ("model", "gpu", "num_gpus", "precision", "tp", "pp", "seq", "micro_batch", "global_batch", "sharding")
 BETWEEN = 0.12  # first guess of the scatter between publishers, for the fit
 LEAST_ROWS = 3  # publishers of a kind of run needed to tell between from within
-CALM = {"dense-bf16": (0.12, 0.10), "dense-fp8": (0.12, 0.10), "moe": (0.22, 0.20)}  # beliefs, worth two publishers
+CALM = {
+    "dense-bf16": (0.12, 0.10), "dense-fp8": (0.12, 0.10), "moe": (0.22, 0.20), "lora": (0.15, 0.15),
+}  # beliefs, worth two publishers  # fmt: skip
 BELIEF_PUBLISHERS = 2.0
+MEMORY_BELIEF = 0.10  # half a publisher in ten is off by more: other allocators, other releases
 
 
 class Runs:
     """All rows that can be asked and were measured, every unsaid setting of each with its weight."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, paths: list[str]) -> None:
         works: list[Work] = []
         self.rows: list[dict[str, str]] = []
         self.runs: list[Run] = []
         self.weights: list[np.ndarray] = []
         self.seconds: list[float] = []
-        with Path(path).open(encoding="utf-8") as stream:
-            for row in csv.DictReader(stream):
-                try:
-                    run = run_of(row)
-                    settings = settings_of(run, prior_values())
-                except StallwiseError:
-                    continue
-                measured = measured_step_s(row, run)
-                if not measured:
-                    continue
-                works.append(settings.work)
-                self.weights.append(settings.weights)
-                self.rows.append(row)
-                self.runs.append(run)
-                self.seconds.append(measured)
+        for row in (
+            row for path in paths for row in csv.DictReader(Path(path).read_text(encoding="utf-8").splitlines())
+        ):
+            try:
+                run = run_of(row)
+                settings = settings_of(run, prior_values())
+            except StallwiseError:
+                continue
+            measured = measured_step_s(row, run)
+            if not measured:
+                continue
+            works.append(settings.work)
+            self.weights.append(settings.weights)
+            self.rows.append(row)
+            self.runs.append(run)
+            self.seconds.append(measured)
         self.work = concatenate(works)
         self.flat = np.concatenate(self.weights)
         self.first = np.cumsum([0, *(len(w) for w in self.weights)])[:-1]
@@ -66,6 +75,8 @@ class Runs:
         self.publishers = np.array([publisher_of(r["source"]) for r in self.rows])
         self.families = np.array([r.family for r in self.runs])
         self.log_s = np.log(np.array(self.seconds))
+        # Cards without a switch whose slots nobody describes have a width of their own.
+        self.wired = np.array([r.cluster.gpus == 1 or r.cluster.wiring_known for r in self.runs])
 
     def predict_log(self, values: np.ndarray) -> np.ndarray:
         """Mean logarithm of seconds over each row's settings."""
@@ -145,7 +156,7 @@ def kin(runs: Runs, residual: np.ndarray) -> tuple[float, list[tuple[str, str, s
     """Mean residual of every publisher by kind, framework and generation, and the share of their scatter that is common."""
     cells: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for run, publisher, own in zip(runs.runs, runs.publishers, residual, strict=True):
-        key = ("moe" if run.family == "moe" else "dense", run.recipe.framework, run.cluster.gpu.architecture)
+        key = (kind_of(run.family), run.recipe.framework, run.cluster.gpu.architecture)
         cells.setdefault(key, {}).setdefault(str(publisher), []).append(float(own))
     means = {key: {name: float(np.mean(own)) for name, own in part.items()} for key, part in cells.items()}
     dense = [np.array(list(part.values())) for key, part in means.items() if key[0] == "dense"]
@@ -155,8 +166,34 @@ def kin(runs: Runs, residual: np.ndarray) -> tuple[float, list[tuple[str, str, s
     return share, sorted(found)
 
 
+def _outside(scored: Scored, half_width: float) -> float:
+    """ln(measured / predicted), against the nearer end where what is not stated leaves a range."""
+    assert scored.measured and scored.low and scored.high
+    least, most = scored.low * half_width, scored.high / half_width
+    return float(np.log(scored.measured / np.clip(scored.measured, least, most)))
+
+
+def memory_spread(paths: list[str]) -> dict[str, float]:
+    """Scatter of ln(measured / predicted) peaks, every publisher counting once, a belief worth two of them."""
+    found: dict[str, dict[str, list[float]]] = {"full": {}, "adapters": {}}
+    for path in paths:
+        rows = read_rows(path)
+        for row, scored in zip(rows, kind_named("memory").validate(rows, 0), strict=True):
+            if scored.predicted and scored.measured and "%" not in row.get("quantity", ""):
+                kind = "adapters" if read_recipe(row).lora_rank else "full"
+                own = found[kind].setdefault(publisher_of(scored.source), [])
+                own.append(_outside(scored, memory_half_width(kind == "adapters")))
+    return {
+        kind: float(np.sqrt((sum(np.mean(np.square(x)) for x in by.values()) + BELIEF_PUBLISHERS * MEMORY_BELIEF**2)
+        / (len(by) + BELIEF_PUBLISHERS)))
+        for kind, by in found.items()
+    }  # fmt: skip
+
+
 def main() -> None:
-    runs = Runs(sys.argv[1])
+    tables = [p for p in sys.argv[1:] if "memory" not in Path(p).name]
+    peaks = memory_spread([p for p in sys.argv[1:] if "memory" in Path(p).name])
+    runs = Runs(tables)
     predicted, sets = left_out(runs)
     residual = runs.log_s - predicted
     vague = runs.spread(prior_values())
@@ -164,9 +201,11 @@ def main() -> None:
     lines = ["# Written by bench/fit_constants.py from published runs; see costs/constants.py for what each one means."]
     lines += ["[all]", *_lines(everything), "", "[spread]  # of ln(measured / predicted), publishers left out"]
     for family in CALM:
-        here = runs.families == family
+        here = (runs.families == family) & runs.wired
         between, within = components(residual[here], runs.publishers[here], vague[here], family)
         lines.append(f"{family} = {{ between = {between:.4f}, within = {within:.4f} }}")
+    lines += ["", "[memory]  # of ln(measured / predicted) peaks, by publisher"]
+    lines += [f"{kind} = {sigma:.4f}" for kind, sigma in peaks.items()]
     architectures = Counter(r.cluster.gpu.architecture for r in runs.runs)
     frameworks = Counter(r.recipe.framework for r in runs.runs)
     lines += [

@@ -177,7 +177,13 @@ ORDERED: dict[str, tuple[Callable[[Group], Group | None], Callable[[Group], Grou
     "activations on the card": (recipe(offload="none"), recipe(offload="activations")),
     "fewer activations offloaded": (recipe(offload="activations", offload_share=0.5), recipe(offload="activations")),
     "newer software": (recipe(software_year=2026.5), recipe(software_year=2025.0)),
-    "adapters only": (recipe(lora_rank=16), recipe(lora_rank=0)),
+    # Adapters alone are not in this list: their kernels may cost more than the weight gradients they spare.
+    "adapters beside attention alone": (
+        recipe(lora_rank=16), recipe(lora_rank=16, lora_targets="all")
+    ),
+    "a smaller rank": (recipe(lora_rank=8), recipe(lora_rank=64)),
+    "weights sent in one byte": (recipe(gather_bytes=1.0), recipe(gather_bytes=2.0)),
+    "experts' messages beside other work": (recipe(expert_overlap=True), recipe(expert_overlap=False)),
     "8-bit optimizer states": (recipe(optimizer="adamw-8bit"), recipe(optimizer="adamw")),
     "sgd": (recipe(optimizer="sgd"), recipe(optimizer="adamw")),
     "selective recomputation": (axes(recompute=SELECTIVE), axes(recompute=FULL)),

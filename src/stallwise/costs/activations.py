@@ -18,6 +18,7 @@ from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 HALF, SINGLE = 2.0, 4.0
+DROPPED_INPUT = 3.0  # eager adapters drop out their inputs one by one: a 16-bit copy and a mask each
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ def _linear_input(recipe: Recipe) -> float:
     return 1.0 if recipe.precision in ("fp8", "mxfp8", "nvfp4") else HALF
 
 
+def _frozen_input(recipe: Recipe) -> float:
+    """The same where adapters may leave the layer alone: without a weight gradient nobody asks for its input again."""
+    return 0.0 if recipe.lora_rank and recipe.lora_targets == "attention" else _linear_input(recipe)
+
+
 def _attention(model: Model, seq: int, recipe: Recipe) -> list[Saved]:
     h, q, kv = model.hidden, model.q_dim, model.kv_dim
     out = model.heads * model.v_head_dim
@@ -83,6 +89,8 @@ def _attention(model: Model, seq: int, recipe: Recipe) -> list[Saved]:
     kept.append(Saved("attention output", (HALF if recipe.flash_attention else _linear_input(recipe)) * out, "tp"))
     if recipe.dropout:
         kept.append(Saved("dropout mask", 1.0 * h, "sp"))
+    if recipe.lora_rank and not recipe.fused:
+        kept.append(Saved("adapter inputs after dropout", DROPPED_INPUT * (3 * h + out), "none"))
     return kept
 
 
@@ -90,10 +98,12 @@ def _mlp(model: Model, width: int, recipe: Recipe, name: str) -> list[Saved]:
     h = model.hidden
     kept = [
         Saved("mlp norm input", residual_bytes(recipe) * h, "sp"),
-        Saved("mlp input", _linear_input(recipe) * h, "sp", "mlp_norm"),
+        Saved("mlp input", _frozen_input(recipe) * h, "sp", "mlp_norm"),
         Saved("widened", HALF * model.up_width * width, "tp", "mlp"),
-        Saved("activated", _linear_input(recipe) * width, "tp", "mlp_act"),
+        Saved("activated", _frozen_input(recipe) * width, "tp", "mlp_act"),
     ]
+    if recipe.lora_rank and recipe.lora_targets == "all" and not recipe.fused:
+        kept.append(Saved("mlp adapter inputs after dropout", DROPPED_INPUT * (model.up_width * h + width), "none"))
     if model.gated and not recipe.fused:
         kept.append(Saved("gate after SiLU", HALF * width, "tp", "mlp_act"))
     if recipe.dropout:

@@ -39,12 +39,17 @@ def forward_flops(model: Model, seq: int, *, full_square: bool = False) -> float
     return total
 
 
-def step_flops(model: Model, workload: Workload, convention: str = "model", *, recompute: str = "none") -> float:
+def step_flops(
+    model: Model, workload: Workload, convention: str = "model", *, recompute: str = "none", frozen: bool = False
+) -> float:
     """FLOPs of one optimizer step."""
     if convention == "6nd":
         return 6.0 * model.parameters().active * workload.tokens_per_step
     forward = forward_flops(model, workload.seq, full_square=convention == "full-square")
     factor = 3.0
+    if frozen:  # adapters: frozen weights have no gradient of their own; attention's core has both of its
+        cores = _core_share(model, workload.seq)
+        factor = 2.0 + cores
     if convention == "hardware":
         head = 2.0 * model.hidden * model.vocab
         factor += {"full": (forward - head) / forward, "selective": _core_share(model, workload.seq)}.get(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stallwise.specs.layout import Layout
 from stallwise.specs.recipe import Recipe
+from stallwise.specs.states import States
 from stallwise.specs.workload import Workload
 
 Ints = NDArray[np.int64]
@@ -75,6 +76,8 @@ class Grid:
             attention=recipe.attention,
             offload=recipe.offload,
             grad_dtype={2.0: "bf16", 4.0: "fp32"}.get(recipe.grad_bytes, "fp32"),
+            param_dtype="fp8" if recipe.weight_bytes == 1.0 else "bf16",
+            lora_targets=recipe.lora_targets,
             master=recipe.master,
             end_stage_layers=recipe.end_stage_layers,
         )
@@ -114,20 +117,25 @@ def grid_of(layouts: Sequence[Layout], workload: Workload) -> Grid:
 
 def recipe_of(layout: Layout) -> Recipe:
     """What a single Layout says about the shared choices."""
-    pure = layout.precision == "pure_bf16"
-    amp = layout.precision == "amp"
+    own = layout.style != "megatron"
+    states = States(
+        pure=layout.precision == "pure_bf16",
+        amp=layout.precision == "amp",
+        param="fp8" if layout.param_dtype == "fp8" else "",
+        grad=layout.grad_dtype,
+        frozen=layout.frozen_dtype,
+    )
     return Recipe(
-        precision="bf16" if pure or amp else layout.precision,
-        style=layout.style,
+        precision="bf16" if states.pure or states.amp else layout.precision,
+        framework="pytorch" if own else "megatron",
+        states=states,
         attention=layout.attention,
         optimizer=layout.optimizer,
-        grad_bytes={"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}.get(layout.grad_dtype, 4.0),
-        weight_bytes=4.0 if amp else 1.0 if layout.param_dtype == "fp8" else 2.0,
-        master=layout.master and not (pure or amp),
         schedule=layout.schedule,
         lora_rank=layout.lora_rank,
+        lora_targets=layout.lora_targets,
         end_stage_layers=layout.end_stage_layers,
         recompute_modules=layout.recompute_modules,
         offload=layout.offload,
-        fused=layout.style == "megatron",
-    )
+        fused=not own,
+    ).at_zero(layout.zero)

@@ -30,11 +30,16 @@ class Kin:
         return exp(self.log_ratio)
 
 
+def kind_of(family: str) -> str:
+    """Families whose runs speak for each other."""
+    return family if family in ("moe", "lora") else "dense"
+
+
 def kin_of(family: str, framework: str, architecture: str, *, without: str = "") -> Kin | None:
     """Runs of the same framework and cards, one publisher left out; None where there are none."""
     if framework == NO_FRAMEWORK:
         return None
-    kind = "moe" if family == "moe" else "dense"
+    kind = kind_of(family)
     kin = [
         (float(c["log_ratio"]), int(c["rows"]), str(c["publisher"]))
         for c in table()["kin"]["runs"]

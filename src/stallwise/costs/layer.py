@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stallwise.costs import adapters
 from stallwise.costs.attention import attention_s
 from stallwise.costs.constants import sustained_ratio
 from stallwise.costs.gemm import Array, ideal_s
@@ -147,7 +148,9 @@ def layer_work(model: Model, attention: str, mlp: str, part: Slice, gpu: Gpu, re
     return work
 
 
-def _linears(work: LayerWork, shapes: list[tuple[Any, Any]], part: Slice, gpu: Gpu, recipe: Recipe) -> None:
+def _linears(
+    work: LayerWork, shapes: list[tuple[Any, Any]], part: Slice, gpu: Gpu, recipe: Recipe, *, adapted: bool = False
+) -> None:
     for n, k in shapes:
         forward, backward = _product(
             part.tokens, n, k, gpu, recipe.precision, wgrad=not recipe.lora_rank, sustained=recipe.sustained
@@ -157,6 +160,19 @@ def _linears(work: LayerWork, shapes: list[tuple[Any, Any]], part: Slice, gpu: G
         work.gemm_b += backward * ratio
         work.quant_f += QUANTISE_BYTES[recipe.scales] * part.tokens * k
         work.quant_b += QUANTISE_BYTES[recipe.scales] * part.tokens * n
+        _widen(work, n * k, recipe)
+        if adapted:
+            there, back, kernels = adapters.traffic(part.tokens, n, k, recipe)
+            work.vector_f += there
+            work.vector_b += back
+            work.kernels_f += kernels
+
+
+def _widen(work: LayerWork, weights: Any, recipe: Recipe) -> None:
+    """Frozen 4-bit weights are written out in 16 bit for the forward product and again for the input's gradient."""
+    moved = adapters.widening_bytes(weights, recipe)
+    work.vector_f += moved
+    work.vector_b += moved
 
 
 def _attention(work: LayerWork, model: Model, kind: str, part: Slice, gpu: Gpu, recipe: Recipe) -> None:
@@ -172,7 +188,7 @@ def _attention(work: LayerWork, model: Model, kind: str, part: Slice, gpu: Gpu, 
         kv_width = model.heads * (m.nope_dim + m.rope_dim + m.v_dim) / tp / 2
     else:
         shapes = [(q_width + 2 * kv_width, h)]
-    _linears(work, [*shapes, (h, out_width)], part, gpu, recipe)
+    _linears(work, [*shapes, (h, out_width)], part, gpu, recipe, adapted=recipe.lora_rank > 0)
     # Rotary embedding, splitting and laying out heads.
     moved = (2.0 if recipe.fused else EAGER_ROTARY) * (q_width + 2 * kv_width)
     work.vector_f += HALF * moved * part.tokens
@@ -195,7 +211,9 @@ def _attention(work: LayerWork, model: Model, kind: str, part: Slice, gpu: Gpu, 
 
 def _dense_mlp(work: LayerWork, model: Model, width: int, part: Slice, gpu: Gpu, recipe: Recipe) -> None:
     inner = width / part.tp
-    _linears(work, [(model.up_width * inner, model.hidden), (model.hidden, inner)], part, gpu, recipe)
+    everywhere = recipe.lora_rank > 0 and recipe.lora_targets == "all"
+    shapes = [(model.up_width * inner, model.hidden), (model.hidden, inner)]
+    _linears(work, shapes, part, gpu, recipe, adapted=everywhere)
     _activation(work, model, inner * part.tokens, recipe)
 
 
@@ -224,6 +242,7 @@ def _experts(work: LayerWork, model: Model, part: Slice, gpu: Gpu, recipe: Recip
         work.expert_b += backward
         work.quant_f += QUANTISE_BYTES[recipe.scales] * rows * k
         work.quant_b += QUANTISE_BYTES[recipe.scales] * rows * n
+        _widen(work, n * k * local, recipe)
     _activation(work, model, inner * rows, recipe)
     # Sorting rows by expert and back: out and in, once before the exchange and once after it.
     sorts = 4.0 + 4.0 * (part.ep > 1)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.activations import SINGLE, kept_tensors, layer_tensors, residual_bytes, tensor_bytes
+from stallwise.costs.activations import HALF, SINGLE, kept_tensors, layer_tensors, residual_bytes, tensor_bytes
+from stallwise.costs.adapters import trained_share
 from stallwise.costs.gemm import Array
 from stallwise.costs.grid import RECOMPUTE_CODE, Grid, distinct
 from stallwise.costs.shards import layer_params_on_gpu, mean_layer
@@ -25,6 +26,7 @@ SLACK_BYTES, SLACK_SHARE, SLACK_RECOMPUTE_SHARE = 1.0e9, 0.066, 0.36
 # Bytes per logit while the loss is formed. Plain PyTorch: fp32 log-softmax, its gradient, and the gradient before it;
 # at the end of the forward 16-bit logits, their fp32 copy and the log-softmax. Megatron works in place.
 LOSS_BACKWARD, LOSS_FORWARD, LOSS_COMPILED, LOSS_FUSED = 12.0, 10.0, 10.0, 8.0
+LOSS_CHUNK_TOKENS = 1024.0  # of a loss taken in slices (Liger and others split by about this)
 UNFUSED_BACKWARD = 10.0  # bytes per score in flight: fp32 gradient before and after the softmax, and its cast
 GATHERED_LAYERS = 2.0  # FSDP: the layer in use and the one prefetched
 
@@ -266,12 +268,31 @@ def _stage(
     plain, experts = layer.plain * layers + tables, layer.experts * layers
     weights, grads, states = _states(model, grid, recipe, plain, experts)
     # In use and prefetched, 16 bit, and one unit's gradient before it is scattered.
-    unit = np.maximum(layer.biggest, table)
-    gathered = np.where(grid.zero >= 3, (GATHERED_LAYERS * 2.0 + recipe.grad_bytes) * unit, 0.0)
+    gathered = _gathered(model, grid, recipe, layer, table)
     casts = 2.0 * (plain + experts - np.where(only, table, 0)) * (recipe.weight_bytes == SINGLE) * (grid.zero < 3)
+    casts = casts * trained_share(model, recipe)
     held, logits = _held(model, grid, workload, recipe, layer, layers, which)
-    moments = _moments(grid, recipe, grads, casts, held, logits, layer, table)
+    passing = _optimizer_temporary(recipe, states)
+    moments = _moments(grid, recipe, grads, casts, held, logits, layer, table * trained_share(model, recipe), passing)
     return Stage(which, weights, states, gathered, moments)
+
+
+def _gathered(model: Model, grid: Grid, recipe: Recipe, layer: Layerwise, table: Array) -> Array:
+    """Weights put together for use: sharded layers, one ahead; 4-bit ones also written out in 16 bit, a matrix at a time."""
+    unit = np.maximum(layer.biggest, table)
+    if not recipe.lora_rank:
+        return np.where(grid.zero >= 3, (GATHERED_LAYERS * HALF + recipe.grad_bytes) * unit, 0.0)
+    whole = np.maximum(recipe.frozen_bytes * layer.biggest, HALF * table)
+    wide = np.minimum(model.hidden * max(model.intermediate, model.expert_intermediate) / grid.tp, layer.biggest)
+    wide = HALF * wide * (recipe.frozen_bytes < HALF)
+    return np.where(grid.zero >= 3, GATHERED_LAYERS * whole, 0.0) + wide * (not recipe.eight_bit)
+
+
+def _optimizer_temporary(recipe: Recipe, states: Array) -> Array:
+    """What an optimizer without one fused kernel takes while it updates, as large as its second moment."""
+    held = OPTIMIZERS.get(recipe.optimizer, 8.0) + (4.0 if recipe.master else 0.0)
+    moment = OPTIMIZERS.get(recipe.optimizer, 8.0) / 2 / held if held else 0.0
+    return states * moment * recipe.unfused_optimizer
 
 
 def _held(
@@ -290,7 +311,8 @@ def _held(
     held = held + np.where(ends, (residual_bytes(recipe) + 2.0) * stream, 0.0)
     if recipe.dropout and which == FIRST:
         held = held + stream * flight  # the mask after the input table
-    return held, np.where(ends, model.vocab / grid.tp * tokens, 0.0)
+    whole = np.minimum(tokens, LOSS_CHUNK_TOKENS) if recipe.chunked_loss else tokens
+    return held, np.where(ends, model.vocab / grid.tp * whole, 0.0)
 
 
 def _states(model: Model, grid: Grid, recipe: Recipe, plain: Array, experts: Array) -> tuple[Array, Array, Array]:
@@ -299,23 +321,30 @@ def _states(model: Model, grid: Grid, recipe: Recipe, plain: Array, experts: Arr
     shards = np.minimum(grid.shards, data)
     expert_shards = np.minimum(np.maximum(data * grid.tp / (grid.ep * grid.etp), 1.0), shards)
     params, spread = plain + experts, plain / shards + experts / expert_shards
-    trained = 1.0
-    if recipe.lora_rank:
-        trained = recipe.lora_rank * 12 * model.hidden * model.layers / max(model.parameters().total, 1)
+    trained = trained_share(model, recipe)
     per_param = OPTIMIZERS.get(recipe.optimizer, 8.0)
     if recipe.weight_bytes == 2.0 and not recipe.master and recipe.optimizer == "adamw":
         per_param = 4.0  # states follow the weights' type
     per_param += 4.0 if recipe.master else 0.0
     if recipe.offload in ("optimizer", "params"):
         per_param = 0.0
-    weights = recipe.weight_bytes * np.where(grid.zero >= 3, spread, params)
-    grads = recipe.grad_bytes * np.where(grid.zero >= 2, spread, params) * trained
+    weights = recipe.weight_bytes * trained * np.where(grid.zero >= 3, spread, params)
+    if recipe.lora_rank:  # tables and norms stay in 16 bit however the layers are kept
+        tables = np.minimum(model.vocab * model.hidden / grid.tp * (1 if model.tied else 2), params)
+        frozen = recipe.frozen_bytes * params + max(HALF - recipe.frozen_bytes, 0.0) * np.where(
+            grid.pp == 1, tables, tables / 2
+        )
+        weights = weights + np.where(grid.zero >= 3, frozen * spread / np.maximum(params, 1.0), frozen)
+    # Gradients that wait for the last microbatch of a pipeline are whole until then, whatever the stage is called.
+    sharded = (grid.zero >= 2) & (grid.pp == 1) & (not recipe.scatter_once)
+    grads = recipe.grad_bytes * np.where(sharded, spread, params) * trained
     return weights, grads, per_param * np.where(grid.zero >= 1, spread, params) * trained
 
 
 def _moments(
-    grid: Grid, recipe: Recipe, grads: Array, casts: Array, held: Array, logits: Array, layer: Layerwise, table: Array
-) -> list[Moment]:
+    grid: Grid, recipe: Recipe, grads: Array, casts: Array, held: Array, logits: Array, layer: Layerwise, table: Array,
+    passing: Array,
+) -> list[Moment]:  # fmt: skip
     """The four moments at which a step may peak, in the order of MOMENTS."""
     zero = np.zeros(len(grid))
     full = grid.recompute == RECOMPUTE_CODE["full"]
@@ -331,7 +360,7 @@ def _moments(
     return [
         Moment(held, loss_b * logits, np.where(full, head_cast, casts), early),
         Moment(held, loss_f * logits, casts, early),
-        Moment(zero, zero, zero, grads),
+        Moment(zero, zero, passing, grads),
         Moment(running, 2.0 * logits, np.where(full, zero, casts), back),
     ]
 

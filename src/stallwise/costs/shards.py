@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stallwise.costs.adapters import trained_share
 from stallwise.costs.gemm import Array
 from stallwise.costs.grid import Grid
 from stallwise.specs.model import LINEAR, MOE, NONE, Model
@@ -66,13 +67,9 @@ def shards_of(model: Model, grid: Grid, recipe: Recipe) -> Shards:
     tables = tables + np.where(grid.pp == 1, model.learned_positions * model.hidden, 0)
     experts = experts * layers
     params = plain * layers + experts + tables
-    share = 1.0
-    if recipe.lora_rank:
-        # Two thin matrices beside every linear layer: rank x (in + out), a few thousandths of the model.
-        share = min(1.0, recipe.lora_rank * 12 * model.hidden * model.layers / max(model.parameters().total, 1))
     data = grid.dp * grid.cp
     expert_data = np.maximum(data * grid.tp / (grid.ep * grid.etp), 1)
     sharded = np.where(
         grid.zero >= 1, (params - experts) / grid.shards + experts / np.minimum(expert_data, grid.shards), params
     )
-    return Shards(params, experts, sharded, share)
+    return Shards(params, experts, sharded, trained_share(model, recipe))

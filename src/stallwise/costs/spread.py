@@ -16,6 +16,7 @@ from stallwise.specs.recipe import Recipe
 
 NINETY = 1.645  # standard deviations that hold 90% of a normal
 NEW_CARD, NEW_FRAMEWORK, NEW_SCALE = 0.12, 0.08, 0.05  # no row of this generation, this framework, this many GPUs
+UNTOLD_NETWORK, UNTOLD_RELEASE = 0.07, 0.05  # rate between nodes not stated; year of the software not stated
 UNKNOWN_WIRING_RATIO = 3.0  # cards without a switch, slots and peer access not told: so many times as wide
 CALIBRATED_BETWEEN_SHARE = 0.35  # of it that is left after one measured step of the same cluster
 
@@ -27,7 +28,7 @@ class Doubt:
     between: float
     within: float
     knobs: float
-    beyond: float  # card, framework or scale without rows
+    beyond: float  # card, framework or scale without rows, network or release not stated
     ratio: float = 1.0  # unknown wiring widens everything
 
     @property
@@ -43,6 +44,8 @@ class Doubt:
 
 def family_of(model: Model, recipe: Recipe) -> str:
     """The kind of run whose published errors apply."""
+    if recipe.lora_rank:
+        return "lora"
     if model.experts:
         return "moe"
     return "dense-fp8" if recipe.eight_bit else "dense-bf16"
@@ -68,6 +71,10 @@ def doubt_of(
         new += NEW_FRAMEWORK**2
     if cluster.gpus > known["most_gpus"]:
         new += NEW_SCALE**2
+    if cluster.nodes > 1 and not cluster.network_told:
+        new += UNTOLD_NETWORK**2
+    if not recipe.software_year:
+        new += UNTOLD_RELEASE**2
     apart, within = float(spread["between"]) if between is None else between, float(spread["within"])
     if calibrated:
         apart, knobs = apart * CALIBRATED_BETWEEN_SHARE, knobs * CALIBRATED_BETWEEN_SHARE

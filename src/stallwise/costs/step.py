@@ -14,6 +14,7 @@ CHEAP_SHARE = 0.8  # of the memory-bound forward that selective recompute repeat
 HIDING_SHARE = 0.5  # of a layer's products that run beside a tensor-parallel message when both are cut in pieces
 STAGE_EXPOSED = 0.7  # of stage-to-stage messages: a stage seldom has other work ready while one arrives
 CONTENTION = 0.30  # what a hidden collective still costs: it takes multiprocessors and bandwidth
+EXPERT_EXPOSED = 0.1  # of an all-to-all that runs beside another microbatch: the first one has nothing beside it
 CHECKPOINT_KERNELS = 90.0  # what re-running a layer costs the host beyond its kernels, in kernels (our H200 runs)
 SPLIT_IDLE_RATIO = {2: 0.05, 3: 0.5}  # idle time left of 1F1B's: ZB-2p and ZB-V nearly none, V-Half and V-Min half
 
@@ -148,7 +149,9 @@ def one_microbatch(work: Work, k: Array) -> Micro:
         # A message hides behind the products it feeds at most: over the network it outlasts them.
         tp_f=_message(work.tp_f * messages, work.tp_exposed_f, products_f),
         tp_b=_message(work.tp_b * messages, work.tp_exposed_b, products_b),
-        ep=work.ep_f * messages * work.imbalance,
+        ep=_expert_exchange(
+            work, work.ep_f * messages * work.imbalance, products_f + products_b + attention_f + attention_b
+        ),
         # Keys and values travel while the step before is worked on; the first step has nothing before it.
         cp_f=_ring(ring, attention_f, work.cp),
         cp_b=_ring(2 * ring, attention_b, work.cp),
@@ -164,6 +167,12 @@ def one_microbatch(work: Work, k: Array) -> Micro:
 
 def _message(message: Array, exposed: Array, products: Array) -> Array:
     return np.asarray(np.maximum(message * exposed, message - HIDING_SHARE * products))
+
+
+def _expert_exchange(work: Work, each: Array, beside: Array) -> Array:
+    """What dispatch and combine of one pass add: all, or what outlasts the other microbatch's work; hidden ones drag."""
+    left = np.maximum(each - beside / 2, EXPERT_EXPOSED * each)
+    return np.asarray(np.where(work.expert_overlap > 0, left + CONTENTION * (each - left), each))
 
 
 def _ring(message: Array, attention: Array, cp: Array) -> Array:
@@ -206,7 +215,8 @@ def _once(work: Work, micro: Micro, k: Array) -> Array:
 
 
 def _window(work: Work, micro: Micro, k: Array) -> Array:
-    return np.asarray((micro.busy + micro.host) * np.minimum(k[INDEX["hidden"]], 1.0) * work.overlap)
+    free = micro.busy - 2 * micro.ep * work.expert_far  # the network cards are taken while rows travel to experts
+    return np.asarray((free + micro.host) * np.minimum(k[INDEX["hidden"]], 1.0) * work.overlap)
 
 
 def _drag(work: Work, micro: Micro) -> Array:

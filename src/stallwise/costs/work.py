@@ -95,6 +95,8 @@ class Work:
     tp_exposed_f: Array  # share of a tensor-parallel message that nothing hides
     tp_exposed_b: Array
     cp: Array
+    expert_overlap: Array  # 1 where all-to-all runs beside another microbatch's passes
+    expert_far: Array  # 1 where it uses the network cards, so that nothing else hides behind it there
     fixed_s: Array  # host work once a step that nothing overlaps
 
     def take(self, which: Any) -> Work:
@@ -149,7 +151,7 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
     if recipe.offload == "activations":
         # What a pass saves leaves for the host behind it and comes back behind the backward.
         saved = saved_bytes(model, keys, workload, recipe)[back] * per_stage * recipe.offload_share
-        saved = saved / (gpu.pcie_byte_per_s * PCIE_SHARE)
+        saved = saved / (gpu.host_byte_per_s * PCIE_SHARE)
         once["gather_f"], once["gather_b"] = once["gather_f"] + saved, once["gather_b"] + saved
     fabric = step_fabric_of(cluster)
     span = grid.tp * grid.cp * grid.dp
@@ -178,6 +180,8 @@ def step_work(model: Model, cluster: Cluster, workload: Workload, grid: Grid, re
         unfused=full(size, float(attention_kernel(recipe, gpu) == "unfused")),
         full_share=full(size, recipe.recompute_layer_share),
         tp_exposed_f=full(size, TP_EXPOSED[recipe.tp_overlap][0]), tp_exposed_b=full(size, TP_EXPOSED[recipe.tp_overlap][1]),
+        expert_overlap=full(size, float(recipe.expert_overlap or recipe.schedule == "dualpipe")),
+        expert_far=(grid.ep * grid.etp > cluster.domain).astype(float),
         cp=grid.cp.astype(float), imbalance=full(size, workload.moe_imbalance_ratio),
         fixed_s=FIXED_STEP_S + FIXED_LAYER_S * per_stage + FIXED_RANKS_S * (grid.gpus > 1),
     )  # fmt: skip
@@ -228,6 +232,10 @@ def _sent_once(model: Model, ranks: Any, domains: Any) -> Any:
     chosen = max(model.experts_per_token, 1)
     places = np.where(domains > 1, domains, np.maximum(ranks, 1)).astype(np.float64)
     met = places * (1.0 - (1.0 - 1.0 / places) ** chosen)
+    if (
+        model.expert_groups and model.groups_per_token
+    ):  # routing that is limited to a few groups of experts, each on its node
+        met = np.minimum(met, model.groups_per_token * np.maximum(places / model.expert_groups, 1.0))
     return np.asarray(np.minimum(met / chosen, 1.0))
 
 
@@ -236,9 +244,9 @@ def _head(model: Model, part: Slice, cluster: Cluster, recipe: Recipe) -> tuple[
     columns = model.vocab / part.tp
     dtype = "fp16" if recipe.precision == "fp16" else "bf16"
     forward = ideal_s(part.tokens, columns, model.hidden, cluster.gpu, dtype)
-    backward = ideal_s(part.tokens, model.hidden, columns, cluster.gpu, dtype) + ideal_s(
-        columns, model.hidden, part.tokens, cluster.gpu, dtype
-    )
+    backward = ideal_s(part.tokens, model.hidden, columns, cluster.gpu, dtype)
+    if not recipe.lora_rank:  # a frozen head passes the gradient on and has none of its own
+        backward = backward + ideal_s(columns, model.hidden, part.tokens, cluster.gpu, dtype)
     ratio = sustained_ratio(cluster.gpu.architecture, dtype, sustained=recipe.sustained)
     forward, backward = forward * ratio, backward * ratio
     loss = LOSS_PASSES * part.tokens * columns
@@ -253,9 +261,8 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
     near = np.maximum(np.minimum(cluster.domain // grid.tp, ranks), 1)
     zero = np.zeros(len(grid))
     fsdp = grid.zero >= 3
-    weights, grads = own.params * HALF, own.params * (recipe.reduce_bytes or recipe.grad_bytes)
-    if recipe.lora_rank:
-        grads = grads * own.trainable_share
+    weights = own.params * (recipe.frozen_bytes if recipe.lora_rank else recipe.gather_bytes)
+    grads = own.params * (recipe.reduce_bytes or recipe.grad_bytes) * own.trainable_share
     group = np.where(grid.zero >= 1, np.minimum(grid.shards, ranks), ranks)
     near_all = np.minimum(near, ranks)
     near = np.minimum(near_all, group)
@@ -268,6 +275,9 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
     if recipe.flat_gather:
         flat = count * exchange.seconds(fabric, Op.ALL_GATHER, weights / count, group, np.minimum(group, 1))
         gather, scatter = np.maximum(gather, flat), np.maximum(scatter, flat * grads / weights)
+    if recipe.offload == "params":  # a rank's own share comes up from the host before every gather
+        lifted = weights / np.maximum(group, 1) / (cluster.gpu.host_byte_per_s * PCIE_SHARE)
+        gather = gather + np.where(fsdp, lifted, 0.0)
     reduce = count * exchange.seconds(fabric, Op.ALL_REDUCE, grads / count, ranks, near_all)
     # A replica group beyond the shard group adds up what each scattered (HSDP).
     copies = np.maximum(ranks // np.maximum(group, 1), 1)
@@ -283,12 +293,12 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
     update = own.optimizer_params * touched * own.trainable_share / cluster.gpu.achieved_byte_per_s
     if recipe.offload in ("optimizer", "params"):
         # Gradients go down, the host updates, weights come back; nothing of it overlaps the next forward.
-        link = cluster.gpu.pcie_byte_per_s * PCIE_SHARE
+        link = cluster.gpu.host_byte_per_s * PCIE_SHARE
         sent = own.optimizer_params * own.trainable_share * (recipe.grad_bytes + HALF)
         update = sent / link + own.optimizer_params * own.trainable_share * touched / HOST_BYTE_PER_S
     # Sharded gradients cannot wait for the last microbatch, unless they are kept whole until then: ZeRO-2 and 3 scatter
-    # them after every one.
-    often = (grid.zero >= 2) & (not recipe.scatter_once)
+    # them after every one. With a pipeline they wait whatever the stage is called.
+    often = (grid.zero >= 2) & (grid.pp == 1) & (not recipe.scatter_once)
     always = fsdp & (recipe.gather != "step")
     added = scatter + between
     return {
@@ -296,6 +306,7 @@ def _once_a_step(model: Model, cluster: Cluster, grid: Grid, recipe: Recipe, own
         "gather_b": np.where(always & (recipe.gather == "layer"), gather, zero),
         "scatter_b": np.where(often, added, zero),
         "reduce_once": np.where(often, zero, np.where(grid.zero >= 1, added, reduce)),
-        "gather_once": np.where(always | (grid.zero == 0), zero, gather),
+        # Weights that were not updated are where they were: only what a step trained is gathered after it.
+        "gather_once": np.where(always | (grid.zero == 0), zero, gather * own.trainable_share),
         "optimizer": update,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from stallwise.search.memory_answer import HIGH_SHARE, LOW_SHARE, MemoryAnswer
+from stallwise.search.memory_answer import MemoryAnswer
 
 GIB = 2.0**30
 
@@ -20,8 +20,9 @@ def to_dict(answer: MemoryAnswer) -> dict[str, Any]:
         "fits": answer.fits,
         "room_bytes": answer.room_bytes,
         "peak_bytes": worst,
-        "low_bytes": worst * LOW_SHARE,
-        "high_bytes": worst * HIGH_SHARE,
+        "fit": answer.fit,
+        "low_bytes": answer.interval_bytes[0],
+        "high_bytes": answer.interval_bytes[1],
         "stages": [asdict(s) for s in answer.stages],
         "activation_tensors": answer.tensors,
         "knobs": [asdict(k) for k in answer.knobs],
@@ -29,10 +30,8 @@ def to_dict(answer: MemoryAnswer) -> dict[str, Any]:
 
 
 def verdict_words(answer: MemoryAnswer) -> str:
-    """Whether it fits, in words."""
-    if answer.fits:
-        return "fits"
-    return "too large by the numbers; runs predicted so have fitted with care" if answer.may_fit else "does not fit"
+    """Whether it fits, as far as the interval says."""
+    return answer.fit
 
 
 def to_text(answer: MemoryAnswer) -> str:
@@ -41,8 +40,8 @@ def to_text(answer: MemoryAnswer) -> str:
     card = answer.cluster.gpu
     lines = [
         f"{answer.model.name}, {answer.layout.label} on {answer.cluster.gpus} x {card.title}: {verdict_words(answer)}",
-        f"  {worst.device_bytes / GIB:.1f} GiB ({worst.device_bytes * LOW_SHARE / GIB:.1f} to "
-        f"{worst.device_bytes * HIGH_SHARE / GIB:.1f}, 90% sure) on the fullest GPU, {worst.moment}; a plan may fill "
+        f"  {worst.device_bytes / GIB:.1f} GiB ({answer.interval_bytes[0] / GIB:.1f} to "
+        f"{answer.interval_bytes[1] / GIB:.1f}, 90% sure) on the fullest GPU, {worst.moment}; a plan may fill "
         f"{answer.room_bytes / GIB:.1f} of the card's {card.memory_bytes / GIB:.0f} GiB",
         "",
     ]

@@ -34,6 +34,9 @@ def to_dict(plan: Plan, explained: list[str] | None = None) -> dict[str, Any]:
         "equal": plan.equal,
         "picked_ratio": plan.picked_ratio,
         "tight": plan.tight,
+        "would_fit": plan.would_fit,
+        "remarks": plan.remarks,
+        "run": asdict(plan.run) if plan.run else None,
         "answers": [asdict(a) for a in plan.answers],
         "anchor": {**asdict(plan.anchor), "scale": plan.anchor.scale} if plan.anchor else None,
         "would_change": plan.would_change,
@@ -65,8 +68,8 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
         f"  {show(best.seconds, Unit.SECOND)} a step ({show(best.low_s, Unit.SECOND)} to {show(best.high_s, Unit.SECOND)}, "
         f"90% sure), {best.tokens_per_s:,.0f} tokens/s, MFU {best.mfu_share:.1%} of the "
         f"{best.mfu_against} (HFU {best.hfu_share:.1%})",
-        f"  {best.memory_bytes / GIB:.1f} of {card.memory_bytes / GIB:.0f} GiB on the fullest GPU ({best.peak_stage} stage, "
-        f"{best.peak_moment})"
+        f"  {best.memory_bytes / GIB:.1f} of {card.memory_bytes / GIB:.0f} GiB on the fullest GPU ({best.memory_low_bytes / GIB:.1f} "
+        f"to {best.memory_high_bytes / GIB:.1f}, 90% sure: {best.fit}; {best.peak_stage} stage, {best.peak_moment})"
         + (f"; {show(best.dollar_per_step, Unit.DOLLAR)} a step" if best.dollar_per_step else ""),
         run_line(plan, best),
         "",
@@ -87,6 +90,7 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
     lines += ["", "one knob moved"]
     widest = max((len(c.layout.label) for c in plan.sensitivity), default=0)
     lines += [_sensitivity(c, best, widest) for c in plan.sensitivity]
+    lines += _run_lines(plan)
     lines += _sizes_lines(plan)
     if explained:
         lines += ["", "on the board", *(f"  {line}" for line in explained)]
@@ -96,14 +100,16 @@ def to_text(plan: Plan, explained: list[str] | None = None) -> str:
 def _standing(plan: Plan, best: Candidate) -> list[str]:
     """How the first stands: its equals, what picking it may flatter, the published run beside it, what would change it."""
     lines = []
+    lines += [f"  {text}" for text in plan.remarks]
     if plan.tight:
         lines.append(
-            "  nothing fits by the numbers; runs predicted so large have fitted where everything unneeded was freed early"
+            "  nothing fits by the numbers: these may, the leanest first. What would fit: "
+            + ", or ".join(plan.would_fit)
         )
-    if plan.equal > 1:
+    if plan.equal > 1 and not plan.tight:
         ahead = best.seconds / plan.fastest_s - 1
         lines.append(
-            f"  {plan.equal:,} of them are equal within what predictions err; the simplest stands first"
+            f"  {plan.equal:,} of them are equal within what predictions err; the one with room to spare and fewest axes stands first"
             + (f", {ahead:.1%} behind the fastest" if ahead > 0.001 else "")
         )
     lines += ["", "by how much is known of the cluster (90% sure)", *map(_answer, plan.answers), ""]
@@ -128,6 +134,31 @@ def _answer(told: Told) -> str:
         return f"    {told.name:38} x{told.half_width_ratio:.2f} either way ({told.basis})"
     span = f"{show(told.seconds, Unit.SECOND)} ({show(told.low_s, Unit.SECOND)} to {show(told.high_s, Unit.SECOND)})"
     return f"  {'>' if told.taken else ' '} {told.name:38} {span}  {told.basis}"
+
+
+def _run_lines(plan: Plan) -> list[str]:
+    """The run with its failures, one line a figure."""
+    if plan.run is None:
+        return []
+    r = plan.run
+    size, write, every = (
+        show(r.checkpoint_bytes, Unit.BYTE),
+        show(r.write_s, Unit.SECOND),
+        show(r.interval_s, Unit.SECOND),
+    )
+    useful = f"{r.goodput_share:.1%} of the time ({r.goodput_low_share:.1%} to {r.goodput_high_share:.1%})"
+    hour, failure = show(r.dollar_per_useful_hour, Unit.DOLLAR), show(r.dollar_per_failure, Unit.DOLLAR)
+    found = [
+        "",
+        f"the run with its failures  ({r.basis})",
+        f"  checkpoint            {size}, written in {write}, best every {every}",
+        f"  failures              {r.failures_per_day:.2g} a day; useful {useful}",
+        f"  on another topology   read again in {show(r.reshard_s, Unit.SECOND)}",
+        f"  a useful hour costs   {hour}, a failure {failure}",
+    ]
+    if r.run_wall_s and r.run_dollar:
+        found.append(f"  the whole run         {show(r.run_wall_s, Unit.SECOND)}, {show(r.run_dollar, Unit.DOLLAR)}")
+    return found
 
 
 def _sizes_lines(plan: Plan) -> list[str]:
@@ -175,7 +206,7 @@ def _sizes(parts: dict[str, float]) -> str:
 
 
 def _sensitivity(change: Change, best: Candidate, widest: int) -> str:
-    verdict = "" if change.fits else "  does not fit"
+    verdict = "" if change.fits else f"  {change.fit}"
     return (
         f"  {change.knob:10} {change.layout.label:{widest}} {change.seconds / best.seconds - 1:+7.1%}  "
         f"{(change.memory_bytes - best.memory_bytes) / GIB:+6.1f} GiB{verdict}"

@@ -33,6 +33,8 @@ def to_text(figures: dict[str, Any], *, rows: bool = False) -> str:
             "",
             f"  of {pairs['pairs']:,} pairs of one job's layouts, {pairs['right_order_share']:.0%} in the right order",
         ]
+    if (refused := figures.get("false_does_not_fit_share")) is not None:
+        lines += ["", f"  of the runs that ran, {refused:.1%} would have been said not to fit"]
     if assumed := figures.get("assumed"):
         lines += ["", "  predicted over everything that may be meant, where rows do not say:"]
         lines += [f"    {count:>5} rows: {what}" for what, count in assumed.items()]

@@ -63,22 +63,43 @@ def published() -> tuple[dict[str, str], ...]:
 def anchor_for(model: Model, cluster: Cluster, workload: Workload, recipe: Recipe) -> Anchor | None:
     """The newest published run of this model, card and precision near this size; None where there is none."""
     return _newest(
-        model.name, cluster.gpu.name, cluster.gpus, workload.seq, recipe.precision, bool(recipe.lora_rank),
+        shape_of(model), cluster.gpu.name, cluster.gpus, workload.seq, recipe.precision, bool(recipe.lora_rank),
         family_of(model, recipe), recipe.framework, cluster.gpu.power_w,
     )  # fmt: skip
 
 
+def shape_of(model: Model) -> tuple[int, ...]:
+    """What makes two models one for a machine, whatever they are called."""
+    return (
+        model.layers, model.hidden, model.heads, model.kv_heads, model.intermediate, model.vocab, model.experts,
+        model.experts_per_token, model.expert_intermediate,
+    )  # fmt: skip
+
+
+@cache
+def _run(row_id: str) -> Run | None:
+    try:
+        return next(run_of(row) for row in published() if row["row_id"] == row_id)
+    except StallwiseError:
+        return None
+
+
 @lru_cache(maxsize=256)
 def _newest(
-    model: str, card: str, gpus: int, seq: int, precision: str, lora: bool, family: str, framework: str, power_w: float
+    shape: tuple[int, ...],
+    card: str,
+    gpus: int,
+    seq: int,
+    precision: str,
+    lora: bool,
+    family: str,
+    framework: str,
+    power_w: float,
 ) -> Anchor | None:
     found: list[tuple[bool, float, float, dict[str, str], Run]] = []
     for row in published():
-        if row["gpu_name"] != card or row["model_name"] != model:
-            continue
-        try:
-            run = run_of(row)
-        except StallwiseError:
+        run = _run(row["row_id"]) if row["gpu_name"] == card else None
+        if run is None or shape_of(run.model) != shape:
             continue
         apart = max(run.workload.seq / seq, seq / run.workload.seq)
         size = max(run.cluster.gpus / gpus, gpus / run.cluster.gpus)

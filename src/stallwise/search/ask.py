@@ -11,13 +11,17 @@ import numpy as np
 
 from stallwise.costs.constants import INDEX, NAMES, Array
 from stallwise.costs.fitted import constants
+from stallwise.costs.grid import recipe_of
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.search.search import Plan, search, smaller_clusters
 from stallwise.search.space import Fixed, divisors
 from stallwise.specs.cluster import find_cluster
-from stallwise.specs.layout import OFFLOADS, OPTIMIZERS, SCHEDULES
+from stallwise.specs.hardware import Gpu
+from stallwise.specs.layout import OFFLOADS, OPTIMIZERS, SCHEDULES, Layout
 from stallwise.specs.model import Model, find_model
 from stallwise.specs.recipe import ATTENTION, FRAMEWORKS, GATHERS, KERNELS, SCALINGS, TP_OVERLAP, Recipe
+from stallwise.specs.recipe_text import usual_states
+from stallwise.specs.states import FROZEN_BYTES, GRAD_DTYPES, PARAM_DTYPES
 from stallwise.specs.workload import Workload
 from stallwise.units import Unit, parse
 
@@ -66,7 +70,12 @@ def ask_plan(
     tp_overlap: str = "",
     scaling: str = "",
     gather: str = "layer",
-    grad_dtype: str = "fp32",
+    param_dtype: str = "",
+    grad_dtype: str = "",
+    frozen_dtype: str = "",
+    lora_targets: str = "attention",
+    expert_overlap: bool = False,
+    chunked_loss: bool = False,
     wiring: str = "",
     peer_access: bool | None = None,
     constants: str | None = None,
@@ -97,10 +106,16 @@ def ask_plan(
         ("tensor-parallel overlap", tp_overlap, ("", *TP_OVERLAP)),
         ("scaling", scaling, ("", *SCALINGS)),
         ("gather", gather, GATHERS),
-        ("gradient type", grad_dtype, ("fp32", "bf16")),
+        ("weight type", param_dtype, ("", *PARAM_DTYPES)),
+        ("gradient type", grad_dtype, ("", *GRAD_DTYPES)),
+        ("type of frozen weights", frozen_dtype, ("", *FROZEN_BYTES)),
+        ("adapter target", lora_targets, ("attention", "all")),
     ):
         if value not in known:
             raise BadRequest(f"{what} '{value}' is not known", hint=f"one of {', '.join(k for k in known if k)}")
+    if lora < 0:
+        raise BadRequest(f"a rank of {lora} cannot be", hint="0 trains everything, 16 is a usual rank")
+    check_precision(cluster.gpu, precision)
     fixed = Fixed(tp, pp, cp, ep, dp, micro_batch, zero, recompute, vp)
     check_axes(model, fixed, cluster.gpus)
     recipe = Recipe(
@@ -118,13 +133,45 @@ def ask_plan(
         scaling=scaling,
         gather=gather,
         sustained=not short,
-        grad_bytes=2.0 if grad_dtype == "bf16" else 4.0,
-        weight_bytes=4.0 if precision == "fp32" else 2.0,
-        master=precision != "fp32",
+        states=usual_states(framework, precision, release, param=param_dtype, grad=grad_dtype, frozen=frozen_dtype),
+        lora_targets=lora_targets,
+        expert_overlap=expert_overlap,
+        chunked_loss=chunked_loss,
     )
     values = read_constants(constants) if constants else None
     plan = search(model, cluster, workload, recipe, fixed=fixed, keep=max(top, 1), values=values)
     return smaller_clusters(plan, fixed=fixed, values=values) if smaller else plan
+
+
+def layout_recipe(
+    layout: Layout, framework: str, *, lora_targets: str = "attention", chunked_loss: bool = False, **types: str
+) -> Recipe:
+    """How one layout is run: as `ask_plan` has it for a search, with "pure_bf16" and "amp" as precisions besides."""
+    for what, value, known in (
+        ("framework", framework, FRAMEWORKS), ("weight type", types.get("param", ""), ("", *PARAM_DTYPES)),
+        ("gradient type", types.get("grad", ""), ("", *GRAD_DTYPES)),
+        ("type of frozen weights", types.get("frozen", ""), ("", *FROZEN_BYTES)),
+    ):  # fmt: skip
+        if value not in known:
+            raise BadRequest(f"{what} '{value}' is not known", hint=f"one of {', '.join(k for k in known if k)}")
+    pure, amp = layout.precision == "pure_bf16", layout.precision == "amp"
+    precision = "bf16" if pure or amp else layout.precision
+    states = replace(usual_states(framework, precision, 0.0, **types), pure=pure, amp=amp)
+    base = recipe_of(layout)
+    fused = framework not in ("pytorch", "deepspeed")
+    own = replace(
+        base, framework=framework, states=states, fused=fused, lora_targets=lora_targets, precision=precision,
+        chunked_loss=chunked_loss,
+    )  # fmt: skip
+    return own.at_zero(layout.zero)
+
+
+def check_precision(card: Gpu, precision: str) -> None:
+    """Types that a card cannot multiply are refused, with what it can."""
+    needed = {"fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}.get(precision)
+    if needed and needed not in card.peak_flop_per_s:
+        best = "bf16" if "bf16" in card.peak_flop_per_s else "fp16"
+        raise BadRequest(f"{card.title} has no {needed} matrix units", hint=f"--precision {best}")
 
 
 def check_axes(model: Model, fixed: Fixed, gpus: int) -> None:

@@ -19,6 +19,7 @@ from stallwise.costs.work import Work, concatenate, step_work
 from stallwise.search.runs import Run
 from stallwise.specs.layout import Layout
 from stallwise.specs.recipe import Recipe
+from stallwise.specs.states import States
 
 USABLE_SHARE = 0.96  # of a GPU's memory, the rest being fragmentation nobody plans with
 MEMORY_ERROR = 0.25  # frameworks keep fewer states than we believe: a quarter too much is e times less likely
@@ -26,6 +27,7 @@ CARE = 0.08  # a setting slower by this share is e times less likely to have bee
 MICRO_BATCHES = (1, 2, 4, 8)
 MOST_VIRTUAL = 8
 LEAST_WEIGHT = 0.02  # rarer recipes are left out
+STATE_KNOBS = ("param", "grad", "frozen")
 LAYOUT_KNOBS = ("micro_batch", "vp", "recompute", "zero")
 
 
@@ -80,17 +82,20 @@ def _recipes(run: Run) -> tuple[list[Recipe], list[float]]:
     found: list[tuple[Recipe, float]] = []
     for choice in product(*(run.open_knobs[n].items() for n in names)):
         changes: dict[str, object] = {}
-        weight = 1.0
+        states, weight = run.recipe.states, 1.0
         for name, (value, share) in zip(names, choice, strict=True):
             weight *= share
             if name == "kernels":
                 changes["fused"] = value == "fused"
             elif name == "overlap":
                 changes["overlap"] = value == "yes"
+            elif name in STATE_KNOBS:
+                states = replace(states or States(), **{name: value})  # type: ignore[arg-type]
             else:
                 changes[name] = value
         if weight >= LEAST_WEIGHT:
-            found.append((replace(run.recipe, **changes), weight))  # type: ignore[arg-type]
+            changed = replace(run.recipe, states=states, **changes)  # type: ignore[arg-type]
+            found.append((changed.at_zero(run.layout.zero), weight))
     if not found:
         return [run.recipe], [1.0]
     total = sum(w for _, w in found)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from stallwise.costs.activations import kept_tensors, tensor_bytes
 from stallwise.costs.grid import grid_of, recipe_of
 from stallwise.costs.memory import MOMENTS, course, memory, stage_memories, stages_of
-from stallwise.search.search import TIGHT_SHARE, USABLE_SHARE
+from stallwise.search.fit_words import DOES_NOT_FIT, room_of
+from stallwise.search.search import USABLE_SHARE
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.layout import Layout, check
 from stallwise.specs.model import Model
 from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
-
-LOW_SHARE, HIGH_SHARE = 0.94, 1.08  # 90% of published peaks lie between these multiples of the prediction
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ class MemoryAnswer:
     cluster: Cluster
     workload: Workload
     layout: Layout
+    recipe: Recipe
     room_bytes: float
     stages: list[StageMemory]
     tensors: dict[str, float]  # of one microbatch, all layers of a stage
@@ -64,9 +64,20 @@ class MemoryAnswer:
         return self.worst.device_bytes <= self.room_bytes
 
     @property
+    def fit(self) -> str:
+        """By the interval: fits, may fit, does not fit."""
+        return room_of(self.cluster.gpu.memory_bytes, self.recipe).word(self.worst.device_bytes)
+
+    @property
+    def interval_bytes(self) -> tuple[float, float]:
+        """90% of what other publishers measured lies between these."""
+        ratio = room_of(self.cluster.gpu.memory_bytes, self.recipe).half_width_ratio
+        return self.worst.device_bytes / ratio, self.worst.device_bytes * ratio
+
+    @property
     def may_fit(self) -> bool:
-        """Whether tuned runs predicted this large have fitted."""
-        return self.worst.device_bytes * TIGHT_SHARE <= self.cluster.gpu.memory_bytes
+        """Whether the lower end of the interval lies inside the card."""
+        return self.fit != DOES_NOT_FIT
 
 
 def memory_answer(
@@ -98,7 +109,15 @@ def memory_answer(
     room = USABLE_SHARE * cluster.gpu.memory_bytes
     now = max(s.device_bytes for s in stages)
     return MemoryAnswer(
-        model, cluster, workload, layout, room, stages, tensors, _knobs(model, workload, layout, recipe, now, room)
+        model,
+        cluster,
+        workload,
+        layout,
+        recipe,
+        room,
+        stages,
+        tensors,
+        _knobs(model, workload, layout, recipe, now, room),
     )
 
 

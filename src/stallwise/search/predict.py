@@ -10,6 +10,7 @@ import numpy as np
 from stallwise.costs.constants import NAMES, Array, prior_sigmas
 from stallwise.costs.fit import fit
 from stallwise.costs.fitted import constants, table
+from stallwise.costs.known import Kin
 from stallwise.costs.spread import Doubt, doubt_of
 from stallwise.costs.step import Step, time_step
 from stallwise.costs.work import Work, concatenate
@@ -47,15 +48,22 @@ def mixed_log_s(settings: Settings, values: Array) -> tuple[float, float]:
 
 
 def predict(
-    run: Run, settings: Settings, values: Array | None = None, *, scale: tuple[float, float] | None = None
-) -> Predicted:
-    """Times one run; `scale` is what steps of its own cluster said: ln(measured / predicted), and what is left in doubt."""
+    run: Run, settings: Settings, values: Array | None = None, *, scale: tuple[float, float] | None = None,
+    kin: Kin | None = None,
+) -> Predicted:  # fmt: skip
+    """Times one run; `scale` is what steps of its own cluster said: ln(measured / predicted), and what is left in doubt.
+
+    Without it, `kin` is what others with its framework and cards say.
+    """
     values = constants() if values is None else values
     mean, spread = mixed_log_s(settings, values)
     doubt = doubt_of(run.model, run.cluster, run.recipe, knobs=spread, calibrated=scale is not None)
     if scale is not None:
         mean += scale[0]
         doubt = replace(doubt, between=scale[1])
+    elif kin is not None:
+        mean += kin.log_ratio
+        doubt = replace(doubt, between=kin.between)
     seconds = float(np.exp(mean))
     i = settings.likeliest
     step = time_step(settings.work.take(np.array([i])), values)

@@ -16,6 +16,7 @@ from stallwise.specs.model import Model
 from stallwise.specs.workload import Workload
 
 EQUAL_SHARE = 0.05  # two layouts this close are equal: what predictions of one job's layouts miss by (1,440 A100 runs)
+SLACK_PRICE = 0.02  # time that room to spare on the card is worth
 SHORT_TOKENS = 8192  # sequences up to this length fit whole: nobody cuts them unless memory asks
 MANY_EXPERTS = 16  # from here on their weights outweigh what tokens send
 MOST_PICKED = 0.12  # a pick among very many flatters itself by no more than this
@@ -48,8 +49,13 @@ def order(
     grid: Grid,
     cluster: Cluster,
     workload: Workload,
+    *,
+    sure: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
-    """Indices of the layouts that fit, best first; those as good as the fastest stand by simplicity, then memory."""
+    """Indices of the layouts that fit, best first; those as good as the fastest stand by slack, simplicity, then memory.
+
+    `sure` marks those that fit by the upper end of their interval: they come first where that costs next to nothing.
+    """
     tier = tiers(model, grid, cluster, workload)
     lowest = tier[fits].min()
     inside = np.flatnonzero(fits & (tier == lowest))
@@ -58,7 +64,10 @@ def order(
     ties, rest = inside[equal], inside[~equal]
     # Memory decides only by eighths of what the leanest of them takes: a percent less is no reason either.
     step = max(float(needed[ties].min()) / 8, 1.0)
-    simple = np.lexsort((seconds[ties], np.round(needed[ties] / step), simplicity(grid.take(ties))))
+    risky = np.zeros(len(ties))
+    if sure is not None and np.any(sure[ties] & (seconds[ties] <= seconds[ties].min() * (1 + SLACK_PRICE))):
+        risky = (~sure[ties]).astype(float)
+    simple = np.lexsort((seconds[ties], np.round(needed[ties] / step), simplicity(grid.take(ties)), risky))
     return np.concatenate(
         [
             ties[simple],

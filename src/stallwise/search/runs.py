@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stallwise.costs.spread import family_of
 from stallwise.errors import StallwiseError
 from stallwise.specs.cluster import Cluster, cluster_of
 from stallwise.specs.hardware import Gpu, find_gpu
@@ -17,6 +18,7 @@ from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model, find_model
 from stallwise.specs.recipe import ATTENTION, EIGHT_BIT, Recipe
 from stallwise.specs.recipe_text import Said, habit, read_recipe
+from stallwise.specs.states import States
 from stallwise.specs.workload import Workload
 
 MOST = 1e9  # no count or rate in these tables is larger
@@ -46,7 +48,7 @@ class Run:
     layout: Layout
     recipe: Recipe
     open_knobs: Mapping[str, Mapping[str, float]]
-    family: str  # dense-bf16, dense-fp8 or moe
+    family: str  # dense-bf16, dense-fp8, moe or lora
 
 
 def number(row: dict[str, Any], key: str, default: float | None = None) -> float | None:
@@ -99,8 +101,7 @@ def run_of(row: dict[str, Any]) -> Run:
     batch = whole(row, "global_batch", 0) or layout.dp * layout.micro_batch * (4 * layout.pp if layout.pp > 1 else 1)
     workload = Workload(seq=whole(row, "seq", 0), global_batch=batch)
     recipe, weighed = recipe_for(row, layout, said, card.architecture, model)
-    family = "moe" if model.experts else "dense-fp8" if recipe.eight_bit else "dense-bf16"
-    return Run(model, cluster, workload, layout, recipe, {**unsaid, **weighed}, family)
+    return Run(model, cluster, workload, layout, recipe, {**unsaid, **weighed}, family_of(model, recipe))
 
 
 def as_described(card: Gpu, text: str) -> Gpu:
@@ -113,6 +114,8 @@ def as_described(card: Gpu, text: str) -> Gpu:
     watts = re.search(r"\b(\d{3,4})\s?W\b", text)
     if watts and 0.4 < float(watts[1]) / card.power_w < 1.6:
         card = replace(card, power_w=float(watts[1]))
+    if re.search(r"\b(?:no|without) nvlink\b", text.lower()):
+        card = replace(card, nvlink_byte_per_s=0.0)
     if "hbm2e" in text.lower() and card.architecture == "hopper":
         card = replace(card, bandwidth_byte_per_s=min(card.bandwidth_byte_per_s, HOPPER_HBM2E))
     return card
@@ -214,9 +217,9 @@ def layout_of(row: dict[str, Any], gpus: int, said: Said) -> tuple[Layout, dict[
         micro_batch=counted(row, "micro_batch"),
         recompute=recompute or "none",
         recompute_modules=said.recompute_modules,
-        style="fsdp" if zero == 3 else "megatron",
+        style="fsdp" if zero == 3 else "ddp" if framework == "pytorch" else "megatron",
         schedule=next((name for mark, name in SCHEDULE_MARKS if mark in schedule), "1f1b"),
-        lora_rank=16 if "lora" in f"{row.get('notes')} {row.get('source')} {row.get('tflops_kind')}".lower() else 0,
+        lora_rank=said.lora_rank,
         attention=said.attention if said.attention in ATTENTION else "",
     )
     return layout, unsaid
@@ -252,30 +255,30 @@ def recipe_for(
     tp_overlap = settled("tp_overlap", said.tp_overlap, needed=layout.tp > 1) or "none"
     overlap = settled("overlap", said.overlap, needed=layout.dp * layout.cp > 1) or "yes"
     scaling = "mx" if precision == "mxfp8" else settled("scaling", said.scaling, needed=precision == "fp8")
-    pure, fsdp = "pure" in text, layout.style == "fsdp" and framework == "pytorch"
-    half_sent = framework in ("deepspeed", "paddle", "jax", "other") or pure or precision == "fp16"
+    frozen = settled("frozen", said.frozen, needed=layout.lora_rank > 0)
+    param = settled("param", said.param, needed=layout.lora_rank == 0)
+    grad = settled("grad", said.grad)
+    states = States(pure="pure" in text, amp="amp" in text, param=param, grad=grad, frozen=frozen)
     notes = str(row.get("notes") or "").lower()
     recipe = Recipe(
         precision=precision,
         scaling=scaling if eight_bit else "",
-        style=layout.style,
+        states=states,
         framework=framework,
         attention=attention,
         tp_overlap=tp_overlap,
         overlap=overlap == "yes",
         gather=said.gather or "layer",
-        # With a pipeline gradients wait for the last microbatch whatever the stage is called.
-        scatter_once=layout.pp > 1 or said.gather == "step",
+        scatter_once=said.gather == "step",
         flat_gather=layout.zero >= 3 and 0 < said.year < NVLINK_GATHERS,
         fused=kernels == "fused",
         fused_softmax=said.softmax == "fused" or framework == "megatron",
-        grad_bytes=2.0 if pure or (framework == "deepspeed" and layout.zero >= 2) else 4.0,
-        reduce_bytes=2.0 if half_sent else 4.0,
-        # FSDP shards fp32 weights and casts what it gathers; others keep 16-bit weights beside an fp32 master copy.
-        weight_bytes=4.0 if "amp" in text or (fsdp and not pure) else 2.0,
-        master=not (pure or fsdp or "amp" in text),
+        chunked_loss=said.loss == "chunked",
+        unfused_optimizer=framework == "pytorch" and said.optimizer_kernel == "foreach",
         schedule=layout.schedule,
         lora_rank=layout.lora_rank,
+        lora_targets=said.lora_targets or "attention",
+        expert_overlap=said.expert_overlap == "yes",
         end_stage_layers=1 if "one layer fewer" in notes else 0,
         recompute_modules=layout.recompute_modules,
         recompute_layer_share=said.recompute_layer_share,
@@ -284,4 +287,4 @@ def recipe_for(
         dropout=attention == "unfused" and not model.gated,
         software_year=said.year,
     )
-    return recipe, weighed
+    return recipe.at_zero(layout.zero), weighed

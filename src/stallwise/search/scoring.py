@@ -83,10 +83,10 @@ def summary(kind: str, rows: int, scored: Sequence[Scored]) -> dict[str, Any]:
         "kind": kind,
         "rows": rows,
         "rows_predicted": len({s.row_id for s in scored if s.predicted is not None and s.measured is not None}),
-        **_figures(scored),
+        **figures_of(scored),
         "by_publisher": by_publisher(scored),
         "not_predicted": {s.row_id: s.note for s in scored if s.predicted is None},
-        "by_source": {name: _figures([s for s in scored if s.source == name]) for name in sources},
+        "by_source": {name: figures_of([s for s in scored if s.source == name]) for name in sources},
         "per_row": [
             {**asdict(s), "error_pct": s.error_pct}
             | ({"error_points": s.error_points} if s.error_points is not None else {})
@@ -98,7 +98,7 @@ def summary(kind: str, rows: int, scored: Sequence[Scored]) -> dict[str, Any]:
 def by_publisher(scored: Sequence[Scored]) -> dict[str, Any]:
     """Figures in which every publisher counts once, all its releases and tables together."""
     names = sorted({publisher_of(s.source) for s in scored})
-    each = {name: _figures([s for s in scored if publisher_of(s.source) == name]) for name in names}
+    each = {name: figures_of([s for s in scored if publisher_of(s.source) == name]) for name in names}
     each = {name: figures for name, figures in each.items() if figures["mean_abs_pct"] is not None}
     inside = [f["inside_interval_share"] for f in each.values() if f["inside_interval_share"] is not None]
     return {
@@ -109,7 +109,8 @@ def by_publisher(scored: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
-def _figures(scored: Sequence[Scored]) -> dict[str, Any]:
+def figures_of(scored: Sequence[Scored]) -> dict[str, Any]:
+    """Errors and intervals over some rows."""
     found = [s for s in scored if s.predicted is not None and s.measured is not None]
     errors = [e for s in found if (e := s.error_pct) is not None]
     points = [e for s in found if (e := s.error_points) is not None]

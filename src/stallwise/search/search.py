@@ -12,14 +12,18 @@ from stallwise.costs.constants import Array
 from stallwise.costs.fitted import constants
 from stallwise.costs.flops import step_flops
 from stallwise.costs.grid import RECOMPUTE_CODE, Grid
-from stallwise.costs.memory import MOMENTS, Memory, device_bytes, memory
-from stallwise.costs.step import Step, time_step
-from stallwise.costs.work import step_work
+from stallwise.costs.memory import MOMENTS, Memory
+from stallwise.costs.step import Step
 from stallwise.errors import BadRequest
 from stallwise.evidence.shown import Shown
 from stallwise.progress import shown
 from stallwise.search.anchors import Anchor
+from stallwise.search.evaluate import evaluate, memories, steps
+from stallwise.search.fit_words import room_of
 from stallwise.search.ranking import EQUAL_SHARE, equals, order, picked_ratio, tiers
+from stallwise.search.relief import what_would_fit
+from stallwise.search.remarks import remarks_on
+from stallwise.search.run_cost import RunCost, run_cost
 from stallwise.search.simulated import SimulatedPipeline, simulate_pipeline
 from stallwise.search.space import Fixed, enumerate_layouts
 from stallwise.search.standing import Answer, Told, standing_of
@@ -30,9 +34,7 @@ from stallwise.specs.model import Model
 from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
-TIGHT_SHARE = 0.8  # of its prediction that a tuned run has needed at the least (405B on 16,384 H100, nothing re-run)
 USABLE_SHARE = 0.94  # of a GPU's memory that a plan may fill; above it fragmentation decides
-CHUNK = 65_536  # layouts timed at once: larger arrays leave the processor's cache
 STAGES = ("first", "last", "second")
 LEADERS = 64  # layouts asked again in other worlds
 PEAKS = {"mxfp8": "fp8", "nvfp4": "fp4"}  # an MFU is against the peak of the type that multiplies
@@ -47,7 +49,10 @@ class Candidate:
     low_s: float
     high_s: float
     memory_bytes: float
-    fits: bool
+    memory_low_bytes: float  # of its 90% interval
+    memory_high_bytes: float
+    fits: bool  # by the prediction itself
+    fit: str  # by the interval: fits, may fit, does not fit
     mfu_share: float
     hfu_share: float
     mfu_against: str  # the peak of which both are shares
@@ -68,6 +73,7 @@ class Change:
     seconds: float
     memory_bytes: float
     fits: bool
+    fit: str  # by the interval
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,26 +98,15 @@ class Plan(Shown):
     tight: bool = False  # nothing fits by the numbers; these may with care
     picked_ratio: float = 1.0  # what being picked among many may flatter
     would_change: list[str] = field(default_factory=list)
+    would_fit: list[str] = field(default_factory=list)  # what to change where nothing fits by the numbers
+    run: RunCost | None = None  # with failures, checkpoints and restarts
+    remarks: list[str] = field(default_factory=list)  # about the question itself
     answers: list[Told] = field(default_factory=list)  # the first layout's, by how much is known of the cluster
     anchor: Anchor | None = None  # the newest published run of this model on this card
 
     def _line(self) -> str:
         best = f"{self.best[0].layout.label}, {self.best[0].seconds:.3g} s a step" if self.best else "nothing fits"
         return f"{self.model.name} on {self.cluster.gpus} x {self.cluster.gpu.name}: {best}"
-
-
-def evaluate(
-    model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe, values: Array | None = None
-) -> tuple[Array, Array]:
-    """Seconds and bytes of every layout, in pieces that fit the processor's cache."""
-    values = constants() if values is None else values
-    seconds, needed = np.empty(len(grid)), np.empty(len(grid))
-    for start in range(0, len(grid), CHUNK):
-        piece = np.arange(start, min(start + CHUNK, len(grid)))
-        part = grid.take(piece)
-        needed[piece] = device_bytes(model, part, workload, recipe)
-        seconds[piece] = time_step(step_work(model, cluster, workload, part, recipe), values).total
-    return seconds, needed
 
 
 def search(
@@ -134,15 +129,19 @@ def search(
     room = USABLE_SHARE * cluster.gpu.memory_bytes
     fits = needed <= room
     tight = not np.any(fits)
-    if tight:  # layouts predicted a little above the card have run: frameworks free what stages no longer need
-        fits = needed * TIGHT_SHARE <= cluster.gpu.memory_bytes
+    limits = room_of(cluster.gpu.memory_bytes, recipe)
+    relief: list[str] = []
+    if tight:  # those whose interval reaches below the card may run, the leanest likeliest
+        fits = needed / limits.half_width_ratio <= cluster.gpu.memory_bytes
+        relief = what_would_fit(model, workload, grid, needed, recipe, room, cluster.gpus)
     if not np.any(fits):
-        raise BadRequest(
-            _does_not_fit(model, cluster, grid, needed, recipe, room), hint=_what_would(model, cluster, needed, room)
-        )
-    ranked = order(model, seconds, needed, fits, grid, cluster, workload)
+        raise BadRequest(_does_not_fit(model, cluster, grid, needed, recipe, room), hint=", or ".join(relief))
+    sure = needed * limits.half_width_ratio <= cluster.gpu.memory_bytes
+    ranked = order(model, seconds, needed, fits, grid, cluster, workload, sure=sure)
+    if tight:
+        ranked = ranked[np.argsort(needed[ranked], kind="stable")]
     tier = tiers(model, grid, cluster, workload)
-    picked = ranked[: min(keep, int(fits.sum()))]
+    picked = distinct_meshes(grid, ranked, keep)
     front = _frontier(seconds, needed, fits)
     flattery = picked_ratio(seconds, fits, grid)
     best = candidates(model, cluster, workload, grid.take(picked), recipe, values, picked=flattery)
@@ -158,21 +157,24 @@ def search(
         frontier=candidates(model, cluster, workload, grid.take(front), recipe, values),
         lost=[why_slower(best[0], other) for other in best[1:]],
         fastest_s=float(seconds[fits & (tier == tier[ranked[0]])].min()),
-        equal=int(np.sum(equals(seconds[fits], best[0].seconds))),
+        equal=int(np.sum(equals(seconds[fits & (tier == tier[ranked[0]])], best[0].seconds))),
         picked_ratio=flattery,
         tight=tight,
         answers=standing.told(best[0].seconds, picked=flattery),
         anchor=standing.anchor,
+        would_fit=relief,
+        remarks=remarks_on(cluster, workload, recipe),
         would_change=what_would_change(
             model, cluster, workload, recipe, grid.take(ranked[:LEADERS]), needed[ranked[:LEADERS]],
-            constants() if values is None else values, room,
+            constants() if values is None else values, room, _leaner(seconds, needed, fits, ranked[0], grid),
         ),
     )  # fmt: skip
     first = best[0].layout
     return replace(
         plan,
         sensitivity=sensitivity(plan, grid, seconds, needed, room),
-        pipeline=simulate_pipeline(model, cluster, workload, first, recipe, values),
+        run=run_cost(model, cluster, recipe, workload.tokens / best[0].tokens_per_s),
+        pipeline=simulate_pipeline(model, cluster, workload, first, recipe.at_zero(first.zero), values),
     )
 
 
@@ -201,8 +203,8 @@ def candidates(
     *, picked: float = 1.0,
 ) -> list[Candidate]:  # fmt: skip
     """The full picture of a few layouts; `picked` raises the upper end where they were picked for looking fast."""
-    step = time_step(step_work(model, cluster, workload, grid, recipe), constants() if values is None else values)
-    used = memory(model, grid, workload, recipe)
+    step = steps(model, cluster, workload, grid, recipe, values)
+    used = memories(model, grid, workload, recipe)
     taken = standing_of(model, cluster, workload, recipe, calibrated=values is not None).taken
     step = step.scaled(taken.ratio or 1.0)
     return [_candidate(model, cluster, workload, grid, recipe, step, used, i, taken, picked) for i in range(len(grid))]
@@ -212,22 +214,27 @@ def _candidate(
     model: Model, cluster: Cluster, workload: Workload, grid: Grid, recipe: Recipe, step: Step, used: Memory,
     i: int, taken: Answer, picked: float,
 ) -> Candidate:  # fmt: skip
-    layout = grid.layout(i, recipe)
+    layout = grid.layout(i, recipe.at_zero(int(grid.zero[i])))
     seconds = float(step.total[i])
     gpus = int(grid.gpus[i])
     multiplies = PEAKS.get(recipe.precision, recipe.precision)
     peak = cluster.gpu.peak(multiplies) * gpus * seconds
+    frozen = recipe.lora_rank > 0
     price = cluster.price_per_gpu_hour
     device = float(used.device[i])
+    limits = room_of(cluster.gpu.memory_bytes, recipe)
     return Candidate(
         layout=layout,
         seconds=seconds,
         low_s=seconds / taken.half_width_ratio,
         high_s=seconds * taken.half_width_ratio * picked,
         memory_bytes=device,
+        memory_low_bytes=device / limits.half_width_ratio,
+        memory_high_bytes=device * limits.half_width_ratio,
+        fit=limits.word(device),
         fits=device <= USABLE_SHARE * cluster.gpu.memory_bytes,
-        mfu_share=step_flops(model, workload) / peak,
-        hfu_share=step_flops(model, workload, "hardware", recompute=layout.recompute) / peak,
+        mfu_share=step_flops(model, workload, frozen=frozen) / peak,
+        hfu_share=step_flops(model, workload, "hardware", recompute=layout.recompute, frozen=frozen) / peak,
         mfu_against=f"{multiplies} peak of {cluster.gpu.peak(multiplies) / 1e12:,.0f} TFLOP/s",
         tokens_per_s=workload.tokens_per_step / seconds,
         dollar_per_step=price * gpus * seconds / 3600 if price else None,
@@ -236,6 +243,29 @@ def _candidate(
         peak_moment=MOMENTS[int(used.moment[i])],
         peak_stage="only" if layout.pp == 1 else STAGES[int(used.stage[i])],
     )
+
+
+def distinct_meshes(grid: Grid, ranked: Any, keep: int) -> Any:
+    """The first of every mesh: layouts that differ in a microbatch alone would fill the list with one idea."""
+    seen: set[tuple[int, ...]] = set()
+    found = []
+    for i in ranked:
+        mesh = (int(grid.tp[i]), int(grid.pp[i]), int(grid.cp[i]), int(grid.ep[i]), int(grid.zero[i] >= 3))
+        if mesh not in seen:
+            seen.add(mesh)
+            found.append(int(i))
+        if len(found) == keep:
+            break
+    return np.array(found)
+
+
+def _leaner(seconds: Array, needed: Array, fits: Any, first: int, grid: Grid) -> tuple[Grid, float, float] | None:
+    """The fastest of those that need clearly less memory than the first: its layout, time and memory over the first's."""
+    less = np.flatnonzero(fits & (needed < 0.9 * needed[first]))
+    if not len(less):
+        return None
+    i = int(less[np.argmin(seconds[less])])
+    return grid.take(np.array([i])), float(seconds[i] / seconds[first]), float(needed[i] / needed[first])
 
 
 def _frontier(seconds: Array, needed: Array, fits: Any) -> Any:
@@ -266,24 +296,32 @@ KNOBS = ("tp", "pp", "cp", "ep", "vp", "mb", "zero", "recompute")
 
 
 def sensitivity(plan: Plan, grid: Grid, seconds: Array, needed: Array, room: float) -> list[Change]:
-    """The best layout with one axis moved to its nearest other values, DP taking up the difference."""
+    """The best layout with one axis moved to its nearest other values, DP taking up the difference.
+
+    Where no layout differs in that axis alone, the virtual stages and experts' ranks that have to move are named too.
+    """
     best = plan.best[0].layout
     now = {
         "tp": best.tp, "pp": best.pp, "cp": best.cp, "ep": best.ep, "vp": best.virtual_stages,
         "mb": best.micro_batch, "zero": best.zero, "recompute": RECOMPUTE_CODE[best.recompute],
     }  # fmt: skip
+    limits = room_of(plan.cluster.gpu.memory_bytes, plan.recipe)
     changes: list[Change] = []
     for knob in KNOBS:
-        same = np.ones(len(grid), dtype=bool)
-        for other, value in now.items():
-            if other != knob and not (knob in ("tp", "pp", "cp") and other in ("vp", "ep")):
-                same &= getattr(grid, other) == value
+        others = {other: getattr(grid, other) == value for other, value in now.items() if other != knob}
+        alone = np.logical_and.reduce(list(others.values()))
+        loose = np.logical_and.reduce([same for other, same in others.items() if other not in ("vp", "ep")])
         column = getattr(grid, knob)
-        for value in _neighbours(np.unique(column[same]), now[knob]):
-            here = np.flatnonzero(same & (column == value))
+        for value in _neighbours(np.unique(column[loose if knob in ("tp", "pp", "cp") else alone]), now[knob]):
+            here = np.flatnonzero(alone & (column == value))
+            if not len(here):
+                here = np.flatnonzero(loose & (column == value))
             i = int(here[np.argmin(np.where(needed[here] <= room, seconds[here], seconds[here] * 1e6))])
             layout = grid.layout(i, plan.recipe)
-            changes.append(Change(knob, layout, float(seconds[i]), float(needed[i]), bool(needed[i] <= room)))
+            moved = [n for n in ("vp", "ep") if n != knob and int(getattr(grid, n)[i]) != now[n]]
+            name = f"{knob} and {' and '.join(moved)}" if moved else knob
+            fit = limits.word(float(needed[i]))
+            changes.append(Change(name, layout, float(seconds[i]), float(needed[i]), bool(needed[i] <= room), fit))
     return changes
 
 
@@ -298,8 +336,3 @@ def _does_not_fit(model: Model, cluster: Cluster, grid: Grid, needed: Array, rec
         f"{model.name} does not fit on {cluster.gpus} x {cluster.gpu.name}: the leanest of {len(grid):,} layouts "
         f"({grid.layout(i, recipe).label}) needs {needed[i] / 2**30:.0f} GiB of {room / 2**30:.0f} GiB a GPU"
     )
-
-
-def _what_would(model: Model, cluster: Cluster, needed: Array, room: float) -> str:
-    more = int(np.ceil(cluster.gpus * float(np.min(needed)) / room / 8) * 8)
-    return f"about {max(more, cluster.gpus + 1)} GPUs, or --optimizer adamw-8bit, or --lora 16"

@@ -8,8 +8,7 @@ import numpy as np
 
 from stallwise.costs.constants import INDEX, Array
 from stallwise.costs.grid import Grid
-from stallwise.costs.step import time_step
-from stallwise.costs.work import step_work
+from stallwise.search.evaluate import steps
 from stallwise.search.ranking import EQUAL_SHARE
 from stallwise.specs.cluster import Cluster
 from stallwise.specs.model import Model
@@ -18,12 +17,13 @@ from stallwise.specs.workload import Workload
 
 
 def what_would_change(
-    model: Model, cluster: Cluster, workload: Workload, recipe: Recipe, leaders: Grid, needed: Array, values: Array, room: float
+    model: Model, cluster: Cluster, workload: Workload, recipe: Recipe, leaders: Grid, needed: Array, values: Array, room: float,
+    leaner: tuple[Grid, float, float] | None = None,
 ) -> list[str]:  # fmt: skip
     """Sentences for the worlds in which another of the leading layouts wins by more than their predictions err."""
 
     def timed(where: Cluster, how: Recipe, constants: Array) -> Array:
-        return time_step(step_work(model, where, workload, leaders, how), constants).total
+        return steps(model, where, workload, leaders, how, constants).total
 
     slow = values.copy()
     slow[INDEX["messages"]] *= 1.5
@@ -40,10 +40,10 @@ def what_would_change(
         gain = float(seconds[0] / seconds[best] - 1)
         if gain > EQUAL_SHARE:
             found.append(f"with {name}, {leaders.layout(best, recipe).label} would be {gain:.0%} faster than the first")
-    lean = int(np.argmin(needed))
-    if needed[lean] < 0.9 * needed[0]:
+    if leaner is not None:
+        grid, slower, less = leaner
         found.append(
-            f"with less than {needed[0] / room:.0%} of the room, {leaders.layout(lean, recipe).label} would take over: "
-            f"it needs {needed[lean] / needed[0]:.0%} of the first's memory"
+            f"with less than {needed[0] / room:.0%} of the room, {grid.layout(0, recipe).label} would take over: "
+            f"{slower - 1:+.0%} time, {less:.0%} of the first's memory"
         )
     return found

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from stallwise.errors import BadRequest
-from stallwise.specs.hardware import Gpu, gpu
+from stallwise.specs.hardware import Gpu, find_gpu, gpu
 
 MOST_GPUS = 10_000_000  # beyond any cluster; a larger count is a typing error
 
@@ -37,6 +37,7 @@ class Cluster:
     gpus_per_node: int = 8
     domain: int = 8
     nic_byte_per_s: float = 50e9
+    network_told: bool = False  # somebody said how fast it is
     rails: int = 8
     pod_gpus: int = 0  # 0: one flat network
     oversubscription_ratio: float = 1.0  # between pods
@@ -97,12 +98,16 @@ def cluster_of(card: Gpu | str, gpus: int, **known: float | int | None) -> Clust
         "nic_byte_per_s": FASTER_NICS.get(found.name, NICS.get(found.architecture, DEFAULT_NIC)),
     }
     settings.update({k: v for k, v in known.items() if v is not None})
+    settings["network_told"] = known.get("nic_byte_per_s") is not None
     return Cluster(found, gpus, **settings)  # type: ignore[arg-type]
 
 
 def find_cluster(name: str, **known: float | int | None) -> Cluster:
-    """Reads h100x16384, 512xh200, 2x8xa100 (nodes x GPUs), or a bare GPU name (one of it)."""
+    """Reads h100x16384, 512xh200, 8x4090, 2x8xa100 (nodes x GPUs), or a bare GPU name (one of it)."""
     text = name.strip().lower().replace(" ", "").replace("*", "x").replace("×", "x")
+    counted = re.fullmatch(r"(\d+)x(.+)", text)
+    if counted and find_gpu(counted[2]) and not re.match(r"\d{1,3}(?:x|$)", counted[2]):
+        return cluster_of(counted[2], int(counted[1]), **known)  # "8xrtx4090" holds an x and ends in digits too
     match = re.fullmatch(r"(.+?)x(\d+)", text) or re.fullmatch(r"(?P<n>\d+)x(?P<g>[a-z].*)", text)
     if not match:
         nodes = re.fullmatch(r"(\d+)x(\d+)x([a-z].*)", text)

@@ -55,6 +55,7 @@ class Gpu:
     power_w: float
     peak_flop_per_s: Mapping[str, float]
     sm: Multiprocessor
+    chip_link_byte_per_s: float = 0.0  # NVLink-C2C to a host processor beside it, this GPU's share, one direction
     price_dollar_per_hour: float | None = None
     achieved_share: Mapping[str, float] = field(default_factory=dict)
 
@@ -76,6 +77,11 @@ class Gpu:
     def achieved_byte_per_s(self) -> float:
         """What a large copy reaches, bytes read plus bytes written."""
         return self.bandwidth_byte_per_s * self.achieved_share.get("bandwidth", USUAL_BANDWIDTH_SHARE)
+
+    @property
+    def host_byte_per_s(self) -> float:
+        """The fastest way to its host's memory."""
+        return max(self.pcie_byte_per_s, self.chip_link_byte_per_s)
 
     def ridge(self, dtype: str) -> float:
         """FLOP per byte at which memory stops being the limit."""

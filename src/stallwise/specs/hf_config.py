@@ -213,6 +213,8 @@ def _moe(config: dict[str, Any], kind: str, layers: int) -> dict[str, Any]:
     found: dict[str, Any] = {
         "experts": experts,
         "experts_per_token": per_token,
+        "expert_groups": int(config.get("n_group") or 0),
+        "groups_per_token": int(config.get("topk_group") or 0),
         "shared_experts": shared,
         "expert_intermediate": width,
         "shared_intermediate": shared_width or shared * width,

@@ -49,12 +49,14 @@ class Layout:
     recompute_modules: tuple[str, ...] = ()
     offload: str = "none"
     precision: str = "bf16"
-    grad_dtype: str = "fp32"
+    grad_dtype: str = "fp32"  # empty: as the framework has it
     param_dtype: str = "bf16"  # fp8: Transformer Engine's 8-bit primary weights beside an fp32 master copy
     master: bool = True  # an fp32 copy of the weights in the optimizer
     optimizer: str = "adamw"
     schedule: str = "1f1b"
     lora_rank: int = 0
+    lora_targets: str = "attention"  # linear layers with adapters: attention, or all
+    frozen_dtype: str = ""  # of weights under adapters: bf16, fp8 or nf4; empty: as the precision has it
     style: str = "megatron"
     attention: str = ""  # kernel of the attention core; empty: the newest that the card runs
     end_stage_layers: int = 0  # layers fewer on the first and the last stage, to make room for the head

@@ -71,6 +71,8 @@ class Model:
     shared_experts: int = 0
     expert_intermediate: int = 0
     shared_intermediate: int = 0  # width of all shared experts together
+    expert_groups: int = 0  # groups that experts lie in, and of how many a token may choose; 0: of all
+    groups_per_token: int = 0
     expert_hidden: int = 0  # latent width that routed experts work on; 0: the hidden size
     dense_layers: int = 0  # the first k layers have a dense MLP
     moe_every: int = 1

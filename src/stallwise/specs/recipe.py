@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stallwise.specs.hardware import Gpu
+from stallwise.specs.states import States, state_types
 
 # Attention kernels, oldest first; each is at least as fast as the one before it.
 ATTENTION = (
@@ -38,24 +39,40 @@ class Recipe:
     gather: str = "layer"  # one of GATHERS: when weights that are sharded are put together
     scatter_once: bool = False  # sharded gradients wait for the last microbatch, whole until then
     optimizer: str = "adamw"
+    unfused_optimizer: bool = False  # PyTorch's multi-tensor Adam forms its denominators for all weights at once
     grad_bytes: float = 4.0  # as kept
     reduce_bytes: float = 0.0  # as sent; 0: as kept
     weight_bytes: float = 2.0  # as kept on the GPU between steps
+    gather_bytes: float = 2.0  # weights as sent
+    frozen_bytes: float = 2.0  # weights under adapters, as kept and sent
     master: bool = True
+    states: States | None = None  # where the types follow from framework and ZeRO stage: `at_zero`
     schedule: str = "1f1b"
     overlap: bool = True  # gradients and parameters travel behind the backward and forward pass
     flat_gather: bool = False  # ZeRO-3 of 2021: every rank gathers over its own network card, NVLink unused
     fused: bool = True  # norm, activation and rotary kernels fused (Transformer Engine, torch.compile), not eager
     fused_softmax: bool = False  # an unfused attention with one kernel for scale, mask and softmax (Megatron's)
     lora_rank: int = 0
+    lora_targets: str = "attention"  # linear layers with adapters: attention, or all
+    expert_overlap: bool = False  # all-to-all runs beside another microbatch's passes (DualPipe, 1F1B with overlap)
     end_stage_layers: int = 0  # layers fewer on the first and the last stage
     recompute_modules: tuple[str, ...] = ()
     recompute_layer_share: float = 1.0  # of the layers that full recomputation covers
     offload: str = "none"
     offload_share: float = 1.0  # of the activations
     dropout: bool = False
+    chunked_loss: bool = (
+        False  # head and loss a slice of tokens at a time: the logits of a microbatch never exist whole
+    )
     sustained: bool = True  # hours of training: clocks have settled at the power limit; a benchmark of seconds beats it
     software_year: float = 0.0  # when the framework was released, 0: not known
+
+    def at_zero(self, zero: int) -> Recipe:
+        """With the types that its framework uses under this ZeRO stage."""
+        if self.states is None:
+            return self
+        types = state_types(self.states, self.framework, self.precision, zero)
+        return replace(self, **vars(types))
 
     @property
     def autocast(self) -> bool:

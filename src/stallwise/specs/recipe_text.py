@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from stallwise.specs.network_text import network_rate, node_size
+from stallwise.specs.states import States
 
 RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?:\.\d+)?(?![\d.])")
 MONTH = re.compile(r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (20[12]\d)\b")
@@ -24,6 +25,9 @@ GROUP = re.compile(r"(?:group|shard|over|hsdp)[ =]+(\d+)\b")
 # "activation offload ratio 0.0", "compile: off": the thing is named to say that it was not used.
 DENIED = re.compile(r"(?: ratio| is| was|:|=| =)* ?(?:0(?:\.0+)?|off|false|disabled|not used|unused)(?![\w.])")
 OFFLOADED = re.compile(r"offload\w* (?:ratio|share)[ :=]*(0?\.\d+|1(?:\.0)?)")
+LORA = re.compile(r"q?lora\b")
+RANK = re.compile(r"rank[ =:]*(\d+)|(?<![a-z])r ?= ?(\d+)")
+USUAL_RANK = 16  # of adapters whose rank nobody says
 PARTIAL = re.compile(r"partial ?\((\d+) ?/ ?(\d+)")
 
 
@@ -44,6 +48,14 @@ class Said:
     recompute: str | None = None
     recompute_modules: tuple[str, ...] = ()
     recompute_layer_share: float = 1.0
+    param: str | None = None
+    grad: str | None = None
+    frozen: str | None = None
+    lora_rank: int = 0
+    lora_targets: str | None = None
+    loss: str | None = None  # "chunked": no logits of a whole microbatch
+    optimizer_kernel: str | None = None
+    expert_overlap: str | None = None
     offload: str | None = None
     offload_share: float = 1.0
     year: float = 0.0  # of the software, 0: not known
@@ -110,6 +122,14 @@ def read_recipe(row: dict[str, Any]) -> Said:
         recompute=recompute,
         recompute_modules=modules,
         recompute_layer_share=share,
+        param=found("param", everything),
+        grad=found("grad", everything),
+        frozen=found("frozen", everything),
+        lora_rank=_rank(f"{free} ; {cell('tflops_kind')}"),
+        lora_targets=found("lora_targets", free),
+        loss=found("loss", everything),
+        optimizer_kernel=found("optimizer_kernel", free),
+        expert_overlap=found("expert_overlap", f"{cell('schedule')} ; {free}"),
         offload=found("offload", everything),
         offload_share=_share(everything),
         year=software_year(f"{cell('release')} {cell('source')}", f"{free} {cell('citation')}"),
@@ -131,6 +151,14 @@ def _recompute(text: str) -> tuple[str | None, tuple[str, ...], float]:
     return kind, (), 1.0
 
 
+def _rank(text: str) -> int:
+    """Of the adapters that the words name; 0 where they name none."""
+    if not LORA.search(text):
+        return 0
+    found = RANK.search(text)
+    return int(next(g for g in found.groups() if g)) if found else USUAL_RANK
+
+
 def _share(text: str) -> float:
     """The part that "offload ratio 0.2" names; all of it where none is named."""
     found = OFFLOADED.search(text)
@@ -150,6 +178,16 @@ def software_year(*texts: str) -> float:
         if years := YEAR.findall(plain):
             return int(min(years)) + 0.5
     return 0.0
+
+
+def usual_states(framework: str, precision: str, year: float = 0.0, **said: str) -> States:
+    """Types of a job whose owner says no more: the likeliest of what people run, where `said` leaves it open."""
+
+    def taken(name: str) -> str:
+        weights = habit(name, year=year, framework=framework, precision=precision)
+        return said.get(name) or max(weights, key=lambda k: weights[k])
+
+    return States(param=taken("param"), grad=taken("grad"), frozen=taken("frozen"))
 
 
 @cache

@@ -79,12 +79,13 @@ def _cluster(gpu: str, gpus: int) -> Any:
 def layout(body: Body) -> dict[str, Any]:
     """One layout of a model on a cluster: seconds, interval, memory; quick enough for sliders."""
     from stallwise.costs.grid import grid_of
-    from stallwise.search.ask import PRECISIONS, check_axes
+    from stallwise.search.ask import PRECISIONS, check_axes, check_precision
     from stallwise.search.search import USABLE_SHARE, candidates
     from stallwise.search.space import Fixed
     from stallwise.search.standing import standing_of
     from stallwise.specs.layout import Layout
     from stallwise.specs.recipe import Recipe
+    from stallwise.specs.recipe_text import usual_states
     from stallwise.specs.workload import Workload
 
     model = _model(word(body, "model", "llama-3-70b"))
@@ -113,7 +114,8 @@ def layout(body: Body) -> dict[str, Any]:
         recompute=word(body, "recompute", "none", ("none", "selective", "full")), precision=precision,
     )  # fmt: skip
     workload = Workload(whole(body, "seq", 8192, 1, 1 << 24), batch)
-    recipe = Recipe(precision=precision, weight_bytes=4.0 if precision == "fp32" else 2.0, master=precision != "fp32")
+    check_precision(cluster.gpu, precision)
+    recipe = Recipe(precision=precision, states=usual_states(Recipe.framework, precision))
     found = candidates(model, cluster, workload, grid_of([chosen], workload), recipe)[0]
     told = standing_of(model, cluster, workload, recipe).told(found.seconds)
     return {

@@ -33,15 +33,14 @@ from stallwise.render import strict_json as json
 @click.option("--precision", default="bf16", show_default=True, help="bf16, fp8, pure_bf16, amp (fp32 weights)...")
 @click.option("--optimizer", default="adamw", show_default=True, help="adamw, adamw-8bit, lion, muon, sgd...")
 @click.option("--schedule", default="1f1b", show_default=True, help="Pipeline schedule.")
-@click.option("--style", default="megatron", show_default=True, help="megatron, fsdp or ddp (plain PyTorch).")
 @click.option("--recompute-module", "modules", multiple=True, help="Re-run one module: mlp_act, moe, mla_up, mlp...")
 @click.option("--lora", default=0, help="Rank of LoRA adapters.")
-@click.option(
-    "--grad-dtype", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True, help="Gradients kept in."
-)
-@click.option(
-    "--param-dtype", type=click.Choice(["bf16", "fp8"]), default="bf16", show_default=True, help="Weights kept in."
-)
+@click.option("--framework", default="megatron", show_default=True, help="megatron, pytorch, deepspeed, jax...")
+@click.option("--grad-dtype", default="", help="Gradients kept in fp32 or bf16; by default the framework's.")
+@click.option("--param-dtype", default="", help="Weights kept in bf16, fp8 or fp32; by default the framework's.")
+@click.option("--frozen-dtype", default="", help="Weights under adapters: bf16, fp8 or nf4 (QLoRA).")
+@click.option("--lora-targets", default="attention", show_default=True, help="Adapters beside attention, or all.")
+@click.option("--chunked-loss", is_flag=True, help="Head and loss a slice of tokens at a time (Liger and others).")
 @click.option("--offload", default="none", show_default=True, help="none, optimizer, params or activations.")
 @click.option("--no-flash", is_flag=True, help="Attention keeps its scores.")
 @click.option(
@@ -55,12 +54,14 @@ from stallwise.render import strict_json as json
 def command(
     name: str, where: str, seq: int, global_batch: int | None, tp: int, pp: int, vp: int, cp: int, ep: int,
     dp: int | None, zero: int, micro_batch: int, recompute: str, precision: str, optimizer: str, schedule: str,
-    style: str, modules: tuple[str, ...], lora: int, grad_dtype: str, param_dtype: str, offload: str, no_flash: bool,
+    modules: tuple[str, ...], lora: int, framework: str, grad_dtype: str, param_dtype: str, frozen_dtype: str,
+    lora_targets: str, chunked_loss: bool, offload: str, no_flash: bool,
     sequence_parallel: bool | None, outputs: tuple[str, ...], as_json: bool,
 ) -> None:  # fmt: skip
     """Does this layout fit, what fills it, what would free it."""
     from stallwise.render.answers.memory import to_html
     from stallwise.render.memory import to_dict, to_text
+    from stallwise.search.ask import layout_recipe
     from stallwise.search.memory_answer import memory_answer
     from stallwise.specs.cluster import find_cluster
     from stallwise.specs.layout import Layout
@@ -73,10 +74,19 @@ def command(
         tp=tp, pp=pp, dp=dp or rest, cp=cp, ep=ep, virtual_stages=vp, zero=zero,
         sequence_parallel=tp > 1 if sequence_parallel is None else sequence_parallel and tp > 1,
         micro_batch=micro_batch, recompute=recompute, precision=precision, optimizer=optimizer, schedule=schedule,
-        style=style, lora_rank=lora, attention="unfused" if no_flash else "", recompute_modules=modules,
-        grad_dtype=grad_dtype, param_dtype=param_dtype, offload=offload,
+        lora_rank=lora, attention="unfused" if no_flash else "", recompute_modules=modules,
+        offload=offload,
     )  # fmt: skip
+    recipe = layout_recipe(
+        layout,
+        framework,
+        param=param_dtype,
+        grad=grad_dtype,
+        frozen=frozen_dtype,
+        lora_targets=lora_targets,
+        chunked_loss=chunked_loss,
+    )
     batch = global_batch or 4 * max(pp, 1) * layout.dp * max(micro_batch, 1)
-    answer = memory_answer(model, cluster, Workload(seq, batch), layout)
+    answer = memory_answer(model, cluster, Workload(seq, batch), layout, recipe)
     write_answer(outputs, lambda: to_html(answer), lambda: to_dict(answer), lambda: to_text(answer))
     click.echo(json.dumps(to_dict(answer), indent=2) if as_json else to_text(answer))

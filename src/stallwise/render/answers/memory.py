@@ -10,7 +10,7 @@ from stallwise.render.pictures._areas import areas
 from stallwise.render.pictures._bars import Bar, bars
 from stallwise.render.pictures._memory_kinds import in_order, shade_of
 from stallwise.render.svg import picture
-from stallwise.search.memory_answer import HIGH_SHARE, LOW_SHARE, MemoryAnswer, StageMemory
+from stallwise.search.memory_answer import MemoryAnswer, StageMemory
 
 SHOWN_BYTES = 0.01 * GIB
 
@@ -25,7 +25,8 @@ def to_html(answer: MemoryAnswer) -> str:
 
 def _verdict(answer: MemoryAnswer) -> Verdict:
     worst, card = answer.worst, answer.cluster.gpu
-    used = f"{_g(worst.device_bytes)} ({_g(worst.device_bytes * LOW_SHARE)} to {_g(worst.device_bytes * HIGH_SHARE)}, 90% sure)"
+    low, high = answer.interval_bytes
+    used = f"{_g(worst.device_bytes)} ({_g(low)} to {_g(high)}, 90% sure)"
     why = f"{used} on the fullest GPU, {worst.moment}; a plan may fill {_g(answer.room_bytes)} of {_g(card.memory_bytes)}."
     fitting = next((k for k in answer.knobs if k.fits), None)
     do = (
@@ -33,7 +34,7 @@ def _verdict(answer: MemoryAnswer) -> Verdict:
         if fitting and not answer.fits
         else ""
     )
-    tone = "good" if answer.fits else "unclear" if answer.may_fit else "bad"
+    tone = {"fits": "good", "may fit": "unclear"}.get(answer.fit, "bad")
     words = verdict_words(answer)
     return Verdict(f"{answer.model.name} {answer.layout.label}: {words}", why, do, tone, f"{worst.stage} stage")
 

@@ -105,7 +105,7 @@ def _frontier(plan: Plan) -> Figure | None:
 def _knobs(plan: Plan, best: Candidate) -> Grid:
     rows = [
         (c.knob, c.layout.label, f"{c.seconds / best.seconds - 1:+.1%}",
-         f"{(c.memory_bytes - best.memory_bytes) / GIB:+.1f} GiB", "" if c.fits else "does not fit")
+         f"{(c.memory_bytes - best.memory_bytes) / GIB:+.1f} GiB", "" if c.fits else c.fit)
         for c in plan.sensitivity
     ]  # fmt: skip
     return Grid("One knob moved", ("knob", "layout", "time", "memory", "remark"), rows, frozenset({2, 3}))

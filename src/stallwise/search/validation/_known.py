@@ -22,7 +22,7 @@ def answers(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
     before: list[Scored] = []
     after: list[Scored] = []
     for s in scored:
-        if s.answer != UNKNOWN or not (s.predicted and s.low and s.high and s.measured and s.row_id in told):
+        if s.answer != KNOWN or not (s.predicted and s.low and s.high and s.measured and s.row_id in told):
             continue
         try:
             run = run_of(told[s.row_id])
@@ -33,10 +33,10 @@ def answers(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
             continue
         between = table()["spread"][run.family]["between"]
         sigma = log(s.high / s.low) / 2 / NINETY
-        factor = exp(NINETY * sqrt(max(sigma**2 - between**2, 0.0) + kin.between**2))
-        seconds = s.predicted * kin.ratio
-        before.append(s)
-        after.append(
+        factor = exp(NINETY * sqrt(max(sigma**2 - kin.between**2, 0.0) + between**2))
+        seconds = s.predicted / kin.ratio
+        after.append(s)
+        before.append(
             Scored(s.row_id, s.source, s.metric, s.measured, seconds, seconds / factor, seconds * factor, s.note)
         )
     return {name: _figures(part) for name, part in ((UNKNOWN, before), (KNOWN, after)) if part}

@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from stallwise.costs.grid import Grid, grid_of
 from stallwise.costs.memory import Memory, activation_bytes, in_flight, memory, stage_layers, state_bytes
 from stallwise.errors import StallwiseError
-from stallwise.search.runs import counted, layout_of, model_of, recipe_for
-from stallwise.search.scoring import Row, Scored, number
+from stallwise.search.fit_words import memory_half_width
+from stallwise.search.runs import counted, framework_of, layout_of, model_of, recipe_for
+from stallwise.search.scoring import Row, Scored, figures_of, number
 from stallwise.specs.hardware import find_gpu
 from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model
@@ -25,7 +27,6 @@ from stallwise.specs.workload import Workload
 
 KIND = "memory"
 GIB = 2.0**30
-SPREAD = 1.05  # half-width of the 90% interval
 NEEDED = ("layers", "hidden", "heads", "seq", "tp", "pp", "micro_batch")
 MARKS = ("ZB-2p", "ZB-1p", "ZB-V", "ZB-H1", "ZB-H2", "V-Half", "V-Min", "1F1B-I", "1F1B", "GPipe", "DualPipe")
 
@@ -63,7 +64,11 @@ def _predict(row: Row, source: str) -> Scored:
         value = _value(row, quantity)
     except StallwiseError as error:
         return Scored(row_id, source, metric, measured, note=error.problem)
-    return Scored(row_id, source, metric, measured, value, value / SPREAD, value * SPREAD, quantity)
+    said = read_recipe(row)
+    wide, least = memory_half_width(said.lora_rank > 0), value
+    if said.loss is None and framework_of(said, counted(row, "tp"), counted(row, "pp")) in ("pytorch", "deepspeed"):
+        least = min(value, _value({**row, "loss": "chunked"}, quantity))  # nobody says whether logits exist whole
+    return Scored(row_id, source, metric, measured, value, least / wide, value * wide, quantity)
 
 
 def _value(row: Row, quantity: str) -> float:
@@ -89,9 +94,12 @@ def _value(row: Row, quantity: str) -> float:
     if any(word in quantity for word in ("param", "state", "optimizer", "weights")):
         return float(state_bytes(model, grid, recipe)[0]) / GIB
     found: Memory = memory(model, grid, workload, recipe)
+    if card and float(found.device[0]) > card.memory_bytes:  # it ran: logits that would not fit were not formed whole
+        found = memory(model, grid, workload, replace(recipe, chunked_loss=True))
     outside = "smi" in quantity or "device" in quantity
     # FSDP frameworks log the allocator's reserved peak, Megatron what was allocated.
-    slack = found.slack if outside or "reserved" in quantity or recipe.style == "fsdp" else np.zeros(1)
+    reserved = "reserved" in quantity or (recipe.style == "fsdp" and "allocated" not in quantity)
+    slack = found.slack if outside or reserved else np.zeros(1)
     return float((found.allocated + slack + (found.outside if outside else 0))[0]) / GIB
 
 
@@ -100,3 +108,22 @@ def _activations(model: Model, layout: Layout, grid: Grid, workload: Workload, r
     layers, _ = stage_layers(model, grid, recipe)
     held = in_flight(grid, recipe.schedule, np.zeros(1)) * layers
     return float((activation_bytes(model, grid, workload, recipe, layout.recompute) * held)[0])
+
+
+def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
+    """Figures by kind of run, and how many runs that ran would have been called too large."""
+    told = {row.get("row_id", ""): row for row in rows}
+    kinds: dict[str, list[Scored]] = {}
+    ran = refused = 0
+    for s in scored:
+        row = told.get(s.row_id)
+        if row is None or s.predicted is None or s.low is None or "%" in row.get("quantity", ""):
+            continue
+        said = read_recipe(row)
+        kinds.setdefault("lora" if said.lora_rank else "full", []).append(s)
+        card = find_gpu(row.get("gpu", ""))
+        if card and "peak" in row.get("quantity", "").lower():
+            ran += 1
+            refused += s.low * GIB > card.memory_bytes
+    share = refused / ran if ran else None
+    return {"by_family": {name: figures_of(part) for name, part in kinds.items()}, "false_does_not_fit_share": share}

@@ -1,5 +1,7 @@
 """Step times of published runs (columns as in training.csv), each publisher predicted by constants fitted without it.
 
+The answer scored is the one a plan takes: with what others published for the same framework and cards, where they did.
+
 With `calibrate` the first N rows of a source say how its cluster differs from the mean, as one's own steps would: one
 scale, shrunk by its doubt. Rows without a global batch are scored on what they print, their batch being assumed.
 """
@@ -14,6 +16,7 @@ from typing import Any
 
 from stallwise.costs.constants import Array
 from stallwise.costs.fitted import constants_without, publisher_of, table
+from stallwise.costs.known import kin_of
 from stallwise.errors import StallwiseError
 from stallwise.progress import shown
 from stallwise.search.knobs import Settings
@@ -21,12 +24,12 @@ from stallwise.search.measured import measured_step_s
 from stallwise.search.predict import asked, mixed_log_s, own_scale, predict
 from stallwise.search.runs import Run, run_of
 from stallwise.search.scoring import Row, Scored
-from stallwise.search.standing import MEASURED, UNKNOWN
+from stallwise.search.standing import KNOWN, MEASURED, UNKNOWN
 from stallwise.search.validation._known import answers
 
 KIND = "training"
 METRIC = "step_s"
-FAMILIES = ("dense-bf16", "dense-fp8", "moe")
+FAMILIES = ("dense-bf16", "dense-fp8", "moe", "lora")
 
 
 def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
@@ -84,7 +87,8 @@ def _ask(row: Row, values: Array) -> tuple[Run, Settings] | str:
 def _score(
     row: Row, source: str, run: Run, settings: Settings, measured: float | None, values: Array, scale: tuple[float, float] | None
 ) -> Scored:  # fmt: skip
-    found = predict(run, settings, values, scale=scale)
+    kin = kin_of(run.family, run.recipe.framework, run.cluster.gpu.architecture, without=publisher_of(source))
+    found = predict(run, settings, values, scale=scale, kin=kin)
     note = run.family + (f"; open: {', '.join(run.open_knobs)}" if run.open_knobs else "")
     return Scored(
         row.get("row_id", ""),
@@ -95,7 +99,7 @@ def _score(
         found.low_s,
         found.high_s,
         f"{note}; {run.layout.label}",
-        UNKNOWN if scale is None else MEASURED,
+        MEASURED if scale is not None else KNOWN if kin else UNKNOWN,
     )
 
 

@@ -1,0 +1,50 @@
+"""What a planned run costs with its failures: checkpoint, interval, restart, restart on another topology, useful hours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stallwise.costs.adapters import trained_share
+from stallwise.errors import BadRequest
+from stallwise.search.cost import CHECKPOINT_BYTES_PER_PARAM, CostQuestion, answer_cost
+from stallwise.specs.cluster import Cluster
+from stallwise.specs.layout import OPTIMIZERS
+from stallwise.specs.model import Model
+from stallwise.specs.recipe import Recipe
+
+MASTER_AND_WEIGHTS = CHECKPOINT_BYTES_PER_PARAM - OPTIMIZERS["adamw"]  # an fp32 copy and 16-bit weights
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """One table of a plan; rates and failures are those of published fleets."""
+
+    checkpoint_bytes: float
+    write_s: float
+    interval_s: float
+    failures_per_day: float
+    goodput_share: float
+    goodput_low_share: float
+    goodput_high_share: float
+    reshard_s: float  # reading the checkpoint into another topology
+    dollar_per_useful_hour: float
+    dollar_per_failure: float
+    run_wall_s: float | None
+    run_dollar: float | None
+    basis: str
+
+
+def run_cost(model: Model, cluster: Cluster, recipe: Recipe, useful_s: float = 0.0) -> RunCost | None:
+    """None where failures leave no time for work."""
+    per_param = MASTER_AND_WEIGHTS + OPTIMIZERS.get(recipe.optimizer, OPTIMIZERS["adamw"])
+    size = model.parameters().total * per_param * trained_share(model, recipe)
+    try:
+        found = answer_cost(CostQuestion(cluster, size, useful_s=useful_s))
+    except BadRequest:
+        return None
+    good, money = found["goodput"], found["money"]
+    return RunCost(
+        size, found["checkpoint"]["write_s"], good["interval_s"], found["failures_per_day"], good["goodput_share"],
+        good["low_share"], good["high_share"], found["reshard_s"], money["dollar_per_useful_hour"],
+        money["dollar_per_failure"], money.get("run_wall_s"), money.get("run_dollar"), found["basis"],
+    )  # fmt: skip
