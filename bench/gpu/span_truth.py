@@ -143,6 +143,7 @@ def recorded(job: Job, count: int, warm: int = 8) -> dict[str, Any]:
     step_of = record.device_duration_s
     return {
         "stamped_steps": len(device),
+        "first_stamped": sorted(record.device_s)[:8],
         "host_step_ms": _ms([d for d, _ in host]),
         "host_ms": {name: _ms([s.get(name, 0.0) for _, s in host]) for name in STAGES},
         "host_rest_ms": _ms([d - sum(s.values()) for d, s in host]),

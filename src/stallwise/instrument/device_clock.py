@@ -42,8 +42,15 @@ class DeviceClock:
         self._is_capturing = is_capturing
         self._now = now
         self._stamp_s = math.inf  # the fastest stamp so far: what is beyond it waited for room in the queue
+        self._pair_s = (
+            math.inf
+        )  # the fastest reading of a pair so far: the first ones load code, others wait for a lock
         self._read_s = 0.0  # taken by reading events in this step
         self._rest = 0  # steps that go unstamped from here
+        self._most_rest = (
+            3  # grows fourfold from one stamped step to the next: the first ones say little of those to come
+        )
+        self._device_s = 0.0  # of the last stamped step: a host that runs ahead has shorter ones for a while
         self._stands_for = 1  # steps, the next one that is stamped
         self._pool: List[Any] = []
         self._begin: Any = None  # of the step
@@ -101,7 +108,9 @@ class DeviceClock:
         else:
             took_s = len(used) * self._stamp_s + self._read_s if used else 0.0
             self._read_s = 0.0
-            self._rest = min(math.floor(took_s / (MOST_SHARE * max(step_s, 1e-6))), MOST_REST)
+            step_s = max(step_s, self._device_s, 1e-6)
+            self._rest = min(math.floor(took_s / (MOST_SHARE * step_s)), self._most_rest, MOST_REST)
+            self._most_rest = 4 * self._rest + 3
         self._begin, self._used = (None, []) if self._rest or end is None else (end, [end])
         if self._begin is not None:
             used = [event for event in used if event is not end]  # the next step's now
@@ -125,7 +134,7 @@ class DeviceClock:
         done: List[Passed] = []
         if not self._waiting or self._is_capturing():
             return done
-        began_s = self._now()
+        began_s, pairs = self._now(), 0
         while self._waiting:
             step = self._waiting[0]
             number, stands_for, begin, end, stages, rows, _ = step
@@ -133,9 +142,13 @@ class DeviceClock:
                 break
             self._waiting.popleft()
             sums = _sums(stages), _sums(rows)
-            done.append((number, stands_for, begin.elapsed_time(end) / 1e3, *sums))
+            self._device_s = begin.elapsed_time(end) / 1e3
+            done.append((number, stands_for, self._device_s, *sums))
             self._pool += step[6]
-        self._read_s += self._now() - began_s
+            pairs += 1 + len(stages) + len(rows)
+        if pairs:
+            self._pair_s = min(self._pair_s, (self._now() - began_s) / pairs)
+            self._read_s += pairs * self._pair_s
         return done
 
 
