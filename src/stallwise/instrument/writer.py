@@ -45,26 +45,26 @@ class Writer:
         self._lock = threading.Lock()
         self._stopping = False
         self._flush_every_s = flush_every_s
-        self._thread: Optional[threading.Thread] = None
+        self.thread: Optional[threading.Thread] = None
 
     @property
     def begun(self) -> bool:
         """Something has been trained here, so there is a file."""
-        return self._thread is not None
+        return self.thread is not None
 
     def put(self, line: Dict[str, Any]) -> None:
         """Takes a line. Nothing reaches the disk before `begin`."""
-        if not self.broken and self._pid == os.getpid():  # a forked loader worker must not write its parent's record
+        if not self.broken:
             if len(self.lines) == MOST_WAITING:
                 self.dropped += 1
             self.lines.append(line)
 
     def begin(self) -> None:
         """Something is being trained: from now on lines are written. A process that never trains leaves no file."""
-        if self._thread is not None or self.broken or self._pid != os.getpid():
+        if self.thread is not None or self.broken or self._pid != os.getpid():
             return
         try:
-            self._thread = threads.begin(self._run, "stallwise-writer")
+            self.thread = threads.begin(self._run, "stallwise-writer")
         except RuntimeError as error:  # no more threads for this user
             self._give_up(error)
 
@@ -118,7 +118,7 @@ class Writer:
         """Flushes and lets the thread end."""
         self._stopping = True
         self._wake.set()
-        if self._thread is None:  # nothing was ever trained here
+        if self.thread is None:  # nothing was ever trained here
             return
         self.flush()
 
