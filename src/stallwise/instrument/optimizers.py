@@ -23,16 +23,8 @@ _ident = threading.get_ident
 _WRAPPER = "wrapper"  # the function of PyTorch that calls hooks and optimizer
 
 
-class _Open:
-    """A call of an optimizer that has not ended."""
-
-    __slots__ = ("entered", "optimizer", "over", "thread")
-
-    def __init__(self, optimizer: Any, thread: int, entered: bool) -> None:
-        self.optimizer = optimizer
-        self.thread = thread
-        self.entered = entered
-        self.over = False
+OPTIMIZER, THREAD, ENTERED, OVER = range(4)
+_Open = List[Any]  # a call of an optimizer: these four. A list, since one is made each step
 
 
 class _Arguments(tuple):  # type: ignore[type-arg]
@@ -42,7 +34,7 @@ class _Arguments(tuple):  # type: ignore[type-arg]
     hooks: "Optimizers"
 
     def __del__(self) -> None:
-        if not self.call.over:
+        if not self.call[OVER]:
             quietly(self.hooks.gone, self.call)
 
 
@@ -55,6 +47,7 @@ class Optimizers:
         self._stages = stages
         self._open: List[_Open] = []  # of all threads, in the order in which they began
         self._signs = 0
+        self._arguments = type("_Arguments", (_Arguments,), {"hooks": self})
         self._handles = [register_optimizer_step_pre_hook(self._before), register_optimizer_step_post_hook(self._after)]
         patches.wrap(torch.optim.Optimizer, "zero_grad", stages.timed(schema.OPTIMIZER))
         scaler = getattr(getattr(torch, "amp", None), "GradScaler", None)
@@ -72,10 +65,10 @@ class Optimizers:
             return None
         if self._open:
             quietly(self._end_those_that_raised)
-        call = _Open(optimizer, _ident(), stages.enter(schema.OPTIMIZER))
+        call = [optimizer, _ident(), stages.enter(schema.OPTIMIZER), False]
         self._open.append(call)
-        arguments = _Arguments((args, kwargs))
-        arguments.call, arguments.hooks = call, self
+        arguments = self._arguments((args, kwargs))
+        arguments.call = call
         return arguments
 
     def _end_those_that_raised(self) -> None:
@@ -86,7 +79,7 @@ class Optimizers:
         while frame is not None:
             running += frame.f_code is caller
             frame = frame.f_back
-        mine = [call for call in self._open if call.thread == me]
+        mine = [call for call in self._open if call[THREAD] == me]
         for call in reversed(mine[max(running, 0) :]):
             self._end(call)
 
@@ -100,21 +93,22 @@ class Optimizers:
         if self._stages.is_compiling():
             return
         for call in reversed(self._open):
-            if call.optimizer is optimizer:
+            if call[OPTIMIZER] is optimizer:
                 self._end(call)
                 return
         quietly(self._stages.border, borders.OPTIMIZER, optimizer)
 
     def _end(self, call: _Open) -> None:
-        call.over = True
-        self._open.remove(call)
-        if call.entered:
+        call[OVER] = True
+        optimizer = call[OPTIMIZER]
+        self._open = [other for other in self._open if other is not call]
+        if call[ENTERED]:
             self._stages.leave()
         self._signs += 1
         for other in self._open:
-            if other.optimizer is call.optimizer:
+            if other[OPTIMIZER] is optimizer:
                 return  # a subclass calls the step of its parent: both are hooked, one of them is the step
-        quietly(self._stages.border, borders.OPTIMIZER, call.optimizer)
+        quietly(self._stages.border, borders.OPTIMIZER, optimizer)
 
     def _scaling(self, call: Callable[..., Any]) -> Callable[..., Any]:
         stages = self._stages
