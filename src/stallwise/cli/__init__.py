@@ -15,6 +15,7 @@ from stallwise.cli._everywhere import dressed
 from stallwise.cli._finite import finite
 from stallwise.cli._fitted import CHOSEN, complaint, fit_output
 from stallwise.errors import StallwiseError
+from stallwise.instrument.inherited import keep_closed_streams
 from stallwise.render.visible import visible
 
 HERE = Path(__file__).parent
@@ -99,6 +100,7 @@ def _shown(error: click.ClickException) -> str:
 
 def run() -> None:
     """The console script: every error becomes a sentence and an exit code."""
+    keep_closed_streams()
     for stream in (sys.stdout, sys.stderr):  # a name that is no text is shown with its bytes, never an error
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
