@@ -14,6 +14,7 @@ import subprocess
 import sys
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from stallwise.instrument import inherited
 from stallwise.instrument.kept_log import KeptLog
 from stallwise.instrument.witness import Witness
 
@@ -46,7 +47,9 @@ class Relay:
         before = signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
         old = self._take_signals()
         try:
-            self._child = subprocess.Popen(list(command), env=env, stdout=out, stderr=err)
+            # Nothing of ours can be inherited, so that the job gets what we got and no more.
+            self._child = subprocess.Popen(list(command), env=env, stdout=out, stderr=err, close_fds=False)
+            inherited.let_go(inherited.descriptors())
         except OSError as error:
             return _not_run(command, error)
         finally:
@@ -63,19 +66,17 @@ class Relay:
 
     # -- streams
 
-    def _streams(self) -> Tuple[int, int, List[int]]:
+    def _streams(self) -> Tuple[Optional[int], Optional[int], List[int]]:
         """What the child gets as its output and errors, and which of our descriptors to close afterwards."""
         out, gives = self._stream(1)
-        if _same(1, 2):
+        if out is not None and _same(1, 2):
             return out, out, gives
         err, more = self._stream(2)
         return out, err, [*gives, *more]
 
-    def _stream(self, sink: int) -> Tuple[int, List[int]]:
-        try:
-            os.fstat(sink)
-        except OSError:
-            return subprocess.DEVNULL, []  # closed for us, so for the job
+    def _stream(self, sink: int) -> Tuple[Optional[int], List[int]]:
+        if inherited.is_closed(sink):
+            return None, []  # closed for us, so for the job
         reads, writes = _terminal(sink) if os.isatty(sink) else os.pipe()
         if os.isatty(sink):
             self._terminals.append(reads)
@@ -116,12 +117,17 @@ class Relay:
         if not data:
             return False
         self._log.write(data)
-        _write(self._sinks[source], data)
+        if not _write(self._sinks[source], data):
+            os.close(
+                source
+            )  # nobody reads our output any more: the job learns it as it would without us, by its next write
+            return False
         return True
 
     def _leave_a_reader(self) -> None:
         """Somebody still holds the job's output: a process of ours reads on for him until he is done."""
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         try:
             if os.fork() != 0:
                 return
@@ -142,9 +148,9 @@ class Relay:
                         data = os.read(key.fd, CHUNK)
                     except OSError:
                         pass
-                    if not data:
+                    if not data or not _write(self._sinks[key.fd], data):
                         chooser.unregister(key.fd)
-                    _write(self._sinks[key.fd], data)
+                        os.close(key.fd)
         finally:
             os._exit(0)
 
@@ -155,7 +161,7 @@ class Relay:
         for number in sorted(signal.valid_signals()):
             if number not in {int(getattr(signal, n)) for n in NOT_FORWARDED if hasattr(signal, n)}:
                 try:
-                    if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGINT:
+                    if signal.getsignal(number) is not signal.SIG_IGN:  # what is ignored, the job inherits so
                         old.append((number, signal.signal(number, self._forward)))
                 except (OSError, ValueError, RuntimeError):
                     continue  # kept by the system
@@ -230,9 +236,13 @@ def _drain(pipe: int) -> None:
         pass
 
 
-def _write(sink: int, data: bytes) -> None:
+def _write(sink: int, data: bytes) -> bool:
+    """False where nobody reads at the other end any more; a disk that is full loses what the job's own write would lose."""
     try:
         while data:
             data = data[os.write(sink, data) :]
+    except (BrokenPipeError, ConnectionResetError):
+        return False
     except OSError:
-        pass  # our own output is closed; keep reading so that the job does not block
+        pass
+    return True
