@@ -271,7 +271,9 @@ class Forked:
 class Scripted(Forked):
     """The script that the command names."""
 
-    def __init__(self, command: list[str], env: dict[str, str], stdout: int, stderr: int) -> None:
+    def __init__(
+        self, command: list[str], env: dict[str, str], stdout: int, stderr: int, close_fds: bool = True
+    ) -> None:
         self.of = lambda: _script(command[1:])
         super().__init__(command, env, stdout, stderr)
 
