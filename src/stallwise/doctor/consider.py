@@ -16,6 +16,7 @@ from stallwise.doctor.suspects import rests_on_words
 from stallwise.doctor.symptoms import Complaint, complaints
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.step_time import run_ledger
 from stallwise.findings.diagnosis import Hypothesis
 from stallwise.findings.finding import Finding, Unknown
 from stallwise.findings.rule import Rule
@@ -43,7 +44,7 @@ class Considered:
 
 def consider(evidence: Evidence, rules: tuple[Rule, ...], verdicts: Sequence[Finding | Unknown]) -> Considered:
     """Puts what every rule said in order and weighs every clue of measured evidence."""
-    ledger = with_names_of_the_user(_main_ledger(evidence), evidence)
+    ledger = with_names_of_the_user(run_ledger(evidence), evidence)
     found = _left_to_judge([v for v in verdicts if isinstance(v, Finding)], rules, evidence)
     found += owners(evidence, rules, found, ledger)
     found = join(found, evidence)
@@ -75,9 +76,3 @@ def _left_to_judge(found: list[Finding], rules: tuple[Rule, ...], evidence: Evid
         return found
     advised = {r.cause for r in rules if r.advise is not None}
     return [f for f in found if not (f.cause in advised and rests_on_words(f))]
-
-
-def _main_ledger(evidence: Evidence) -> Ledger | None:
-    """The run's ledger: the one of widest scope."""
-    # Of equals the newest: a corrected ledger comes after the one it corrects.
-    return min(reversed(evidence.ledgers), key=lambda x: len(x.scope.to_dict()), default=None)

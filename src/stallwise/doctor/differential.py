@@ -126,7 +126,7 @@ def _normalised(by_cause: dict[str, _Weight], rest: float, rates_speak: bool) ->
     suspected = {cause: p * scale for cause, p in suspected.items()}
     chances = {**seen, **suspected}
     hypotheses = [
-        Hypothesis(cause, p, tuple(w.because), tuple(w.against), w.by_rate_alone)
+        Hypothesis(cause, p, tuple(w.because), tuple(w.against), w.by_rate_alone, found=cause in seen)
         for cause, p in chances.items()
         for w in [by_cause[cause]]
     ]

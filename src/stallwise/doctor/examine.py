@@ -142,7 +142,7 @@ def examine(evidence: Evidence) -> Diagnosis:
         findings=in_its_words((*told, *known.of_kernels), evidence),
         ledger=ledger,
         evidence=evidence,
-        hypotheses=hypotheses,
+        hypotheses=_in_order_of_the_answer(hypotheses, ranked),
         unknown=unknown,
         next=asks,
         contradictions=cannot_be,
@@ -224,9 +224,18 @@ def _as_sure_as_the_table(seen: tuple[Finding, ...], hypotheses: tuple[Hypothesi
     return tuple(sorted(found, key=lambda f: not (f.confidence >= SURE_ENOUGH and not f.optional)))
 
 
+def _in_order_of_the_answer(hypotheses: tuple[Hypothesis, ...], ranked: tuple[str, ...]) -> tuple[Hypothesis, ...]:
+    """The headline is the first row of the table; what is left for other causes is the last."""
+    place = {cause: at for at, cause in enumerate(ranked)}
+    return tuple(sorted(hypotheses, key=lambda h: (h.cause == SOMETHING_ELSE, place.get(h.cause, len(place)))))
+
+
 def _proven(hypotheses: tuple[Hypothesis, ...], sure: float) -> tuple[Hypothesis, ...]:
     """The table of a proven run: "none" holds what the proof is sure of."""
     rest = [h for h in hypotheses if h.cause not in (HEALTHY, SOMETHING_ELSE)]
+    rivals = sum(h.probability for h in rest if not h.found)
+    if rivals > 1.0 - sure:  # what a proof leaves is shared by all that could still be
+        rest = [h if h.found else replace(h, probability=h.probability * (1.0 - sure) / rivals) for h in rest]
     left = max(0.0, 1.0 - sure - sum(h.probability for h in rest))
     found = [*rest, Hypothesis(HEALTHY, sure), Hypothesis(SOMETHING_ELSE, left)]
     return tuple(sorted(found, key=lambda h: (-h.probability, h.cause)))

@@ -95,7 +95,14 @@ def suspicion(
             p = min(p, max(MOST_UNHEARD, before.probability))
         told = before.because if not before.by_rate_alone else ()
         found.append(
-            replace(before, probability=p, because=(*told, *reasons), by_rate_alone=False, by_words_alone=by_words)
+            replace(
+                before,
+                probability=p,
+                because=(*told, *reasons),
+                by_rate_alone=False,
+                by_words_alone=by_words,
+                found=False,
+            )
         )
     rest = max(0.0, 1.0 - math.fsum(h.probability for h in found))
     return tuple(sorted([*found, Hypothesis(SOMETHING_ELSE, rest)], key=lambda h: (-h.probability, h.cause)))

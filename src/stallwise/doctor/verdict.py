@@ -187,4 +187,4 @@ def _unread_time(evidence: Evidence) -> tuple[Unexplained, ...]:
     if share < UNEXPLAINED_SHARE:
         return ()
     name = evidence.text(roof.UNREAD_NAME)
-    return (Unexplained(f"kernels of unknown purpose, the longest {name[:LONGEST_NAME]}", share * busy, share),)
+    return (Unexplained(f"kernels whose purpose nobody knows, the longest {name[:LONGEST_NAME]}", share * busy, share),)

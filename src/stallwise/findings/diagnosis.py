@@ -40,6 +40,7 @@ class Hypothesis:
     against: tuple[Reason, ...] = ()
     by_rate_alone: bool = False  # nothing but the base rate of the complaint speaks for it
     by_words_alone: bool = False  # nothing but the likeness of its page to the inputs does
+    found: bool = False  # a rule has seen it: it takes nothing from other causes that were seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class Gain:
     low_s: float
     high_s: float
     basis: str
-    likely_s: float | None = None  # of a replay: what it won, between the ends
+    likely_s: float | None = None  # of a replay or a trial: what it won, between the ends
     step_s: float | None = None  # that it was measured against; else the step of the ledger
     beside_s: float = 0.0  # of the high end: what lies outside of the account that the finding claims from
 
@@ -37,9 +37,23 @@ class Gain:
         """Half-way between the ends, for ordering."""
         return (self.low_s + self.high_s) / 2
 
+    @property
+    def expected_s(self) -> float:
+        """What a replay or a trial won; without one, at best."""
+        return self.high_s if self.likely_s is None else self.likely_s
+
     def capped(self, limit_s: float) -> Gain:
         """The same gain, never above what is there to win."""
-        return replace(self, low_s=min(self.low_s, limit_s), high_s=min(self.high_s, limit_s))
+        likely_s = None if self.likely_s is None else min(self.likely_s, limit_s)
+        return replace(self, low_s=min(self.low_s, limit_s), high_s=min(self.high_s, limit_s), likely_s=likely_s)
+
+    def of_step(self, step_s: float) -> Gain:
+        """The same part of another step: a trial has steps of its own, the answer has one."""
+        if not self.step_s or not step_s > 0:
+            return self
+        ratio = step_s / self.step_s
+        likely_s = None if self.likely_s is None else self.likely_s * ratio
+        return replace(self, low_s=self.low_s * ratio, high_s=self.high_s * ratio, likely_s=likely_s, step_s=step_s)
 
 
 @dataclass(frozen=True, slots=True)

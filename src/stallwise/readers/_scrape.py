@@ -104,7 +104,7 @@ def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:
             slot = seen.setdefault((kind, word), {})
             if kind == "histogram":
                 _observe(slot.setdefault(rank, Histogram()), part, sample)
-            else:
+            elif value >= 0 or word not in AVERAGED:  # a share of -1 says that there is none
                 slot.setdefault(rank, []).append(value)
             engine = engine or re.split(r"[:_]", name)[0]
             model = model or sample.labels.get("model_name", "")
@@ -115,6 +115,8 @@ def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:
             whole = Histogram(total=raw[sum_["name"]] * sum_.get("scale", 1.0), count=raw[sum_["per"]])
             scrape.histograms.setdefault(word, whole)
     for (kind, word), slot in seen.items():
+        if not slot:
+            continue
         best = slot[min(slot)]
         if kind == "histogram":
             scrape.histograms[word] = best

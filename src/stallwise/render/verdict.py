@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import Diagnosis, State
+from stallwise.findings.diagnosis import Diagnosis, Hypothesis, State
 from stallwise.findings.finding import PERHAPS, Finding, Gain
 from stallwise.render.phrases import place, places, worth
 from stallwise.units import Unit, show
@@ -131,6 +131,21 @@ def leading_suspect(diagnosis: Diagnosis) -> Finding | None:
 def _chance(diagnosis: Diagnosis, finding: Finding) -> float:
     """As the table has it: one answer shows one number."""
     return next((h.probability for h in diagnosis.hypotheses if h.cause == finding.cause), finding.confidence)
+
+
+def could_be(diagnosis: Diagnosis, most: int) -> list[Hypothesis]:
+    """The first rows of the table, and always the last: what is left for causes that are not in it."""
+    table = list(diagnosis.hypotheses)
+    return table if len(table) <= most else [*table[: most - 1], table[-1]]
+
+
+def how_they_add_up(diagnosis: Diagnosis) -> str:
+    """What the probabilities of the table are parts of."""
+    if any(h.found for h in diagnosis.hypotheses):
+        return (
+            "Causes that were found have each their own probability: a run may have several. The others share the rest."
+        )
+    return "One of them, or something else: the probabilities share one whole."
 
 
 def not_understood_rows(diagnosis: Diagnosis) -> list[str]:

@@ -1,17 +1,31 @@
-"""A serving engine is well when, under load, nobody waits, nobody is thrown out, and tokens come near their floor."""
+"""A serving engine is well when, under load, nobody waits, nobody is thrown out, and tokens come near their floor.
+
+Refuted by: the worst moment instead of the middle one (the fullest cache, any queue, the slowest hundredth of tokens and first
+tokens), requests that were given up or computed again, prompts that starve running answers.
+"""
 
 from __future__ import annotations
 
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import serving as v
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.quantity import Quantity
 from stallwise.findings.finding import Reason
 from stallwise.findings.proof import Limit, Proof
 from stallwise.findings.step_facts import ms, percent
-from stallwise.rules.health.decode_trace import BYTES_LEVERS
+from stallwise.rules.health._ceiling import WEIGHT_LEVERS
+from stallwise.rules.health._second_number import highest, of_now
 
 NEAR_FLOOR = 1.5  # times what one decode iteration should take: host time, mixed prefill and sampling lie below
 ROOM = 0.90  # of the KV cache: above it the next long request evicts another
+BRIEF = 0.05  # of the samples
+TAIL = 4.0  # times the floor, or the usual first token: what chunked prompts and long ones explain lies below
+LOST_REQUESTS = {
+    v.ABORTED: "requests were given up",
+    v.RESCHEDULED: "requests lost their KV and were computed again",
+    v.PREFILL_STALLS: "samples show prompts that starve running answers",
+    v.PAUSED: "requests were paused for lack of KV",
+}
 LOADED = 2.0  # requests at once: an engine with one or none shows nothing about load
 
 
@@ -20,9 +34,11 @@ def engine_state(evidence: Evidence) -> Proof | None:
     running = evidence.value(v.RUNNING)
     if running != running and not evidence.all(v.TPOT) and not evidence.all(v.REQUESTS_DONE):
         return None
-    waiting, thrown = evidence.value(v.WAITING), evidence.value(v.PREEMPTED, 0.0)
-    kv, seen, floor = (evidence.value(q) for q in (v.KV_MEDIAN, v.DECODE_SEEN, v.DECODE_EXPECTED))
-    lacks = _lacks(running, waiting, thrown, kv, seen, floor)
+    waiting, thrown = _most(evidence, v.WAITING), _most(evidence, v.PREEMPTED, 0.0)
+    kv = max((x for q in (v.KV_MAX, v.KV_MEDIAN) if (x := _most(evidence, q)) == x), default=float("nan"))
+    seen, floor = _most(evidence, v.DECODE_SEEN), evidence.value(v.DECODE_EXPECTED)
+    refuted = _refuted(evidence, floor)
+    lacks = _lacks(running, waiting, thrown, kv, seen, floor) or refuted
     said = [
         f"{running:.0f} running" if running == running else "",
         f"{waiting:.0f} waiting" if waiting == waiting else "",
@@ -46,12 +62,33 @@ def engine_state(evidence: Evidence) -> Proof | None:
             "memory bandwidth",
             min(1.0, floor / seen),
             f"{near}: {percent(min(1.0, floor / seen))} of the memory's rate; to go faster, move fewer bytes a token",
-            BYTES_LEVERS,
+            WEIGHT_LEVERS,
         ),
         lacks=lacks,
-        objects=waiting > 0 or thrown > 0 or kv > ROOM or (seen == seen and seen > NEAR_FLOOR * floor),
+        objects=waiting > 0 or thrown > 0 or kv > ROOM or (seen == seen and seen > NEAR_FLOOR * floor) or bool(refuted),
         next=(SERVE_METRICS, SERVE_BENCH) if lacks else (),
     )  # fmt: skip
+
+
+def _most(evidence: Evidence, quantity: Quantity, default: float = float("nan")) -> float:
+    """The worst of all that tell it."""
+    worst = highest(of_now(evidence, quantity))
+    return worst.number if worst is not None else default
+
+
+def _refuted(evidence: Evidence, floor: float) -> str:
+    """A second number that says otherwise."""
+    for quantity, what in LOST_REQUESTS.items():
+        if _most(evidence, quantity, 0.0) > 0:
+            return f"{_most(evidence, quantity):.0f} {what}."
+    if _most(evidence, v.WAITING_SHARE, 0.0) > BRIEF:
+        return f"requests wait in {percent(_most(evidence, v.WAITING_SHARE))} of the samples."
+    tail, ttft, first = (_most(evidence, q) for q in (v.TPOT_TAIL, v.TTFT_TAIL, v.TTFT))
+    if tail > TAIL * floor:
+        return f"one token in a hundred takes {ms(tail)} where {ms(floor)} would do."
+    if ttft > TAIL * first:
+        return f"one first token in a hundred takes {ms(ttft)}, the usual one {ms(first)}."
+    return ""
 
 
 def _lacks(running: float, waiting: float, thrown: float, kv: float, seen: float, floor: float) -> str:

@@ -1,4 +1,8 @@
-"""A training log is well when steps are steady, the loss is finite and falls, and a yardstick says that it is fast."""
+"""A training log is well when steps are steady, the loss is finite and falls, and a yardstick says that it is fast.
+
+Refuted by: an MFU that fell towards the end of the log, another rank's log with longer steps, another MFU of the same run, a rate
+that fell while the steps kept their time (shorter sequences, skipped steps).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,15 @@ import numpy as np
 from stallwise.evidence.capture import STEP_SHAPE, TORCH_TRACE
 from stallwise.evidence.catalog import change, run
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Series
 from stallwise.findings.finding import Fix, Reason
 from stallwise.findings.proof import Limit, Proof
 from stallwise.findings.step_facts import ms, percent
+from stallwise.rules.health._second_number import lowest, of_now
 from stallwise.rules.health.stated_numbers import MOST
 
 FEWEST_STEPS = 20
+QUARTERS = 4
 STEADY = 0.05  # spread of the middle half of the steps over their median
 GOOD_MFU = 0.35  # the lower quarter of published dense 16-bit runs
 
@@ -51,10 +58,41 @@ def training_log(evidence: Evidence) -> Proof | None:
 
 
 def _yardstick(evidence: Evidence) -> float:
-    series = max(evidence.series(run.MFU), key=lambda s: len(s.values), default=None)
-    if series is not None and np.isfinite(series.values).any():
-        return float(np.nanmedian(series.values))
-    return evidence.value(run.MFU)
+    """The lowest MFU of any log and any quarter of it; the worst of what is told once where no log has it step by step."""
+    found = [_worst_quarter(s) for s in evidence.series(run.MFU) if np.isfinite(s.values).any()]
+    worst = lowest(of_now(evidence, run.MFU))
+    return min((*found, *((worst.number,) if worst is not None else ())), default=float("nan"))
+
+
+def _worst_quarter(series: Series) -> float:
+    """Medians, so that one odd value decides nothing."""
+    values = series.values[np.isfinite(series.values)]
+    parts = np.array_split(values, min(QUARTERS, len(values)))
+    return float(min(np.median(part) for part in parts))
+
+
+def _slower_rank(evidence: Evidence) -> str:
+    """Another rank whose usual step is longer: the log that is looked at is not the one that counts."""
+    usual = {
+        s.scope: float(np.nanmedian(s.values)) for s in evidence.series(run.STEP_TIME) if np.isfinite(s.values).any()
+    }
+    if len(usual) < 2 or max(usual.values()) <= (1 + STEADY) * min(usual.values()):
+        return ""
+    scope = max(usual, key=lambda s: usual[s])
+    return f"{scope or 'another log'} takes {ms(usual[scope])} a step, another {ms(min(usual.values()))}."
+
+
+def _fell(evidence: Evidence) -> str:
+    """A rate whose last quarter lies below its first: steps of the same length that do less."""
+    for quantity in (run.TOKENS_PER_S, run.SAMPLES_PER_S, run.FLOP_RATE):
+        for series in evidence.series(quantity):
+            values = series.values[np.isfinite(series.values)]
+            if len(values) < FEWEST_STEPS:
+                continue
+            first, last = (float(np.median(part)) for part in np.array_split(values, QUARTERS)[:: QUARTERS - 1])
+            if last < (1 - STEADY) * first:
+                return f"{quantity.meaning} fell by {percent(1 - last / first)} over the log."
+    return ""
 
 
 def _lacks(evidence: Evidence, count: int, spread: float, mfu: float) -> str:
@@ -72,6 +110,8 @@ def _lacks(evidence: Evidence, count: int, spread: float, mfu: float) -> str:
     first, last = np.nanmean(loss.values[:quarter]), np.nanmean(loss.values[-quarter:])
     if not last < first:
         return "the loss does not fall."
+    if refuted := _slower_rank(evidence) or _fell(evidence):
+        return refuted
     if mfu != mfu:
         return "steady; nothing here tells whether that is fast (no MFU, no FLOP/s, no earlier run)."
     if mfu < GOOD_MFU:
