@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stallwise.doctor.given import on_disk
+from stallwise.doctor.words import asserted_in, words_in
 from stallwise.errors import BadRequest
 from stallwise.evidence.bag import Bag
 from stallwise.evidence.catalog import stated
@@ -13,7 +14,6 @@ from stallwise.evidence.fact import STATED, Fact, Series
 from stallwise.evidence.reading import Reading
 from stallwise.evidence.vocabulary import resolve, stated_items, value_of
 from stallwise.meaning.mentions import mentions
-from stallwise.meaning.troubles import affirmed_stems
 from stallwise.meaning.understand import understand
 from stallwise.readers.shapes import prose
 
@@ -77,7 +77,7 @@ def _spoken(items: Sequence[Item], known: Evidence) -> Iterator[Fact]:
     told |= {name for name, facts in known.facts.items() if facts} | {s.quantity.name for s in known.all_series}
     for item in items:
         if isinstance(item, Fact) and item.quantity is stated.SYMPTOM:
-            text = str(item.value)
+            text = asserted_in(str(item.value))
             numbers = [n for at, s in enumerate(prose.sentences(text)) for n in prose.numbers_in(s, f"{at}")]
             understood = understand(numbers, text, STATED.file, written=True).facts
             for fact in (*understood, *mentions(text, STATED.file)):
@@ -91,7 +91,7 @@ def state(evidence: Evidence, words: Sequence[str]) -> None:
         return
     items = list(_items(pairs_of(words)))
     evidence.add([*items, *_spoken(items, evidence)])
-    evidence.add([Bag(affirmed_stems("\n".join(words)), STATED)])
+    evidence.add([Bag(words_in("\n".join(words)), STATED)])
     evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:
         evidence.formats.append(INPUT)

@@ -20,7 +20,7 @@ from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps
 from stallwise.meaning.telling import is_manual, is_settled, told_in, unresolved
-from stallwise.meaning.troubles import affirmed
+from stallwise.meaning.troubles import undenied
 from stallwise.meaning.understand import understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
@@ -147,6 +147,11 @@ def is_written(artifact: Artifact) -> bool:
     return not (alike >= REPEATING and len(lines) >= FEW_LINES) and not (alike >= SOME and stepping > SOME * len(lines))
 
 
+def is_prose(artifact: Artifact) -> bool:
+    """A page of sentences: what a person wrote, but for settings and results in a notation of their own."""
+    return is_written(artifact) and not isinstance(tree_of(artifact.name, artifact.text(LONGEST_PAGE)), dict | list)
+
+
 def is_document(artifact: Artifact) -> bool:
     """A text that is too long for a page, and was written all the same: a changelog, a manual, a source file.
 
@@ -256,7 +261,7 @@ def _complaint(text: str, file: str, known: list[Item]) -> Iterator[Item]:
     heard = [
         (order_of(s), at, x)
         for at, x in enumerate(sentences)
-        if not settled and (s := symptom_in(unresolved(affirmed(x))))
+        if not settled and (s := symptom_in(unresolved(undenied(x))))
     ]
     if heard:
         _, _, sentence = min(heard)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from stallwise.evidence import vocabulary
-from stallwise.evidence.bag import stems_of
 from stallwise.evidence.flags import without_denied
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import name
@@ -13,14 +12,9 @@ from stallwise.meaning.sayings import symptom_in
 from stallwise.units import Unit
 
 
-def affirmed(text: str) -> str:
+def undenied(text: str) -> str:
     """A text but for the troubles that its keys and values deny."""
     return without_denied(text, names_trouble)
-
-
-def affirmed_stems(text: str) -> frozenset[str]:
-    """The words of it."""
-    return stems_of(affirmed(text))
 
 
 @lru_cache(maxsize=512)
