@@ -12,11 +12,12 @@ import numpy as np
 from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_reading
 from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
-from stallwise.doctor.understanding import ANY_TEXT, LOG_READERS, is_document, is_written, understood
+from stallwise.doctor.understanding import ANY_TEXT, LOG_READERS, is_document, is_prose, is_written, understood
+from stallwise.doctor.words import asserted_in, words_in
 from stallwise.errors import StallwiseError
 from stallwise.evidence import collector
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.bag import Bag, stems_of
+from stallwise.evidence.bag import Bag
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.contained import failure_of, kept
 from stallwise.evidence.event import Event, Role
@@ -72,6 +73,9 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     if artifact.size_bytes == 0:  # thousands of them lie in some folders, and none says anything
         return [], [Bag(frozenset(), Source(artifact.name))]
     stored, artifact = artifact, plain(artifact)
+    whole = artifact
+    if is_prose(artifact):
+        artifact = artifact.saying(asserted_in(artifact.text()))
     told, readers = _told(artifact)
     owners, alone = _owned(readers), any(getattr(r, "EXCLUSIVE", False) for r in readers)
     parts: list[Artifact] = []
@@ -115,10 +119,10 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             formats, items, problems = formats + rest[0], items + rest[1], problems + rest[2]
             formats, items = _with([x for x in lines if x not in spoken], formats, items)
         items += more
-        words = told.skeletons  # lines that differ in digits alone have the same words
-        items.append(Bag(stems_of("\n".join(words.lines[i] for i in words.firsts)), source))
+        words = whole.skeletons  # lines that differ in digits alone have the same words
+        items.append(Bag(words_in("\n".join(words.lines[i] for i in words.firsts)), source))
     elif not items and b"\x00" not in artifact.head[:4096]:  # of its format, yet nothing in it: the words remain
-        items.append(Bag(stems_of(told.text(MOST_BYTES)), source))
+        items.append(Bag(words_in(told.text(MOST_BYTES)), source))
     if problems and not formats:
         raise problems[0]
     items += [Note(problem.problem, source, lost=True) for problem in problems]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from stallwise.doctor.words import asserted_in, words_in
 from stallwise.errors import BadRequest
-from stallwise.evidence.bag import Bag, stems_of
+from stallwise.evidence.bag import Bag
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import STATED, Fact, Series
@@ -62,7 +63,7 @@ def _spoken(items: Sequence[Item], known: Evidence) -> Iterator[Fact]:
     told |= {name for name, facts in known.facts.items() if facts} | {s.quantity.name for s in known.all_series}
     for item in items:
         if isinstance(item, Fact) and item.quantity is stated.SYMPTOM:
-            text = str(item.value)
+            text = asserted_in(str(item.value))
             numbers = [n for at, s in enumerate(prose.sentences(text)) for n in prose.numbers_in(s, f"{at}")]
             understood = understand(numbers, text, STATED.file, written=True).facts
             for fact in (*understood, *mentions(text, STATED.file)):
@@ -76,7 +77,7 @@ def state(evidence: Evidence, words: Sequence[str]) -> None:
         return
     items = list(_items(pairs_of(words)))
     evidence.add([*items, *_spoken(items, evidence)])
-    evidence.add([Bag(stems_of(" ".join(words)), STATED)])
+    evidence.add([Bag(words_in(" ".join(words)), STATED)])
     evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:
         evidence.formats.append(INPUT)

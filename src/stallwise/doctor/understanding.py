@@ -148,6 +148,11 @@ def is_written(artifact: Artifact) -> bool:
     return not (alike >= REPEATING and len(lines) >= FEW_LINES) and not (alike >= SOME and stepping > SOME * len(lines))
 
 
+def is_prose(artifact: Artifact) -> bool:
+    """A page of sentences: what a person wrote, but for settings and results in a notation of their own."""
+    return is_written(artifact) and not isinstance(tree_of(artifact.name, artifact.text(LONGEST_PAGE)), dict | list)
+
+
 def is_log(artifact: Artifact) -> bool:
     """A program's own log: most of its lines begin with a stamp and say how loud they are."""
     start = artifact.head[:DOCUMENT_SAMPLE]

@@ -16,6 +16,7 @@ from stallwise.evidence.fact import Scope
 from stallwise.evidence.line import Line
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, skeletons_of
 from stallwise.meaning.anchors import Anchors
+from stallwise.meaning.assertion import is_denied, spans_of
 from stallwise.meaning.book import Signature, book
 from stallwise.meaning.codes import code_of
 from stallwise.meaning.expressions import first_line
@@ -72,6 +73,7 @@ class Matcher:
                 continue
             line = unmeant[own][0] if not owners and own in unmeant else line_of(number)
             found = [(s, m, line) for s in owners if (m := _fits(s, line.text, whole)) is not None]
+            found = [fit for fit in found if not _is_denied(fit)]
             if own not in louds:
                 louds[own] = _is_loud(line)
             if pasted and not louds[own] and len(line.text) == len(whole):
@@ -130,6 +132,12 @@ class Matcher:
                 for line in ends:
                     kept.setdefault(line, set()).add(owner)
         return kept, passed, more
+
+
+def _is_denied(fit: _Fit) -> bool:
+    """Whether the line names the message only to say that it is not there: "no Xid in dmesg"."""
+    spans = spans_of(fit[1].string)
+    return bool(spans) and is_denied(spans, *fit[1].span())
 
 
 def _ends(items: list[Kept], most: int) -> list[Kept]:

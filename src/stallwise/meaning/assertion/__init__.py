@@ -1,0 +1,182 @@
+"""Assertion status: which words of a text are denied, cured, only possible, hypothetical, somebody else's or boilerplate.
+
+After NegEx and ConText: trigger phrases with a status, a direction and an end (triggers.tsv, conditions.txt). No grammar: a scope ends
+at punctuation or at a word that begins another clause. What is not marked is affirmed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+
+MOST_WORDS = 12  # of a scope: denials of lists ("no ECC errors, Xids or throttling") are this long
+LONGEST_LINE = 4000  # characters that are looked at
+
+
+class Status(Enum):
+    """What the author says about a condition instead of asserting it."""
+
+    ABSENT = "absent"
+    CURED = "cured"
+    POSSIBLE = "possible"
+    HYPOTHETICAL = "hypothetical"
+    OTHER = "other"
+    BOILERPLATE = "boilerplate"
+
+
+DENIED = frozenset((Status.ABSENT, Status.CURED))
+NO_EVIDENCE = frozenset(Status) - {Status.POSSIBLE}  # a guess of the author's is still about this run
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters of the text that share one status."""
+
+    start: int
+    end: int
+    status: Status
+    number: bool = False  # a count of zero beside its key: no fault, yet a fact
+
+
+@dataclass(frozen=True, slots=True)
+class _Trigger:
+    status: Status | None  # None: a phrase that looks like a trigger and is none
+    scope: str
+    any_words: bool
+
+
+_SENTENCE = re.compile(r"[^.!?;\n]*(?:\.(?=\S)[^.!?;\n]*)*[.!?;\n]?")
+# Where a clause ends. A comma ends it too, unless a list goes on behind it, which `_end` decides.
+_TERMINATOR = re.compile(
+    r"\b(?:but|however|yet|although|though|except|still|nevertheless|because|since|after|before|until|while|when|where|which|and then|"
+    r"then|now|instead|so|only)\b|[:()\[\]]|\s[-\u2013\u2014]{1,2}\s",
+    re.IGNORECASE,
+)
+_COMMA = re.compile(r",\s*(?:and\s+|or\s+|nor\s+)?")
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|does|do|did|gets?|got|goes|went|takes?|took|runs?|ran|shows?|drops?|fell|falls?|rises?|rose|"
+    r"grows?|grew|hangs?|stays?|reads?|sees?|saw|keeps?|kept|jumps?|dies|died|crash\w*|loses?|lost|stops?|stopped|slow\w*|uses?|looks?)\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[\w'/%.+-]+")
+_FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w.-]{1,60}(?:[= ]\S{1,80})?|\bhttps?://\S{1,300}")
+_PAIR = re.compile(
+    r"^[ \t|>*-]{0,60}(?P<key>[A-Za-z][^:=|\n]{1,80}?)[ \t.|]*(?:[:=|]|\t| {2,})[ \t\"']*"
+    r"(?P<value>0+(?:\.0+)?(?:[ \t]*%)?|none|no|n/?a|null|nil|false|off|ok|okay|pass(?:ed)?|clear|clean|normal|healthy|disabled|inactive|"
+    r"not[ _]active|not[ _]supported|not[ _]present|-+)[ \t\"'|,;}\])]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def spans_of(text: str) -> list[Span]:
+    """Every part of the text that does not plainly assert what it names, in order; parts may touch, never overlap."""
+    found = [Span(*m.span(), Status.BOILERPLATE) for m in _FLAG.finditer(text)]
+    for pair in _PAIR.finditer(text):
+        if _conditions().search(pair["key"]):
+            found.append(Span(*pair.span(), Status.ABSENT, number=pair["value"][0] == "0"))
+    if _triggers_pattern().search(text):
+        for sentence in _SENTENCE.finditer(text):
+            if sentence.end() - sentence.start() <= LONGEST_LINE:
+                found += _in_sentence(text, sentence.start(), sentence.end())
+    return _merged(found)
+
+
+def affirmed(text: str, spans: list[Span], *, numbers: bool = False) -> str:
+    """The text with what is no evidence blanked; lines and columns stay where they are. `numbers` keeps counts of zero."""
+    parts, at = [], 0
+    for span in spans:
+        if span.status in NO_EVIDENCE and not (numbers and span.number):
+            parts += [text[at : span.start], re.sub(r"[^\n]", " ", text[span.start : span.end])]
+            at = span.end
+    return "".join([*parts, text[at:]])
+
+
+def denied(text: str, spans: list[Span]) -> str:
+    """Only what the author says is absent or over."""
+    return "\n".join(text[s.start : s.end] for s in spans if s.status in DENIED)
+
+
+def is_denied(spans: list[Span], start: int, end: int) -> bool:
+    """Whether these characters lie in a part that is no evidence."""
+    return any(s.status in NO_EVIDENCE and s.start < end and start < s.end for s in spans)
+
+
+def _in_sentence(text: str, start: int, end: int) -> Iterator[Span]:
+    for match in _triggers_pattern().finditer(text, start, end):
+        trigger = _triggers()[_plain(match[0])]
+        if trigger.status is None:
+            continue
+        low, high = _scope(trigger, text, match, start, end)
+        if trigger.any_words or _conditions().search(text, low, high):
+            yield Span(low, high, trigger.status)
+
+
+def _scope(trigger: _Trigger, text: str, match: re.Match[str], start: int, end: int) -> tuple[int, int]:
+    if trigger.scope == "sentence":
+        return start, end
+    if trigger.scope == "forward":
+        return match.start(), _end(text, match.end(), end)
+    ends = [m.end() for m in _TERMINATOR.finditer(text, start, match.start())]
+    ends += [m.end() for m in _COMMA.finditer(text, start, match.start()) if _VERB.search(text, m.end(), match.start())]
+    return max([start, *ends]), match.end()
+
+
+def _end(text: str, at: int, end: int) -> int:
+    """Where a forward scope ends: at the next clause, at the end of its list, or after so many words."""
+    limit = end
+    if (stop := _TERMINATOR.search(text, at, end)) is not None:
+        limit = stop.start()
+    for comma in _COMMA.finditer(text, at, limit):
+        # A list goes on behind its comma: "no ECC errors, Xids or throttling"; a clause with a verb or number of its own does not.
+        following = _COMMA.search(text, comma.end(), limit)
+        if text[comma.end() : comma.end() + 1].isdigit() or _VERB.search(
+            text, comma.end(), following.start() if following else limit
+        ):
+            limit = comma.start()
+            break
+    words = list(_WORD.finditer(text, at, limit))
+    return words[MOST_WORDS - 1].end() if len(words) > MOST_WORDS else limit
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    """In order; where two overlap the earlier, and of equals the longer, keeps the characters."""
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
+        start = max(span.start, kept[-1].end if kept else 0)
+        if start < span.end:
+            kept.append(Span(start, span.end, span.status, span.number))
+    return kept
+
+
+def _plain(phrase: str) -> str:
+    return " ".join(phrase.lower().replace("\u2019", "'").split())
+
+
+@cache
+def _triggers() -> dict[str, _Trigger]:
+    rows = (files(__package__) / "triggers.tsv").read_text(encoding="utf-8").splitlines()
+    found = {}
+    for row in rows:
+        if row and not row.startswith(("#", "phrase\t")):
+            phrase, status, scope, of = row.split("\t")
+            found[phrase] = _Trigger(None if status == "none" else Status(status), scope, of == "any")
+    return found
+
+
+@cache
+def _triggers_pattern() -> re.Pattern[str]:
+    """All phrases, longest first, so that a pseudo trigger wins over the trigger inside it."""
+    phrases = sorted(_triggers(), key=lambda p: (-len(p), p))
+    written = [re.escape(p).replace(r"\ ", r"[ \t\n]{1,3}").replace("'", "['\u2019]") for p in phrases]
+    return re.compile("|".join(p if p.startswith("n[") else rf"(?<![\w-]){p}(?![\w-])" for p in written), re.IGNORECASE)
+
+
+@cache
+def _conditions() -> re.Pattern[str]:
+    rows = (files(__package__) / "conditions.txt").read_text(encoding="utf-8").splitlines()
+    words = sorted((r for r in rows if r and not r.startswith("#")), key=len, reverse=True)
+    return re.compile(r"(?<![A-Za-z])(?:" + "|".join(map(re.escape, words)) + ")", re.IGNORECASE)
