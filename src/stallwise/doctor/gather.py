@@ -10,7 +10,7 @@ from stallwise.doctor.budget import Budget
 from stallwise.doctor.find import find
 from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
 from stallwise.doctor.runs import told_apart
-from stallwise.doctor.suspicion import of_our_trade
+from stallwise.doctor.recognise.ranking import in_domain
 from stallwise.doctor.understanding import is_log
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
@@ -68,7 +68,7 @@ def gather(
     evidence, others, budget = Evidence(), set[str](), Budget()
     readings: list[Reading] = []
     for reading in drawn:
-        _give_words(reading, evidence.stems if reading.formats else others)
+        _give_words(reading, evidence, others)
         reading.items = budget.held(reading.items, reading.name)
         readings.append(reading)
     for name, problem in unopened:
@@ -101,7 +101,7 @@ def gather(
 def _hear_as_complaints(evidence: Evidence, typed: set[str]) -> None:
     """Who types words of our trade in the place of a path complains, as with `--fact symptom=`, unless they say that all is well."""
     said = [w for w in sorted(typed) if not is_content(w) and not is_settled(w)]
-    if said and not evidence.all(stated.SYMPTOM) and of_our_trade(evidence):
+    if said and not evidence.all(stated.SYMPTOM) and in_domain(evidence):
         evidence.add(Fact(stated.SYMPTOM, words, Source(words, words[:40], True)) for words in said)
 
 
@@ -111,19 +111,22 @@ def _sizes(artifacts: list[Artifact]) -> list[float]:
     return sizes if sum(sizes) >= len(sizes) * SMALL_BYTES else []
 
 
-def _give_words(reading: Reading, stems: set[str]) -> None:
+def _give_words(reading: Reading, evidence: Evidence, others: set[str]) -> None:
     """Its words are put to those of the other files at once: a thousand files have hardly more of them than ten."""
     for at, item in enumerate(reading.items):
         if isinstance(item, Bag):
-            stems |= item.stems
-            reading.items[at] = Bag(frozenset(), item.source)
+            if reading.formats:
+                evidence.add([item])
+            else:
+                others |= item.stems
+            reading.items[at] = Bag(frozenset(), item.source, () if reading.formats else item.passages)
 
 
 def _speak_of_a_run(evidence: Evidence, readings: list[Reading], typed: set[str]) -> bool:
     """Texts without one fact that were typed here, or whose words are those of our trade: an answer can begin with them."""
     texts = [r for r in readings if r.problem is None and any(isinstance(item, Bag) for item in r.items)]
     evidence.add(item for r in texts for item in r.items)
-    if not of_our_trade(evidence):
+    if not in_domain(evidence):
         evidence.stems.clear()  # its words are nobody's evidence
         if not any(r.name in typed for r in texts):
             return False

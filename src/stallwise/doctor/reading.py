@@ -13,7 +13,7 @@ from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_re
 from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
 from stallwise.doctor.understanding import ANY_TEXT, LOG_READERS, is_document, is_prose, is_written, understood
-from stallwise.doctor.words import asserted_in, words_in
+from stallwise.doctor.words import asserted_in, bag_of
 from stallwise.errors import StallwiseError
 from stallwise.evidence import collector
 from stallwise.evidence.artifact import Artifact
@@ -28,6 +28,7 @@ from stallwise.evidence.limits import Limits, OutOfTime, at_most, within
 from stallwise.evidence.reading import Printed, Rows
 from stallwise.evidence.reading import Reading as ReadValue
 from stallwise.evidence.timeline import Timeline
+from stallwise.evidence.unread import ErrorLine, Unread
 from stallwise.meaning.samples import KIND as GPU_SAMPLES
 from stallwise.meaning.steps import understood_steps
 from stallwise.measures import measure_timeline
@@ -119,14 +120,35 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             formats, items, problems = formats + rest[0], items + rest[1], problems + rest[2]
             formats, items = _with([x for x in lines if x not in spoken], formats, items)
         items += more
-        words = whole.skeletons  # lines that differ in digits alone have the same words
-        items.append(Bag(words_in("\n".join(words.lines[i] for i in words.firsts)), source))
+        labelled = any(getattr(r, "LABELLED", False) and r.FORMAT in formats for r in readers)
+        items.append(_bag(whole, items, labelled=labelled))
     elif not items and b"\x00" not in artifact.head[:4096]:  # of its format, yet nothing in it: the words remain
-        items.append(Bag(words_in(told.text(MOST_BYTES)), source))
+        items.append(bag_of(enumerate(told.text(MOST_BYTES).splitlines(), 1), artifact.name))
     if problems and not formats:
         raise problems[0]
     items += [Note(problem.problem, source, lost=True) for problem in problems]
     return formats, items + _losses(stored, artifact, told)
+
+
+def _bag(whole: Artifact, items: list[Item], *, labelled: bool) -> Bag:
+    """The words of a text. Of a file that is labels and values only its error lines: labels and table heads are no evidence."""
+    if labelled:
+        return bag_of(((_line(text.source), text.text) for text in _loud(items)), whole.name)
+    words = whole.skeletons  # lines that differ in digits alone have the same words
+    return bag_of(((i + 1, words.lines[i]) for i in words.firsts), whole.name)
+
+
+def _loud(items: list[Item]) -> Iterator[Event | ErrorLine]:
+    for item in items:
+        if isinstance(item, Event):
+            yield item
+        elif isinstance(item, Unread):
+            yield from item.error_lines
+
+
+def _line(source: Source) -> int:
+    number = re.search(r"\d+", source.where)
+    return int(number[0]) if number else 0
 
 
 def _losses(*artifacts: Artifact) -> list[Note]:

@@ -1,6 +1,6 @@
 """The verdict: sick, healthy by proof, or unclear. Ignorance is never health.
 
-Sick is a cause at even odds or better. Healthy needs a proof that speaks for the run, and nothing that stands against
+Sick is a cause that a prover saw at even odds or better, or one that is recognised at 70%. Healthy needs a proof that speaks for the run, and nothing that stands against
 it: no complaint, no time that nobody explains, no error that nobody understood, nothing that cannot be true. The rest is
 unclear, and says why.
 """
@@ -28,6 +28,7 @@ from stallwise.rules.health import all_proofs
 UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding explains forbids an all-clear
 TRACEBACK = "traceback"  # of Python, which ends in what was raised
 LOUD = ("error", "fatal", "critical")  # levels that forbid an all-clear where nobody knows the message
+SAID_ALOUD = 0.7  # of probability: from here on a cause that is only recognised is a verdict
 MOST_LINES = 8  # quoted; the rest is counted
 LONGEST_NAME = 70  # letters of a kernel's name that a person reads
 # Time in these accounts is work; whether it is fast is for the proofs to show.
@@ -61,7 +62,7 @@ def judge(
 ) -> Judgement:
     """The state of this evidence."""
     proofs = tuple(sorted(_proved(evidence), key=_weight))
-    sure = [f for f in findings if f.confidence >= SURE_ENOUGH and not f.optional]
+    sure = [f for f in findings if f.confidence >= (SAID_ALOUD if f.recognised else SURE_ENOUGH) and not f.optional]
     unexplained = _unexplained(ledger, findings)
     unread = not_understood(evidence)
     limit = next((p.limit for p in proofs if p.limit is not None), None)

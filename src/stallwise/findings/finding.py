@@ -91,6 +91,17 @@ class Finding:
     summary: str = ""  # one or two sentences of why, under the headline
     predicted: Gain | None = None  # what was expected before the gain was measured
     tried: str = ""  # the trial that measured it
+    recognised: bool = False  # the classifier names it; no prover saw it
+
+    @property
+    def basis(self) -> str:
+        """What it rests on: measured numbers, numbers that somebody stated, a message, or recognition alone."""
+        if self.recognised:
+            return "recognised"
+        sources = [s for reason in self.because for s in reason.sources]
+        if sources and all(s.stated for s in sources):
+            return "stated"
+        return "event" if sources and all(s.where.startswith("line ") for s in sources) and self.blocking else "measured"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.prometheus import samples_in
 
 FORMAT = "DCGM exporter"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "curl -s http://NODE:9400/metrics > dcgm.txt"
 _P = patterns("dcgm")
 

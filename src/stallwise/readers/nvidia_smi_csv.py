@@ -16,6 +16,7 @@ from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.delimited import cells_in
 
 FORMAT = "nvidia-smi CSV"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = (
     "nvidia-smi --query-gpu=timestamp,index,utilization.gpu,clocks.sm,power.draw,temperature.gpu "
     "--format=csv -lms 200 > smi.csv"

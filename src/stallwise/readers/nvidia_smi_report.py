@@ -20,6 +20,7 @@ from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.xml import parsed
 
 FORMAT = "nvidia-smi report"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "nvidia-smi -q > q.txt"
 MAX_BYTES = 64 << 20  # a thousand GPUs are a few tens of megabytes
 _P = patterns("nvidia_smi")

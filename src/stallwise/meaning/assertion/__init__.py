@@ -29,7 +29,7 @@ class Status(Enum):
 
 
 DENIED = frozenset((Status.ABSENT, Status.CURED))
-NO_EVIDENCE = frozenset(Status) - {Status.POSSIBLE}  # a guess of the author's is still about this run
+NO_EVIDENCE = frozenset(Status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,10 @@ _VERB = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[\w'/%.+-]+")
+_ZERO = re.compile(r"(?<![\w.,:/-])(?:0|zero)(?![\w])", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"\u201c][^\"\u201c\u201d\n]{40,600}[\"\u201d]")
+_JOINING = re.compile(r"\b(?:the|a|an|of|to|or|and|is|are|be|on|in|for|when|which|that|each|must|should|not|no|it|with|from|by)\b", re.IGNORECASE)
+JOINED = 0.2  # of a quote's words: in English prose four of ten join others, in a program's message one
 _FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w.-]{1,60}(?:[= ]\S{1,80})?|\bhttps?://\S{1,300}")
 _PAIR = re.compile(
     r"^[ \t|>*-]{0,60}(?P<key>[A-Za-z][^:=|\n]{1,80}?)[ \t.|]*(?:[:=|]|\t| {2,})[ \t\"']*"
@@ -78,6 +82,9 @@ def spans_of(text: str) -> list[Span]:
     for pair in _PAIR.finditer(text):
         if _conditions().search(pair["key"]):
             found.append(Span(*pair.span(), Status.ABSENT, number=pair["value"][0] == "0"))
+    if _ZERO.search(text):
+        found += [Span(*m.span(), Status.ABSENT, number=True) for m in _zeros().finditer(text)]
+    found += [Span(*m.span(), Status.OTHER) for m in _QUOTED.finditer(text) if _is_prose(m[0])]
     if _triggers_pattern().search(text):
         for sentence in _SENTENCE.finditer(text):
             if sentence.end() - sentence.start() <= LONGEST_LINE:
@@ -105,9 +112,15 @@ def is_denied(spans: list[Span], start: int, end: int) -> bool:
     return any(s.status in NO_EVIDENCE and s.start < end and start < s.end for s in spans)
 
 
+def _is_prose(quote: str) -> bool:
+    """Sentences that somebody else wrote, not a message that a program printed."""
+    words = _WORD.findall(quote)
+    return len(_JOINING.findall(quote)) >= JOINED * len(words) and not quote[1:2].islower()
+
+
 def _in_sentence(text: str, start: int, end: int) -> Iterator[Span]:
     for match in _triggers_pattern().finditer(text, start, end):
-        trigger = _triggers()[_plain(match[0])]
+        trigger = _trigger(_plain(match[0]))
         if trigger.status is None:
             continue
         low, high = _scope(trigger, text, match, start, end)
@@ -118,11 +131,12 @@ def _in_sentence(text: str, start: int, end: int) -> Iterator[Span]:
 def _scope(trigger: _Trigger, text: str, match: re.Match[str], start: int, end: int) -> tuple[int, int]:
     if trigger.scope == "sentence":
         return start, end
+    after = _end(text, match.end(), end)
     if trigger.scope == "forward":
-        return match.start(), _end(text, match.end(), end)
+        return match.start(), after
     ends = [m.end() for m in _TERMINATOR.finditer(text, start, match.start())]
     ends += [m.end() for m in _COMMA.finditer(text, start, match.start()) if _VERB.search(text, m.end(), match.start())]
-    return max([start, *ends]), match.end()
+    return max([start, *ends]), after if trigger.scope == "clause" else match.end()
 
 
 def _end(text: str, at: int, end: int) -> int:
@@ -171,12 +185,40 @@ def _triggers() -> dict[str, _Trigger]:
 def _triggers_pattern() -> re.Pattern[str]:
     """All phrases, longest first, so that a pseudo trigger wins over the trigger inside it."""
     phrases = sorted(_triggers(), key=lambda p: (-len(p), p))
-    written = [re.escape(p).replace(r"\ ", r"[ \t\n]{1,3}").replace("'", "['\u2019]") for p in phrases]
+    written = [_expression(p) for p in phrases]
     return re.compile("|".join(p if p.startswith("n[") else rf"(?<![\w-]){p}(?![\w-])" for p in written), re.IGNORECASE)
+
+
+def _trigger(found: str) -> _Trigger:
+    """The row whose phrase was found; one with a wildcard is tried after the others."""
+    known = _triggers()
+    return known[found] if found in known else next(t for p, t in known.items() if "*" in p and re.fullmatch(_expression(p), found))
+
+
+def _expression(phrase: str) -> str:
+    return re.escape(phrase).replace(r"\ ", r"[ \t\n]{1,3}").replace(r"\*", r"[\w-]{1,30}").replace("'", "['\u2019]")
+
+
+@cache
+def _zeros() -> re.Pattern[str]:
+    """A count of zero beside the fault it counts: "0 bytes spill stores", "Graph Break Count 0", "CRC Errors: 0"."""
+    fault = rf"(?:{_faults()})[\w-]{{0,20}}"
+    zero = r"(?<![\w.,:/-])(?:0(?:\.0+)?|zero)(?![\w.,:/]*\d)(?:[ \t]*%)?"
+    words = r"(?:[ \t]+[A-Za-z_-]{1,20})"
+    return re.compile(
+        rf"{zero}{words}{{0,2}}[ \t]+{fault}{words}{{0,1}}|(?:[A-Za-z_-]{{1,20}}[ \t]+){{0,2}}{fault}{words}{{0,2}}[ \t]*[:=]?[ \t]*{zero}(?![\w%]|[ \t]*(?:ms|us|s)\b)",
+        re.IGNORECASE,
+    )
 
 
 @cache
 def _conditions() -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z])(?:{_faults()})", re.IGNORECASE)
+
+
+@cache
+def _faults() -> str:
+    """Beginnings of words that name a fault, as one alternative."""
     rows = (files(__package__) / "conditions.txt").read_text(encoding="utf-8").splitlines()
     words = sorted((r for r in rows if r and not r.startswith("#")), key=len, reverse=True)
-    return re.compile(r"(?<![A-Za-z])(?:" + "|".join(map(re.escape, words)) + ")", re.IGNORECASE)
+    return "|".join(map(re.escape, words))
