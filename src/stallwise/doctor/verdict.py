@@ -49,7 +49,7 @@ class Judgement:
     @property
     def confidence(self) -> float:
         """How sure an all-clear is: as sure as its best proof."""
-        return max((p.confidence for p in self.proofs if p.whole), default=0.0)
+        return max((p.confidence for p in self.proofs if not p.lacks), default=0.0)
 
 
 def judge(
@@ -75,6 +75,7 @@ def judge(
     why = _why_not(
         proofs, unexplained, unread, complained, contradictions, nothing_told=not told, last_words=_last_words(evidence),
         lost=next((f"{n.source}: {n.text}".removeprefix(": ") for n in evidence.notes if n.lost), ""),
+        in_line=_in_line(evidence, proofs),
     )  # fmt: skip
     state = State.UNCLEAR if why else State.HEALTHY
     return Judgement(state, proofs, limit, unexplained, unread, why)
@@ -106,6 +107,7 @@ def _why_not(
     nothing_told: bool,
     last_words: str,
     lost: str,
+    in_line: bool,
 ) -> str:
     """What stands against an all-clear, the weightiest first; empty when nothing does."""
     if complained:
@@ -125,13 +127,19 @@ def _why_not(
     lacking = [p for p in proofs if p.objects or (p.lacks and p.speaks_for_run and p.of not in covered)]
     if lacking:
         return max(lacking, key=lambda p: p.objects).lacks
-    if any(p.whole for p in proofs):
+    if any(p.whole for p in proofs) or in_line:
         return ""
     if proofs:
         return proofs[0].lacks or f"{proofs[0].says}; that tells nothing about the run itself."
     if nothing_told:
         return "not one fact about a run was understood in it."
     return "nothing here proves that the run is well."
+
+
+def _in_line(evidence: Evidence, proofs: Sequence[Proof]) -> bool:
+    """Whether every file shows its own subject to be in line: no more is claimed of these files, and no less."""
+    shown = {s.file for p in proofs if not p.lacks for reason in p.because for s in reason.sources}
+    return bool(shown) and all(name in shown for name in evidence.inputs)
 
 
 def _last_words(evidence: Evidence) -> str:

@@ -84,7 +84,7 @@ def _to_do(first: Finding, diagnosis: Diagnosis) -> str:
 
 
 def _healthy(diagnosis: Diagnosis) -> Verdict:
-    proof = max((p for p in diagnosis.proofs if p.whole), key=lambda p: p.confidence)
+    proof = max((p for p in diagnosis.proofs if not p.lacks), key=lambda p: (p.whole, p.confidence))
     limit = diagnosis.limit
     why = f"What binds: {limit.text}." if limit else ""
     optional = [f for f in run_findings(diagnosis) if f.optional]
@@ -92,7 +92,9 @@ def _healthy(diagnosis: Diagnosis) -> Verdict:
         f"Optional: {optional[0].headline} {worth_text(optional[0].gain, diagnosis.ledger)}".strip() if optional else ""
     )
     sure = next((h.probability for h in diagnosis.hypotheses if h.cause == "none"), proof.confidence)
-    return Verdict(f"Healthy: {proof.says}.", why, do, "good", f"{sure:.0%} sure, by proof")
+    if not proof.whole:
+        why = f"This speaks for the {proof.of} only, not for the job. {why}".strip()
+    return Verdict(f"Nothing out of line: {proof.says}.", why, do, "good", f"{sure:.0%} sure, by proof")
 
 
 def _unclear(diagnosis: Diagnosis) -> Verdict:
