@@ -21,7 +21,7 @@ from recorded_cases import listed  # type: ignore[import-not-found]
 
 from stallwise.doctor.answer import complained
 from stallwise.doctor.gather import gather
-from stallwise.doctor.prove import prove
+from stallwise.doctor.prove import ANSWERS, prove
 from stallwise.doctor.recognise.features import clue_outcomes, parts_of, words_of
 from stallwise.doctor.recognise.ranking import clue_key, rule_odds
 from stallwise.doctor.stating import state
@@ -62,8 +62,8 @@ def features_of(case: Case) -> dict[str, Any]:
             for c, held, _ in clue_outcomes(r, evidence)
         ],
         "rules": rule_odds(proved.findings),
-        "proved": proved.answers,
-        "first": proved.findings[0].cause if proved.findings else "",
+        "measured": proved.measured,
+        "found": [f.cause for f in proved.findings if f.confidence >= ANSWERS and not f.optional],
     }
 
 

@@ -24,6 +24,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from stallwise.doctor.prove import TRUSTED
 from stallwise.doctor.recognise.model import recalibrated, set_costs
 from stallwise.doctor.words import words_in
 from stallwise.findings.clue import SPEAK_AGAINST, WHEN_SEEN, Tells
@@ -222,6 +223,27 @@ def rule_scores(cases: Cases) -> Floats:
             if cause in place:
                 found[i, place[cause]] = odds
     return found
+
+
+def prover_rates(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """How often the cause was right where its prover spoke without a trace; few cases lean on their usual rate."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for row in rows:
+        if not row["measured"] and any(c not in NOT_A_CAUSE for c in row["accept"]):
+            for cause in row["found"][:1]:
+                counts[cause][0] += cause in row["accept"]
+                counts[cause][1] += 1
+    usual = sum(r for r, _ in counts.values()) / max(sum(n for _, n in counts.values()), 1)
+    return {cause: (right + LEAN * usual) / (n + LEAN) for cause, (right, n) in sorted(counts.items())}
+
+
+def settle(cases: Cases) -> None:
+    """Which cases a prover answers, by reliabilities that were counted on other projects."""
+    for f in range(FOLDS):
+        rates = prover_rates([r for r, own in zip(cases.rows, cases.fold, strict=True) if own != f])
+        for row in (r for r, own in zip(cases.rows, cases.fold, strict=True) if own == f):
+            trusted = [c for c in row["found"] if row["measured"] or rates.get(c, 1.0) >= TRUSTED]
+            row["proved"], row["first"] = bool(trusted), trusted[0] if trusted else ""
 
 
 def ruled_out(cases: Cases) -> NDArray[np.bool_]:
@@ -425,6 +447,7 @@ def write(cases: Cases, final: Floats, cut: float, curve: tuple[float, float]) -
         "else_quiet": round(float(final[7]), 4),
         "curve": [round(v, 4) for v in curve],
         "threshold": round(cut, 4),
+        "provers": {cause: round(rate, 3) for cause, rate in prover_rates(cases.rows).items()},
         "answers": {word: [round(v, 4) for v in pair] for word, pair in answers.items()},
     }
     np.save(OUT / "weights.npy", stored[used])
@@ -440,7 +463,7 @@ def empty() -> None:
     (OUT / "words.txt").write_text("nothing", encoding="utf-8")
     meta = {
         "cases": 0, "causes": causes, "scale": [1.0] * len(causes), "bias": [0.0] * len(causes), "idf": [1.0], "idf_of": "0", "clues": {},
-        "rule": 1.0, "else_words": 0.0, "else_quiet": 0.0, "curve": [0.0, 1.0], "threshold": 0.9, "answers": {word: [0.7, 0.2] for word in get_args(Tells)},
+        "rule": 1.0, "else_words": 0.0, "else_quiet": 0.0, "curve": [0.0, 1.0], "threshold": 0.9, "provers": {}, "answers": {word: [0.7, 0.2] for word in get_args(Tells)},
     }  # fmt: skip
     (OUT / "model.json").write_text(json.dumps(meta), encoding="utf-8")
 
@@ -455,6 +478,7 @@ def main() -> None:
     if args.features == "empty":
         return empty()
     cases = read(args.features)
+    settle(cases)
     chances, final = out_of_fold(cases)
     offset, slope = platt(cases, chances)
     chances = np.array([recalibrated(row, offset, slope) for row in chances])

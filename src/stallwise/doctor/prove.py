@@ -9,6 +9,7 @@ from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.measured import join
 from stallwise.doctor.named_by_user import with_names_of_the_user
 from stallwise.doctor.rank import rank
+from stallwise.doctor.recognise.model import model
 from stallwise.doctor.thresholds import past_threshold
 from stallwise.doctor.timed_stages import stage_owners
 from stallwise.evidence.evidence import Evidence
@@ -17,6 +18,7 @@ from stallwise.findings.finding import Finding, Unknown
 from stallwise.findings.rule import Rule
 
 CLEAR = 0.8  # a prover this sure has seen its cause
+TRUSTED = 0.65  # of counted cases in which the prover spoke: below, what it saw is one feature among others
 ANSWERS = 0.6  # provers that say less were right in 17 of 47 cases and the counts in 24; above, in 50 of 70 against 48
 
 
@@ -31,10 +33,18 @@ class Proved:
     unknown: tuple[Unknown, ...]
 
     @property
+    def measured(self) -> bool:
+        """Whether a measured ledger or a kernel's counters decides."""
+        return self.kernels_speak or (
+            self.ledger is not None and not self.ledger.source.stated and bool(self.findings)
+        )
+
+    @property
     def answers(self) -> bool:
-        """Whether a measured ledger, a kernel's counters or a clear sign decides: words are no matter then."""
-        measured = self.ledger is not None and not self.ledger.source.stated and bool(self.findings)
-        return measured or self.kernels_speak or any(f.confidence >= ANSWERS and not f.optional for f in self.findings)
+        """Whether something measured or a prover of counted reliability decides: words are no matter then."""
+        return self.measured or any(
+            f.confidence >= ANSWERS and not f.optional and model().reliability(f.cause) >= TRUSTED for f in self.findings
+        )
 
 
 def prove(evidence: Evidence, rules: tuple[Rule, ...], verdicts: Sequence[Finding | Unknown]) -> Proved:

@@ -39,6 +39,11 @@ class Model:
     curve: tuple[float, float]  # offset and slope of the first answer's log odds: makes its probability a frequency
     threshold: float  # of `set_costs`: what the 90% set is cut at
     answers: Mapping[str, tuple[float, float]]  # by word of a clue: P(holds | cause), P(holds | another)
+    provers: Mapping[str, float]  # how often the cause was right where its prover spoke without a trace
+
+    def reliability(self, cause: str) -> float:
+        """Of the prover of this cause; one that no case has tried is taken at its word."""
+        return self.provers.get(cause, 1.0)
 
     def contributions(self, words: Iterable[str]) -> tuple[list[str], NDArray[np.float32]]:
         """Known words and what each adds to every cause."""
@@ -111,6 +116,7 @@ def model() -> Model:
         else_quiet=meta["else_quiet"],
         curve=(meta["curve"][0], meta["curve"][1]),
         threshold=meta["threshold"],
+        provers=meta["provers"],
         answers={word: (pair[0], pair[1]) for word, pair in meta["answers"].items()},
     )
 
