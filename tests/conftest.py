@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections import Counter
 from pathlib import Path
 
@@ -14,10 +12,6 @@ from hypothesis import settings
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-
-# Whoever starts the tests in the background (nohup, a CI runner) hands down an ignored Ctrl-C; jobs in tests are to hear it.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Folders whose tests start processes, browsers or long tables: they go first, so that no worker ends on one while the other waits.
 LONG = ("instrument", "trust", "questions", "search", "published", "docs", "web", "jobs", "incidents")

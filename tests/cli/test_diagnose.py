@@ -25,8 +25,8 @@ def test_the_report_leads_with_the_answer_and_its_price() -> None:
     subject, _, rest = out.partition("\n\n")
     answer, worth = rest.splitlines()[:2]
     assert subject.startswith("4 steps on NVIDIA H200 · ")
-    assert " ".join(subject.split()).endswith(" · 120 ms a step")
-    assert answer.startswith("The GPU waits for input") and "input-starved" in answer
+    assert "while traced" in " ".join(subject.split())
+    assert answer.startswith("FOUND  The GPU waits for input") and "input-starved" in answer
     assert worth.startswith("Worth ")
     for label in (
         "where a step goes",
@@ -67,8 +67,7 @@ def test_a_clean_step_is_heard(tmp_path: Path) -> None:
     trace = scripted.write(tmp_path)
     told = json.loads(run("diagnose", trace, "--clean-step", "5ms", "--json", "--no-cache").output)
     assert told["ledger"]["whole_s"] == pytest.approx(5e-3, rel=0.01)
-    assert told["subject"].endswith("5.00 ms a step (6.80 ms while traced)")
-    assert told["ledger"]["step_s"] == told["ledger"]["clean_step_s"] == told["ledger"]["whole_s"]
+    assert "5.00 ms clean" in told["subject"]
 
 
 def test_a_clean_step_without_a_number_is_a_usage_error() -> None:

@@ -122,7 +122,7 @@ def test_a_watch_that_nobody_reads_ends(folder: Path) -> None:
 def test_remarks_that_cannot_be_written_change_nothing(tmp_path: Path) -> None:
     with FULL.open("w") as full:
         done = called("diagnose nosuch.json", tmp_path, stderr=full)
-        assert done.returncode == 2
+        assert done.returncode == 3
         done = called(f"diagnose {TRACE} --no-history --fail-on any", tmp_path, stderr=full)
     assert done.returncode == 1 and "input" in done.stdout
 

@@ -25,8 +25,7 @@ def test_without_options_everything_is_tried_and_the_fault_comes_first() -> None
     answer = json.loads(ran(TRACE, "--json").stdout)
     assert answer["order"][0] == "no-input-wait"
     first = answer["alone"][0]
-    won_s = answer["clean_step_s"] - first["step_s"]
-    assert first["gain"]["low_s"] < won_s <= first["gain"]["high_s"] + 1e-9  # no gain exceeds the time it removes
+    assert first["gain"]["low_s"] < answer["clean_step_s"] - first["step_s"] < first["gain"]["high_s"]
     together = answer["together"]
     assert together["step_s"] <= min(one["step_s"] for one in answer["alone"]) + 1e-9
     assert 0 < answer["clean_step_s"] <= answer["traced_step_s"]
@@ -34,7 +33,7 @@ def test_without_options_everything_is_tried_and_the_fault_comes_first() -> None
 
 def test_asked_changes_are_answered_even_where_there_is_nothing_to_take_out() -> None:
     shown = ran(TRACE, "--no-input-wait", "--no-save", "--dtype", "bf16").stdout
-    assert "no-input-wait" in shown and ": 120 ms (99.8 to 132 ms)\n" in shown  # recording cost nothing: one step time
+    assert "no-input-wait" in shown and "without the profiler" in shown
     assert "no-save           no checkpoint is written in this trace" in shown
 
 
@@ -76,7 +75,7 @@ def test_what_costs_is_said_to_cost_and_what_wins_nothing_is_not_a_gain() -> Non
 
 
 def test_no_gain_takes_the_whole_step() -> None:
-    low, high = won_range_s(0.200, ("dtype",), step_s=0.257, busy_s=0.25)
+    low, high = won_range_s(0.200, ("dtype",), step_s=0.257, longest_s=0.263, busy_s=0.25)
     assert low < 0.200 < high < 0.24
 
 

@@ -358,6 +358,7 @@ LEANER: dict[str, tuple[Callable[[Group], Group | None], Callable[[Group], Group
     "one forward one backward, not all forward": (recipe(schedule="1f1b"), recipe(schedule="gpipe")),
     "shorter sequences": (lambda g: g, lambda g: replace(g, workload=replace(g.workload, seq=2 * g.workload.seq))),
     "a smaller vocabulary": (lambda g: g, shape(vocab=lambda m: 2 * m.vocab)),
+    "adapters only": (recipe(lora_rank=16), recipe(lora_rank=0)),
     "sequence parallelism": (axes(sp=True), axes(sp=False)),
 }
 

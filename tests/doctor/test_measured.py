@@ -53,8 +53,7 @@ def test_a_measured_gain_takes_the_place_of_the_predicted_one(tmp_path: Path) ->
     )
     found = finding(diagnosis, "input-starved")
     assert found.gain.measured and found.tried == "last-batch-again" and not found.predicted.measured
-    step_s = diagnosis.ledger.whole_s  # of the trace: the trial has a step of its own, and won its part of this one
-    assert found.gain.low_s < step_s * (1 - 1 / 1.95) < found.gain.high_s
+    assert found.gain.low_s < STEP_S * (1 - 1 / 1.95) < found.gain.high_s
     assert diagnosis.ranked[0] == "input-starved" and found.fixes[0].action == "do last-batch-again"
     text = to_text(diagnosis)
     assert "measured" in text and "tried in the job" in text

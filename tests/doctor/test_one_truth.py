@@ -1,18 +1,59 @@
-"""A gain is never larger than the time it removes, unless it says where the rest comes from. Every case: tests/consistency."""
+"""Gains and accounts are of one truth: no fix promises more than its account may hold, unless it says where the rest comes from."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.rank import rank
+from stallwise.errors import UnreadableInput
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.finding import Finding, Fix, Gain
-from stallwise.render.html import to_html
+from stallwise.findings.finding import Finding, Gain
+from stallwise.render.json import to_dict
 from stallwise.render.phrases import account_ends, worth
 from stallwise.render.text import to_text
-from tests.shared_data import REPO
+from tests.shared_data import REPO, SHARED
+
+ROUNDING = 1.0005
+MOST_BYTES = 6_000_000  # of a packed trace: larger ones only repeat what these show, and take minutes
+
+
+def traces() -> list[Path]:
+    """One folder or file for each bundled and shared trace."""
+    found = [*sorted((REPO / "examples" / "traces").iterdir())]
+    h200 = SHARED / "data" / "h200"
+    found += [trace.parent for part in ("train", "more") for trace in sorted(h200.glob(f"{part}/*/trace.json.gz"))]
+    found += sorted(h200.glob("profiler_cost/*.json.gz")) + sorted(h200.glob("programs/*/bundle"))
+    found += sorted((SHARED / "data" / "traces").rglob("*.json.gz"))
+    return [path for path in found if path.is_dir() or path.stat().st_size < MOST_BYTES]
+
+
+def name_of(path: Path) -> str:
+    return "/".join(path.parts[-2:])
+
+
+@pytest.mark.parametrize("path", traces(), ids=name_of)
+def test_no_gain_exceeds_its_account_unless_it_says_so(path: Path) -> None:
+    try:
+        diagnosis = diagnose(str(path), cache=False)
+    except UnreadableInput:
+        return  # not a trace of a run: nothing is promised
+    ledger = diagnosis.ledger
+    if ledger is None or ledger.unit == "kernel":
+        return
+    for finding in diagnosis.findings:
+        if finding.gain is None or finding.account is None:
+            continue
+        room = ledger.high_s(finding.account) + finding.gain.beside_s
+        assert finding.gain.high_s <= min(room, ledger.whole_s) * ROUNDING, finding.cause
+        for fix in finding.fixes:
+            assert fix.gain is None or fix.gain.high_s <= finding.gain.high_s * ROUNDING, fix.action
+        outside = sum(s for a, s in ledger.seconds.items() if a is not finding.account)
+        assert finding.gain.beside_s <= outside * ROUNDING, finding.cause
+
 
 SECONDS = {Account.COMPUTE: 0.05, Account.INPUT_WAIT: 0.04, Account.LAUNCH_GAP: 0.01}
 RANGES = {Account.INPUT_WAIT: (0.032, 0.046)}
@@ -26,48 +67,28 @@ def ranked(gain: Gain, clean_step_s: float | None = 0.1) -> tuple[Gain, Ledger]:
     return capped, ledger
 
 
-def test_a_gain_is_no_larger_than_the_time_it_removes() -> None:
+def test_a_gain_reaches_as_far_as_its_account() -> None:
     gain, ledger = ranked(Gain(0.032, 0.06, "replayed: x", likely_s=0.04))
-    assert gain == Gain(0.032, 0.04, "replayed: x", likely_s=0.04)
+    assert gain == Gain(0.032, 0.046, "replayed: x", likely_s=0.04)
     assert account_ends(ledger, Account.INPUT_WAIT) == "32.0 to 46.0 ms"
     assert ledger.whole_ends_s == pytest.approx((0.092, 0.106))
 
 
 def test_what_comes_out_of_other_accounts_is_told() -> None:
     gain, ledger = ranked(Gain(0.04, 0.06, "replayed: x", likely_s=0.05))
-    assert gain.high_s == pytest.approx(0.05) and gain.beside_s == pytest.approx(0.01)
+    assert gain.high_s == pytest.approx(0.056) and gain.beside_s == pytest.approx(0.01)
     assert worth(gain, ledger).endswith("up to 10.0 ms of it from other accounts")
 
 
 def test_one_rank_of_many_wins_nothing_outside_of_its_account() -> None:
     gain, _ = ranked(Gain(0.04, 0.06, "replayed: x", likely_s=0.05), clean_step_s=None)
-    assert gain.high_s == gain.likely_s == pytest.approx(0.04) and not gain.beside_s
+    assert gain.high_s == pytest.approx(0.046) and not gain.beside_s
 
 
-def test_a_trial_with_other_steps_wins_the_same_part_of_this_one() -> None:
-    measured = Gain(0.016, 0.024, "measured: x", likely_s=0.02, step_s=0.05)
-    gain, ledger = ranked(measured)
-    assert (gain.low_s, gain.likely_s, gain.high_s) == pytest.approx((0.032, 0.04, 0.048))
-    assert gain.beside_s == pytest.approx(0.008)
-    assert "(1.47-1.92x)" in worth(gain, ledger)
-
-
-def test_no_fix_wins_more_than_its_finding() -> None:
-    ledger = Ledger(SECONDS, Source("trace.json"), clean_step_s=0.1)
-    whole = Gain(0.0, 0.09, "all of it")
-    finding = Finding("x", 0.9, (), cause="x", account=Account.LAUNCH_GAP, gain=whole, fixes=(Fix("do", whole),))
-    fix = rank([finding], ledger)[0].fixes[0]
-    assert fix.gain is not None and fix.gain.high_s == pytest.approx(0.01)
-
-
-def test_the_demo_promises_what_its_wait_holds_and_draws_the_replayed_step() -> None:
+def test_the_report_tells_the_account_with_its_range() -> None:
     diagnosis = diagnose(str(REPO / "examples" / "traces" / "loader_slow"), cache=False)
     ledger, first = diagnosis.ledger, diagnosis.first
-    assert ledger is not None and first is not None and first.gain is not None and first.gain.likely_s is not None
+    assert ledger is not None and first is not None and first.gain is not None
     told = account_ends(ledger, Account.INPUT_WAIT)
     assert told and f"({told})" in " ".join(to_text(diagnosis).split())
-    wait_s = ledger.seconds[Account.INPUT_WAIT]
-    assert wait_s <= first.gain.high_s <= wait_s * 1.02  # the replay finds 1 ms in other accounts, and says so
-    assert first.gain.beside_s == pytest.approx(first.gain.high_s - wait_s)
-    assert ledger.whole_s - first.gain.likely_s > ledger.seconds[Account.COMPUTE]
-    assert "replayed 56.3 ms (at worst 68.0 ms)" in to_html(diagnosis)
+    assert to_dict(diagnosis)["ledger"]["account_ranges"]["input wait"][1] >= first.gain.high_s

@@ -57,7 +57,7 @@ def test_a_value_is_a_number_or_none(value: object, number: float | None, whole:
             "is no number to reckon with",
         ),
         (
-            "plan train --model olmo-2-13b --cluster 8xa40 --global-batch 7 --schedule v-half --tokens 512",
+            "plan train --model olmo-2-13b --cluster 8xa40 --global-batch 7 --schedule v-half --precision fp8 --tokens 512",
             "v-half",
         ),
         ("plan load --model gpt-neox-20b --users 2 --isl -1 --spread 4", "at least one token"),

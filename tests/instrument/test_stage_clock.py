@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.instrument.test_recorder import FakeClock, FakeDevice, FakeEvent, recorder_at
+from tests.instrument.test_recorder import FakeClock, FakeDevice, recorder_at
 
 from stallwise.instrument import borders, schema
 from stallwise.instrument.recorder import Recorder
@@ -357,29 +357,6 @@ def test_spans_across_steps_are_cut_on_the_device_too(tmp_path: Path, clock: Fak
     record = read(recorder)
     assert len(record.device_s) > 8
     assert [s["forward"] for s in record.device_s.values()][1:] == pytest.approx([0.5] * (len(record.device_s) - 1))
-
-
-def test_a_span_on_a_stream_that_lags_costs_its_step_and_no_more(tmp_path: Path, clock: FakeClock) -> None:
-    """PyTorch raises where an event has not passed: the job must not hear of it."""
-    device = FakeDevice(clock)
-    recorder = device_recorder(tmp_path, clock, device)
-    assert recorder.device is not None
-    for number in range(12):
-        with recorder.span("forward"):
-            device.queue(0.5)
-            clock.pass_(0.5)
-        if number == 5:
-            pair = recorder.device._stages[-1]
-            pair[1] = Lagging(device)
-        recorder.step()
-    clock.pass_(1.0)
-    record = read(recorder)
-    assert len(record.device_s) == 11 and 6 not in record.device_s and record.on_device_steps == 12
-
-
-class Lagging(FakeEvent):
-    def elapsed_time(self, other: FakeEvent) -> float:
-        raise RuntimeError("Both events must be completed before calculating elapsed time.")
 
 
 def test_a_record_of_the_second_version_is_read_as_it_was_written() -> None:

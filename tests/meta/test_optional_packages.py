@@ -52,8 +52,7 @@ def asking_for(modules: list[str]) -> list[str]:
 
 def collected(hidden: list[str], where: list[str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", "tests.hidden", "-p", "no:cacheprovider", "--collect-only", "-qq"]
-    plain = {k: v for k, v in os.environ.items() if k != "PYTEST_ADDOPTS"}
-    env = {**plain, "STALLWISE_HIDE": " ".join(hidden), "PYTHONPATH": str(ROOT / "src")}
+    env = {**os.environ, "STALLWISE_HIDE": " ".join(hidden), "PYTHONPATH": str(ROOT / "src")}
     return subprocess.run([*command, *where], cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
 
 

@@ -132,8 +132,7 @@ def test_a_load_is_simulated_and_diagnosed_from_the_command_line() -> None:
         CliRunner().invoke(main, [*base, "--rate", "16", "--policy", "prefill-first", "--json"]).output
     )
     quiet = json.loads(CliRunner().invoke(main, [*base, "--rate", "2", "--json"]).output)
-    assert crowded["ranked"][0] == "prefill-decode-contention"
-    assert quiet["ranked"] in ([], ["none"])  # no cause is named; its slowest first tokens refuse an all-clear
+    assert crowded["ranked"][0] == "prefill-decode-contention" and quiet["ranked"][0] == "none"
     assert crowded["ttft_p50_s"] > 10 * quiet["ttft_p50_s"] and quiet["good_share"] > 0.95
     text = CliRunner().invoke(main, [*base, "--users", "8"])
     assert text.exit_code == 0 and "KV over time" in text.output

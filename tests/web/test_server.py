@@ -221,10 +221,7 @@ def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
         with urllib.request.urlopen(url, timeout=20) as answer:
             assert b"<title>stallwise</title>" in answer.read()
         running.send_signal(signal.SIGINT)
-        try:
-            assert running.wait(timeout=20) == 0
-        finally:
-            running.kill()  # a page that does not stop is a failure, not a test without an end
+        assert running.wait(timeout=20) == 0
 
 
 @given(st.text(max_size=300))

@@ -17,7 +17,6 @@ from stallwise.cli._finite import finite
 from stallwise.cli._fitted import CHOSEN, complaint, fit_output
 from stallwise.cli._streams import guarded_streams
 from stallwise.errors import StallwiseError
-from stallwise.instrument.inherited import keep_closed_streams
 from stallwise.render.visible import visible
 
 HERE = Path(__file__).parent
@@ -107,7 +106,6 @@ def _shown(error: click.ClickException) -> str:
 
 def run() -> None:
     """The console script: every error becomes a sentence and an exit code."""
-    keep_closed_streams()
     with guarded_streams():
         CHOSEN[0] = "auto"  # an earlier call in the same process has no say
         fit_output(sys.argv[1:])

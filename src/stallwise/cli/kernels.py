@@ -18,7 +18,7 @@ from stallwise.render import strict_json as json
 @click.option("--gpu", help="The card, where the files do not name it: draws their roofline.")
 @output_option
 @click.option("--json", "as_json", is_flag=True, help="Print the kernels as JSON.")
-@click.option("--all", "wide", is_flag=True, help="Explain kernels with nothing at stake too.")
+@click.option("--all", "wide", is_flag=True, help="Explain healthy kernels too.")
 def command(paths: tuple[str, ...], gpu: str | None, outputs: tuple[str, ...], as_json: bool, wide: bool) -> None:
     """Read Nsight Compute, nsys or autotune output and say for each kernel what limits it and what fixing it wins."""
     from stallwise.doctor.examine import diagnose

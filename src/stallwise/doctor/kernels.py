@@ -26,7 +26,7 @@ def rank_kernels(findings: list[Finding], evidence: Evidence) -> tuple[Finding, 
 
 
 def at_stake_s(finding: Finding) -> float:
-    """Seconds that acting on the finding is expected to win; what is merely offered has nothing at stake."""
+    """Seconds that acting on the finding is expected to win; healthy kernels have nothing at stake."""
     if finding.gain is None or finding.optional:
         return 0.0
     return finding.confidence * finding.gain.middle_s

@@ -107,6 +107,6 @@ def sentence(trial: Trial) -> str:
 
 
 def _gain(trial: Trial) -> Gain:
-    low_s, likely_s, high_s = (max(0.0, trial.saved_s(r)) for r in (trial.low, trial.ratio, trial.high))
+    low_s, high_s = (max(0.0, trial.saved_s(r)) for r in (trial.low, trial.high))
     basis = f"measured: {trial.name}, {trial.pairs} pairs of blocks"
-    return Gain(low_s, high_s, basis, min(max(likely_s, low_s), high_s), trial.before_s)
+    return Gain(low_s, high_s, basis, step_s=trial.before_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stallwise.evidence.catalog import distributed, fabric, hang, job, roof, run, serving, stages, stated
+from stallwise.evidence.catalog import distributed, fabric, hang, job, run, serving, stages, stated
 from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
@@ -65,7 +65,7 @@ def presence_in(evidence: Evidence) -> Presence:
         ranks=ranks,
         nodes=_nodes(evidence, count),
         exchange=exchange,
-        serving=serves if serves or (trains and not _may_decode(evidence)) else None,
+        serving=serves if serves or trains else None,
         training=trains if trains or serves else None,
         torch=False if jax and not torch else torch or None,
         jax=False if torch and not jax else jax or None,
@@ -133,11 +133,6 @@ def _nodes(evidence: Evidence, count: int | None) -> bool | None:
 def _serving(evidence: Evidence) -> bool:
     """An engine's own numbers, or those of its users; what a model would need if it were served says nothing."""
     return _any_format(evidence, ENGINES) or any(f.scope.run != "before" for q in SERVED for f in evidence.all(q))
-
-
-def _may_decode(evidence: Evidence) -> bool:
-    """A trace in which attention reads a cache: its steps may be tokens of an answer."""
-    return bool(evidence.all(roof.ATTENTION_BYTES_SHARE))
 
 
 def _knows_steps(evidence: Evidence) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stallwise.doctor.given import on_disk
-from stallwise.doctor.words import asserted_in, words_in
+from stallwise.doctor.words import asserted_in, bag_of
 from stallwise.errors import BadRequest
-from stallwise.evidence.bag import Bag
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import STATED, Fact, Series
@@ -91,7 +90,7 @@ def state(evidence: Evidence, words: Sequence[str]) -> None:
         return
     items = list(_items(pairs_of(words)))
     evidence.add([*items, *_spoken(items, evidence)])
-    evidence.add([Bag(words_in("\n".join(words)), STATED)])
+    evidence.add([bag_of(enumerate(words, 1), STATED.file, stated=True)])
     evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:
         evidence.formats.append(INPUT)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import stages
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.catalog.job import RECORDER_NOTE
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.step_time import STEPS, run_ledger
 from stallwise.units import Unit, show
 
 NOTICED = 0.03  # of the step: less than runs differ by
 
 
 def subject_of(evidence: Evidence) -> str:
-    """ "4 steps of rank 0 on NVIDIA H200 · PyTorch trace + nvidia-smi CSV · 120 ms a step"."""
+    """ "4 steps of rank 0 on NVIDIA H200 · PyTorch trace + nvidia-smi CSV · 120 ms a step while traced"."""
     parts = [_not_recorded(evidence), _what(evidence), " + ".join(evidence.formats), _how_long(evidence)]
     return " · ".join(part for part in parts if part)
 
@@ -43,17 +43,22 @@ def _an(unit: str) -> str:
 
 
 def _how_long(evidence: Evidence) -> str:
-    """The step of this answer, how far it may lie off, and once the traced one where it differs."""
-    ledger = run_ledger(evidence)
-    if ledger is None or ledger.unit not in STEPS or not ledger.whole_s > 0:
-        return ""
-    step, traced_s = show(ledger.whole_s, Unit.SECOND), evidence.value(traced.TRACED_STEP)
-    doubtful = ledger.clean_step_s is not None and not evidence.all(traced.CLEAN_STEP)
-    remarks = []
-    if doubtful and abs(traced_s - ledger.whole_s) > NOTICED * traced_s:
-        low, high = (show(end, Unit.SECOND) for end in ledger.whole_ends_s)
-        number, unit = low.rsplit(" ", 1)
-        remarks.append(f"{number if high.endswith(f' {unit}') else low} to {high} without the profiler")
-    if traced_s == traced_s and show(traced_s, Unit.SECOND) != step:
-        remarks.append(f"{show(traced_s, Unit.SECOND)} while traced")
-    return f"{step} {_an(ledger.unit)}" + (f" ({', '.join(remarks)})" if remarks else "")
+    traced_s = evidence.value(traced.TRACED_STEP)
+    unit = evidence.text(traced.STEP_UNIT, "step")
+    if traced_s != traced_s:  # recorded, and nothing traced
+        usual = evidence.get(traced.STEP_TIME) if evidence.all(stages.ON_DEVICE) else None
+        return f"{show(usual.number, Unit.SECOND)} {_an(unit)}" if usual is not None else ""
+    text = f"{show(traced_s, Unit.SECOND)} {_an(unit)} while traced"
+    clean = evidence.get(traced.CLEAN_STEP)
+    if clean is not None:
+        return f"{text}, {clean} clean"
+    replayed = evidence.get(traced.REPLAYED_STEP)
+    if replayed is None or replayed.number > (1 - NOTICED) * traced_s:
+        return text
+    told = f"{text}, about {show(replayed.number, Unit.SECOND)} clean"
+    ledger = next((x for x in evidence.ledgers if x.clean_step_s is not None), None)
+    if ledger is None or not ledger.ranges:
+        return told
+    low, high = (show(end, Unit.SECOND) for end in ledger.whole_ends_s)
+    number, unit = low.rsplit(" ", 1)
+    return f"{told} ({number if high.endswith(f' {unit}') else low} to {high})"

@@ -62,6 +62,7 @@ LOG_READERS = {
     "run settings", "model settings", "rank progress", "rank layout", "training log", "checkpoint lines", "evaluation lines",
     "run speed",
     "tracebacks of collectives",
+    "Python tracebacks",
 }  # fmt: skip
 TABLE_READERS = {
     "table of steps", "table of named columns",
@@ -71,7 +72,7 @@ TABLE_READERS = {
 ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
-    "out-of-memory error", "messages", "tracebacks of collectives", "table of steps", "autotune log",
+    "out-of-memory error", "messages", "tracebacks of collectives", "Python tracebacks", "table of steps", "autotune log",
     "table of named columns", "engine start-up",
 }  # fmt: skip
 

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
-import numpy as np
-
-from stallwise.doctor.gather import artifacts_of, gather
+from stallwise.doctor.gather import artifacts_of
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.evidence.catalog import distributed
-from stallwise.evidence.catalog import step as catalog
-from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Ledger
-from stallwise.evidence.step_time import run_ledger
 from stallwise.evidence.timeline import Timeline
 from stallwise.findings.finding import Gain
 from stallwise.findings.whatif import Tried, WhatIf
-from stallwise.measures import measure_evidence
-from stallwise.measures._carried_over import carried_over
 from stallwise.measures._changes import CHANGES, Replays
 from stallwise.measures._device_changes import DEVICE_CHANGES
-from stallwise.measures._replay_range import EMPTIES, won_range_s
+from stallwise.measures._replay_range import won_range_s
 from stallwise.measures._step_book import book_of
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._without_profiler import has_peers, without_profiler
@@ -31,7 +22,6 @@ from stallwise.sim.replay.change import Change, both
 ALL = {**CHANGES, **DEVICE_CHANGES}
 LATE_RANK = "no-late-rank"
 WORTH_SAYING = 0.005  # of the step
-LESS_THAN_ALL = 0.995  # of the step: something always stays
 MEASURED_VENDOR = "nvidia"  # whose cards the fixes behind the ranges ran on
 ABSENT = {
     "no-input-wait": "no loader is seen in this trace",
@@ -64,7 +54,6 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
     if unknown:
         raise BadRequest(f"there is no change '{unknown[0]}'", hint=f"one of: {', '.join((*ALL, LATE_RANK))}")
     timeline, ranks = _timeline(path)
-    evidence = _measured(path)
     cleaned = without_profiler(timeline)
     book = book_of(cleaned.timeline if cleaned is not None else timeline)
     if not len(book.view) or not book.view.launched.any():
@@ -73,56 +62,46 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
             hint="record CPU and CUDA activities: stallwise record -- python train.py",
         )
     replays = Replays(book)
-    over = carried_over(evidence, replays.unchanged_s, timeline.scope)
-    step, busy = over.step_s, min(book.mean_s(book.busy), over.step_s)
+    step, busy, longest = replays.unchanged_s, book.mean_s(book.busy), max(replays.unchanged_s, book.longest_s)
     made = {name: ALL[name](replays) for name in asked or ALL if name in ALL}
     found = {name: change for name, change in made.items() if change is not None}
-    replayed = {name: replays.gain_s(change) for name, change in found.items()}
-    alone = {name: over.won_s(won, {name: won}) for name, won in replayed.items()}
+    alone = {name: replays.gain_s(change) for name, change in found.items()}
     keep = [name for name in found if asked or alone[name] > WORTH_SAYING * step]
     keep.sort(key=lambda name: -alone[name])
     winning = [name for name in keep if alone[name] > WORTH_SAYING * step]
     order, together, won = _in_order(replays, {name: found[name] for name in winning})
-    won = over.won_s(won, {name: replayed[name] for name in order})
-    ledger = run_ledger(evidence, timeline.scope)
-    tried = [_removing(_tried((name,), meaning_of(name), alone[name], step, busy), ledger) for name in keep]
+    tried = [_tried((name,), meaning_of(name), alone[name], step, longest, busy) for name in keep]
     # What device work the changes spare, at most: the rest of it stays, however many changes are made at once.
     spared = sum(t.gain.high_s for t in tried if t.changes[0] in DEVICE_CHANGES and t.changes[0] in winning)
     surest = max((t.gain.low_s for t in tried), default=0.0)  # all of them together win no less than the best of them
-    late = without_late_rank(evidence, step) if ranks > 1 and (not asked or LATE_RANK in asked) else None
+    late = without_late_rank(path, step) if ranks > 1 and (not asked or LATE_RANK in asked) else None
     absent = [name for name in asked if name in ALL and made[name] is None]
     absent += [LATE_RANK] if LATE_RANK in asked and late is None else []
-    low_s, high_s = ledger.whole_ends_s if ledger is not None and ledger.clean_step_s is not None else (step, step)
     return WhatIf(
         source=timeline.source.file,
         steps=len(book.windows),
         unit=book.windows.unit,
         traced_step_s=cleaned.traced_step_s if cleaned else step,
         clean_step_s=step,
-        clean_low_s=min(low_s, step),
-        clean_high_s=max(high_s, step),
+        clean_low_s=min(cleaned.low_s, step) if cleaned else step,
+        clean_high_s=longest if cleaned else step,
         alone=tuple(sorted((*tried, *([late] if late else [])), key=lambda t: -(t.gain.likely_s or 0.0))),
-        together=_tried(tuple(order), "all that win, at once", won, step, busy, spared, surest)
+        together=_tried(tuple(order), "all that win, at once", won, step, longest, busy, spared, surest)
         if together and len(order) > 1
         else None,
         order=tuple(order),
         nothing={name: ABSENT.get(name, "there is none of it in this trace") for name in absent},
-        as_traced="" if cleaned or evidence.all(catalog.CLEAN_STEP) else _why_as_traced(timeline),
+        as_traced="" if cleaned else _why_as_traced(timeline),
         ranks=ranks,
         remarks=tuple(_remarks(book.view, late)),
     )
 
 
-def _measured(path: str) -> Evidence:
-    """What a diagnosis of the same path measures: the step that it tells is the one that is replayed here."""
-    evidence = gather([path])
-    with np.errstate(all="ignore"):  # damaged numbers are judged, not warned of
-        measure_evidence(evidence)
-    return evidence
-
-
-def without_late_rank(evidence: Evidence, step_s: float) -> Tried | None:
+def without_late_rank(path: str, step_s: float) -> Tried | None:
     """What the job wins when the late ranks come with the others: of all traces on one clock."""
+    from stallwise.doctor.examine import diagnose
+
+    evidence = diagnose(path).evidence
     cost, who = evidence.get(distributed.STRAGGLER_COST), evidence.text(distributed.STRAGGLER)
     if cost is None or not 0 < cost.number < step_s:
         return None
@@ -149,25 +128,13 @@ def _remarks(view: TraceView, late: Tried | None) -> Iterator[str]:
 
 
 def _tried(
-    changes: tuple[str, ...], meaning: str, won_s: float, step_s: float, busy_s: float,
+    changes: tuple[str, ...], meaning: str, won_s: float, step_s: float, longest_s: float, busy_s: float,
     spared_s: float = 0.0, least_s: float = 0.0,
 ) -> Tried:  # fmt: skip
-    low, high = won_range_s(won_s, changes, step_s, busy_s)
+    low, high = won_range_s(won_s, changes, step_s, longest_s, busy_s)
     if len(changes) > 1:
-        low, high = (
-            min(max(low, least_s), won_s),
-            max(won_s, min(high, step_s - busy_s + spared_s, LESS_THAN_ALL * step_s)),
-        )
+        low, high = min(max(low, least_s), won_s), max(won_s, min(high, longest_s - busy_s + spared_s))
     return Tried(changes, meaning, Gain(low, high, "replayed", won_s), step_s - won_s)
-
-
-def _removing(tried: Tried, ledger: Ledger | None) -> Tried:
-    """A change that empties an account wins no more than the account holds, unless the replay itself did: as in a diagnosis."""
-    account = next((account for account, change in EMPTIES.items() if change == tried.changes[0]), None)
-    if ledger is None or account is None:
-        return tried
-    most_s = max(ledger.seconds.get(account, 0.0), tried.gain.likely_s or 0.0)
-    return replace(tried, gain=tried.gain.capped(most_s))
 
 
 def _in_order(replays: Replays, changes: dict[str, Change]) -> tuple[list[str], Change | None, float]:

@@ -29,9 +29,18 @@ FEWEST_COLUMNS = 4  # cells that make a line a row
 
 @dataclass(frozen=True, slots=True)
 class Bag:
-    """Stems of words, and of two words side by side."""
+    """Stems of words, and of two words side by side, with the lines that may be quoted for them."""
 
     stems: frozenset[str]
+    source: Source
+    passages: tuple[Passage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A line or sentence as it stands in its file."""
+
+    text: str
     source: Source
 
 

@@ -62,6 +62,10 @@ class Ledger:
         low, high = (sum(self.ranges.get(a, (s, s))[end] for a, s in self.seconds.items()) for end in (0, 1))
         return low, high
 
+    def high_s(self, account: Account) -> float:
+        """The most that this account may hold."""
+        return self.ranges[account][1] if account in self.ranges else self.seconds.get(account, 0.0)
+
     def share(self, account: Account) -> float:
         """This account's part of the whole."""
         return self.seconds.get(account, 0.0) / self.whole_s if self.whole_s else 0.0

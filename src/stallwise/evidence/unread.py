@@ -32,7 +32,6 @@ class Unread:
     error_lines: tuple[ErrorLine, ...] = ()
     without_fact: bool = False  # the file was read and gave nothing at all
     cells_seen: int = 0  # numbers that stand in tables
-    numbers_lost: tuple[tuple[float, str], ...] = ()  # single ones without a name, each with its unit as written
 
 
 @dataclass(frozen=True, slots=True)

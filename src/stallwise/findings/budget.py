@@ -24,10 +24,9 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.units import Unit, parse, show
 
-STEP_TIME = "step_time"
 # A word may be answered by several artifacts; the first that is there counts. A log's step time is not slowed by a profiler.
 ANSWERED_BY = {
-    STEP_TIME: ("run.step_time", "step.time"),
+    "step_time": ("run.step_time", "step.time"),
     "peak_memory": ("memory.peak", "memory.reserved", "run.peak_memory", "gpu.memory_used"),
     "ttft": ("serve.ttft",),
     "ttft_p99": ("serve.ttft_tail",),
@@ -149,9 +148,6 @@ def _seen(budget: Budget, diagnosis: Diagnosis) -> tuple[float | None, str]:
     account = _ACCOUNTS.get(_key(budget.name))
     if account is not None:
         return _worst_rank(account, budget, diagnosis)
-    ledger = diagnosis.ledger
-    if _key(budget.name) == STEP_TIME and ledger is not None and ledger.unit == "step":
-        return ledger.whole_s, str(ledger.source)  # the step that the diagnosis tells
     for quantity in _quantities(budget.name):
         facts = [f for f in diagnosis.evidence.all(quantity) if f.number == f.number]
         if facts:

@@ -9,6 +9,8 @@ from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.ledger import Account
 
 PERHAPS = "Perhaps: "  # opens the headline of what is less likely than all else together
+EVEN_ODDS = 0.5  # a prover this sure has found its cause
+SAID_ALOUD = 0.7  # of probability: from here on a cause that is only recognised is a verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Gain:
     low_s: float
     high_s: float
     basis: str
-    likely_s: float | None = None  # of a replay or a trial: what it won, between the ends
+    likely_s: float | None = None  # of a replay: what it won, between the ends
     step_s: float | None = None  # that it was measured against; else the step of the ledger
     beside_s: float = 0.0  # of the high end: what lies outside of the account that the finding claims from
 
@@ -37,23 +39,9 @@ class Gain:
         """Half-way between the ends, for ordering."""
         return (self.low_s + self.high_s) / 2
 
-    @property
-    def expected_s(self) -> float:
-        """What a replay or a trial won; without one, at best."""
-        return self.high_s if self.likely_s is None else self.likely_s
-
     def capped(self, limit_s: float) -> Gain:
         """The same gain, never above what is there to win."""
-        likely_s = None if self.likely_s is None else min(self.likely_s, limit_s)
-        return replace(self, low_s=min(self.low_s, limit_s), high_s=min(self.high_s, limit_s), likely_s=likely_s)
-
-    def of_step(self, step_s: float) -> Gain:
-        """The same part of another step: a trial has steps of its own, the answer has one."""
-        if not self.step_s or not step_s > 0:
-            return self
-        ratio = step_s / self.step_s
-        likely_s = None if self.likely_s is None else self.likely_s * ratio
-        return replace(self, low_s=self.low_s * ratio, high_s=self.high_s * ratio, likely_s=likely_s, step_s=step_s)
+        return replace(self, low_s=min(self.low_s, limit_s), high_s=min(self.high_s, limit_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +93,24 @@ class Finding:
     summary: str = ""  # one or two sentences of why, under the headline
     predicted: Gain | None = None  # what was expected before the gain was measured
     tried: str = ""  # the trial that measured it
+    recognised: bool = False  # the classifier names it; no prover saw it
+
+    @property
+    def is_verdict(self) -> bool:
+        """Sure enough to call the run sick: proved at even odds, or recognised well above them."""
+        return not self.optional and self.confidence >= (SAID_ALOUD if self.recognised else EVEN_ODDS)
+
+    @property
+    def basis(self) -> str:
+        """What it rests on: measured numbers, numbers that somebody stated, a message, or recognition alone."""
+        if self.recognised:
+            return "recognised"
+        sources = [s for reason in self.because for s in reason.sources]
+        if sources and all(s.stated for s in sources):
+            return "stated"
+        return (
+            "event" if sources and all(s.where.startswith("line ") for s in sources) and self.blocking else "measured"
+        )
 
 
 @dataclass(frozen=True, slots=True)

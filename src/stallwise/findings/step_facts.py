@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from stallwise.evidence.catalog import distributed, gains, stages
+from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Series
 from stallwise.evidence.ledger import Account
 from stallwise.evidence.quantity import Quantity
-from stallwise.evidence.step_time import step_time_s
 from stallwise.findings.finding import Gain, Reason
 from stallwise.units import Unit, show
 
@@ -23,6 +23,7 @@ SHORTEST_S = 1e-5  # no step is as short as a few kernels; such windows are frag
 REPLAY_SPREAD = 1.12  # measured gains reach this far above replayed ones: the host's own limit is an estimate
 HOST_KEEPS = 0.9  # of a saving on the device that reaches the step: below, the reader is told
 MOSTLY_HOST = 2.0  # times the device's own seconds: more than half of the gain is the host's
+MOST_PACE = 2.0  # of the host in one run over another of the same job
 CAPTURED = 0.4  # of the window
 WORTH_FIXING = 0.05  # of a step; below, a gain is offered and nothing is called broken
 
@@ -35,9 +36,9 @@ class StepFacts:
 
     @cached_property
     def step_s(self) -> float:
-        """The clean step, as the whole answer has it; 0 where nobody tells it."""
-        seconds = step_time_s(self.evidence)
-        return seconds if seconds == seconds else 0.0
+        """Wall time of a mean step: of the trace, else of the log."""
+        traced_s = self.evidence.value(traced.STEP_TIME)
+        return traced_s if traced_s == traced_s else self.evidence.value(logged.STEP_TIME, 0.0)
 
     @cached_property
     def unit(self) -> str:
@@ -121,16 +122,28 @@ class StepFacts:
         decided = self.knows(traced.CLEAN_STEP) and low_s > high
         if high <= 0 or decided or not self.knows(change):
             return self.host_gain(low_s, high_s, basis)
-        gain = self.host_gain(low, high, _replayed(change))
-        return replace(gain, likely_s=_between(gain, self.seconds(change) - self.slack_s))
+        pace = self.idle_ratio
+        likely = pace * self.seconds(change)
+        most = max(self.step_s - pace * max(self.seconds(traced.REPLAYED_STEP) - high, 0.0), likely)
+        gain = self.host_gain(pace * low, min(pace * high, most), _replayed(change))  # what stays, stays at this pace
+        return replace(gain, likely_s=max(likely - self.slack_s, 0.0))
+
+    @cached_property
+    def idle_ratio(self) -> float:
+        """Idle time of a step that was measured without a profiler over that of the replayed one: host time of the run itself
+        over that of its trace. 1 where nobody measured it."""
+        clean, replayed = self.evidence.value(traced.CLEAN_STEP), self.evidence.value(traced.REPLAYED_STEP)
+        busy = self.seconds(traced.BUSY_TIME)
+        if not (clean == clean and replayed == replayed and min(clean, replayed) - busy > NOTICEABLE * replayed):
+            return 1.0
+        return min(max((clean - busy) / (replayed - busy), 1.0 / MOST_PACE), MOST_PACE)
 
     def less_work(self, change: Quantity, low_s: float, high_s: float, basis: str) -> Gain:
         """The gain of a change in the device's work, as the replay found it; else as arithmetic has it, less what the host keeps."""
         if not self.knows(change):
             return self.device_gain(low_s, high_s, basis)
         low, high = self.range_of(change)
-        gain = self.gain(low, high, _replayed(change))
-        return replace(gain, likely_s=_between(gain, self.seconds(change)))
+        return replace(self.gain(low, high, _replayed(change)), likely_s=self.seconds(change))
 
     def account_of(self, change: Quantity, device_s: float) -> Account:
         """Where less work wins its time: on the device, or out of the host's launching where that is most of what the replay won."""
@@ -181,10 +194,6 @@ class StepFacts:
         used = self.evidence.value(GPU_MEMORY_USED)
         used = used if used == used else self.evidence.value(traced.MEMORY_PEAK)
         return used / total if total and total == total else float("nan")
-
-
-def _between(gain: Gain, likely_s: float) -> float:
-    return min(max(likely_s, gain.low_s), gain.high_s)
 
 
 def _replayed(change: Quantity) -> str:

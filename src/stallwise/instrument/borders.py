@@ -58,9 +58,6 @@ class Leader:
     def turn(self, candidate: Any, patient: bool = True) -> str:
         """What it means that this one has had its turn. Not `patient`: no steps are counted by it so far."""
         leader = self._ref()
-        if candidate is leader and not self._turns:
-            self._last_s = self._now()
-            return ENDS
         if candidate is leader or candidate is self._former():
             if self._turns:
                 self._longest = max(self._longest, max(self._turns.values()))
@@ -93,21 +90,16 @@ class Borders:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.kind: Optional[str] = None
-        self.strength = 0  # of the current kind: what is weaker need not be asked
         self._now = now
         self._leaders = {OPTIMIZER: Leader(now), FORWARD: Leader(now), REPLAY: Leader(now)}
         self._seen: Dict[str, int] = {}
         self._first_s: Dict[str, float] = {}
         self._last_s = 0.0  # when the current kind last came
 
-    def lead(self, kind: str) -> None:
-        """From here on this kind ends steps."""
-        self.kind, self.strength, self._last_s = kind, STRENGTH[kind], self._now()
-
     def sign(self, kind: str, who: Any = None) -> str:
         """What this sign means for the steps."""
         current = self.kind
-        if STRENGTH[kind] < self.strength:
+        if current is not None and STRENGTH[kind] < STRENGTH[current]:
             if kind != REPLAY or current == USER or self._now() - self._last_s < SILENT_FOR_S:
                 return NOTHING
         leader = self._leaders.get(kind)
@@ -118,12 +110,12 @@ class Borders:
             self._last_s = self._now()
             return turn
         if kind in AT_ONCE:
-            self.lead(kind)
+            self.kind, self._last_s = kind, self._now()
             return ENDS
         seen = self._seen[kind] = self._seen.get(kind, 0) + 1
         first_s = self._first_s.setdefault(kind, self._now())
         if seen >= ENOUGH[kind] or (seen >= FEW and self._now() - first_s >= SLOW_S):
-            self.lead(kind)
+            self.kind, self._last_s = kind, self._now()
             self._seen.clear()
             return BEGINS
         return NOTHING

@@ -141,12 +141,9 @@ class DeviceClock:
             if not end.query():
                 break
             self._waiting.popleft()
-            try:
-                took_s = begin.elapsed_time(end) / 1e3
-                done.append((number, stands_for, took_s, _sums(stages), _sums(rows)))
-                self._device_s = took_s
-            except RuntimeError:  # a span on another stream that has not come so far, or on another device
-                self._stands_for += stands_for
+            sums = _sums(stages), _sums(rows)
+            self._device_s = begin.elapsed_time(end) / 1e3
+            done.append((number, stands_for, self._device_s, *sums))
             self._pool += step[6]
             pairs += 1 + len(stages) + len(rows)
         if pairs:

@@ -45,9 +45,6 @@ def launch(
         about = _about(command)
         _describe(folder, about)
         env.update(_settings(folder, steps, light))
-        if runs_without_site(command):  # nobody would take our folder out of its path again
-            env.pop("PYTHONPATH", None)
-            env.update({k: v for k, v in os.environ.items() if k == "PYTHONPATH"})
         env.update(more or {})
         sampler = sample_gpus(folder)
     except OSError as error:
@@ -93,28 +90,6 @@ def _settings(folder: str, steps: Optional[str], light: bool) -> Dict[str, str]:
     if "NCCL_DEBUG" in os.environ:  # the user reads these lines on the screen: leave them there
         del env["NCCL_DEBUG_FILE"]
     return {k: v for k, v in env.items() if k in mine or k not in os.environ}
-
-
-def runs_without_site(command: Sequence[str]) -> bool:
-    """`python -S ...`: such a Python runs no sitecustomize, so the recorder cannot begin in it."""
-    words = iter(command)
-    name = os.path.basename(next(words, ""))
-    if not name.startswith(("python", "pypy")):
-        return False
-    for word in words:
-        if not word.startswith("-") or word.startswith("--") or word == "-":
-            return False
-        letters = word[1:]
-        for at, letter in enumerate(letters):
-            if letter == "S":
-                return True
-            if letter in "cm":  # the program begins here
-                return False
-            if letter in "WX":  # takes the rest of the word, or the next one
-                if at == len(letters) - 1:
-                    next(words, "")
-                break
-    return False
 
 
 def _logged_steps(folder: str, log: KeptLog) -> Dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Callable, List
+from typing import TYPE_CHECKING, Any, Callable, Dict, List
 
 from stallwise.instrument import borders, schema
 from stallwise.instrument.blame import quietly
@@ -19,23 +19,26 @@ if TYPE_CHECKING:
     from stallwise.instrument.stages import Stages
 
 
-_ident = threading.get_ident
-_WRAPPER = "wrapper"  # the function of PyTorch that calls hooks and optimizer
+class _Open:
+    """A call of an optimizer that has not ended."""
 
+    __slots__ = ("entered", "optimizer", "over")
 
-OPTIMIZER, THREAD, ENTERED, OVER = range(4)
-_Open = List[Any]  # a call of an optimizer: these four. A list, since one is made each step
+    def __init__(self, optimizer: Any, entered: bool) -> None:
+        self.optimizer = optimizer
+        self.entered = entered
+        self.over = False
 
 
 class _Arguments(tuple):  # type: ignore[type-arg]
     """The arguments as they came, and the news that the frame that holds them has gone."""
 
-    call: _Open
-    hooks: "Optimizers"
+    gone: Callable[[], None]
 
     def __del__(self) -> None:
-        if not self.call[OVER]:
-            quietly(self.hooks.gone, self.call)
+        gone = vars(self).get("gone")
+        if gone is not None:
+            gone()
 
 
 class Optimizers:
@@ -45,9 +48,8 @@ class Optimizers:
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
         self._stages = stages
-        self._open: List[_Open] = []  # of all threads, in the order in which they began
+        self._open: Dict[int, List[_Open]] = {}  # by thread, outermost first
         self._signs = 0
-        self._arguments = type("_Arguments", (_Arguments,), {"hooks": self})
         self._handles = [register_optimizer_step_pre_hook(self._before), register_optimizer_step_post_hook(self._after)]
         patches.wrap(torch.optim.Optimizer, "zero_grad", stages.timed(schema.OPTIMIZER))
         scaler = getattr(getattr(torch, "amp", None), "GradScaler", None)
@@ -60,55 +62,44 @@ class Optimizers:
             quietly(handle.remove)
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
-        stages = self._stages
-        if stages.is_compiling() or not stages.on:
+        if self._stages.is_compiling() or not self._stages.on:
             return None
-        if self._open:
-            quietly(self._end_those_that_raised)
-        call = [optimizer, _ident(), stages.enter(schema.OPTIMIZER), False]
-        self._open.append(call)
-        arguments = self._arguments((args, kwargs))
-        arguments.call = call
+        caller = sys._getframe(1).f_code
+        mine = self._open.setdefault(threading.get_ident(), [])
+        while mine and len(mine) >= _count(caller):  # one that raised, and whose frame somebody has kept
+            self._end(mine[-1])
+        call = _Open(optimizer, self._stages.enter(schema.OPTIMIZER))
+        mine.append(call)
+        arguments = _Arguments((args, kwargs))
+        arguments.gone = lambda: self._gone(call, caller)
         return arguments
 
-    def _end_those_that_raised(self) -> None:
-        """Somebody has kept their frames: none of them is on this thread's stack."""
-        frame: Any = sys._getframe(3)
-        caller, me = frame.f_code, _ident()
-        running = -1  # the one that begins now
-        while frame is not None:
-            running += frame.f_code is caller
-            frame = frame.f_back
-        mine = [call for call in self._open if call[THREAD] == me]
-        for call in reversed(mine[max(running, 0) :]):
-            self._end(call)
-
-    def gone(self, call: _Open) -> None:
-        """The frame has gone and the hook at the end never came: the optimizer raised."""
-        # In PyTorch's own line it was only replaced, by what another hook returned: then a raise is noticed later.
-        if sys is not None and sys._getframe(3).f_code.co_name != _WRAPPER:
-            self._end(call)
+    def _gone(self, call: _Open, caller: Any) -> None:
+        # In the caller's own line it was only replaced, by what another hook returned: then a raise is noticed later.
+        if not call.over and sys is not None and sys._getframe(2).f_code is not caller:
+            quietly(self._end, call)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self._stages.is_compiling():
             return
-        for call in reversed(self._open):
-            if call[OPTIMIZER] is optimizer:
+        for call in reversed(self._open.get(threading.get_ident(), [])):
+            if call.optimizer is optimizer:
                 self._end(call)
                 return
         quietly(self._stages.border, borders.OPTIMIZER, optimizer)
 
     def _end(self, call: _Open) -> None:
-        call[OVER] = True
-        optimizer = call[OPTIMIZER]
-        self._open = [other for other in self._open if other is not call]
-        if call[ENTERED]:
+        call.over = True
+        inside = False  # a subclass calls the step of its parent: both are hooked, one of them is the step
+        for mine in list(self._open.values()):
+            if call in mine:
+                mine.remove(call)
+                inside = any(other.optimizer is call.optimizer for other in mine)
+        if call.entered:
             self._stages.leave()
         self._signs += 1
-        for other in self._open:
-            if other[OPTIMIZER] is optimizer:
-                return  # a subclass calls the step of its parent: both are hooked, one of them is the step
-        quietly(self._stages.border, borders.OPTIMIZER, optimizer)
+        if not inside:
+            quietly(self._stages.border, borders.OPTIMIZER, call.optimizer)
 
     def _scaling(self, call: Callable[..., Any]) -> Callable[..., Any]:
         stages = self._stages
@@ -125,3 +116,12 @@ class Optimizers:
                 stages.leave()
 
         return step
+
+
+def _count(code: Any) -> int:
+    """How often this code is on the stack."""
+    found, frame = 0, sys._getframe(1)
+    while frame is not None:
+        found += frame.f_code is code
+        frame = frame.f_back  # type: ignore[assignment]
+    return found

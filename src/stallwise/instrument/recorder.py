@@ -13,7 +13,6 @@ from stallwise.instrument.span import Span
 from stallwise.instrument.thread_clock import ThreadClock
 from stallwise.instrument.writer import Writer
 
-_ident = threading.get_ident
 SAME_S = 1e-6  # less is what reading the clock takes
 FORGET_EVERY_STEPS = 64  # threads that have ended
 LOOK_FOR_DEVICE_STEPS = 20  # CUDA starts with the first kernel, so look again for a while, then stop asking
@@ -44,7 +43,6 @@ class Recorder:
             None  # the one that trains: the last that ended a step, or the first that called a model
         )
         self.clocks: Dict[int, ThreadClock] = {}  # by thread
-        self.training = ThreadClock(now)  # of the one that trains; of nobody before there is one
         self.collected_s = 0.0  # by Python's garbage collector in this step, whatever stage it fell into
         self.gauges: Dict[str, float] = {}
         self.number = 0
@@ -76,28 +74,30 @@ class Recorder:
 
     def clock(self) -> ThreadClock:
         """Of the calling thread."""
-        me = _ident()
+        me = threading.get_ident()
         clock = self.clocks.get(me)
         if clock is None:
             clock = self.clocks[me] = ThreadClock(self.now)
+            if me == self.thread:
+                clock.device = self.device
         return clock
 
     @property
     def stage(self) -> Optional[str]:
         """The stage in which the training thread is, or None."""
-        owner = self.training.owner
-        return owner if owner != schema.COMPILED else None
+        clock = self.clocks.get(self.thread) if self.thread is not None else None
+        return clock.owner if clock is not None and clock.owner != schema.COMPILED else None
 
     def trains_on(self, thread: int) -> None:
-        """The calling thread's calls are the job's; the device's time is taken beside them."""
-        self.thread = thread
-        self.training.device = None
-        self.training = self.clock()
-        self.training.device = self.device
+        """This thread's calls are the job's; the device's time is taken beside them."""
+        if thread != self.thread:
+            self.thread = thread
+            for ident, clock in list(self.clocks.items()):
+                clock.device = self.device if ident == thread else None
 
     def span_ended(self, name: str) -> None:
         """Where nothing else repeats, the first span that does is the step."""
-        this = name, _ident()
+        this = name, threading.get_ident()
         if not self._first_span[0]:
             self._first_span = this
         if this == self._first_span:
@@ -126,7 +126,7 @@ class Recorder:
     def begin_steps(self) -> None:
         """What came before was no step; the first begins now."""
         now_s = self.now()
-        self.trains_on(_ident())
+        self.trains_on(threading.get_ident())
         border = self.device.border() if self.device is not None else None
         for clock in list(self.clocks.values()):
             clock.cut(now_s, border if clock.device is not None else None)
@@ -147,61 +147,59 @@ class Recorder:
         parts, self._parts = self._parts, []
         before: Tuple[Dict[str, float], Dict[str, float]] = {}, {}
         for now_s, wall_s, stages, rows in parts:
-            self._put(now_s, wall_s, _less(stages, before[0]), _less(rows, before[1]))
+            self._put(now_s, wall_s, _less(stages, before[0]), _less(rows, before[1]), {})
             before = stages, rows
         self._end(before)
 
     def step(self) -> None:
         """The current step is over."""
-        if self._parts:
-            self._parts = []
+        self._parts = []
         self._end(None)
 
     def _end(self, written: Optional[Tuple[Dict[str, float], Dict[str, float]]]) -> None:
         """Ends a step; of what its clock holds, some may be `written` already."""
-        now_s, me = self.now(), _ident()
+        now_s, me = self.now(), threading.get_ident()
         if self.borders.kind is None:
-            self.borders.lead(borders.USER)
-        if me != self.thread:
-            self.trains_on(me)
-        device, number = self.device, self.number
+            self.borders.kind = borders.USER
+        self.trains_on(me)
+        device = self.device
         border = device.border() if device is not None else None
-        stages, rows = self.training.cut(now_s, border)
+        stages, rows = self.clock().cut(now_s, border)
         if schema.COMPILED in stages:  # still inside a compiled function
             seconds = stages.pop(schema.COMPILED)
             if schema.BACKWARD in stages:
                 stages[schema.FORWARD] = stages.get(schema.FORWARD, 0.0) + seconds
         if written is not None:
             stages, rows = _less(stages, written[0]), _less(rows, written[1])
-        self._put(now_s, self.wall(), stages, rows, self._elsewhere(me, now_s) if len(self.clocks) > 1 else None)
-        if self.writer.thread is None:
-            self.writer.begin()
+        number = self.number
+        self._put(now_s, self.wall(), stages, rows, self._elsewhere(me, now_s) if len(self.clocks) > 1 else {})
+        self.writer.begin()
         if device is not None:
             device.end_step(number, self.last_step_s, whole=written is None)
             self.report_device()
         elif number < LOOK_FOR_DEVICE_STEPS:
-            self.device = self.training.device = self._find_device()
+            self.device = self.clock().device = self._find_device()
             if self.device is not None:
                 self.device.begin_step()
         for listener in self.step_listeners:
-            listener(number + 1)
+            listener(self.number)
 
     def _put(
-        self,
-        now_s: float,
-        wall_s: float,
-        stages: Dict[str, float],
-        rows: Dict[str, float],
-        others: Optional[Dict[str, float]] = None,
+        self, now_s: float, wall_s: float, stages: Dict[str, float], rows: Dict[str, float], others: Dict[str, float]
     ) -> None:
         """The line of a step that ended at `now_s`."""
-        number = self.number
-        self.last_step_s = took_s = now_s - self.last_end
+        self.last_step_s = now_s - self.last_end
         self.last_end = now_s
-        self.number = number + 1
-        line: Dict[str, Any] = {"k": "step", "n": number, "t": wall_s, "d": took_s, "s": stages, "b": self.borders.kind}
-        if rows:  # a span that is a stage with nothing else in it stands there already
-            rows = {name: s for name, s in rows.items() if abs(s - stages.get(name, 0.0)) >= SAME_S}
+        line: Dict[str, Any] = {
+            "k": "step",
+            "n": self.number,
+            "t": wall_s,
+            "d": self.last_step_s,
+            "s": stages,
+            "b": self.borders.kind,
+        }
+        for name in [name for name in rows if abs(rows[name] - stages.get(name, 0.0)) < SAME_S]:
+            del rows[name]  # nothing of another stage lies in it
         if self.collected_s:
             rows[schema.COLLECTION] = rows.get(schema.COLLECTION, 0.0) + self.collected_s
             self.collected_s = 0.0
@@ -215,6 +213,7 @@ class Recorder:
             line["m"] = self.gauges
             self.gauges = {}
         self.writer.put(line)
+        self.number += 1
 
     def _elsewhere(self, me: int, now_s: float) -> Dict[str, float]:
         """Spans of other threads while this step ran; theirs is not its time."""
@@ -233,7 +232,7 @@ class Recorder:
     def not_the_jobs(self, seconds: float) -> None:
         """Time that the recorder itself took between steps: no step and no open range is charged with it."""
         self.last_end += seconds
-        self.training.skip(seconds)
+        self.clock().skip(seconds)
 
     def report_device(self) -> None:
         """Writes the device times that have become known."""

@@ -14,7 +14,6 @@ import subprocess
 import sys
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from stallwise.instrument import inherited
 from stallwise.instrument.kept_log import KeptLog
 from stallwise.instrument.witness import Witness
 
@@ -47,9 +46,7 @@ class Relay:
         before = signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
         old = self._take_signals()
         try:
-            # Nothing of ours can be inherited, so that the job gets what we got and no more.
-            self._child = subprocess.Popen(list(command), env=env, stdout=out, stderr=err, close_fds=False)
-            inherited.let_go(inherited.descriptors())
+            self._child = subprocess.Popen(list(command), env=env, stdout=out, stderr=err)
         except OSError as error:
             return _not_run(command, error)
         finally:
@@ -66,17 +63,19 @@ class Relay:
 
     # -- streams
 
-    def _streams(self) -> Tuple[Optional[int], Optional[int], List[int]]:
+    def _streams(self) -> Tuple[int, int, List[int]]:
         """What the child gets as its output and errors, and which of our descriptors to close afterwards."""
         out, gives = self._stream(1)
-        if out is not None and _same(1, 2):
+        if _same(1, 2):
             return out, out, gives
         err, more = self._stream(2)
         return out, err, [*gives, *more]
 
-    def _stream(self, sink: int) -> Tuple[Optional[int], List[int]]:
-        if inherited.is_closed(sink):
-            return None, []  # closed for us, so for the job
+    def _stream(self, sink: int) -> Tuple[int, List[int]]:
+        try:
+            os.fstat(sink)
+        except OSError:
+            return subprocess.DEVNULL, []  # closed for us, so for the job
         reads, writes = _terminal(sink) if os.isatty(sink) else os.pipe()
         if os.isatty(sink):
             self._terminals.append(reads)
@@ -117,17 +116,12 @@ class Relay:
         if not data:
             return False
         self._log.write(data)
-        if not _write(self._sinks[source], data):
-            os.close(
-                source
-            )  # nobody reads our output any more: the job learns it as it would without us, by its next write
-            return False
+        _write(self._sinks[source], data)
         return True
 
     def _leave_a_reader(self) -> None:
         """Somebody still holds the job's output: a process of ours reads on for him until he is done."""
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
         try:
             if os.fork() != 0:
                 return
@@ -148,9 +142,9 @@ class Relay:
                         data = os.read(key.fd, CHUNK)
                     except OSError:
                         pass
-                    if not data or not _write(self._sinks[key.fd], data):
+                    if not data:
                         chooser.unregister(key.fd)
-                        os.close(key.fd)
+                    _write(self._sinks[key.fd], data)
         finally:
             os._exit(0)
 
@@ -161,7 +155,7 @@ class Relay:
         for number in sorted(signal.valid_signals()):
             if number not in {int(getattr(signal, n)) for n in NOT_FORWARDED if hasattr(signal, n)}:
                 try:
-                    if signal.getsignal(number) is not signal.SIG_IGN:  # what is ignored, the job inherits so
+                    if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGINT:
                         old.append((number, signal.signal(number, self._forward)))
                 except (OSError, ValueError, RuntimeError):
                     continue  # kept by the system
@@ -236,13 +230,9 @@ def _drain(pipe: int) -> None:
         pass
 
 
-def _write(sink: int, data: bytes) -> bool:
-    """False where nobody reads at the other end any more; a disk that is full loses what the job's own write would lose."""
+def _write(sink: int, data: bytes) -> None:
     try:
         while data:
             data = data[os.write(sink, data) :]
-    except (BrokenPipeError, ConnectionResetError):
-        return False
     except OSError:
-        pass
-    return True
+        pass  # our own output is closed; keep reading so that the job does not block

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
 from stallwise.instrument import borders
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from stallwise.instrument.thread_clock import ThreadClock
 
 _frame = sys._getframe
-_ident = threading.get_ident
-_WEAKEST = borders.STRENGTH[borders.SPAN]
 
 
 class Span:
@@ -51,35 +48,29 @@ class Span:
             self._watch = None
         outermost = self.close()
         recorder = self._recorder
-        if recorder.writer.thread is None:
-            recorder.writer.begin()
-        if outermost and recorder.borders.strength <= _WEAKEST:
+        recorder.writer.begin()
+        if outermost and recorder.borders.kind in (None, borders.SPAN):
             recorder.span_ended(self.name)
 
     def open(self) -> None:
         """Begins, or goes on after a pause."""
-        clock = self._recorder.clocks.get(_ident()) or self._recorder.clock()
-        self._clock = clock
+        self._clock = clock = self._recorder.clock()
+        spans, name = clock.spans, self.name
         self.is_row = True
-        for other in clock.spans:
-            if other.name == self.name:  # a range inside one of its own name: its seconds are in that one's row
+        for other in spans:
+            if other.name == name:  # a range inside one of its own name: its seconds are in that one's row
                 self.is_row = False
-        clock.spans.append(self)
+        spans.append(self)
         device, event = clock.device, clock.event
-        stage = self.stage
-        if stage is None:
-            self.begin_s = clock.now()
-        else:
-            clock.user = stage
-            if clock.owner is None and device is None:
-                clock.owner = stage
-                self.begin_s = clock.since_s = clock.now()
-            else:
-                changes = clock.owner != stage
+        self.begin_s = 0.0
+        if self.stage is not None:
+            clock.user = self.stage
+            if clock.owner != self.stage:
                 clock.settle()
-                self.begin_s = clock.since_s if changes else clock.now()
+                self.begin_s = clock.since_s
         if device is not None and self.is_row:
             self.event = clock.event if clock.event is not event else device.stamp()
+        self.begin_s = self.begin_s or clock.now()
 
     def close(self) -> bool:
         """Ends, or pauses: True for a range that lies in none of its own name."""
@@ -94,8 +85,7 @@ class Span:
         elif self in spans:  # not closed in order: a generator, or two tasks of one thread
             spans.remove(self)
         if self.is_row:
-            rows, name = clock.rows, self.name
-            rows[name] = rows.get(name, 0.0) + now_s - self.begin_s
+            clock.rows[self.name] = clock.rows.get(self.name, 0.0) + now_s - self.begin_s
         device, before = clock.device, clock.event
         if self.stage is not None:
             user = None
@@ -103,9 +93,9 @@ class Span:
                 user = other.stage or user
             clock.user = user
             clock.settle(now_s)
-        if device is not None and self.event is not None:
+        if self.event is not None and device is not None:
             device.add_row(self.name, self.event, clock.event if clock.event is not before else device.stamp())
-            self.event = None
+        self.event = None
         if clock.pending is not None:
             clock.due()
         return self.is_row

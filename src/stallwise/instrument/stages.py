@@ -21,8 +21,6 @@ from stallwise.instrument.optimizers import Optimizers
 from stallwise.instrument.patches import Patches
 from stallwise.instrument.recorder import Recorder
 
-_ident = threading.get_ident
-_FORWARD_STRENGTH = borders.STRENGTH[borders.FORWARD]
 MEMORY_EVERY_STEPS = 20
 COLLECTIVES = (
     "all_reduce", "all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "all_to_all",
@@ -56,6 +54,7 @@ class Stages:
         self.is_grad_enabled: Callable[[], bool] = lambda: True
         self._patches = Patches()
         self._removers: List[Callable[[], None]] = []
+        self._clock: Any = None  # of the training thread
         self._collecting = 0.0
         self._before_first_forward = False
         self.in_compiled = False  # the training thread is inside a compiled function: what it calls is its own business
@@ -77,32 +76,25 @@ class Stages:
         if self.stage is not None or not self.on:
             return False
         recorder = self.recorder
-        if _ident() != recorder.thread and not self._may_train(_ident()):
-            return False
+        me = threading.get_ident()
+        if me != recorder.thread:
+            if recorder.thread is None:
+                recorder.trains_on(me)
+            else:
+                self.other_threads.add(me)
+                return False
         self.stage = stage
-        clock = recorder.training
+        self._clock = clock = recorder.clock()
         clock.hook = stage
-        if clock.owner is None and clock.device is None:  # the usual case, in place
-            clock.owner = stage
-            clock.since_s = clock.now()
-        else:
-            clock.settle()
+        clock.settle()
         return True
-
-    def _may_train(self, thread: int) -> bool:
-        """The first thread that calls a model is the one that trains; any other calls its own beside it."""
-        if self.recorder.thread is None:
-            self.recorder.trains_on(thread)
-            return True
-        self.other_threads.add(thread)
-        return False
 
     def leave(self) -> None:
         """The call that `enter` let in is over."""
         if self.stage is None:
             return
         self.stage = None
-        clock = self.recorder.training
+        clock = self._clock
         clock.hook = None
         clock.settle()
         if clock.pending is not None:
@@ -116,13 +108,13 @@ class Stages:
         sign = recorder.borders.sign(kind, who)
         if not sign:
             return
-        me = _ident()
+        me = threading.get_ident()
         if me != recorder.thread:
             if recorder.thread is not None:
                 self.other_threads.add(recorder.thread)
             recorder.trains_on(me)
         self._before_first_forward = False
-        clock = recorder.training
+        clock = recorder.clock()
         if clock.owner is not None and clock.owner == borders.STAGE_OF.get(kind) and sign != borders.PART:
             clock.pending = clock.owner, lambda: quietly(recorder.on_sign, sign)
         else:
@@ -138,7 +130,6 @@ class Stages:
 
     def timed(self, stage: str, then: Optional[str] = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Wraps a function so that it is booked under a stage, and may end a step; under a compiler it is itself."""
-        strength = borders.STRENGTH[then] if then is not None else -1
 
         def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
             def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -148,7 +139,7 @@ class Stages:
                     result = call(*args, **kwargs)
                 finally:
                     self.leave()
-                if strength >= self.recorder.borders.strength:
+                if then is not None:
                     quietly(self.border, then)
                 return result
 
@@ -205,13 +196,12 @@ class Stages:
             training = module.training and self.is_grad_enabled()
             if not self.enter(schema.FORWARD if training else schema.EVALUATION):
                 return call(module, *args, **kwargs)
-            self._before_first_forward = False
+            self.forward_ran()
             try:
                 result = call(module, *args, **kwargs)
             finally:
                 self.leave()
-            if self.recorder.borders.strength <= _FORWARD_STRENGTH:
-                quietly(self.border, borders.FORWARD, module)
+            quietly(self.border, borders.FORWARD, module)
             return result
 
         return __call__

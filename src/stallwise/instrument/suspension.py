@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 SUSPENDABLE = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 _CONTEXTS = "contextlib"
-_SETUP, _EXIT = ("SETUP_WITH", "SETUP_ASYNC_WITH"), "WITH_EXCEPT_START"
-_MOST_KNOWN = 1000  # code that is made anew each time must not fill the memory
+_WITH = ("BEFORE_WITH", "BEFORE_ASYNC_WITH", "SETUP_WITH", "SETUP_ASYNC_WITH")
 _YIELDS = ("YIELD_VALUE", "YIELD_FROM")
 _TOOL_IDS = (3, 4, 5)  # what debuggers, coverage and profilers leave free
 
@@ -38,9 +37,7 @@ def watch(span: "Span", frame: Any) -> Optional["_Watch"]:
     at = frame.f_code, frame.f_lasti
     found = _holds_yield.get(at)
     if found is None:
-        found = _has_yield(*at)
-        if len(_holds_yield) < _MOST_KNOWN:
-            _holds_yield[at] = found
+        found = _holds_yield[at] = _has_yield(*at)
     if not found:
         return None
     watcher = _watcher()
@@ -52,23 +49,28 @@ def _has_yield(code: Any, lasti: int) -> bool:
     try:
         instructions = list(dis.get_instructions(code))
         here = next(i for i, x in enumerate(instructions) if x.offset == lasti)
+        if instructions[here].opname not in _WITH:
+            return False
         first, last = _block(code, instructions, here)
-    except Exception:  # no `with` (somebody calls `__enter__`), or a Python whose byte code looks different: all counts
+    except Exception:  # a Python whose byte code looks different: then the span counts all that passes
         return False
     return any(first <= x.offset < last and x.opname in _YIELDS for x in instructions)
 
 
 def _block(code: Any, instructions: List[Any], here: int) -> Tuple[int, int]:
-    """Where the block begins and ends whose `__enter__` is called here."""
-    first = int(instructions[here + 1].offset)
-    if instructions[here].opname in _SETUP:  # before Python 3.11
-        return first, int(instructions[here].argval)
+    """Where the block begins and ends."""
+    if instructions[here].opname.startswith("SETUP"):  # before Python 3.11
+        return lasti_of(instructions[here + 1]), int(instructions[here].argval)
+    first = lasti_of(instructions[here + 1])
     table: List[Any] = dis._parse_exception_table(code)  # type: ignore[attr-defined]
-    handler = next(entry.target for entry in table if entry.start == first)
-    after = [x.opname for x in instructions if x.offset >= handler][:4]
-    if _EXIT not in after:
-        raise ValueError("a try, no with")
-    return first, max(int(entry.end) for entry in table if entry.target == handler)
+    around = [entry for entry in table if entry.start <= first < entry.end]
+    handler = min(around, key=lambda entry: entry.end - entry.start).target
+    return first, max(entry.end for entry in table if entry.target == handler)
+
+
+def lasti_of(instruction: Any) -> int:
+    """Its place in the byte code."""
+    return int(instruction.offset)
 
 
 class _Watch:

@@ -124,7 +124,7 @@ def steps(loader: Iterable[T]) -> Iterator[T]:
     """Wraps a loader: each pass of the loop is a step, and the wait for each batch is timed. A pass that is left is one, too."""
     recorder = _recorder or _begun()
     if recorder is not None:
-        recorder.borders.lead(borders.USER)
+        recorder.borders.kind = borders.USER
     with span(schema.BATCH_WAIT):
         iterator = iter(loader)
     while True:

@@ -6,8 +6,7 @@ import faulthandler
 import os
 import tempfile
 import threading
-from collections import deque
-from typing import TYPE_CHECKING, Deque
+from typing import TYPE_CHECKING, List
 
 from stallwise.instrument import threads
 
@@ -26,14 +25,24 @@ class Watchdog:
         self._recorder = recorder
         self._at_least_s = at_least_s
         self._look_every_s = look_every_s
-        self._recent: Deque[float] = deque(maxlen=32)  # steps, one at each look
+        self._recent: List[float] = []
+        self._last_number = -1
         self._told_for = -1
         self._pid = os.getpid()
         self._quit = threading.Event()
 
     def start(self) -> None:
         """Begins to watch."""
+        self._recorder.step_listeners.append(self._on_step)
+        self._previous_s = self._recorder.now()
         threads.begin(self._run, "stallwise-watchdog")
+
+    def _on_step(self, number: int) -> None:
+        now = self._recorder.now()
+        if len(self._recent) >= 32:
+            self._recent.pop(0)
+        self._recent.append(now - self._previous_s)
+        self._previous_s = now
 
     def _run(self) -> None:
         while not self._quit.wait(self._look_every_s) and os.getpid() == self._pid:
@@ -43,8 +52,7 @@ class Watchdog:
         """Writes the stacks if the current step is overdue; once per silence."""
         recorder = self._recorder
         silent_s = recorder.now() - recorder.last_end
-        self._recent.append(recorder.last_step_s)
-        usual_s = sorted(self._recent)[len(self._recent) // 2]
+        usual_s = sorted(self._recent)[len(self._recent) // 2] if self._recent else 0.0
         if recorder.number == 0 or silent_s < max(self._at_least_s, TIMES_MEDIAN * usual_s):
             return False
         if self._told_for == recorder.number:

@@ -20,25 +20,7 @@ from stallwise.instrument.blame import say
 FLUSH_EVERY_S = 0.5
 LIMIT_BYTES = 64 << 20  # a year of steps at one line a second is about 6 GB; two segments of this keep the recent days
 MOST_WAITING = 100_000  # lines, should the disk stall for hours
-_STEP_KEYS = 6  # of every step's line: kind, number, time, duration, stages, border
 _as_text = json.JSONEncoder(separators=(",", ":"), default=str).encode  # made once: `dumps` would make one a line
-
-
-def _step_as_text(line: Dict[str, Any]) -> str:
-    """The line of a step in a third of the encoder's time: whole microseconds and tenths, names that need no escapes."""
-    stages = ",".join(['"%s":%.7f' % stage for stage in line["s"].items()])
-    text = '{"k":"step","n":%d,"t":%.6f,"d":%.7f,"s":{%s},"b":"%s"' % (
-        line["n"],
-        line["t"],
-        line["d"],
-        stages,
-        line["b"],
-    )
-    if len(line) > _STEP_KEYS:
-        for key in ("u", "o", "window", "m"):
-            if key in line:
-                text += ',"%s":%s' % (key, _as_text(line[key]))
-    return text + "}"
 
 
 class Writer:
@@ -63,26 +45,26 @@ class Writer:
         self._lock = threading.Lock()
         self._stopping = False
         self._flush_every_s = flush_every_s
-        self.thread: Optional[threading.Thread] = None
+        self._thread: Optional[threading.Thread] = None
 
     @property
     def begun(self) -> bool:
         """Something has been trained here, so there is a file."""
-        return self.thread is not None
+        return self._thread is not None
 
     def put(self, line: Dict[str, Any]) -> None:
         """Takes a line. Nothing reaches the disk before `begin`."""
-        if not self.broken:
+        if not self.broken and self._pid == os.getpid():  # a forked loader worker must not write its parent's record
             if len(self.lines) == MOST_WAITING:
                 self.dropped += 1
             self.lines.append(line)
 
     def begin(self) -> None:
         """Something is being trained: from now on lines are written. A process that never trains leaves no file."""
-        if self.thread is not None or self.broken or self._pid != os.getpid():
+        if self._thread is not None or self.broken or self._pid != os.getpid():
             return
         try:
-            self.thread = threads.begin(self._run, "stallwise-writer")
+            self._thread = threads.begin(self._run, "stallwise-writer")
         except RuntimeError as error:  # no more threads for this user
             self._give_up(error)
 
@@ -102,8 +84,7 @@ class Writer:
                     call()
                 batch = []
                 while self.lines:
-                    line = self.lines.popleft()
-                    batch.append(_step_as_text(line) if "s" in line else _as_text(line))
+                    batch.append(_as_text(self.lines.popleft()))
                 if self.dropped:
                     batch.append('{"k":"lost","lines":%d}' % self.dropped)
                     self.dropped = 0
@@ -137,7 +118,7 @@ class Writer:
         """Flushes and lets the thread end."""
         self._stopping = True
         self._wake.set()
-        if self.thread is None:  # nothing was ever trained here
+        if self._thread is None:  # nothing was ever trained here
             return
         self.flush()
 

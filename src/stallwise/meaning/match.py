@@ -16,6 +16,7 @@ from stallwise.evidence.fact import Scope
 from stallwise.evidence.line import Line
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, skeletons_of
 from stallwise.meaning.anchors import Anchors
+from stallwise.meaning.assertion import Status, spans_of
 from stallwise.meaning.book import Signature, book
 from stallwise.meaning.codes import code_of
 from stallwise.meaning.expressions import first_line
@@ -72,6 +73,7 @@ class Matcher:
                 continue
             line = unmeant[own][0] if not owners and own in unmeant else line_of(number)
             found = [(s, m, line) for s in owners if (m := _fits(s, line.text, whole)) is not None]
+            found = [fit for fit in found if not _is_denied(fit)]
             if own not in louds:
                 louds[own] = _is_loud(line)
             if pasted and not louds[own] and len(line.text) == len(whole):
@@ -130,6 +132,26 @@ class Matcher:
                 for line in ends:
                     kept.setdefault(line, set()).add(owner)
         return kept, passed, more
+
+
+def _is_denied(fit: _Fit) -> bool:
+    """Whether the line names the message only to say that it is not there: "no Xid in dmesg".
+
+    Only the words around the message count: many a message denies or advises something itself ("not enough memory", "Possibly
+    too large swap space"), and a program's advice behind its message does not take the message back.
+    """
+    text, (start, end) = fit[1].string, fit[1].span()
+    if not spans_of(text) or end - start < len(SOME_FAULT):
+        return False
+    around = f"{text[:start]}{SOME_FAULT:_<{end - start}}{text[end:]}"
+    return any(
+        s.start < end and start < s.end and (s.status is not Status.BOILERPLATE or around.startswith(OPTIONS, s.start))
+        for s in spans_of(around)
+    )
+
+
+SOME_FAULT = "fault"  # stands for the message: a word that can be denied
+OPTIONS = ("--", "http")  # a flag or an address that spells the message
 
 
 def _ends(items: list[Kept], most: int) -> list[Kept]:

@@ -27,7 +27,6 @@ from stallwise.specs.hardware import find_gpu
 from stallwise.units import Unit, readings_of
 
 LONGEST_SENTENCE = 80  # numbers: what has more is a dump, and its words are nobody's names
-MOST_LOST = 100  # numbers without a name that are kept: a proof looks for one that may refute it
 BILLION = "B"
 _SIZED = re.compile(r"^\s*(\d+)\s*[x×]\s*(\S.*)$")
 
@@ -397,6 +396,4 @@ def _unread(file: str, singles: list[Reading], named: list[_Named], tables: list
             elif count:
                 lost[title] += count
     in_tables = sum(rows.count(at) for rows in tables for at in range(len(rows.columns)))
-    nameless = tuple((r.value, r.unit) for r in numbers if id(r) not in names and isinstance(r.value, float))
-    keys = tuple(k for k, _ in lost.most_common(12))
-    return Unread(file, seen, known, keys, cells_seen=in_tables, numbers_lost=nameless[:MOST_LOST])
+    return Unread(file, seen, known, tuple(k for k, _ in lost.most_common(12)), cells_seen=in_tables)

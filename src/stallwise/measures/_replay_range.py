@@ -34,12 +34,14 @@ SPARES_THE_HOST = ("no-input-wait", "no-sync", "graphs", "no-allocation", "no-sa
 OF_THE_WORK = ("fuse", "dtype", "no-recompute", "fused-attention", "aligned", "channels-last")
 
 
-def won_range_s(won_s: float, changes: Sequence[str], step_s: float, busy_s: float) -> tuple[float, float]:
+def won_range_s(
+    won_s: float, changes: Sequence[str], step_s: float, longest_s: float, busy_s: float
+) -> tuple[float, float]:
     """The ends of a replayed gain.
 
     Of the device's work, neither what goes nor what stays is promised wider than twofold. Of a small gain the first says more, of a
-    large one the second: changed work still takes its time at the faster rate, and the rest stays. Whatever the host is spared,
-    the device's work stays, and so does some of the host's: no gain is larger than the time it removes.
+    large one the second: changed work still takes its time at the faster rate, and the rest stays. Whatever the host is spared
+    of the longest step that this may be, the device's work stays, and so does some of the host's.
     """
     each = [range_s(won_s, change) for change in changes]
     low, high = min(low for low, _ in each), max(high for _, high in each)
@@ -47,20 +49,21 @@ def won_range_s(won_s: float, changes: Sequence[str], step_s: float, busy_s: flo
     if all(c in OF_THE_WORK for c in changes):
         part = sqrt(WIDEST_RATIO)
         return min(max(low, step_s - left_s * part), won_s), max(min(high, step_s - left_s / part), won_s)
-    most = step_s
+    most = longest_s
     if all(c in SPARES_THE_HOST for c in changes):
         # The host's time itself differs from run to run, so that less may go though as much stays; much more cannot.
-        most = min(step_s - busy_s, step_s - HOST_STAYS * left_s)
+        most = min(longest_s - busy_s, step_s - HOST_STAYS * left_s)
     return min(low, max(won_s, most)), min(high, max(won_s, most))
 
 
-def ranges_of(seconds: Mapping[Account, float]) -> dict[Account, tuple[float, float]]:
+def ranges_of(seconds: Mapping[Account, float], longest_s: float | None = None) -> dict[Account, tuple[float, float]]:
     """The ends of every account that the host fills; its own seconds lie between them, and the device's stay what they are.
 
-    None holds more than all of the host's time in this step.
+    None holds more than all of the host's time, in the longest step that this may be.
     """
     found = {}
-    room = sum(s for account, s in seconds.items() if account not in OF_THE_DEVICE)
+    longer_s = max((longest_s or 0.0) - sum(seconds.values()), 0.0)
+    room = longer_s + sum(s for account, s in seconds.items() if account not in OF_THE_DEVICE)
     for account, change in EMPTIES.items():
         held = seconds.get(account, 0.0)
         if held > 0:

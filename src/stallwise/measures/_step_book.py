@@ -76,6 +76,12 @@ class StepBook:
         """Seconds of this set in a mean step."""
         return float(np.mean(self.per_step(spans)))
 
+    @property
+    def longest_s(self) -> float:
+        """The longest that a mean step may be: its profiler taken off as cheaply, and its host as slow, as they come."""
+        told = self.timeline.recorded
+        return told.clean_ends_s[1] if told is not None else float(np.diff(self.windows.device).mean())
+
     @cached_property
     def inside(self) -> NDArray[np.bool_]:
         """Device work that starts between the borders."""

@@ -11,13 +11,12 @@ from stallwise.evidence.fact import WHOLE, Fact, Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.measures._replay_range import ranges_of
-from stallwise.units import Unit
 
 ORDER = 5
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
-    """One ledger of means, seconds as means like it, and medians of everything else."""
+    """Medians over ranks, and one ledger of means."""
     of_ranks = [x for x in evidence.ledgers if x.scope.rank is not None]
     if len({x.scope.rank for x in of_ranks}) < 2 or any(not x.scope.to_dict() for x in evidence.ledgers):
         return
@@ -38,13 +37,11 @@ def _typical(quantity: Quantity, facts: list[Fact], source: Source) -> Fact:
         return Fact(quantity, max(set(words), key=words.count), source)
     low = [f.low for f in facts if f.low is not None]
     high = [f.high for f in facts if f.high is not None]
-    # Seconds are parts of the step that the ledger sums to; counts and shares are those of a usual rank.
-    middle = mean if quantity.unit is Unit.SECOND else median
     return Fact(
         quantity,
-        middle(f.number for f in facts),
+        median(f.number for f in facts),
         source,
         samples=sum(f.samples for f in facts),
-        low=middle(low) if low else None,
-        high=middle(high) if high else None,
+        low=median(low) if low else None,
+        high=median(high) if high else None,
     )

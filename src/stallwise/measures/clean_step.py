@@ -7,7 +7,6 @@ that length: what recording cost more or less than the estimate lies where the h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,10 +15,7 @@ from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.evidence.quantity import Quantity
-from stallwise.evidence.step_time import run_ledger
 from stallwise.measures._replay_range import ranges_of
-from stallwise.units import Unit
 
 ORDER = 6
 NOISE = 0.03  # of the step
@@ -33,12 +29,11 @@ PARTS_OF_HOST_WAIT = (
     catalog.SYNC_WAIT, catalog.SILENT_WAIT,
 )  # fmt: skip
 INFLATED = (Account.LAUNCH_GAP, Account.OTHER, Account.HOST_WAIT)
-AS_RECORDED = (catalog.TRACED_STEP, catalog.REPLAYED_STEP, catalog.CLEAN_STEP)
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """A corrected ledger and step time, next to the replayed ones."""
-    ledger = run_ledger(evidence)
+    ledger = min(reversed(evidence.ledgers), key=lambda x: len(x.scope.to_dict()), default=None)
     step = evidence.get(catalog.STEP_TIME)
     if step is None or ledger is None:
         return
@@ -61,11 +56,10 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         seconds[account] = seconds.get(account, 0.0) - taken
         excess -= taken
     told = list(_told(ledger, seconds, "corrected to the clean step"))
+    yield from told
     corrected = next(item for item in told if isinstance(item, Ledger))
-    told += [*_parts_of_host_wait(evidence, ledger, corrected), *_no_longer_than_the_step(evidence, ledger, corrected)]
-    # What is left over lies on the device, whose clocks move by a little. More than that is no clock: then the trace has other work.
-    clocks = 0 < excess <= DEVICE_NOISE * clean.number
-    yield from _all_at_pace(evidence, told, clean.number / (clean.number + excess)) if clocks else told
+    yield from _parts_of_host_wait(evidence, ledger, corrected)
+    yield from _no_longer_than_the_step(evidence, ledger, corrected)
     if excess > NOISE * clean.number:
         yield Note(
             "the clean step is shorter than the device's own time in the trace: other shapes or clocks?", clean.source
@@ -76,20 +70,6 @@ def _was_not_traced(evidence: Evidence, step: Fact) -> bool:
     """The ledger is the recorder's own, of steps that nothing traced: there is nothing to take back."""
     recorded = {fact.source.file for fact in evidence.all(stages.ON_DEVICE)}
     return step.source.file in recorded and evidence.get(catalog.CLEAN_STEP) is None
-
-
-def _all_at_pace(evidence: Evidence, told: list[Item], pace: float) -> Iterator[Item]:
-    """Every second of the step at the pace of the clean steps, accounts and their parts alike; corrected ones as corrected."""
-    newest = {item.quantity.name: item for item in told if isinstance(item, Fact)}
-    for item in told:
-        if isinstance(item, Ledger):
-            seconds = {account: s * pace for account, s in item.seconds.items()}
-            yield replace(item, seconds=seconds, clean_step_s=sum(seconds.values()), ranges=ranges_of(seconds))
-    for quantity in (q for q in vars(catalog).values() if isinstance(q, Quantity) and q not in AS_RECORDED):
-        fact = newest.get(quantity.name) or evidence.get(quantity)
-        if quantity.unit is Unit.SECOND and fact is not None:
-            low, high = (end if end is None else end * pace for end in (fact.low, fact.high))
-            yield replace(fact, value=fact.number * pace, low=low, high=high)
 
 
 def untraced_step(evidence: Evidence, ledger: Ledger) -> Fact | None:

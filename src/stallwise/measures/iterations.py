@@ -46,8 +46,6 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     if kind:
         yield said(book, catalog.ITERATION_KIND, kind)
         yield said(book, catalog.DECODE_WEIGHT_TIME, few / book.steps)
-        attention = book.inside & book.view.is_kernel & (book.purposes.work == Work.ATTENTION)
-        yield said(book, catalog.DECODE_KV_TIME, float(book.view.duration[attention].sum()) / book.steps)
 
 
 def _from_marks(book: StepBook) -> str:

@@ -41,7 +41,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         return
     accounts = book.accounts
     seconds = {a: book.mean_s(accounts[a]) for a in Account if a in accounts}
-    ranges = ranges_of(seconds)
+    ranges = ranges_of(seconds, book.longest_s)
     yield Ledger(seconds, book.source, timeline.scope, book.steps, book.windows.unit, ranges=ranges)
     yield said(book, catalog.BUSY_TIME, book.mean_s(book.busy))
     yield said(book, catalog.COMPUTE_TIME, book.mean_s(book.compute))

@@ -83,13 +83,11 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     yield said(book, roof.KNOWN_SHARE, share(by_shape | by_kind))
     yield said(book, roof.BY_SHAPE_SHARE, share(by_shape))
     yield said(book, roof.MATRIX_SHARE, share(matrix))
-    yield said(book, roof.ATTENTION_SHARE, share(kernels.work == Work.ATTENTION))
     yield said(book, roof.UNREAD_SHARE, share(unread))
     if unread.any():
         longest = np.flatnonzero(unread)[int(np.argmax(kernels.seconds[unread]))]
         yield said(book, roof.UNREAD_NAME, names[name[longest]])
     yield from _rates(book, shapes)
-    yield from _rates_by_part(book, shapes, kernels.work)
 
 
 def _spread(book: StepBook) -> Iterator[Item]:
@@ -121,18 +119,6 @@ def _rates(book: StepBook, shapes: MatrixShapes | None) -> Iterator[Item]:
         )
         moved = float(np.nansum(shapes.size_bytes[known]))
         yield said(book, roof.MEMORY_RATE_SHARE, moved / gpu.bandwidth_byte_per_s / seconds)
-
-
-def _rates_by_part(book: StepBook, shapes: MatrixShapes | None, work: NDArray[np.uint8]) -> Iterator[Item]:
-    """Whose bytes fill the memory: those that attention reads, or those of products with weights. One may hide the other."""
-    gpu = book.view.gpu
-    if shapes is None or gpu is None:
-        return
-    for quantity, kinds in ((roof.ATTENTION_BYTES_SHARE, (Work.ATTENTION,)), (roof.PRODUCT_BYTES_SHARE, (Work.GEMM,))):
-        known = np.isfinite(shapes.size_bytes) & np.isin(work, kinds)
-        seconds = float(shapes.seconds[known].sum())
-        if seconds > 0:
-            yield said(book, quantity, float(shapes.size_bytes[known].sum()) / gpu.bandwidth_byte_per_s / seconds)
 
 
 def _by_kind(kernels: _Kernels) -> Bools:

@@ -11,7 +11,6 @@ from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.evidence.step_time import step_time_s
 from stallwise.measures._collective_names import HAND_OFFS
 from stallwise.measures.collectives import TABLE as COLLECTIVES
 
@@ -32,7 +31,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     if len(told) >= 2:
         yield from _stage_facts({int(s): t for s, t in told.items()}, evidence.all(stated.STAGE_TIME)[0].source)
         return
-    yield from _from_traces(evidence.table(COLLECTIVES), step_time_s(evidence))
+    yield from _from_traces(evidence.table(COLLECTIVES))
 
 
 def _from_table(table: Table, axis: str) -> Iterator[tuple[int, float]]:
@@ -62,7 +61,7 @@ class _Rank:
     table: Table
 
 
-def _from_traces(tables: list[Table], told_s: float) -> Iterator[Item]:
+def _from_traces(tables: list[Table]) -> Iterator[Item]:
     ranks = [found for table in tables if table.scope.rank is not None and (found := _one(table)) is not None]
     if len(ranks) < 2:
         return
@@ -71,7 +70,7 @@ def _from_traces(tables: list[Table], told_s: float) -> Iterator[Item]:
         return
     source = Source(f"{len(ranks)} ranks", f"{len(stages)} stages by their hand-offs")
     yield from _stage_facts({s: float(np.median([r.compute_s for r in of])) for s, of in stages.items()}, source)
-    step_s = told_s if told_s > 0 else float(np.median([r.step_s for r in ranks]))
+    step_s = float(np.median([r.step_s for r in ranks]))
     idle = [1 - (r.compute_s + r.moving_s) / r.step_s for r in ranks if r.step_s > 0]
     yield Fact(q.PIPELINE_IDLE, max(float(np.mean(idle)), 0.0), source, samples=len(idle))
     yield Fact(q.JOB_STEP, step_s, source)

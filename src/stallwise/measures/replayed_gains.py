@@ -31,7 +31,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     busy = book.mean_s(book.busy)
     for name, won in won_by.items():
         if won > WORTH_SAYING * unchanged:
-            low, high = won_range_s(won, (name,), unchanged, busy)
+            low, high = won_range_s(won, (name,), unchanged, max(unchanged, book.longest_s), busy)
             yield said(book, gains.OF_CHANGE[name], won, low=low, high=high, note="replayed")
         elif name in DEVICE_CHANGES:
             # The device would be done sooner and only wait longer: that nothing is won is an answer too.

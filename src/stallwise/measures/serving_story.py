@@ -10,7 +10,6 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.evidence.quantity import Quantity
 from stallwise.measures._serving_point import Seen, number, seen_of
 from stallwise.sim.what_if import (
     RISKS,
@@ -24,7 +23,6 @@ from stallwise.sim.what_if import (
     token_parts,
     trials,
 )
-from stallwise.units import Unit, show
 
 ORDER = 4
 SOURCE = Source("simulation")
@@ -34,7 +32,6 @@ FINER = (0.6, 1.0, 1.6)  # around the nearest of them
 OFFERED = (1.0, 1.05, 1.12, 1.2, 1.35, 1.6)  # over what came back, where only that is known
 FAR = 2.0  # times off: the simulation does not tell this latency
 USUAL_TTFT_S, USUAL_TPOT_S = 1.0, 0.05  # targets of a chat where nobody says: a second, and faster than reading
-NOTICED = 1.05  # times what was seen: less is nothing to speak of
 SLACK = 1.5  # over what a quiet run showed: nobody expects its latency under load to the millisecond
 
 
@@ -129,26 +126,16 @@ def _baseline(seen: Seen, point: Point, now: Outcome) -> Iterator[Item]:
             "arithmetic, launches, links and host": parts.arithmetic_s + parts.launch_s + parts.communication_s + parts.host_s,
             "others' prompts in between": prompts,
         }  # fmt: skip
-        yield from _parts_of(seen.tpot_s, serving.STORY_PART, {name: float(value) for name, value in named.items()})
+        for name, value in named.items():
+            yield Fact(serving.STORY_PART, float(value), SOURCE, Scope(layer=name))
+        rest = seen.tpot_s - sum(float(v) for v in named.values())
+        yield Fact(serving.STORY_PART, rest, SOURCE, Scope(layer="unexplained"))
     if seen.ttft_s > 0:
         front = max(0.0, now.ttft_s - now.queue_s - now.prefill_s)
         share = now.ttft_s / max(now.queue_s + now.prefill_s + front, 1e-9)  # parts are means, the whole is a median
-        named = {"queue": now.queue_s * share, "prefill": now.prefill_s * share, "front end": front * share}
-        yield from _parts_of(seen.ttft_s, serving.WAIT_PART, named)
-
-
-def _parts_of(seen_s: float, quantity: Quantity, simulated: dict[str, float]) -> Iterator[Fact]:
-    """The simulated parts of what was seen, and what they leave. Where they come to more, each takes its part of what was seen."""
-    total_s = sum(simulated.values())
-    scale = min(1.0, seen_s / total_s) if total_s > 0 else 1.0
-    for name, seconds in simulated.items():
-        yield Fact(quantity, seconds * scale, SOURCE, Scope(layer=name))
-    if seen_s > total_s:
-        yield Fact(quantity, seen_s - total_s, SOURCE, Scope(layer="unexplained"))
-    elif total_s > NOTICED * seen_s:
-        sums = f"simulated parts come to {show(total_s, Unit.SECOND)} where {show(seen_s, Unit.SECOND)} was seen"
-        over = f"{sums}: each is told as its part"
-        yield Fact(serving.ASSUMED, over, SOURCE)
+        for name, value in (("queue", now.queue_s), ("prefill", now.prefill_s), ("front end", front)):
+            yield Fact(serving.WAIT_PART, value * share, SOURCE, Scope(layer=name))
+        yield Fact(serving.WAIT_PART, seen.ttft_s - now.ttft_s, SOURCE, Scope(layer="unexplained"))
 
 
 def _target(evidence: Evidence) -> tuple[float, float]:

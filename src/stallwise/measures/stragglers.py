@@ -12,7 +12,6 @@ from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source, Table
 from stallwise.evidence.quantity import Quantity
-from stallwise.evidence.step_time import step_time_s
 from stallwise.measures._late_ranks import NOISE_IN_ERRORS, Late, even_gain, latest_set, waits
 from stallwise.measures._late_reason import reason
 from stallwise.measures.clocks import TABLE as MATCHED
@@ -44,8 +43,7 @@ def _judge(evidence: Evidence, table: Table) -> Iterator[Item]:
     error_s = float(meta["error_s"])
     steps = max(len(np.unique(step[step >= 0])), 1)
     span_s = float(np.nanmax(end) - np.nanmin(arrival))
-    told_s = step_time_s(evidence)  # the step of the answer; without a ledger that of the common clock
-    step_s = told_s if told_s > 0 else _step_time(arrival, step, span_s)
+    step_s = _step_time(arrival, step, span_s)
 
     def fact(quantity: Quantity, value: float | str, samples: int = 1, scope: Scope = WHOLE, **more: Any) -> Fact:
         return Fact(quantity, value, table.source, scope, samples=samples, **more)

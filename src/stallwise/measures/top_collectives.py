@@ -59,8 +59,7 @@ def _of_rank(table: Table) -> Iterator[Item]:
         "bus_byte_per_s": rate,
         "links_share": near,
     }
-    yield top_table("collectives", columns, table.source, table.scope, unit=meta["unit"], left_out=found.left_out,
-                    of_whole=float(seconds.sum()) / max(hi - lo, 1e-12))  # fmt: skip
+    yield top_table("collectives", columns, table.source, table.scope, unit=meta["unit"], left_out=found.left_out)
 
 
 def _name(op: str, size_bytes: float, ranks: int) -> str:

@@ -45,5 +45,4 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         "median_s": found.median,
         "roof_share": np.minimum(rate / roof, 1.0),
     }
-    yield top_table("copies", columns, book.source, timeline.scope, unit=book.windows.unit, left_out=found.left_out,
-                    of_whole=float(view.duration[at].sum()) / book.steps / step_s(book))  # fmt: skip
+    yield top_table("copies", columns, book.source, timeline.scope, unit=book.windows.unit, left_out=found.left_out)

@@ -37,8 +37,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         "median_s": found.median,
         "roof_share": _near_roof(book, at, code)[found.code],
     }
-    yield top_table("kernels", columns, book.source, timeline.scope, unit=book.windows.unit, left_out=found.left_out,
-                    of_whole=float(book.view.duration[at].sum()) / book.steps / step_s(book))  # fmt: skip
+    yield top_table("kernels", columns, book.source, timeline.scope, unit=book.windows.unit, left_out=found.left_out)
 
 
 def step_s(book: StepBook) -> float:

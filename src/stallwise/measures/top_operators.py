@@ -41,5 +41,4 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         "median_s": found.median,
         "roof_share": np.minimum(np.divide(least, taken, out=np.full(len(least), np.nan), where=taken > 0), 1.0),
     }
-    yield top_table("operators", columns, book.source, timeline.scope, unit=book.windows.unit, left_out=found.left_out,
-                    of_whole=float((device if len(view) else own)[mine].sum()) / book.steps / step_s(book))  # fmt: skip
+    yield top_table("operators", columns, book.source, timeline.scope, unit=book.windows.unit, left_out=found.left_out)

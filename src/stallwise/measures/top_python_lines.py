@@ -45,6 +45,5 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         "median_s": found.median,
     }
     yield top_table(
-        "python lines", columns, book.source, timeline.scope, unit=book.windows.unit, left_out=found.left_out,
-        of_whole=float(own[seen].sum()) / book.steps / step_s(book),
-    )  # fmt: skip
+        "python lines", columns, book.source, timeline.scope, unit=book.windows.unit, left_out=found.left_out
+    )

@@ -13,7 +13,7 @@ from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes.prometheus import PARTS, Sample
 
 _P = patterns("metrics")
-AVERAGED = ("kv_share", "hit_share")  # of several engines the mean; everything else adds up
+AVERAGED = ("kv_share", "hit_share", "gpu_busy")  # of several engines the mean; everything else adds up
 
 
 @dataclass
@@ -103,8 +103,8 @@ def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:
         for kind, word, rank in _meanings(name, sample.inside):
             slot = seen.setdefault((kind, word), {})
             if kind == "histogram":
-                _observe(slot.setdefault(rank, Histogram()), part, sample)
-            elif value >= 0 or word not in AVERAGED:  # a share of -1 says that there is none
+                _observe(slot.setdefault(rank, Histogram()), part, sample, _scale(word, rank))
+            else:
                 slot.setdefault(rank, []).append(value)
             engine = engine or re.split(r"[:_]", name)[0]
             model = model or sample.labels.get("model_name", "")
@@ -115,8 +115,6 @@ def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:
             whole = Histogram(total=raw[sum_["name"]] * sum_.get("scale", 1.0), count=raw[sum_["per"]])
             scrape.histograms.setdefault(word, whole)
     for (kind, word), slot in seen.items():
-        if not slot:
-            continue
         best = slot[min(slot)]
         if kind == "histogram":
             scrape.histograms[word] = best
@@ -141,10 +139,16 @@ def _histogram_part(name: str) -> tuple[str, str]:
     return name.removesuffix(part), part
 
 
-def _observe(histogram: Histogram, part: str, sample: Sample) -> None:
+@cache
+def _scale(word: str, rank: int) -> float:
+    """What turns a metric's unit into seconds."""
+    return float(document("metric_names")["histogram"][word][rank].get("scale", 1.0))
+
+
+def _observe(histogram: Histogram, part: str, sample: Sample, scale: float) -> None:
     if part == "_sum":
-        histogram.total += sample.value
+        histogram.total += sample.value * scale
     elif part == "_count":
         histogram.count += sample.value
     elif (edge := number_of(sample.labels.get("le"))) is not None:
-        histogram.edges[edge] = histogram.edges.get(edge, 0.0) + sample.value
+        histogram.edges[edge * scale] = histogram.edges.get(edge * scale, 0.0) + sample.value

@@ -23,6 +23,7 @@ from stallwise.readers._patterns import entries, patterns
 from stallwise.units import Unit, parse
 
 FORMAT = "host profile"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "python -m cProfile -s tottime train.py > profile.txt"
 _P = patterns("host_profile")
 KINDS = {

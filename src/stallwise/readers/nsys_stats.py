@@ -21,6 +21,7 @@ from stallwise.readers.shapes.aligned import spaced
 from stallwise.readers.shapes.delimited import table_in
 
 FORMAT = "nsys summary"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "nsys stats --report cuda_gpu_kern_sum --format csv run.nsys-rep > kernels.csv"
 NANOSECOND = 1e-9
 KERNELS, CALLS = ("Instances", "Count"), "Num Calls"  # titles of the count

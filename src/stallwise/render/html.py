@@ -20,8 +20,6 @@ from stallwise.render.tables import TABLES, tables_parts
 from stallwise.render.timeline import TIMELINE, timeline_parts
 from stallwise.render.verdict import (
     ACCOUNT_MEANING,
-    could_be,
-    how_they_add_up,
     kernel_findings,
     leading_suspect,
     not_understood_rows,
@@ -81,7 +79,6 @@ def context(diagnosis: Diagnosis, proved: dict[int, tuple[int, int]]) -> dict[st
             for name, found in list(kernels.items())[:MOST_KERNELS]
         ],
         "all_fixes": _all_fixes(run),
-        "add_up": how_they_add_up(diagnosis),
         "hypotheses": [
             {
                 "cause": h.cause,
@@ -90,7 +87,7 @@ def context(diagnosis: Diagnosis, proved: dict[int, tuple[int, int]]) -> dict[st
                 "because": [_reason(r) for r in h.because],
                 "against": [_reason(r) for r in h.against],
             }
-            for h in could_be(diagnosis, MOST_HYPOTHESES)
+            for h in diagnosis.hypotheses[:MOST_HYPOTHESES]
         ],
         "tree": diagnosis.tree,
         "next": [
@@ -124,7 +121,7 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any]:
     assert ledger is not None
     whole = ledger.whole_s
     basis = f"mean of {ledger.samples} {ledger.unit}s, {ledger.source}"
-    goal = whole - found.gain.expected_s if found and found.gain and found.gain.expected_s < whole else None
+    goal = whole - found.gain.high_s if found and found.gain and found.gain.high_s < whole else None
     rows, at = [], 0.0
     for account, seconds in sorted(ledger.seconds.items(), key=lambda item: -item[1]):
         if seconds < SEEN_SHARE * whole:
@@ -132,9 +129,7 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any]:
         rows.append(
             {
                 "word": account.value,
-                "svg": _waterfall(
-                    at / whole, seconds / whole, CLASS[account.value], goal / whole if goal is not None else None
-                ),
+                "svg": _waterfall(at / whole, seconds / whole, CLASS[account.value], goal / whole if goal else None),
                 "seconds": show(seconds, Unit.SECOND),
                 "ends": account_ends(ledger, account),
                 "share": show(seconds / whole, Unit.SHARE),
@@ -145,10 +140,10 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any]:
         at += seconds
     after = ""
     if goal is not None and found and found.gain:
-        how = "replayed" if found.gain.likely_s is not None else "at best"
-        likely, worst = (show(s, Unit.SECOND) for s in (goal, whole - found.gain.low_s))
-        after = f"Dashed: where {an(ledger.unit)} would end after the first fix, {how} {likely}" + (
-            f" (at worst {worst})." if worst != likely else "."
+        low = show(goal, Unit.SECOND)
+        high = show(whole - found.gain.low_s, Unit.SECOND)
+        after = f"Dashed: where {an(ledger.unit)} would end after the first fix, {low}" + (
+            f" (at worst {high})." if high != low else "."
         )
     return {
         "unit": an(ledger.unit), "whole": show(whole, Unit.SECOND), "basis": basis, "rows": rows, "after": after,

@@ -9,7 +9,6 @@ from stallwise.findings.diagnosis import SCHEMA, Diagnosis
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 from stallwise.findings.trial import Trial, Trials
-from stallwise.findings.without_finding import without_finding
 from stallwise.render.tables import tables_dict
 
 
@@ -30,13 +29,13 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "not_understood": _not_understood(diagnosis.not_understood),
         "unexplained": [_unexplained(u) for u in diagnosis.unexplained],
         "ranked": list(diagnosis.ranked),
+        "set": list(diagnosis.in_set),
         "ledger": _ledger(diagnosis),
         "findings": [_finding(f, i + 1, whole_s) for i, f in enumerate(run_findings)],
         "hypotheses": [
             {
                 "cause": h.cause,
                 "probability": h.probability,
-                "found": h.found,
                 "because": [_reason(r) for r in h.because],
                 "against": [_reason(r) for r in h.against],
             }
@@ -151,15 +150,9 @@ def _kernels(diagnosis: Diagnosis) -> list[dict[str, Any]]:
             "name": name,
             "ranked": [f.cause for f in found],
             "findings": [_finding(f, i + 1, None) for i, f in enumerate(found)],
-            "without_finding": None if found else _without_finding(diagnosis, name),
         }
         for name, found in by_name.items()
     ]
-
-
-def _without_finding(diagnosis: Diagnosis, kernel: str) -> dict[str, Any]:
-    told = without_finding(diagnosis.evidence, kernel)
-    return {"state": told.word, "means": told.means}
 
 
 def _ledger(diagnosis: Diagnosis) -> dict[str, Any] | None:
@@ -168,9 +161,8 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any] | None:
         return None
     traced, clean = evidence.get(step.TRACED_STEP), evidence.get(step.CLEAN_STEP)
     return {
-        "step_s": ledger.whole_s,
         "traced_step_s": traced.number if traced else None,
-        "clean_step_s": ledger.clean_step_s,
+        "clean_step_s": clean.number if clean else ledger.clean_step_s,
         "clean_step_range_s": list(ledger.whole_ends_s) if ledger.clean_step_s and not clean else None,
         "unit": ledger.unit,
         "samples": ledger.samples,
@@ -188,6 +180,7 @@ def _finding(finding: Finding, place: int, whole_s: float | None) -> dict[str, A
         "cause": finding.cause,
         "rank": place,
         "confidence": finding.confidence,
+        "basis": finding.basis,
         "headline": finding.headline,
         "summary": finding.summary,
         "family": finding.family,

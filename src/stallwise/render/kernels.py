@@ -9,12 +9,11 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Finding
-from stallwise.findings.without_finding import WithoutFinding, without_finding
 from stallwise.render.visible import visible
 from stallwise.units import Unit, show
 
+HEALTHY = "healthy"
 NAME_WIDTH = 44
-WORTH_A_LINE = 0.05  # of all profiled time: a kernel without a finding that takes less is left to its row
 LATENCY = "latency-bound-low-occupancy"
 
 
@@ -29,12 +28,6 @@ class Row:
     roofs: dict[str, float]
     vendor: str
     residency: str  # what limits occupancy, and whether more of it would help
-    silence: WithoutFinding | None = None  # where there is no finding: what its counters say instead
-
-    @property
-    def answer(self) -> str:
-        """The cause, or what no finding means; never that the kernel is healthy."""
-        return self.finding.cause if self.finding else self.silence.word if self.silence else ""
 
     @property
     def stake_s(self) -> tuple[float, float]:
@@ -66,7 +59,7 @@ def _row(evidence: Evidence, name: str, finding: Finding | None) -> Row:
     return Row(
         name, total.number if total else 0.0, total.samples if total else 1, finding,
         {word: share for word, share in roofs.items() if share == share}, evidence.text(k.VENDOR_RULE, kernel=name),
-        _residency(evidence, name, finding), None if finding else without_finding(evidence, name),
+        _residency(evidence, name, finding),
     )  # fmt: skip
 
 
@@ -81,23 +74,21 @@ def _residency(evidence: Evidence, name: str, finding: Finding | None) -> str:
 def to_text(diagnosis: Diagnosis, *, wide: bool = False) -> str:
     """The table, and below it one line of evidence and the first fix for each kernel that has something at stake."""
     rows = rows_of(diagnosis)
-    whole_s = sum(row.time_s for row in rows)
     wide_name = max([len("kernel"), *(len(short_name(row.name)) for row in rows)])
-    wide_cause = max([len("first answer"), *(len(row.answer) for row in rows)])
+    wide_cause = max([len("first answer"), *(len(row.finding.cause) for row in rows if row.finding)])
     lines = [f"{'kernel':{wide_name}s} {'time':>9s} {'at stake':>19s}  {'first answer':{wide_cause}s} sure  roofs"]
     for row in rows:
         low, high = row.stake_s
         stake = f"{show(low, Unit.SECOND)} - {show(high, Unit.SECOND)}" if high else "-"
+        cause = row.finding.cause if row.finding else HEALTHY
         sure = f"{row.finding.confidence:.0%}" if row.finding else ""
         roofs = " ".join(f"{word} {share:.0%}" for word, share in row.roofs.items())
         lines.append(
-            f"{short_name(row.name):{wide_name}s} {show(row.time_s, Unit.SECOND):>9s} {stake:>19s}  {row.answer:{wide_cause}s} "
+            f"{short_name(row.name):{wide_name}s} {show(row.time_s, Unit.SECOND):>9s} {stake:>19s}  {cause:{wide_cause}s} "
             f"{sure:4s}  {roofs}"
         )
     for row in rows:
         finding = row.finding
-        if finding is None and row.silence is not None and (wide or row.time_s >= WORTH_A_LINE * whole_s):
-            lines += ["", f"{short_name(row.name)}: {row.silence.word}: {row.silence.means}."]
         if finding is None or (finding.optional and not wide):
             continue
         lines += ["", f"{short_name(row.name)}: {finding.headline}"]

@@ -11,7 +11,7 @@ BAR_CELLS = 36
 WORDS = {
     "batch_wait": "input wait", "h2d": "copy to device", "forward": "forward", "backward": "backward",
     "gradient_sync": "gradient sync", "optimizer": "optimizer", "side": "side work", "checkpoint": "  of it checkpoint",
-    "gc": "  garbage collection, in these", "evaluation": "  of it evaluation",
+    "gc": "  of it garbage collection", "evaluation": "  of it evaluation",
 }  # fmt: skip
 
 

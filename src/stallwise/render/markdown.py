@@ -9,8 +9,6 @@ from stallwise.findings.finding import Finding, Reason
 from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, places
 from stallwise.render.verdict import (
     ACCOUNT_MEANING,
-    could_be,
-    how_they_add_up,
     kernel_findings,
     leading_suspect,
     not_understood_rows,
@@ -24,7 +22,6 @@ from stallwise.units import Unit, show
 
 BAR_CELLS = 24
 MOST_OTHERS = 8
-MOST_CAUSES = 8
 MOST_KERNELS = 20
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
@@ -32,7 +29,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
 def to_markdown(diagnosis: Diagnosis) -> str:
     """The whole report; nothing from the input is taken as markup."""
     answer = verdict(diagnosis)
-    lines = [f"# {plain(answer.what)}", ""]
+    lines = [f"# {plain(answer.line)}", ""]
     for part in (answer.why, f"**{plain(answer.do)}**" if answer.do else "", answer.tail and f"*{plain(answer.tail)}*"):
         if part:
             lines += [part if part.startswith("*") else plain(part), ""]
@@ -130,10 +127,10 @@ def _hypotheses(diagnosis: Diagnosis) -> list[str]:
     if not diagnosis.hypotheses:
         return []
     lines = ["## What it could be", "", "| cause | probability | for | against |", "|---|---:|---|---|"]
-    for h in could_be(diagnosis, MOST_CAUSES):
+    for h in diagnosis.hypotheses[:8]:
         for_, against = ("; ".join(plain(r.text) for r in rs[:3]) for rs in (h.because, h.against))
         lines.append(f"| {plain(h.cause)} | {h.probability:.0%} | {for_} | {against} |")
-    return [*lines, "", how_they_add_up(diagnosis), ""]
+    return [*lines, ""]
 
 
 def _listed(title: str, rows: list[str]) -> list[str]:

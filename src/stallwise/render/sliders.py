@@ -18,12 +18,11 @@ TABLE = "replayed_together"
 
 
 def sliders_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
-    """What the section lays out; None where nothing was replayed. Of several ranks the first is shown, and named."""
+    """What the section lays out; None where nothing was replayed. Of several ranks the first is shown."""
     tables = diagnosis.evidence.table(TABLE)
     if not tables:
         return None
-    table = [t for t in tables if t.scope == tables[0].scope][-1]  # the newest: at the step that is told
-    several = len({t.scope for t in tables}) > 1
+    table = tables[0]
     levels, meanings = table.meta["levels"], table.meta["meanings"]
     words = [_part(level) for level in levels]
     steps = table.columns["step_s"].tolist()
@@ -34,7 +33,6 @@ def sliders_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
         "words": words,
         "most": len(levels) - 1,
         "unit": table.meta["unit"],
-        "of": f"{table.scope}, whose own {table.meta['unit']} is {show(steps[0], Unit.SECOND)}" if several else "",
         "source": place(table.source),
         "rows": list(_rows(table, words)),
         # The data stands in a script element: no "<" may end it.

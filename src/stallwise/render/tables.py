@@ -92,10 +92,7 @@ def _laid_out(what: str, table: Table) -> dict[str, Any]:
     rows = table_rows(table)
     first = rows[0]
     unit = table.meta["unit"]
-    overlapping = table.meta.get("of", "")
-    whole = (
-        f"of {overlapping}" if overlapping else f"of a mean {unit}" if unit and "median_bytes" not in keys else "of all"
-    )
+    whole = f"of a mean {unit}" if unit and "median_bytes" not in keys else "of all"
     lead = f"{len(rows) + table.meta['left_out']:,} in all; first {_cut(str(first['name']), LEAD_NAME)}"
     return {
         "slug": what.replace(" ", "-"),

@@ -11,7 +11,6 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place, places, worth
 from stallwise.render.trials import tried_rows
 from stallwise.render.verdict import (
-    could_be,
     leading_suspect,
     not_understood_rows,
     proof_rows,
@@ -26,7 +25,6 @@ LABEL_WIDTH = 24  # "where an iteration goes" and a space
 BAR_CELLS = 40
 MIN_WIDTH, MAX_WIDTH = 80, 130
 PLAIN_ANSWER = 0.8  # sure enough that a list of other suspects would only distract
-MOST_CAUSES = 8
 SHOWN = 0.002  # of the step: smaller accounts are left out of the bar
 
 
@@ -63,11 +61,11 @@ def _verdict(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]
     answer = verdict(diagnosis)
     if diagnosis.state is State.SICK:
         first = run[0]
-        lines = page.opposed(first.headline, f"{first.cause}  {first.confidence:.0%} sure")
+        lines = page.opposed(answer.line, answer.tail)
         said = f"Worth {worth(first.gain, diagnosis.ledger)}. " if first.gain else ""
         return lines + page.paragraph(said + first.summary)
     paint = page.good if diagnosis.healthy else page.doubt
-    lines = [paint(line) for line in page.paragraph(answer.what)]
+    lines = [paint(line) for line in page.paragraph(answer.line)]
     return lines + page.paragraph(answer.why) + ([page.dim(answer.tail)] if answer.tail else [])
 
 
@@ -142,7 +140,7 @@ def _suspects(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str
     if diagnosis.healthy or (diagnosis.state is State.SICK and run[0].confidence >= PLAIN_ANSWER):
         return []
     rows = []
-    for h in could_be(diagnosis, MOST_CAUSES):
+    for h in diagnosis.hypotheses[:8]:
         reason = (h.because or h.against)[0].text if (h.because or h.against) else ""
         rows.append(f"{h.probability:4.0%}  {h.cause:28} {reason}")
     return page.rows("could be", rows)

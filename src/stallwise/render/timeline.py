@@ -57,7 +57,7 @@ def timeline_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
         "unit": first.meta["unit"],
         "jumps": {id(diagnosis.findings[i]): (i, len(rows)) for i, (_, rows) in proofs.items()},
         "data": Markup(f'{{"scenes":[{",".join(packed_scenes)}],{_json(told)[1:]}'),
-        "label": f"Timeline of {first.meta['step']}, which took {show(first.meta['length_s'], Unit.SECOND)}",
+        "label": f"Timeline of one {first.meta['unit']} of {show(first.meta['length_s'], Unit.SECOND)}",
         "legend": [(CLASS[word], word) for i, word in enumerate(first.meta["accounts"]) if i in used],
         "path": [
             f"{word} {show(seconds, Unit.SECOND)}" for word, seconds in first.meta["path"].get("seconds", {}).items()

@@ -95,11 +95,9 @@ def verdict(trial: Trial, diagnosis: Diagnosis | None) -> str:
 def predicted(trial: Trial, diagnosis: Diagnosis | None) -> str:
     """What the doctor expected of the cause that this trial takes away: "1.9-2.1x"."""
     finding = next((f for f in (diagnosis.findings if diagnosis else ()) if f.tried == trial.name), None)
-    ledger = diagnosis.ledger if diagnosis else None
-    step_s = ledger.whole_s if ledger is not None and ledger.unit == "step" else trial.before_s
-    if finding is None or finding.predicted is None or step_s <= finding.predicted.high_s:
+    if finding is None or finding.predicted is None or trial.before_s <= finding.predicted.high_s:
         return ""
-    low, high = (step_s / (step_s - s) for s in (finding.predicted.low_s, finding.predicted.high_s))
+    low, high = (trial.before_s / (trial.before_s - s) for s in (finding.predicted.low_s, finding.predicted.high_s))
     return f"{low:.2f}-{high:.2f}x"
 
 

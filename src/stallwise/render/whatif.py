@@ -7,7 +7,7 @@ from typing import Any
 
 from stallwise.findings.finding import Gain
 from stallwise.findings.whatif import Tried, WhatIf
-from stallwise.render.phrases import ends, gain_range
+from stallwise.render.phrases import gain_range
 from stallwise.units import Unit, show
 
 NOTICED = 0.005  # of the step; less is said as nothing
@@ -33,17 +33,13 @@ def counted(answer: WhatIf) -> str:
 
 
 def step_told(answer: WhatIf) -> str:
-    """The step, how far it may lie off, and the traced one where it differs; or why the profiler is still in it."""
+    """The step with and without its profiler, or why there is but one."""
     if answer.as_traced:
-        return f"{_s(answer.clean_step_s)} as traced ({answer.as_traced})"
-    step = _s(answer.clean_step_s)
-    told = (
-        f"{step} ({ends(answer.clean_low_s, answer.clean_high_s)})"
-        if answer.clean_low_s < answer.clean_high_s
-        else step
+        return f"{_s(answer.traced_step_s)} as traced ({answer.as_traced})"
+    return (
+        f"{_s(answer.traced_step_s)} while traced, {_s(answer.clean_step_s)} without the profiler "
+        f"({_s(answer.clean_low_s)} to {_s(answer.clean_high_s)})"
     )
-    traced = _s(answer.traced_step_s)
-    return told if traced == step else f"{told} without the profiler, {traced} while traced"
 
 
 def won(tried: Tried, answer: WhatIf) -> str:

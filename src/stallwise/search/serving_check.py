@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stallwise.search.serving import SORTS, Option, Question, Sizing, size_service, with_replicas
+from stallwise.search.serving import SORTS, Option, Question, Sizing, with_replicas
 from stallwise.sim.requests import Traffic, lognormal, poisson
 from stallwise.sim.service import Settings, simulate
 
@@ -31,12 +31,6 @@ class Checked:
     time_s: tuple[float, ...]
     kv_share: tuple[float, ...]
     waiting: tuple[float, ...]
-
-
-def sized(question: Question, *, simulated: bool = True) -> tuple[Sizing, Checked | None]:
-    """The answer to a serving question, the same for whoever asks it: the command line, the page, a program."""
-    sizing = size_service(question)
-    return confirm(sizing) if simulated else (sizing, None)
 
 
 def confirm(sizing: Sizing) -> tuple[Sizing, Checked | None]:

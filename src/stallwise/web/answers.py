@@ -159,8 +159,7 @@ def best_layouts(body: Body) -> dict[str, Any]:
 
 def service(body: Body) -> dict[str, Any]:
     """Layouts that hold a latency target at a rate, cheapest first, and the curve of the first."""
-    from stallwise.search.serving import Curve, Question
-    from stallwise.search.serving_check import sized
+    from stallwise.search.serving import Curve, Question, size_service
     from stallwise.specs.hardware import gpu
 
     name = word(body, "gpu", "h100-sxm", [g["name"] for g in catalog()["gpus"]])
@@ -175,7 +174,7 @@ def service(body: Body) -> dict[str, Any]:
         (word(body, "engine", "vllm", catalog()["engines"]),),
         hit_share=number(body, "prefix_hit", 0.0, 0.0, 0.99),
     )
-    sizing, _ = sized(question)
+    sizing = size_service(question)
     best = sizing.options[0] if sizing.options else None
     points = Curve(best.deployment, question).points()[:MOST_POINTS] if best else []
     return {

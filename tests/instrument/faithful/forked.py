@@ -238,6 +238,8 @@ def _command(way: str, bundle: str, job: Callable[[], None]) -> NoReturn:
 class _Processes:
     """What the relay knows of `subprocess`, with a fork where a program would be started."""
 
+    DEVNULL = -3
+
     def __init__(self, started: type[Forked]) -> None:
         self.Popen = started
 
@@ -247,9 +249,7 @@ class Forked:
 
     of: Callable[[], None]
 
-    def __init__(
-        self, command: list[str], env: dict[str, str], stdout: int, stderr: int, close_fds: bool = True
-    ) -> None:
+    def __init__(self, command: list[str], env: dict[str, str], stdout: int, stderr: int) -> None:
         self.returncode: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
@@ -271,9 +271,7 @@ class Forked:
 class Scripted(Forked):
     """The script that the command names."""
 
-    def __init__(
-        self, command: list[str], env: dict[str, str], stdout: int, stderr: int, close_fds: bool = True
-    ) -> None:
+    def __init__(self, command: list[str], env: dict[str, str], stdout: int, stderr: int) -> None:
         self.of = lambda: _script(command[1:])
         super().__init__(command, env, stdout, stderr)
 

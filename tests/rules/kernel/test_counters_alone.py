@@ -142,17 +142,3 @@ def test_whatever_the_counters_answers_stay_sane(counters: dict[Quantity, float]
         assert findings[0].cause != "latency-bound-low-occupancy"
     if counters[k.TENSOR_SHARE] >= 0.8 or counters[k.FMA_SHARE] >= 0.97:
         assert not any(f.cause == "tensor-cores-starved" for f in findings)
-
-
-def test_a_busy_fma_pipe_is_no_ceiling_of_a_product() -> None:
-    """The tensor pipe at 12% and FMA at 94%: neither at a roof nor healthy, with or without a telling name."""
-    wrong_pipe = {k.TENSOR_SHARE: 0.12, k.FMA_SHARE: 0.94, k.SM_SHARE: 0.94, k.ISSUE_SHARE: 0.9}
-    named = of(wrong_pipe, "hgemm_kernel(__half const *, __half const *, __half *)")
-    assert named.ranked[0] == "tensor-cores-starved" and not named.healthy
-    nameless = of(wrong_pipe)
-    assert not nameless.healthy and not any(f.cause == "compute-roof" for f in nameless.findings)
-
-
-def test_a_product_on_the_tensor_pipe_and_attention_beside_it_stay_at_the_roof() -> None:
-    assert first({k.TENSOR_SHARE: 0.86, k.SM_SHARE: 0.86}) == "compute-roof"
-    assert first({k.TENSOR_SHARE: 0.6, k.XU_SHARE: 0.82, k.SM_SHARE: 0.82}) == "compute-roof"

@@ -75,8 +75,8 @@ def command(
     from stallwise.render.answers.serving import to_html
     from stallwise.render.serving import to_dict, to_text
     from stallwise.search.card_sharing import share_card
-    from stallwise.search.serving import Curve, Question, what_if
-    from stallwise.search.serving_check import sized
+    from stallwise.search.serving import Curve, Question, size_service, what_if
+    from stallwise.search.serving_check import confirm
     from stallwise.specs.dtype import dtype
     from stallwise.specs.hardware import gpu
     from stallwise.specs.model import find_model
@@ -99,15 +99,17 @@ def command(
         sort.strip().lower(),
         engine_version,
     )
-    sizing, checked = sized(question, simulated=not no_simulation)
+    sizing, checked = size_service(question), None
+    if not no_simulation:
+        sizing, checked = confirm(sizing)
     best = sizing.options[0] if sizing.options else None
     curve = Curve(best.deployment, question).points() if best else []
     sharing = share_card(best, question) if best else []
     changes = []
     others = list(what_if(question)) if best else []
     for what, other in shown(others, len(others), "sizing what would change it", "services"):
-        changed, _ = sized(other, simulated=not no_simulation)
-        changes.append((what, next(iter(changed.options), None)))
+        sized = size_service(other)
+        changes.append((what, next(iter((sized if no_simulation else confirm(sized)[0]).options), None)))
     answer = (sizing, curve, checked, sharing, changes)
     write_answer(outputs, lambda: to_html(*answer), lambda: to_dict(*answer), lambda: to_text(*answer))
     click.echo(json.dumps(to_dict(*answer), indent=2) if as_json else to_text(*answer))

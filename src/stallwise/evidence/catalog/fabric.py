@@ -67,3 +67,5 @@ NCCL_SHARE_IN_NODE = Quantity(
 NCCL_SHARE_ACROSS = Quantity(
     "nccl.share_across", Unit.SHARE, "bus bandwidth between nodes over what the network should give", NCCL_TESTS
 )
+RDMA_RATE = Quantity("link.rdma_rate", Unit.BYTE_PER_S, "RDMA between two hosts, best average of a test", NCCL_TESTS)
+ONE_NODE = Quantity("fabric.one_node", Unit.FLAG, "every rank of the communicator is on one node", NCCL_LOG)

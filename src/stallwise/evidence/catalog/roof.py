@@ -18,11 +18,4 @@ MATRIX_RATE_SHARE = Quantity("roof.matrix_rate_share", _P, "their rate over the 
 MEMORY_RATE_SHARE = Quantity(
     "roof.memory_rate_share", _P, "bytes a second over the memory's peak, where shapes tell", _C
 )
-ATTENTION_SHARE = Quantity("roof.attention_share", _P, "busy time in attention kernels", _C)
-ATTENTION_BYTES_SHARE = Quantity(
-    "roof.attention_bytes_share", _P, "bytes a second of attention over the memory's peak, where shapes tell", _C
-)
-PRODUCT_BYTES_SHARE = Quantity(
-    "roof.product_bytes_share", _P, "bytes a second of matrix products over the memory's peak, where shapes tell", _C
-)
 STEP_SPREAD = Quantity("roof.step_spread", _P, "longest over shortest step in the trace, minus one", _C)

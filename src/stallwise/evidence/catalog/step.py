@@ -150,6 +150,3 @@ ITERATION_KIND = _of_trace("iteration.kind", _T, "decode, prefill or mixed")
 DECODE_WEIGHT_TIME = _of_trace(
     "iteration.weight_time", _S, "time of matrix kernels with few rows, which read weights once a token"
 )
-DECODE_KV_TIME = _of_trace(
-    "iteration.attention_time", _S, "time of attention kernels, which read the KV cache once a token"
-)

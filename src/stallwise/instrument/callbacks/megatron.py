@@ -12,7 +12,7 @@ def stallwise_train_step(train_step: Callable[..., Any], folder: str = "stallwis
     verbs.start(folder, auto=True)
     recorder = verbs.recording()
     if recorder is not None:
-        recorder.borders.lead(borders.USER)
+        recorder.borders.kind = borders.USER
 
     def step(*args: Any, **kwargs: Any) -> Any:
         try:

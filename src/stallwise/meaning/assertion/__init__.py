@@ -62,6 +62,9 @@ _VERB = re.compile(
     r"grows?|grew|hangs?|stays?|reads?|sees?|saw|keeps?|kept|jumps?|dies|died|crash\w*|loses?|lost|stops?|stopped|slow\w*|uses?|looks?)\b",
     re.IGNORECASE,
 )
+_APPENDED = re.compile(
+    r"\)[ \t]+(?=[A-Z])"
+)  # "(... 28 GiB reserved) If ...": a sentence that follows a message without a full stop
 _WORD = re.compile(r"[\w'/%.+-]+")
 _ZERO = re.compile(r"(?<![\w.,:/-])(?:0|zero)(?![\w])", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"\u201c][^\"\u201c\u201d\n]{40,600}[\"\u201d]")
@@ -133,7 +136,7 @@ def _in_sentence(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _scope(trigger: _Trigger, text: str, match: re.Match[str], start: int, end: int) -> tuple[int, int]:
     if trigger.scope == "sentence":
-        return start, end
+        return max([start, *(m.end() for m in _APPENDED.finditer(text, start, match.start()))]), end
     after = _end(text, match.end(), end)
     if trigger.scope == "forward":
         return match.start(), after
@@ -189,9 +192,7 @@ def _triggers_pattern() -> re.Pattern[str]:
     """All phrases, longest first, so that a pseudo trigger wins over the trigger inside it."""
     phrases = sorted(_triggers(), key=lambda p: (-len(p), p))
     written = [_expression(p) for p in phrases]
-    return re.compile(
-        "|".join(p if p.startswith("n[") else rf"(?<![\w-]){p}(?![\w-]|\s?[=:])" for p in written), re.IGNORECASE
-    )
+    return re.compile("|".join(p if p.startswith("n[") else rf"(?<![\w-]){p}(?![\w-])" for p in written), re.IGNORECASE)
 
 
 def _trigger(found: str) -> _Trigger:

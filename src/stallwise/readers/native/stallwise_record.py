@@ -80,9 +80,6 @@ def read(artifact: Artifact) -> Iterator[Item]:
     for name in record.spans_of_the_user():
         at = replace(scope, group=name)
         yield Series(stages.USER_SPAN, x, record.span(name), source, at)
-    for name in record.spans_elsewhere():
-        elsewhere = np.array([spans.get(name, 0.0) for spans in record.elsewhere_s])
-        yield Series(stages.USER_SPAN, x, elsewhere, source, replace(scope, group=f"{name} (other threads)"))
     for name in record.gauges_of_the_user():
         known = [(n, g[name]) for n, g in zip(record.step, record.gauges, strict=True) if name in g]
         at_step, values = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))

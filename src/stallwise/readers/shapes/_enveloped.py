@@ -35,7 +35,9 @@ _LEVELS = {*(named := document("shapes/prefixes")["levels"]), *named.values()}
 _ABOVE = "^."  # before keys of what stands above the records
 _NAMED = re.compile(r"@?[A-Za-z_][\w.@-]{0,60}")
 _WORDS = re.compile(r"[A-Za-z]{2}[^A-Za-z]{1,20}[A-Za-z]{2}")
-_MEASURED = re.compile(r"-?\d{1,20}(?:\.\d{1,20}|(?:\.\d{1,20})? ?[A-Za-z%/]{1,8})")
+_MEASURED = re.compile(r"-?\d{1,20}(?:\.\d{1,20}|(?:\.\d{1,20})? ?[A-Za-zµμ%/]{1,8})")
+_TIMED = re.compile(r"\d{1,20}(?:\.\d{1,20})? ?(?:[mnuµμ]?s)")
+_SPANS = ("span", "fields")  # where structured loggers put what a line is about
 LAYOUT = tuple(" \t|#+-%{[<=")  # how rows of tables, frames of stacks and trees start
 Record = dict[str, Any]
 
@@ -210,15 +212,23 @@ def _told(
     levels, others = beside[of_shape]
     before = [_stamp(row[clock])] if clock is not None and row.get(clock) else []
     before += [str(row[k]).upper() for k in levels if str(row[k]).lower() in _LEVELS][:1]
-    after = [f"{_last(k)}={row[k]}" for k in others if type(row[k]) in (int, float) and not _seconds(row[k])]
+    after = [f"{_last(k)}={row[k]}" for k in others if _is_number(row[k])]
     first, *more = text.rstrip("\n").split("\n")
     return [" ".join([*before, first, *after]), *more]
+
+
+def _is_number(value: Any) -> bool:
+    """A plain number that is no clock, or a time with its unit."""
+    if isinstance(value, str):
+        return _TIMED.fullmatch(value) is not None
+    return type(value) in (int, float) and not _seconds(value)
 
 
 def _beside(row: tuple[str, ...], keys: list[str]) -> _Beside:
     """What stands beside the text of a record, and not in another part of it."""
     home = next((k for k in keys if k in row), "").rpartition(".")[0]
-    near = {_last(k): k for k in row if k.rpartition(".")[0] == home and k not in keys}
+    homes = (home, *_SPANS)
+    near = {_last(k): k for k in row if k.rpartition(".")[0] in homes and k not in keys}
     return [near[k] for k in _KEYS["level"] if k in near], [
         k for last, k in near.items() if last not in _KEYS["envelope"]
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Finding
 from stallwise.render.answers import Block, Grid, Rows, Text, Verdict, page
-from stallwise.render.kernels import WORTH_A_LINE, Row, rows_of, short_name, to_text
+from stallwise.render.kernels import HEALTHY, Row, rows_of, short_name, to_text
 from stallwise.render.pictures import roofline
 from stallwise.units import Unit, show
 
@@ -18,8 +18,6 @@ def to_html(diagnosis: Diagnosis, tuned: list[Finding]) -> str:
     rows = rows_of(diagnosis)
     blocks: list[Block | None] = [_table(rows), roofline.draw(diagnosis)]
     blocks += [Rows(f.headline, [f.summary, *(r.text for r in f.because)]) for f in tuned]
-    silent = [f"{short_name(r.name)}: {r.silence.word}: {r.silence.means}" for r in rows if r.silence]
-    blocks.append(Rows("Without a finding", silent[:MOST_EXPLAINED]))
     blocks += [_explained(row) for row in rows[:MOST_EXPLAINED] if row.finding and not row.finding.optional]
     if rows:
         blocks.append(Text("The whole answer", to_text(diagnosis)))
@@ -31,14 +29,9 @@ def to_html(diagnosis: Diagnosis, tuned: list[Finding]) -> str:
 def _verdict(rows: list[Row], tuned: list[Finding]) -> Verdict:
     lost = [r for r in rows if r.stake_s[1] > 0]
     whole_s = sum(r.time_s for r in rows)
-    if not lost and tuned:
-        return Verdict(tuned[0].headline, tuned[0].summary, "", "bad", f"{len(rows)} kernels")
     if not lost:
-        silent = max((r for r in rows if r.silence), key=lambda r: r.time_s, default=None)
-        if silent is None or silent.silence is None or silent.time_s < WORTH_A_LINE * whole_s:
-            return Verdict("No kernel here has time at stake", "", "", "good", f"{len(rows)} kernels")
-        what = f"{short_name(silent.name)}: {silent.silence.word}"
-        return Verdict(what, f"{silent.silence.means}.", "", "unclear", f"{len(rows)} kernels")
+        what = tuned[0].headline if tuned else "No kernel here has time at stake"
+        return Verdict(what, tuned[0].summary if tuned else "", "", "bad" if tuned else "good", f"{len(rows)} kernels")
     low, high = (sum(r.stake_s[end] for r in lost) for end in (0, 1))
     first = lost[0]
     assert first.finding is not None
@@ -57,7 +50,7 @@ def _table(rows: list[Row]) -> Grid:
     cells = [
         (
             short_name(r.name), show(r.time_s, Unit.SECOND), f"{r.launches}", _stake(r),
-            r.answer, f"{r.finding.confidence:.0%}" if r.finding else "",
+            r.finding.cause if r.finding else HEALTHY, f"{r.finding.confidence:.0%}" if r.finding else "",
             ", ".join(f"{word} {share:.0%}" for word, share in r.roofs.items()),
         )
         for r in rows

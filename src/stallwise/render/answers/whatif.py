@@ -31,9 +31,7 @@ def _verdict(answer: WhatIf) -> Verdict:
 
 
 def _picture(answer: WhatIf, tried: list[Tried]) -> Figure:
-    rows = []
-    if _s(answer.traced_step_s) != _s(answer.clean_step_s):
-        rows.append(Bar("while traced", [("a-other", answer.traced_step_s, "")], behind=_s(answer.traced_step_s)))
+    rows = [Bar("while traced", [("a-other", answer.traced_step_s, "")], behind=_s(answer.traced_step_s))]
     rows.append(
         Bar("as it is", [("a-compute", answer.clean_step_s, "")], (answer.clean_low_s, answer.clean_high_s),
             _s(answer.clean_step_s))

@@ -36,7 +36,6 @@ NOTICEABLE = 0.02  # of a step; run-to-run noise of healthy jobs is 1 to 2%
 ALWAYS_THEM = 0.5  # of what any equally large set of ranks could save: below this lateness goes round
 EXPLAINED = 0.8  # a cause that explains less of the delay is not named
 MOSTLY_WAITING = 0.5  # of the exposed communication
-OTHERS_LATE = 1.2  # times what the late rank costs: from here the lateness of the others counts too
 ONE_STEP_LIMIT = 0.85  # one or two steps show who was late then, not who is late
 
 _FIXES: dict[str, tuple[Fix, ...]] = {
@@ -83,12 +82,9 @@ def _in_traces(evidence: Evidence) -> Finding | None:
     headline = f"All ranks wait for {name}: {cost} of every {step}."
     fixes = tuple(_FIXES.get(cause, ()) if known else ())
     unknown = "" if known else " What holds it up is not proven: no single kind of work explains 80% of the delay."
-    basis, top = "the job replayed without this delay", max(cost.high or 0.0, cost.number)
-    even = evidence.get(q.EVEN_GAIN)
-    if even is not None and even.number > OTHERS_LATE * top:
-        headline = f"Ranks wait for each other {even} of every {step}; {name} alone costs {cost} of it."
-        basis, top = f"{basis}; at most: all ranks come with the middle one", even.number
-    gain = Gain(low, top, basis)
+    top = max(cost.high or 0.0, evidence.value(q.EVEN_GAIN, 0.0))
+    basis = "the job replayed without this delay"
+    gain = Gain(low, top, basis + ("; at most: all ranks come with the middle one" if top > 1.2 * cost.number else ""))
     return Finding(
         headline=headline,
         confidence=_confidence(evidence, cost.number / step.number),

@@ -1,8 +1,7 @@
 """What proves that nothing is wrong, one file for each kind of artifact.
 
 File name = function name. Each returns a Proof with its numbers (perhaps lacking something, and then it says what), or
-None where its artifact is not here. Found by walking, never registered. Each file says under "Refuted by" which second number
-would refute it, and looks for that number: worst and latest value, every rank, card and kernel.
+None where its artifact is not here. Found by walking, never registered.
 """
 
 from __future__ import annotations

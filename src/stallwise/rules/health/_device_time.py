@@ -5,7 +5,6 @@ from __future__ import annotations
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.evidence.step_time import run_ledger
 
 LOST = (
     Account.INPUT_WAIT,
@@ -19,16 +18,15 @@ LOST = (
 )
 
 
+def ledger_of(evidence: Evidence) -> Ledger | None:
+    """The run's ledger of device time: the newest of the widest scope."""
+    return min(reversed(evidence.ledgers), key=lambda x: len(x.scope.to_dict()), default=None)
+
+
 def busy_share(evidence: Evidence) -> float | None:
-    """Of the whole, after the profiler's own cost, of the rank that is busy least; None without device time."""
-    ledger = run_ledger(evidence)
+    """Of the whole, after the profiler's own cost; None without device time."""
+    ledger = ledger_of(evidence)
     if ledger is None or not ledger.whole_s or Account.COMPUTE not in ledger.seconds or not evidence.all(s.BUSY_TIME):
         return None
-    ranks = {
-        x.scope: x for x in evidence.ledgers if x.scope.rank is not None and x.unit == ledger.unit and x.whole_s > 0
-    }
-    return min(_busy(x) for x in (ledger, *ranks.values()))
-
-
-def _busy(ledger: Ledger) -> float:
-    return 1.0 - sum(ledger.seconds.get(a, 0.0) for a in LOST) / ledger.whole_s
+    lost = sum(ledger.seconds.get(a, 0.0) for a in LOST)
+    return 1.0 - lost / ledger.whole_s

@@ -1,8 +1,4 @@
-"""Numbers that somebody states are well when they lie inside what the cost model gives for the same run.
-
-Refuted by: another MFU of the same run (the worst and the latest count), a part of a whole in the same text that has no name
-here, anything that is worse than in an earlier run, a machine that says it is idle.
-"""
+"""Numbers that somebody states are well when they lie inside what the cost model gives for the same run."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Fix, Reason
 from stallwise.findings.proof import Limit, Proof
 from stallwise.findings.step_facts import percent
-from stallwise.rules.health._second_number import got_worse, lowest, of_now, two_values, unnamed_shares
 
 USUAL = (0.35, 0.60)  # MFU of published dense 16-bit training: the middle nine tenths
 MOST = 0.75  # no published training run lies above; then the number itself is in doubt
@@ -21,22 +16,11 @@ MOST = 0.75  # no published training run lies above; then the number itself is i
 
 def stated_numbers(evidence: Evidence) -> Proof | None:
     """A stated MFU against published runs."""
-    told = of_now(evidence, run.MFU)
-    mfu = lowest(told) or evidence.get(run.MFU)
+    mfu = evidence.get(run.MFU)
     if mfu is None or not mfu.stated:
         return None
-    beside = unnamed_shares(evidence, mfu.source.file)
-    worse, busy = got_worse(evidence), lowest(of_now(evidence, run.GPU_BUSY))
     lacks = ""
-    if two := two_values(told):
-        lacks = f"MFU is told as {two}."
-    elif beside:
-        lacks = f"{percent(beside[-1])} stands beside an MFU of {mfu} and has no name here: it may be the MFU of now."
-    elif worse is not None:
-        lacks = f"an MFU of {mfu} is usual, but {worse.scope.layer} is {worse} worse than before."
-    elif busy is not None and busy.number < mfu.number:
-        lacks = f"an MFU of {mfu} cannot be with a GPU that is busy {busy} of the time."
-    elif mfu.number < USUAL[0]:
+    if mfu.number < USUAL[0]:
         lacks = f"an MFU of {mfu} is below most published dense runs ({percent(USUAL[0])} to {percent(USUAL[1])})."
     elif mfu.number > MOST:
         lacks = f"an MFU of {mfu} is above all published runs: check how it is counted."

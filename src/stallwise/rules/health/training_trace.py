@@ -1,8 +1,4 @@
-"""A training step is well when the device is busy nearly all of it, with work near the card's roofs, step after step.
-
-Refuted by: a rank that idles more than the mean one, steps that differ, work that nobody could judge, kernels of no known
-purpose. An MFU or a step time beside the trace has a proof of its own, and its objection counts.
-"""
+"""A training step is well when the device is busy nearly all of it, with work near the card's roofs, step after step."""
 
 from __future__ import annotations
 
@@ -10,9 +6,9 @@ from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog import roof
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.proof import Proof
+from stallwise.findings.finding import Fix
+from stallwise.findings.proof import Limit, Proof
 from stallwise.findings.step_facts import StepFacts, percent
-from stallwise.rules.health._ceiling import ceiling
 from stallwise.rules.health._device_time import busy_share
 
 BUSY = 0.95  # of the clean step: what launches, borders and the optimizer's joints leave free in good runs is below 5%
@@ -32,9 +28,8 @@ def training_trace(evidence: Evidence) -> Proof | None:
     busy = busy_share(evidence)
     if busy is None or facts.unit != "step" or evidence.get(s.ITERATION_KIND) is not None:
         return None
-    near = min((f.number for f in evidence.all(roof.NEAR_SHARE)), default=0.0)
-    spread = max((f.number for f in evidence.all(roof.STEP_SPREAD)), default=float("nan"))
-    lacks = _lacks(evidence, busy, near, spread)
+    near = evidence.value(roof.NEAR_SHARE, 0.0)
+    spread = evidence.value(roof.STEP_SPREAD)
     says = f"the device works {percent(busy)} of the step, {percent(near)} of that near a roof of the card"
     because = (
         facts.because(f"busy {percent(busy)} of {facts.steps} steps", s.STEP_TIME, s.BUSY_TIME),
@@ -45,8 +40,8 @@ def training_trace(evidence: Evidence) -> Proof | None:
         says=says,
         because=because,
         confidence=0.92 if evidence.value(roof.BY_SHAPE_SHARE, 0.0) >= BY_SHAPE else 0.8,
-        limit=None if lacks else ceiling(evidence, near),
-        lacks=lacks,
+        limit=_limit(evidence, near) if near >= NEAR_ROOF and busy >= BUSY else None,
+        lacks=_lacks(evidence, busy, near, spread),
         next=() if near >= NEAR_ROOF else (SHAPES,),
         objects=busy < BUSY or spread > ALIKE,
         covers=("training log", "stated numbers", "collectives"),
@@ -61,9 +56,33 @@ def _lacks(evidence: Evidence, busy: float, near: float, spread: float) -> str:
         if known < NEAR_ROOF:
             return f"the device is busy, but for {percent(1 - known)} of its work nothing tells whether it is fast."
         return f"the device is busy, but only {percent(near)} of its work is near a roof of the card."
-    unread = evidence.value(roof.UNREAD_SHARE, 0.0)
-    if unread > 1 - NEAR_ROOF:
-        return f"nobody knows what {percent(unread)} of its work is for."
     if spread == spread and spread > ALIKE:
         return f"the traced steps differ by {percent(spread)}."
     return ""
+
+
+def _limit(evidence: Evidence, near: float) -> Limit:
+    matrix = evidence.value(roof.MATRIX_SHARE, 0.0)
+    rate = evidence.value(roof.MATRIX_RATE_SHARE)
+    if matrix >= 0.5:
+        at = f"at {percent(rate)} of the dense peak" if rate == rate else "in library kernels that fill the card"
+        return Limit(
+            "matrix units",
+            rate if rate == rate else near,
+            f"{percent(matrix)} of the busy time is matrix work, {at}: to go faster, compute less or in a narrower type",
+            (
+                Fix("a narrower type (FP8 where the model allows)", worth="up to twice the matrix rate", risk="accuracy"),
+                Fix("compile what is not compiled: fewer passes over memory", worth="part of the other "
+                    f"{percent(1 - matrix)}", cost="compile time"),
+                Fix("more or faster cards", worth="in proportion, less what they exchange", cost="money"),
+            ),
+        )  # fmt: skip
+    return Limit(
+        "memory bandwidth",
+        near,
+        f"{percent(1 - matrix)} of the busy time moves data: to go faster, move fewer bytes",
+        (
+            Fix("fuse what passes over the same data (torch.compile)", worth="one pass instead of several"),
+            Fix("narrower activations and states", worth="in proportion to the bytes", risk="accuracy"),
+        ),
+    )

@@ -29,8 +29,6 @@ from stallwise.findings.symptom import Symptom
 
 PIPE_FULL = 0.75  # of a math pipe; dependent issue and epilogues keep real kernels below 0.95
 ISSUE_FULL = 0.88  # of the issue slots
-PRODUCT = 0.7  # sure enough that it is a matrix product: then the tensor pipe is its ceiling, and no other
-HALF_FED = 0.5  # of the tensor pipe: attention fills other pipes beside it; a product with less has no ceiling there
 LANES = 24.0  # of 32: with fewer, the slots are full of masked work
 
 EXPLAINS = {Symptom.SLOW_KERNEL: "at times"}
@@ -53,7 +51,7 @@ def compute_roof(evidence: Evidence) -> Finding | None:
         return None
     if c.get(k.ACTIVE_THREADS, 32.0) < LANES or c.get(k.FP64_SHARE) >= share:
         return None
-    if c.get(k.CONTRACTION) >= PRODUCT and c.tensor_known and c.tensor < HALF_FED:  # full, but of the wrong pipe
+    if c.get(k.CONTRACTION) >= 0.7 and c.tensor_known and c.tensor < 0.02:  # full, but of the wrong pipe
         return None
     if share < PIPE_FULL:
         name, share = "issue slots", c.get(k.ISSUE_SHARE)

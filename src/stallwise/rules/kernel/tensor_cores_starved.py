@@ -59,8 +59,7 @@ def tensor_cores_starved(evidence: Evidence) -> Finding | None:
     if not c.knows(k.TENSOR_SHARE) or not IN_USE <= c.tensor < STARVED or c.dram >= NEAR_ROOF:
         return None
     # Little tensor work beside much other work is not a product: a few moves through the pipe, say.
-    other_work = c.math >= AT_ROOF and c.word(k.KIND) != "matrix product"
-    if other_work or (c.tensor < 0.1 and c.get(k.CONTRACTION) < 1.0):
+    if c.math >= AT_ROOF or (c.tensor < 0.1 and c.get(k.CONTRACTION) < 1.0):
         return None
     if c.get(k.WAVES, 9.0) < 1 and c.get(k.GRID_BLOCKS, 1e9) < 0.5 * c.get(k.SM_COUNT, 1.0):
         confidence = 0.6  # most SMs have no block at all: the grid explains the low pipe first

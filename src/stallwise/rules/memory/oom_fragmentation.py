@@ -34,6 +34,8 @@ EXPLAINS = {Symptom.OUT_OF_MEMORY: "often"}
 CLUES = (
     Clue((m.REQUEST, m.UNUSED_RESERVED), lambda e: Failure(e).fragmented, "strong, needed",
          "free pieces together exceed the request", "free pieces together do not explain it"),
+    Clue((m.REQUEST, m.UNUSED_RESERVED, m.FREE), lambda e: Failure(e).fits_in_pieces, "required",
+         "free and unused memory together hold the request", "free and unused memory together are less than the request"),
 )  # fmt: skip
 
 

@@ -16,15 +16,13 @@ Serve more requests per iteration until latency or KV memory says stop; quantise
 split weights over more devices for latency.
 
 ## How the gain is found
-Time per token falls with the batch until the ridge; in bits, by the ratio of the bytes that are read: weights, or the
-KV cache where attention takes longer and reads at the memory's rate. Gains are given per choice, since latency and
-throughput pull apart.
+Time per token falls with the batch until the ridge; in bits, by the ratio of weight bytes. Gains are given per
+choice, since latency and throughput pull apart.
 """
 
 from __future__ import annotations
 
 from stallwise.evidence.capture import SERVE_METRICS
-from stallwise.evidence.catalog import roof
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
@@ -34,55 +32,18 @@ from stallwise.findings.step_facts import StepFacts, ms, percent
 from stallwise.rules.serving._served_at_the_roof import served_at_the_roof
 
 BUSY = 0.75  # of the iteration: with more idle time the host is the limit
-MOST = 0.4  # of the busy time in matrix kernels with few rows, or in attention
-FULL_RATE = 0.6  # of the memory's peak: good decode kernels reach 0.65 to 0.95, so that bytes and nothing else decide
-UTILISED = Reason("full GPU utilisation: it says that kernels run, not that they compute")
+MOST = 0.4  # of the busy time in matrix kernels with few rows
 
 
 @rule()
 def decode_bandwidth_bound(evidence: Evidence) -> Finding | None:
-    """Looks for busy decode iterations made of products with few rows, or of attention that reads at the memory's rate."""
+    """Looks for busy decode iterations made of matrix kernels with few rows; without a trace, at the service's rates."""
     if not evidence.all(s.ITERATION_KIND):
         return served_at_the_roof(evidence)
     facts = StepFacts(evidence)
-    busy = facts.seconds(s.BUSY_TIME)
-    if facts.word(s.ITERATION_KIND) != "decode" or facts.share(busy) < BUSY:
+    busy, weights = facts.seconds(s.BUSY_TIME), facts.seconds(s.DECODE_WEIGHT_TIME)
+    if facts.word(s.ITERATION_KIND) != "decode" or facts.share(busy) < BUSY or weights < MOST * busy:
         return None
-    weights, kv = facts.seconds(s.DECODE_WEIGHT_TIME), facts.seconds(s.DECODE_KV_TIME)
-    # Products that run far below a peak bind nothing while attention takes longer and reads at the full rate.
-    if kv > max(weights, MOST * busy) and facts.number(roof.ATTENTION_BYTES_SHARE) >= FULL_RATE:
-        return _reads_the_cache(facts, kv, busy)
-    return _reads_weights(facts, weights, busy) if weights >= MOST * busy else None
-
-
-def _reads_the_cache(facts: StepFacts, kv: float, busy: float) -> Finding:
-    rate = facts.number(roof.ATTENTION_BYTES_SHARE)
-    gain = facts.gain(0.3 * kv, 0.5 * kv, "a KV cache in 8 bits instead of 16, at the same bandwidth")
-    return Finding(
-        headline=f"Decoding is limited by memory bandwidth: {ms(kv)} of every {ms(facts.step_s)} reads the KV cache.",
-        confidence=0.85,
-        account=Account.COMPUTE,
-        gain=gain,
-        because=(
-            facts.because(f"attention takes {percent(kv / busy)} of the busy time", s.DECODE_KV_TIME),
-            facts.because(f"it reads at {percent(rate)} of the memory's peak", roof.ATTENTION_BYTES_SHARE),
-        ),
-        fixes=(
-            Fix("fp8 KV cache: half the bytes", gain, risk="accuracy over long contexts: evaluate"),
-            Fix("fewer KV heads (GQA, MLA) or a window", worth="in proportion to the bytes of a token", cost="another model"),
-            Fix("share the cache of common prefixes (cascade attention)", worth="prefix bytes are read once a batch"),
-            Fix("tensor parallelism over KV heads", worth="each card reads its heads", cost="cards and a collective a layer"),
-        ),
-        not_here=(
-            UTILISED,
-            Reason("matrix products far below their peak: they wait for no arithmetic, and attention takes longer"),
-        ),
-        avoid="Narrower weights or more FLOP/s: the bytes are those of the KV cache.",
-        next=(SERVE_METRICS,),
-    )  # fmt: skip
-
-
-def _reads_weights(facts: StepFacts, weights: float, busy: float) -> Finding:
     gain = facts.gain(0.2 * weights, 0.55 * weights, "weights in 8 bits instead of 16, at the same bandwidth")
     rows = facts.number(s.MATRIX_ROWS)
     because = [
@@ -109,7 +70,7 @@ def _reads_weights(facts: StepFacts, weights: float, busy: float) -> Finding:
             Fix("fp8 or int4 weights, fp8 KV cache", gain, risk="accuracy: evaluate"),
             Fix("speculative decoding", worth="1.5-2.5x tokens per iteration at small batch", cost="a draft model"),
         ),
-        not_here=(UTILISED,),
+        not_here=(Reason("full GPU utilisation: it says that kernels run, not that they compute"),),
         avoid="Do not buy more FLOP/s: bandwidth is what decodes.",
         next=(SERVE_METRICS,),
     )

@@ -54,8 +54,7 @@ def host_sync(evidence: Evidence) -> Finding | None:
     facts = StepFacts(evidence)
     frees = _waits_in_frees(facts)
     # Reads that wait for nothing still cost the host their calls, which a step pays whose pace the host sets.
-    idle = facts.seconds(s.SYNC_WAIT) + frees
-    cost = max(idle, facts.seconds(gains.NO_SYNC))
+    cost = max(facts.seconds(s.SYNC_WAIT) + frees, facts.seconds(gains.NO_SYNC))
     if facts.share(cost) < NOTICEABLE:
         return _results_fetched(facts) or _without_record(facts)
     gain = facts.replayed(
@@ -69,7 +68,7 @@ def host_sync(evidence: Evidence) -> Finding | None:
     count = facts.number(s.SYNC_COUNT)
     because = [
         facts.because(f"{count:.0f} synchronising calls a {facts.unit}, the costliest in {plain}", s.SYNC_COUNT),
-        facts.because(f"the device is idle {ms(idle)} right after them, with nothing queued", s.SYNC_WAIT),
+        facts.because(f"the device is idle {ms(cost)} right after them, with nothing queued", s.SYNC_WAIT),
     ]
     fixes = [
         Fix(f"take {plain} out of the loop, or read it every 50 steps", gain, cost="a few lines"),
@@ -97,9 +96,7 @@ def host_sync(evidence: Evidence) -> Finding | None:
         ]
     harmless = facts.seconds(s.SYNC_HARMLESS)
     return Finding(
-        headline=f"The host stops to wait for the GPU, which then idles {ms(idle)} of every {ms(facts.step_s)}."
-        if idle > HALF * cost
-        else f"Reading values of the GPU costs the host {ms(cost)} of every {ms(facts.step_s)}; the GPU idles {ms(idle)} of it.",
+        headline=f"The host stops to wait for the GPU, which then idles {ms(cost)} of every {ms(facts.step_s)}.",
         confidence=0.85,
         account=Account.HOST_WAIT,
         gain=gain,
