@@ -128,7 +128,7 @@ def _in_its_words(text: str, present: Presence) -> str:
 
 def _without_command(line: str) -> str:
     """A question that nothing here can answer by that command: the question stays."""
-    return re.sub(r"\s*\([^()]*\)(?=\.?$)", "", line)
+    return re.sub(r"\s{0,8}\([^()]{0,400}\)(?=\.?$)", "", line)
 
 
 def _warning(finding: Finding, ledger: Ledger | None) -> str:

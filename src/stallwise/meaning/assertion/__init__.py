@@ -56,7 +56,7 @@ _TERMINATOR = re.compile(
     r"then|now|instead|so|only)\b|[:()\[\]]|\s[-\u2013\u2014]{1,2}\s",
     re.IGNORECASE,
 )
-_COMMA = re.compile(r",\s*(?:and\s+|or\s+|nor\s+)?|\s+and\s+")
+_COMMA = re.compile(r",\s{0,8}(?:(?:and|or|nor)\s{1,8})?|\s{1,8}and\s{1,8}")
 _VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|do|did|gets?|got|goes|went|takes?|took|runs?|ran|shows?|drops?|fell|falls?|rises?|rose|"
     r"grows?|grew|hangs?|stays?|reads?|sees?|saw|keeps?|kept|jumps?|dies|died|crash\w*|loses?|lost|stops?|stopped|slow\w*|uses?|looks?)\b",
@@ -135,6 +135,11 @@ def _scope(trigger: _Trigger, text: str, match: re.Match[str], start: int, end: 
     if trigger.scope == "sentence":
         return start, end
     after = _end(text, match.end(), end)
+    if trigger.scope == "noun":  # "without no_grad runs out of memory": what the verb says is not denied
+        verbs = (
+            v.start() for v in _VERB.finditer(text, match.end(), after) if not _conditions().match(text, v.start())
+        )
+        return match.start(), next(verbs, after)  # "no hang since" has none: a fault's name is a noun there
     if trigger.scope == "forward":
         return match.start(), after
     ends = [m.end() for m in _TERMINATOR.finditer(text, start, match.start())]
