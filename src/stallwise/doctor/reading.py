@@ -120,7 +120,8 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             formats, items = _with([x for x in lines if x not in spoken], formats, items)
         items += more
         words = whole.skeletons  # lines that differ in digits alone have the same words
-        items.append(Bag(words_in("\n".join(words.lines[i] for i in words.firsts)), source))
+        text = "\n".join(words.lines[i] for i in words.firsts)
+        items.append(Bag(words_in(text, prose=is_prose(whole)), source))
     elif not items and b"\x00" not in artifact.head[:4096]:  # of its format, yet nothing in it: the words remain
         items.append(Bag(words_in(told.text(MOST_BYTES)), source))
     if problems and not formats:

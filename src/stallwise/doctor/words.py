@@ -9,10 +9,10 @@ from stallwise.meaning.troubles import undenied
 LONGEST_PAGE = 1 << 16  # characters: a longer text is a program's log, which denies nothing in sentences
 
 
-def words_in(text: str) -> frozenset[str]:
+def words_in(text: str, *, prose: bool = True) -> frozenset[str]:
     """Stems and pairs of neighbours that the text affirms."""
     text = undenied(text)
-    return stems_of(affirmed(text, spans_of(text)) if len(text) <= LONGEST_PAGE else text)
+    return stems_of(affirmed(text, spans_of(text)) if prose and len(text) <= LONGEST_PAGE else text)
 
 
 def asserted_in(text: str) -> str:
