@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared scores extras knowledge accuracy others recipes bench soak fuzz lock audit pages docs clean
+.PHONY: help demo test test-bare lint types check shared scores extras recognise questions ask accuracy ablate others recipes bench soak fuzz lock audit pages docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -71,11 +71,26 @@ scores: $(SCORES)
 shared: $(VENV)/.dev ## score against the shared cases, where that folder is
 	@rm -f $(VENV)/.scored-* && $(MAKE) --no-print-directory -k -j2 scores
 
-knowledge: $(VENV)/.dev ## count the cases anew, fit what is fitted to them, and say what moved
-	@$(BIN)/python bench/knowledge.py
+FEATURES := $(VENV)/features.jsonl
+$(FEATURES): $(VENV)/.dev
+	@$(BIN)/python bench/case_features.py $@
 
-accuracy: $(VENV)/.dev ## first answers with each project left out, written to docs/accuracy.md
-	@$(BIN)/python bench/accuracy.py --write
+recognise: $(VENV)/.dev ## read all cases on record anew, fit the classifier to them, and compile its weights
+	@$(BIN)/python bench/case_features.py $(FEATURES)
+	@$(BIN)/python bench/fit_recognise.py $(FEATURES) --write --scores $(VENV)/scores.json
+
+questions: $(FEATURES) ## count anew how often each answer is given under each cause
+	@$(BIN)/python bench/fit_questions.py $(FEATURES) --write
+
+ask: $(FEATURES) ## first answers after 0, 1, 3 and 5 questions on incidents masked to their first sentence
+	@$(BIN)/python bench/ask_masked.py $(FEATURES)
+
+accuracy: $(FEATURES) ## first answers with each project left out, written to docs/accuracy.md
+	@$(BIN)/python bench/fit_recognise.py $(FEATURES) --scores $(VENV)/scores.json
+	@$(BIN)/python bench/accuracy.py $(FEATURES) $(VENV)/scores.json --write
+
+ablate: $(FEATURES) ## what each part of the classifier is worth, with each project left out
+	@$(BIN)/python bench/ablate.py $(FEATURES)
 
 # TraceLens has no package under its name: it comes from its own repository.
 others: ## HTA and TraceLens in a folder of their own, for `make bench`

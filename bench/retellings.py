@@ -2,9 +2,9 @@
 
     python bench/retellings.py EXPECT.jsonl DATA_ROOT [--only a,b] [--jobs 2] [--every 1]
 
-A row without `paths` (an incident's index) lies in the folder of its name, and is answered by what other projects tell. A line a
-re-telling: cases it changes, the share of first answers that were right and still are, and false all-clears. Half of the
-re-tellings, drawn by a hash of their name, are only counted: who reads what they lose has spent them.
+A row without `paths` (an incident's index) lies in the folder of its name. A line a re-telling: cases it changes, the
+share of first answers that were right and still are, and false all-clears. Half of the re-tellings, drawn by a hash of their
+name, are only counted: who reads what they lose has spent them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from facts_of_cases import answer, is_right, read_cases
 from retold import TELLINGS, File
-
-from stallwise.knowledge.cases import leaving_out
 
 SHOWN = 8
 
@@ -49,15 +47,14 @@ def _read(path: Path) -> File:
         return File(path.name, data=data)
 
 
-def first_answer(files: list[File], project: str) -> tuple[str, str]:
+def first_answer(files: list[File]) -> tuple[str, str]:
     """First cause and state of these files in a folder of their own."""
     with TemporaryDirectory() as folder:
         for f in files:
             place = Path(folder, f.name)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(f.text.encode() if f.data is None else f.data)
-        with leaving_out(project):
-            _, _, first, state = answer([folder])
+        _, _, first, state = answer([folder])
     return first, state
 
 
@@ -65,14 +62,13 @@ def ask(given: tuple[dict[str, Any], str, list[str]]) -> tuple[bool, dict[str, s
     """Whether the case is right as it is, and the first answer of each re-telling that changes it, "" where it is kept."""
     case, root, names = given
     files = files_of([Path(root, p) for p in case.get("paths", [case["id"]])])
-    project = case.get("project", "")
-    if not is_right(case, *first_answer(files, project)):
+    if not is_right(case, *first_answer(files)):
         return False, {}
     told = {}
     for name in names:
         other = TELLINGS[name](files)
         if other != files:
-            found = first_answer(other, project)
+            found = first_answer(other)
             told[name] = "" if is_right(case, *found) else found[0]
     return True, told
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import html
-import io
 import json
 import re
-import textwrap
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -89,32 +85,6 @@ def indented_block(f: File) -> File:
 
 
 @of_each(is_printed)
-def folded_block(f: File) -> File:
-    """A block of code that has to be opened, in an issue."""
-    return f.said(
-        f"<details>\n<summary>Full output</summary>\n\n```console\n{f.text.rstrip()}\n```\n\n</details>\n", ".md"
-    )
-
-
-@of_each(is_printed)
-def saved_page(f: File) -> File:
-    """A console's page, saved by the browser."""
-    body = html.escape(f.text)
-    return f.said(
-        f"<!DOCTYPE html>\n<html><head><title>Console</title></head><body>\n<pre>{body}</pre>\n</body></html>\n",
-        ".html",
-    )
-
-
-@of_each(is_printed)
-def notebook(f: File) -> File:
-    """The output of a notebook's cell."""
-    stream = {"output_type": "stream", "name": "stdout", "text": f.text.splitlines(keepends=True)}
-    cell = {"cell_type": "code", "execution_count": 3, "metadata": {}, "source": ["main()"], "outputs": [stream]}
-    return f.said(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1), ".ipynb")
-
-
-@of_each(is_printed)
 def journal_json(f: File) -> File:
     """journalctl -o json."""
     fields = {
@@ -130,63 +100,6 @@ def journal_json(f: File) -> File:
 
 def _micros(at: datetime) -> int:
     return (at - datetime(1970, 1, 1)) // timedelta(microseconds=1)
-
-
-@of_each(is_printed)
-def cloudwatch(f: File) -> File:
-    """aws logs get-log-events."""
-    events = [
-        {"timestamp": _micros(at) // 1000, "message": line, "ingestionTime": _micros(at) // 1000 + 812}
-        for at, line in _stamped(f)
-    ]
-    return f.said(
-        json.dumps({"events": events, "nextForwardToken": "f/3894", "nextBackwardToken": "b/3894"}, indent=4), ".json"
-    )
-
-
-@of_each(is_printed)
-def loki(f: File) -> File:
-    """What Loki answers."""
-    stream = {
-        "stream": {"app": "trainer", "pod": "trainer-0"},
-        "values": [[f"{_micros(at)}000", x] for at, x in _stamped(f)],
-    }
-    return f.said(json.dumps({"status": "success", "data": {"resultType": "streams", "result": [stream]}}), ".json")
-
-
-@of_each(is_printed)
-def datadog(f: File) -> File:
-    """An export of Datadog's list of logs."""
-    rows = [
-        {
-            "id": f"AQ{i}",
-            "type": "log",
-            "attributes": {"timestamp": at.isoformat() + "Z", "service": "trainer", "message": x},
-        }
-        for i, (at, x) in enumerate(_stamped(f))
-    ]
-    return f.said(json.dumps({"data": rows}), ".json")
-
-
-@of_each(is_printed)
-def searched_csv(f: File) -> File:
-    """A CSV that a search over logs exports."""
-    out = io.StringIO()
-    rows = [("_time", "host", "_raw"), *((at.isoformat(), "gpu-node-3", x) for at, x in _stamped(f) if x.strip())]
-    csv.writer(out, quoting=csv.QUOTE_ALL).writerows(rows)
-    return f.said(out.getvalue(), ".csv")
-
-
-@of_each(is_printed)
-def numbered(f: File) -> File:
-    """cat -n."""
-    return f.said("".join(f"{i:6d}\t{line}\n" for i, line in enumerate(f.text.splitlines(), 1)))
-
-
-@of_each(is_printed)
-def grepped(f: File) -> File:
-    """grep -Hn ''."""
-    return f.said("".join(f"logs/{f.name}:{i}:{x}\n" for i, x in enumerate(f.text.splitlines(), 1)), ".txt")
 
 
 @of_each(is_printed)
@@ -207,17 +120,6 @@ def typescript(f: File) -> File:
         + body
         + '\x1b[?2004l\r\nScript done on 2026-03-02 12:00:00+00:00 [COMMAND_EXIT_CODE="0"]\n'
     )
-
-
-@of_each(is_printed)
-def wrapped(f: File) -> File:
-    """Lines broken at a hundred columns."""
-    lines = []
-    for line in f.text.splitlines():
-        lines += textwrap.wrap(
-            line, WIDTH, drop_whitespace=False, replace_whitespace=False, break_on_hyphens=False
-        ) or [""]
-    return f.said("\n".join(x.rstrip() for x in lines) + "\n")
 
 
 @of_each(is_printed)

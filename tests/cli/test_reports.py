@@ -78,7 +78,7 @@ def test_github_gets_annotations_and_a_summary(tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     result = called("diagnose", str(TRACE), "--github", GITHUB_STEP_SUMMARY=str(summary))
     assert "::warning file=" in result.output and "input-starved" in result.output
-    assert summary.read_text(encoding="utf-8").startswith("# The GPU waits for input")
+    assert summary.read_text(encoding="utf-8").startswith("# FOUND The GPU waits for input")
 
 
 def settings(tmp_path: Path, text: str) -> str:

@@ -118,8 +118,10 @@ def test_sources_are_the_users_own_words() -> None:
     head, tail = long[1:-1].split(" … ")
     assert LONG.startswith(head) and LONG.endswith(tail) and len(head) > 20 and len(tail) > 10
     assert len(label_of("训" * 500)) <= LONGEST_LABEL + 2
-    text = " ".join(to_text(diagnose(LONG, cache=False)).split())
-    assert "“We train a 70B model" in text and "look at first?”" in text
+    answer = diagnose(LONG, cache=False)
+    cited = {place(s) for h in answer.hypotheses for r in h.because for s in r.sources}
+    assert cited == {label_of(LONG)}
+    assert "“We train a 70B model" in " ".join(to_text(answer).split())
     assert place(Source(label_of(LONG))) == label_of(LONG)
 
 

@@ -1,9 +1,7 @@
-"""What hangs on a mail is read like files beside each other, and letters are read however they are stored."""
+"""A mail is its subject and body, and a text is read in whatever encoding it is stored."""
 
 from __future__ import annotations
 
-import io
-import zipfile
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -21,23 +19,6 @@ def _mail() -> EmailMessage:
     mail["From"], mail["To"], mail["Subject"] = "kim@example.org", "lee@example.org", "the run is slow"
     mail.set_content("Hello,\n\nboth files hang here.\n")
     return mail
-
-
-def test_files_that_hang_on_a_mail_are_read(tmp_path: Path) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("smi.csv", "index, power\n0, 300 W\n")
-    mail = _mail()
-    mail.add_attachment(LOG.encode(), maintype="application", subtype="octet-stream", filename="train.log")
-    mail.add_attachment(packed.getvalue(), maintype="application", subtype="zip", filename="more.zip")
-    mail.add_attachment(b"x", maintype="image", subtype="png", filename="logo.png")
-    path = tmp_path / "m.eml"
-    path.write_bytes(mail.as_bytes())
-    found, problems = find([str(path)])
-    texts = {a.name.removeprefix(f"{path}"): a.text() for a in found}
-    assert not problems
-    assert texts["!train.log"] == LOG and texts["!more.zip!smi.csv"] == "index, power\n0, 300 W\n"
-    assert texts[""].startswith("the run is slow\n\nHello,") and set(texts) == {"", "!train.log", "!more.zip!smi.csv"}
 
 
 def test_a_mail_that_only_says_something_stays_one_text(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_unit_above_holds_for_the_parts_below() -> None:
 def test_stages_that_are_all_listed_are_the_whole(tmp_path: Path, optimizer_ms: float, sick: bool) -> None:
     text = f'{{"breakdown_ms": {{"forward": 11.0, "backward": 22.0, "optimizer": {optimizer_ms}}}}}'
     found = _of(tmp_path, "timing.json", text)
-    assert (str(found.state).endswith("SICK") and found.ranked[0] == "optimizer-unfused") == sick
+    assert (found.ranked[:1] == ("optimizer-unfused",)) == sick
 
 
 def test_a_tensor_parallel_group_of_a_node_crosses_none(tmp_path: Path) -> None:
@@ -127,4 +127,4 @@ def test_a_tensor_parallel_group_of_a_node_crosses_none(tmp_path: Path) -> None:
 def test_the_bubble_of_the_schedule_decides(tmp_path: Path, microbatches: int, sick: bool) -> None:
     text = f"pipeline stages: 4\nmicro-batches: {microbatches}\nschedule: 1F1B\n"
     found = _of(tmp_path, "layout.txt", text)
-    assert (str(found.state).endswith("SICK") and found.ranked[0] == "pipeline-bubble") == sick
+    assert (found.ranked[:1] == ("pipeline-bubble",)) == sick

@@ -1,32 +1,65 @@
-"""Public incidents: never a false all-clear, and no fewer first answers than before."""
+"""Public incidents and affirmed/denied pairs: never a false all-clear, no denied disease, no fewer first answers than before.
+
+The compiled weights have seen these cases: this holds the answers where they are. For unseen ones see docs/accuracy.md.
+"""
 
 from __future__ import annotations
 
-import importlib.util
+import json
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
-# Floors, below what was measured by the noise of a third of each set: a fall is a regression, a rise is a reason to lift them.
-LEAST = {"improve": 0.60, "kept": 0.60, "strangers": 0.55, "strangers_kept": 0.55, "wordings": 0.62}
+from stallwise.doctor.examine import diagnose
+from stallwise.errors import StallwiseError
+from stallwise.findings.diagnosis import Diagnosis, State
+
+HERE = Path(__file__).parent
+EVERY = 3  # of the older sets
+# Floors: a fall is a regression, a rise is a reason to lift them.
+LEAST = {"wave5": 0.65, "improve": 0.60, "kept": 0.60, "strangers": 0.55, "strangers_kept": 0.55}
+LEAST_AFFIRMED = 0.75  # of the affirmed halves: the disease comes first
+MOST_DENIED = 0.10  # of the denied halves: called sick with the disease that they deny
 
 
-@pytest.fixture(scope="module")
-def accuracy() -> ModuleType:
-    path = Path(__file__).parents[2] / "bench" / "accuracy.py"
-    spec = importlib.util.spec_from_file_location("accuracy", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    import sys
+def rows_of(half: str) -> list[dict[str, Any]]:
+    lines = (HERE / half / "index.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines if line.strip()]
 
-    sys.modules["accuracy"] = module  # its dataclass asks for its own module
-    spec.loader.exec_module(module)
-    return module
+
+def answer_of(half: str, row: dict[str, Any]) -> Diagnosis | None:
+    try:
+        return diagnose(str(HERE / half / row["id"]), workers=1, cache=False)
+    except StallwiseError:
+        return None
 
 
 @pytest.mark.parametrize("half", LEAST)
-def test_first_answers_without_the_own_project(accuracy: ModuleType, half: str) -> None:
-    score = accuracy.score_sets([half], every=3)[half]  # `make accuracy` asks all of them
-    assert score.false_clear == 0
-    assert score.right / score.cases >= LEAST[half]
+def test_first_answers_do_not_fall(half: str) -> None:
+    rows = rows_of(half)[:: 1 if half == "wave5" else EVERY]
+    right = 0
+    for row in rows:
+        answer = answer_of(half, row)
+        if answer is None:
+            continue
+        accept = set(row["accept"])
+        assert answer.state is not State.HEALTHY or "none" in accept, f"{row['id']}: a false all-clear"
+        first = answer.ranked[0] if answer.ranked else ""
+        right += first in accept or (answer.state is State.UNCLEAR and "unclear" in accept)
+    assert right / len(rows) >= LEAST[half]
+
+
+def test_affirmed_diseases_are_found_and_denied_ones_not_called() -> None:
+    affirmed, called, denied = [], 0, 0
+    for row in rows_of("pairs"):
+        answer = answer_of("pairs", row)
+        assert answer is not None, row["id"]
+        first = answer.ranked[0] if answer.ranked else ""
+        if row["never"]:
+            denied += 1
+            called += answer.state is State.SICK and first in row["never"]
+        else:
+            affirmed.append(first in row["accept"])
+    assert sum(affirmed) / len(affirmed) >= LEAST_AFFIRMED
+    assert called / denied <= MOST_DENIED

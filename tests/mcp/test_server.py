@@ -156,3 +156,17 @@ def test_it_talks_over_stdin_and_stdout(root: Path) -> None:
             return "input-starved" in result.content[0].text
 
     assert run(first())
+
+
+def test_diagnose_asks_and_takes_answers(root: Path) -> None:
+    async def act() -> None:
+        asked = {"paths": ["training is slow"]}
+        failed, first = await call(root, "diagnose", asked)
+        (question,) = first["questions"]
+        assert not failed and question["choices"][-1] == "don't know" and question["separates"]
+        failed, again = await call(root, "diagnose", {**asked, "answers": [question["choices"][1]]})
+        assert not failed and again["ranked"][0] == "input-starved" != first["ranked"][0]
+        failed, text = await call(root, "diagnose", {**asked, "answers": ["99"]})
+        assert failed and "no choice 99" in str(text)
+
+    run(act())

@@ -11,14 +11,11 @@ from stallwise.evidence.event import Role
 from stallwise.evidence.line import Line
 from stallwise.meaning import anchors
 from stallwise.meaning.book import SHORTEST, Signature, book
-from stallwise.meaning.codes import codes_of
+from stallwise.meaning.codes import codes_of, rows_of
 from stallwise.meaning.expressions import compiled
 from stallwise.meaning.folded import Folded
-from stallwise.meaning.known import SHORTEST as PIECE
-from stallwise.meaning.known import known_message
 from stallwise.meaning.match import Matcher, matcher, matcher_of
 from stallwise.meaning.tables import tables_in
-from stallwise.meaning.words import book as table_of
 
 JUDGED = list(book())
 HOSTILE = (
@@ -62,7 +59,7 @@ def test_a_signature_says_where_it_comes_from_and_what_it_feeds(signature: Signa
     assert set(signature.slots) <= groups
     assert set(signature.facts.values()) <= groups
     named = {t for k in signature.slots.values() if k.startswith("code:") for t in k.removeprefix("code:").split("|")}
-    assert named <= {name for name, _ in tables_in("codes")}
+    assert named <= {name for name, _ in tables_in("codes", ".tsv")}
 
 
 @pytest.mark.parametrize("signature", JUDGED, ids=lambda s: s.id)
@@ -79,20 +76,6 @@ def _seconds(signature: Signature, line: str) -> float:
     return time.perf_counter() - start
 
 
-def test_known_messages_name_their_program_and_release() -> None:
-    for _, text in tables_in("known", ".tsv"):
-        head, *rows = text.splitlines()
-        assert len(head.removeprefix("# ").split("\t")) == 2
-        for row in rows:
-            piece, level, place, releases = row.split("\t")
-            assert (
-                len(piece) >= PIECE and piece == piece.lower() and level in ("warning", "error") and place and releases
-            )
-    found = known_message("WARN Bootstrap : no socket interface found")
-    assert found is not None and found.component == "nccl" and "2.4.8" in found.source
-    assert known_message("all is well with the world today") is None
-
-
 def test_ids_are_unique() -> None:
     ids = [s.id for s in book()]
     assert len(ids) == len(set(ids))
@@ -107,11 +90,11 @@ def test_both_engines_hear_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
             assert heard(sample, slow) == heard(sample, fast)
 
 
-@pytest.mark.parametrize("name", [name for name, _ in tables_in("codes")])
+@pytest.mark.parametrize("name", [name for name, _ in tables_in("codes", ".tsv")])
 def test_a_table_of_codes_has_a_source_and_no_code_twice(name: str) -> None:
-    document = table_of(f"codes/{name}.toml")
-    assert document["source"]
-    numbers = [row["code"] for row in document["code"] if "code" in row]
+    source, titles = dict(tables_in("codes", ".tsv"))[name].splitlines()[:2]
+    assert source.startswith("# ") and titles == "code\tname\tmeans\tfault\trole\taction"
+    numbers = [row[0] for row in rows_of(name) if row[0]]
     assert len(numbers) == len(set(numbers))
     assert all(c.means for c in codes_of(name).values())
     assert all(c.role in ("", *Role) for c in codes_of(name).values())

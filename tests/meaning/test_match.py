@@ -65,11 +65,6 @@ def test_a_loud_line_without_a_meaning_is_counted() -> None:
     assert [(line.times, line.level) for line in unread[0].error_lines] == [(3, "error")]
 
 
-def test_what_is_only_known_is_known_and_no_more() -> None:
-    events = said("n1:1:2 [0] NCCL WARN Attempt to use communicator before the previous operation returned\n").events
-    assert events and all(e.role in (Role.KNOWN, Role.CONFIRMATION) for e in events)
-
-
 def test_a_sentence_about_an_error_is_no_error() -> None:
     told = "Yesterday somebody saw an illegal memory access on another machine, not here.\n"
     assert said(told).said("illegal-access")

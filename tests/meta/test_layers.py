@@ -24,15 +24,12 @@ MAY_IMPORT = {
     # A measure replays the trace it looks at: `sim.replay` is physics over columns and knows no names.
     "measures": {"sim", "evidence", "meaning", "costs", "specs", "units", "errors"},
     "findings": {"evidence", "units", "errors"},
-    "knowledge": {"findings", "units", "errors"},
-    # A rule names its symptoms; how often it is behind them is counted where the cases are.
-    "rules": {"knowledge", "findings", "evidence", "units", "errors"},
+    "rules": {"findings", "evidence", "units", "errors"},
     "sim": {"evidence", "costs", "specs", "units", "errors"},
     "search": {"sim", "evidence", "costs", "specs", "progress", "units", "errors"},
     # Of `instrument` the doctor takes Student's quantile alone: a trend is judged as trials are.
     "doctor": {
         "instrument",
-        "knowledge",
         "rules",
         "measures",
         "meaning",

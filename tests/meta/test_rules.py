@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from stallwise.evidence.catalog import quantities
+from stallwise.findings.clue import Tells
 from stallwise.findings.rule import Rule
+from stallwise.findings.symptom import Often
 from stallwise.rules import all_rules
 
 SECTIONS = ("## What it means", "## Why it costs", "## What else looks so", "## Fix", "## How the gain is found")
@@ -25,10 +29,16 @@ def test_a_rule_reads_only_catalogued_quantities(rule: Rule) -> None:
         assert known.get(quantity.name) is quantity
 
 
-def test_base_rates_are_probabilities() -> None:
+def test_how_often_a_cause_is_behind_a_symptom_is_a_word() -> None:
     for rule in all_rules():
-        for symptom, rate in rule.explains.items():
-            assert 0 < rate < 1, (rule.cause, symptom)
+        for symptom, often in rule.explains.items():
+            assert often in get_args(Often), (rule.cause, symptom)
+
+
+def test_what_a_clue_tells_is_a_word() -> None:
+    """What the word comes to is fitted to cases, never typed."""
+    for rule in all_rules():
+        assert {clue.tells for clue in rule.clues} <= set(get_args(Tells)), rule.cause
 
 
 def test_causes_are_unique() -> None:

@@ -17,6 +17,7 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.catalog import kernel as k
+from stallwise.evidence.fact import Fact
 from stallwise.readers import autotune_log, nsys_stats
 from stallwise.readers.native import ncu_csv, ncu_rep, ncu_text
 from tests.shared_data import shared
@@ -84,7 +85,7 @@ def test_nsys_sums_rank_kernels_by_time() -> None:
     )
     artifact = Artifact("kern.csv", content=text.encode())
     assert nsys_stats.recognises("kern.csv", artifact.head)
-    facts = {(f.quantity.name, f.scope.kernel): f.value for f in nsys_stats.read(artifact)}
+    facts = {(f.quantity.name, f.scope.kernel): f.value for f in nsys_stats.read(artifact) if isinstance(f, Fact)}
     assert facts["kernel.total_time", "ampere_sgemm_128x64_nn"] == pytest.approx(8.0)
     assert facts["kernel.time_share", "ampere_sgemm_128x64_nn"] == pytest.approx(0.8)
 

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from stallwise.doctor.gauged import gauged
 from stallwise.doctor.reading import read_artifact
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.fact import Fact, Table
 from stallwise.readers import nvidia_smi_csv, nvidia_smi_report
-from stallwise.readers.native import nvidia_smi_topo
+from stallwise.readers.native import nvidia_smi_nvlink, nvidia_smi_topo
 
 SMI = Path(__file__).parents[1] / "fixtures" / "smi"
 
@@ -116,11 +115,7 @@ def test_a_single_gpu_has_no_pairs_in_colour() -> None:
 
 def test_links_that_are_down_are_counted() -> None:
     text = "GPU 0: NVIDIA B200 (UUID: GPU-0)\n\t Link 0: 53.125 GB/s\n\t Link 1: <inactive>\nGPU 1: NVIDIA B200 (UUID: GPU-1)\nNVML: Unable to retrieve NVLink information as all links are inActive\n"
-    found = [
-        i
-        for i in (i for _, found in gauged(Artifact("nvlink.txt", content=text.encode())) for i in found)
-        if isinstance(i, Fact)
-    ]
+    found = [i for i in from_text(nvidia_smi_nvlink, text) if isinstance(i, Fact)]
     down = {f.scope.gpu: f.number for f in found if f.quantity is hw.NVLINK_INACTIVE}
     assert down == {0: 1.0, 1: 1.0}
 

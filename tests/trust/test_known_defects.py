@@ -216,7 +216,7 @@ OTHERS = {
 def test_files_of_other_trades_are_neither_healthy_nor_sick(tmp_path: Path, trade: str) -> None:
     (tmp_path / "file.txt").write_text(OTHERS[trade])
     code, out, err = told("diagnose", tmp_path / "file.txt")
-    assert answered(code, err) and "Healthy" not in out and (code == 3 or "Cannot tell" in out)
+    assert answered(code, err) and "NOTHING OUT OF LINE" not in out and (code == 3 or "CANNOT TELL YET" in out)
 
 
 # --- A: the recorder and the fate of jobs; those of PyTorch are in tests/instrument/faithful ----------------------------------
@@ -338,7 +338,7 @@ def test_two_processes_without_a_rank_stay_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", ["raise ValueError('x')", "import os; os.abort()"], ids=["raises", "aborts"])
 def test_a_job_that_died_is_not_healthy(tmp_path: Path, end: str) -> None:
     ran = recorded(tmp_path, "run", sys.executable, "-c", f"print('step 1 loss: 1.9', flush=True)\n{end}")
-    assert ran.returncode != 0 and "Healthy" not in ran.stdout
+    assert ran.returncode != 0 and "NOTHING OUT OF LINE" not in ran.stdout
 
 
 @FULL
@@ -360,7 +360,7 @@ def test_numbers_that_are_none_are_not_healthy(tmp_path: Path) -> None:
         "vllm:num_requests_running NaN\nvllm:gpu_cache_usage_perc NaN\nvllm:num_requests_waiting NaN\n"
     )
     code, out, err = told("diagnose", tmp_path / "metrics.txt")
-    assert answered(code, err) and "Healthy" not in out
+    assert answered(code, err) and "NOTHING OUT OF LINE" not in out
 
 
 def test_an_empty_folder_of_the_page_is_not_healthy(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_an_empty_folder_of_the_page_is_not_healthy(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with local_page(tmp_path) as page:
         answer = ask(page, "/api/diagnose", {"paths": ["empty"]})
-    assert answer.status != 200 or "Healthy" not in answer.body.decode()
+    assert answer.status != 200 or "NOTHING OUT OF LINE" not in answer.body.decode()
 
 
 @FULL
@@ -708,7 +708,7 @@ def test_a_server_of_no_protocol_is_a_sentence(path: str) -> None:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         code, out, err = told("diagnose", f"http://127.0.0.1:{server.getsockname()[1]}{path}")
-    assert code in (2, 3) and "Healthy" not in out, (code, err)
+    assert code in (2, 3) and "NOTHING OUT OF LINE" not in out, (code, err)
 
 
 def test_answers_in_json_hold_no_number_that_is_none() -> None:

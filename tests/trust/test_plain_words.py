@@ -7,9 +7,9 @@ from itertools import combinations
 from pathlib import Path
 
 import stallwise
+from stallwise.doctor.advice import overturning
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.idioms import frameworks, in_its_words
-from stallwise.doctor.suspects import overturning
 from stallwise.evidence.bag import stems_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Finding, Fix

@@ -19,12 +19,13 @@ _COUNT = re.compile(r"\d+(?:[-_.:T]\d+)*(?![A-Za-z])")
 def remembered(diagnosis: Diagnosis, paths: Sequence[str], *, command: str = "", series: str = "") -> None:
     """A command line in its folder, the series that the user names, or files alike in name. Addresses and pipes are no runs."""
     from stallwise.doctor.given import Kind, kind_of
-    from stallwise.doctor.history import remember
-    from stallwise.render.history import moved_line
 
     places = [Path(p).absolute() for p in paths if kind_of(p) in (Kind.FILE, Kind.FOLDER)]
     if not places:
         return
+    from stallwise.doctor.history import remember
+    from stallwise.render.history import moved_line
+
     run = places[0]
     if command:
         moved = remember(diagnosis, command, str(run), folder=Path.cwd())

@@ -14,7 +14,8 @@ from stallwise.render import strict_json as json
     epilog="Examples: stallwise diagnose trace.json.gz nvidia_smi.csv; stallwise diagnose RUN_DIR/ -o report.html; "
     "stallwise diagnose RUN_DIR/ -o annotated.json.gz (opens in ui.perfetto.dev); "
     "stallwise diagnose --fact mfu=0.22 mfu.before=0.48 gpu=h100 gpus=512; "
-    'stallwise diagnose "8 GPUs are only 3x faster than one"'
+    'stallwise diagnose "8 GPUs are only 3x faster than one"; '
+    'stallwise diagnose "training is slow" --ask; stallwise diagnose train.log --answer 2 --answer "only one rank is slow"'
 )
 @click.argument("paths", nargs=-1)
 @click.option(
@@ -28,6 +29,14 @@ from stallwise.render import strict_json as json
     "--clean-step",
     metavar="TIME",
     help="The step time with no profiler attached (58ms): takes the profiler's own cost out of the trace.",
+)
+@click.option("--ask", is_flag=True, help="Ask up to five questions in the terminal where the answer is not clear.")
+@click.option(
+    "--answer",
+    "answers",
+    multiple=True,
+    metavar="TEXT",
+    help="Answer the next question: a choice's number or words, your own words, or \"don't know\". Repeatable, in order.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option(
@@ -66,6 +75,8 @@ def command(
     paths: tuple[str, ...],
     facts: tuple[str, ...],
     clean_step: str | None,
+    ask: bool,
+    answers: tuple[str, ...],
     as_json: bool,
     outputs: tuple[str, ...],
     share: bool,
@@ -82,6 +93,7 @@ def command(
     no_cache: bool,
 ) -> None:
     """Read any mix of artifacts (files, folders, globs, '-', a complaint in words) and name the stage that stalls."""
+    from stallwise.cli._asked import asker
     from stallwise.doctor.examine import diagnose
     from stallwise.doctor.stating import split_words
     from stallwise.evidence.limits import FILE_S, MOST_FILES, Limits
@@ -95,12 +107,13 @@ def command(
         words.append(f"step.clean_time={clean_step}")
     if not places and not words:
         raise click.UsageError("give a file, a folder, or --fact WORD=VALUE")
+    put = asker() if ask else None
     unpacked_bytes = int(parse(max_unpacked, Unit.BYTE)) if max_unpacked else 0
     limits = Limits(max_seconds or FILE_S, unpacked_bytes, max_files or MOST_FILES)
     limit = threshold(fail_on, frozenset(r.cause for r in all_rules())) if fail_on is not None else None
     diagnosis = diagnose(
-        *places, facts=words, engine=engine, workers=workers, cache=not no_cache, live_s=parse(live, Unit.SECOND),
-        limits=limits,
+        *places, facts=words, answers=answers, ask=put, engine=engine, workers=workers, cache=not no_cache,
+        live_s=parse(live, Unit.SECOND), limits=limits,
     )  # fmt: skip
     if share:
         from stallwise.render.redact import shareable

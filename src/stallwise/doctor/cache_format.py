@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from stallwise.doctor.reading import Reading
-from stallwise.evidence.bag import Bag
+from stallwise.evidence.bag import Bag, Passage
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
@@ -29,7 +29,8 @@ from stallwise.units import Unit
 _RECORDS: dict[str, Any] = {
     c.__name__: c
     for c in (
-        Bag, Device, ErrorLine, Event, Fact, Lane, Ledger, MemoryCounters, Note, Reading, Scope, Series, Source, Table, Unread,
+        Bag, Device, ErrorLine, Event, Fact, Lane, Ledger, MemoryCounters, Note, Passage, Reading, Scope, Series, Source, Table,
+        Unread,
     )
 }  # fmt: skip
 _ENUMS: dict[str, type[Enum]] = {c.__name__: c for c in (Account, Kind, Role, Unit)}

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.doctor.examine import HEALTHY, diagnose
+from stallwise.doctor.examine import diagnose
 from stallwise.doctor.find import Paths
-from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.doctor.speed import METRICS, RATES, any_step_s, typical
+from stallwise.doctor.table import HEALTHY
 from stallwise.evidence.catalog import change, quantities, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
@@ -81,7 +81,7 @@ def compared(good: Diagnosis, bad: Diagnosis) -> Comparison:
 
 
 def _causes(diagnosis: Diagnosis) -> list[str]:
-    sure = [f.cause for f in diagnosis.findings if f.confidence >= SURE_ENOUGH and not f.optional]
+    sure = [f.cause for f in diagnosis.findings if f.is_verdict]
     return [c for c in dict.fromkeys(sure) if c != HEALTHY]
 
 

@@ -15,7 +15,6 @@ from stallwise.evidence.archive import members_of
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.limits import current
 from stallwise.evidence.words import label_of
-from stallwise.readers.shapes._letter import attached
 from stallwise.readers.shapes.pasted import files_in
 
 MAX_DEPTH = 3  # of archives in archives
@@ -173,10 +172,8 @@ def _unpacked(artifact: Artifact, depth: int = 0) -> Iterator[Artifact]:
     members = members_of(artifact)
     if members is None:
         joined = files_in(artifact)
-        members = [] if joined else attached(artifact)
-        if not members:
-            yield from (f for f in joined if _may_be_read(f.name)) if joined else [artifact]
-            return
+        yield from (f for f in joined if _may_be_read(f.name)) if joined else [artifact]
+        return
     if depth == MAX_DEPTH:
         raise UnreadableInput(
             f"{artifact.name} is an archive inside {depth} archives; nothing was read",

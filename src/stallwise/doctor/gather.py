@@ -10,8 +10,8 @@ from stallwise.doctor.budget import Budget
 from stallwise.doctor.find import find
 from stallwise.doctor.given import ends_like_a_file
 from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
+from stallwise.doctor.recognise.ranking import in_domain
 from stallwise.doctor.runs import told_apart
-from stallwise.doctor.suspicion import of_our_trade
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
@@ -68,7 +68,7 @@ def gather(
     evidence, others, budget = Evidence(), set[str](), Budget()
     readings: list[Reading] = []
     for reading in drawn:
-        _give_words(reading, evidence.stems if reading.formats else others)
+        _give_words(reading, evidence, others)
         reading.items = budget.held(reading.items, reading.name)
         readings.append(reading)
     typed = {a.name: a.text() for a in artifacts if a.typed}
@@ -103,7 +103,7 @@ def gather(
 def _hear_as_complaints(evidence: Evidence, typed: dict[str, str]) -> None:
     """Who types words of our trade in the place of a path complains, as with `--fact symptom=`, unless they say that all is well."""
     said = [(label, w) for label, w in sorted(typed.items()) if not is_content(w) and not is_settled(w)]
-    if said and not evidence.all(stated.SYMPTOM) and of_our_trade(evidence):
+    if said and not evidence.all(stated.SYMPTOM) and in_domain(evidence):
         evidence.add(Fact(stated.SYMPTOM, words, Source(label, stated=True)) for label, words in said)
 
 
@@ -113,12 +113,15 @@ def _sizes(artifacts: list[Artifact]) -> list[float]:
     return sizes if sum(sizes) >= len(sizes) * SMALL_BYTES else []
 
 
-def _give_words(reading: Reading, stems: set[str]) -> None:
+def _give_words(reading: Reading, evidence: Evidence, others: set[str]) -> None:
     """Its words are put to those of the other files at once: a thousand files have hardly more of them than ten."""
     for at, item in enumerate(reading.items):
         if isinstance(item, Bag):
-            stems |= item.stems
-            reading.items[at] = Bag(frozenset(), item.source)
+            if reading.formats:
+                evidence.add([item])
+            else:
+                others |= item.stems
+            reading.items[at] = Bag(frozenset(), item.source, () if reading.formats else item.passages)
 
 
 def _are_texts(evidence: Evidence, readings: list[Reading], artifacts: list[Artifact]) -> bool:
@@ -127,7 +130,7 @@ def _are_texts(evidence: Evidence, readings: list[Reading], artifacts: list[Arti
     textual = {a.name for a in artifacts if a.name in read and is_textual(a.head)}
     texts = [r for name, r in read.items() if name in textual]
     evidence.add(item for r in texts for item in r.items)
-    if not of_our_trade(evidence):
+    if not in_domain(evidence):
         evidence.stems.clear()  # its words are nobody's evidence
     evidence.inputs += [r.name for r in texts]
     evidence.formats += [IN_WORDS] if texts else []

@@ -6,12 +6,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from stallwise.evidence.capture import OOM_MESSAGE, TORCH_TRACE, TRAIN_LOG, Capture
+from stallwise.doctor.recognise.model import model
+from stallwise.evidence.capture import DMESG, OOM_MESSAGE, TOPOLOGY, TORCH_TRACE, TRAIN_LOG, Capture
 from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import WHEN_SEEN
 from stallwise.findings.diagnosis import Hypothesis, NextStep
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
-from stallwise.knowledge.clues import telling
 
 RULE_SEES = 0.85  # how often a rule fires when its cause is there and it has all it needs
 RULE_ERRS = 0.05  # and how often it fires when the cause is not there
@@ -49,10 +50,10 @@ def _questions(rule: Rule, evidence: Evidence) -> Iterable[tuple[Capture, float,
     for clue in rule.clues:
         if clue.outcome(evidence) is None:
             missing = [q for q in clue.reads if not evidence.all(q) and not evidence.series(q)]
-            tells = telling(rule.cause, clue)
+            under, other = model().answers[clue.tells]
             for quantity in missing:
-                if quantity.from_ is not None and not tells.silent:
-                    yield quantity.from_, tells.under, tells.other
+                if quantity.from_ is not None and not clue.tells.endswith(WHEN_SEEN):
+                    yield quantity.from_, under, other
     for quantity in rule.needs:
         if quantity.from_ is not None and not evidence.all(quantity):
             yield quantity.from_, RULE_SEES, RULE_ERRS
@@ -97,8 +98,13 @@ RECORDING = (
 OURS = ("stallwise record", "stallwise bundle")  # formats that only our recorder writes
 
 
+BROUGHT = {"kernel log": (DMESG,), "nvidia-smi topo -m": (TOPOLOGY,)}  # what a format answers whole
+
+
 def not_just_done(asks: tuple[NextStep, ...], evidence: Evidence) -> tuple[NextStep, ...]:
     """Never the advice to do what was just done: a recording that lacks something will lack it again."""
+    brought = {capture for name in evidence.formats for capture in BROUGHT.get(name, ())}
+    asks = tuple(step for step in asks if step.capture not in brought)
     if not any(f in OURS for f in evidence.formats):
         return asks
     return tuple(step for step in asks if not any(word in step.capture.command for word in RECORDING))

@@ -19,6 +19,10 @@ COUNTS = (distributed.WORLD_SIZE, hang.HANG_WORLD, stated.GPUS, fabric.RUN_CARDS
 ENGINES = ("vLLM", "SGLang", "engine", "load test", "TorchServe", "trtllm")  # words of their formats
 COLLECTIVE_FORMATS = ("NCCL", "nccl", "flight recorder", "rank progress", "rank layout")
 CARD_FORMATS = ("nvidia-smi", "Nsight", "nsys", "DCGM", "memory snapshot", *COLLECTIVE_FORMATS)
+# Recordings of one process: what is not in them, this process did not do.
+RECORDINGS = (
+    "PyTorch trace", "JAX", "rocprof", "nsys", "Nsight", "profile", "folded stacks", "Triton kernel bandwidth", "memory snapshot",
+)  # fmt: skip
 STEP_TIMES = "step times"  # stands beside the formats: any of them may tell it
 SERVED = (
     serving.ENGINE, serving.OFFERED_RATE, serving.ACHIEVED_RATE, serving.TTFT, serving.TTFT_TAIL, serving.TPOT, serving.OUTPUT_RATE,
@@ -58,6 +62,9 @@ def presence_in(evidence: Evidence) -> Presence:
     exchange = ranks
     if ranks is None and serves and not trains:
         exchange = _exchanges(evidence)
+    alone = _one_process(evidence) and not _exchanges(evidence)
+    if ranks is None and alone:
+        exchange = False
     jax = _any_format(evidence, ("JAX",))
     torch = _any_format(evidence, ("PyTorch", "torch"))
     return Presence(
@@ -65,7 +72,7 @@ def presence_in(evidence: Evidence) -> Presence:
         ranks=ranks,
         nodes=_nodes(evidence, count),
         exchange=exchange,
-        serving=serves if serves or (trains and not _may_decode(evidence)) else None,
+        serving=serves if serves or ((trains or alone) and not _may_decode(evidence)) else None,
         training=trains if trains or serves else None,
         torch=False if jax and not torch else torch or None,
         jax=False if torch and not jax else jax or None,
@@ -94,6 +101,11 @@ def _rank_count(evidence: Evidence) -> int | None:
     measured = [x for x in evidence.ledgers if x.unit == "step"]
     alone = bool(told) or (bool(measured) and all(x.share(Account.COMMUNICATION) == 0.0 for x in measured))
     return 1 if alone else None
+
+
+def _one_process(evidence: Evidence) -> bool:
+    """Whether nothing but recordings of a process was given."""
+    return bool(evidence.formats) and all(any(word in name for word in RECORDINGS) for name in evidence.formats)
 
 
 def _exchanges(evidence: Evidence) -> bool:

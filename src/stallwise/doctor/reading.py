@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -12,12 +13,21 @@ import numpy as np
 from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_reading
 from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
-from stallwise.doctor.understanding import ANY_TEXT, LOG_READERS, is_document, is_prose, is_written, understood
-from stallwise.doctor.words import asserted_in, words_in
+from stallwise.doctor.understanding import (
+    ANY_TEXT,
+    LOG_READERS,
+    is_composed,
+    is_document,
+    is_prose,
+    is_written,
+    understood,
+)
+from stallwise.doctor.words import asserted_in, bag_of
 from stallwise.errors import StallwiseError
 from stallwise.evidence import collector
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.contained import failure_of, kept
 from stallwise.evidence.event import Event, Role
@@ -28,6 +38,7 @@ from stallwise.evidence.limits import Limits, OutOfTime, at_most, within
 from stallwise.evidence.reading import Printed, Rows
 from stallwise.evidence.reading import Reading as ReadValue
 from stallwise.evidence.timeline import Timeline
+from stallwise.evidence.unread import ErrorLine, Unread
 from stallwise.meaning.samples import KIND as GPU_SAMPLES
 from stallwise.meaning.steps import understood_steps
 from stallwise.measures import measure_timeline
@@ -79,15 +90,18 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     told, readers = _told(artifact)
     owners, alone = _owned(readers), any(getattr(r, "EXCLUSIVE", False) for r in readers)
     parts: list[Artifact] = []
+    if (collected := _of_machine(readers, artifact, keep_timelines)) is not None:
+        return collected[0], collected[1] + _losses(stored, artifact)
     if told is artifact and owners:  # one that owns the file would leave the others' outputs unread
         parts = parts_of(artifact, _owners_of, unasked=alone or len(owners) > 1)
     if parts:
         formats, items = _each(parts, keep_timelines)
+        items.append(Bag(frozenset(), Source(artifact.name), composed=is_composed(stored)))
         return formats, items + _losses(stored, artifact)
     written = is_written(told)
     source = Source(artifact.name)
     quoted = written or (not alone and is_document(artifact))
-    said = [] if alone else list(kept(messages_in(artifact, written=quoted), "the book of messages", source))
+    said = [] if alone else list(kept(messages_in(whole, written=quoted), "the book of messages", source))
     pasted = any(
         isinstance(x, Event) and x.role is Role.ROOT and x.level == "error" for x in said
     )  # lines of a program
@@ -119,15 +133,66 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             formats, items, problems = formats + rest[0], items + rest[1], problems + rest[2]
             formats, items = _with([x for x in lines if x not in spoken], formats, items)
         items += more
-        words = whole.skeletons  # lines that differ in digits alone have the same words
-        text = "\n".join(words.lines[i] for i in words.firsts)
-        items.append(Bag(words_in(text, prose=is_prose(whole)), source))
+        labelled = any(getattr(r, "LABELLED", False) and r.FORMAT in formats for r in readers)
+        items.append(_bag(whole, items, labelled=labelled, composed=is_composed(stored)))
     elif not items and b"\x00" not in artifact.head[:4096]:  # of its format, yet nothing in it: the words remain
-        items.append(Bag(words_in(told.text(MOST_BYTES)), source))
+        items.append(bag_of(enumerate(told.text(MOST_BYTES).splitlines(), 1), artifact.name))
+    elif is_composed(stored):
+        items.append(Bag(frozenset(), source, composed=True))
     if problems and not formats:
         raise problems[0]
     items += [Note(problem.problem, source, lost=True) for problem in problems]
     return formats, items + _losses(stored, artifact, told)
+
+
+def _bag(whole: Artifact, items: list[Item], *, labelled: bool, composed: bool) -> Bag:
+    """The words of a text. Of a file that is labels and values only its error lines: labels and table heads are no evidence."""
+    if labelled and not composed:
+        return bag_of(((_line(text.source), text.text) for text in _loud(items)), whole.name)
+    words = whole.skeletons  # lines that differ in digits alone have the same words
+    kinds = [" ".join(key.split()) for key in words.keys]  # numbers of other lengths leave other gaps
+    times = Counter(kinds[s] for s in words.of)
+    rows = frozenset(s for s, first in enumerate(words.firsts) if _is_row(words.lines[first], times[kinds[s]]))
+    lines = ((i + 1, words.lines[i]) for s, i in enumerate(words.firsts) if s not in rows)
+    return replace(bag_of(lines, whole.name, prose=is_prose(whole)), composed=composed)
+
+
+def _is_row(line: str, times: int) -> bool:
+    """Whether a line is one of many alike that hold labels and numbers: a table row by row, as training logs and engines print."""
+    return times >= ROWS_ALIKE and len(_NUMBER.findall(line[:LONGEST_ROW])) >= NUMBERS_IN_ROW
+
+
+# A message that repeats ("Gradient overflow. Skipping step, loss scale 32768") holds one or two numbers beside its time.
+ROWS_ALIKE, NUMBERS_IN_ROW, LONGEST_ROW = 8, 5, 500
+_NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(?:[eE][+-]?\d+)?")
+
+
+def _loud(items: list[Item]) -> Iterator[Event | ErrorLine]:
+    for item in items:
+        if isinstance(item, Fact) and item.quantity is stated.SYMPTOM:  # what somebody complains of, in a file of facts
+            yield ErrorLine(str(item.value), item.source)
+        elif isinstance(item, Event):
+            yield item
+        elif isinstance(item, Unread):
+            yield from item.error_lines
+
+
+def _line(source: Source) -> int:
+    number = re.search(r"\d+", source.where)
+    return int(number[0]) if number else 0
+
+
+def _of_machine(readers: list[Reader], artifact: Artifact, keep_timelines: bool) -> tuple[list[str], list[Item]] | None:
+    """A report that holds the outputs of many commands, each read by its own reader; what concerns nobody here is left out."""
+    machine = next((r for r in readers if hasattr(r, "parts")), None)
+    parts: list[Artifact] | None = machine.parts(artifact) if machine is not None else None
+    if machine is None or parts is None:
+        return None
+    formats, items, _ = _read([machine], artifact, keep_timelines)
+    more, rest = _each(parts, keep_timelines)
+    kinds = {item.kind for item in items if isinstance(item, Table)}
+    items += [item for item in rest if not (isinstance(item, Table) and item.kind in kinds)]
+    return [*formats, *(f for f in more if f not in formats)], items
 
 
 def _losses(*artifacts: Artifact) -> list[Note]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stallwise.doctor.given import on_disk
-from stallwise.doctor.words import asserted_in, words_in
+from stallwise.doctor.words import asserted_in, bag_of
 from stallwise.errors import BadRequest
-from stallwise.evidence.bag import Bag
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import STATED, Fact, Series
@@ -18,6 +17,7 @@ from stallwise.meaning.understand import understand
 from stallwise.readers.shapes import prose
 
 INPUT = "stated facts"
+DENIALS = (stated.NOT_SEEN.name, *stated.NOT_SEEN.aliases)  # they name a cause to say that it is not there
 
 
 def pairs_of(words: Sequence[str]) -> dict[str, str]:
@@ -89,9 +89,13 @@ def state(evidence: Evidence, words: Sequence[str]) -> None:
     """Adds what was typed."""
     if not words:
         return
-    items = list(_items(pairs_of(words)))
+    pairs = pairs_of(words)
+    items = list(_items(pairs))
     evidence.add([*items, *_spoken(items, evidence)])
-    evidence.add([Bag(words_in("\n".join(words)), STATED)])
-    evidence.inputs.append(INPUT)
+    # A name of a quantity says what somebody measures, not what ails the run: only values that are words are evidence.
+    spoken = [value for key, value in pairs.items() if key not in DENIALS and not value[:1].isdigit()]
+    evidence.add([bag_of(enumerate(spoken, 1), STATED.file, stated=True)])
+    if INPUT not in evidence.inputs:
+        evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:
         evidence.formats.append(INPUT)

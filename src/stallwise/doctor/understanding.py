@@ -62,6 +62,7 @@ LOG_READERS = {
     "run settings", "model settings", "rank progress", "rank layout", "training log", "checkpoint lines", "evaluation lines",
     "run speed",
     "tracebacks of collectives",
+    "Python tracebacks",
 }  # fmt: skip
 TABLE_READERS = {
     "table of steps", "table of named columns",
@@ -71,7 +72,7 @@ TABLE_READERS = {
 ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
-    "out-of-memory error", "messages", "tracebacks of collectives", "table of steps", "autotune log",
+    "out-of-memory error", "messages", "tracebacks of collectives", "Python tracebacks", "table of steps", "autotune log",
     "table of named columns", "engine start-up",
 }  # fmt: skip
 
@@ -150,6 +151,19 @@ def is_written(artifact: Artifact) -> bool:
 def is_prose(artifact: Artifact) -> bool:
     """A page of sentences: what a person wrote, but for settings and results in a notation of their own."""
     return is_written(artifact) and not isinstance(tree_of(artifact.name, artifact.text(LONGEST_PAGE)), dict | list)
+
+
+def is_composed(artifact: Artifact) -> bool:
+    """Whether somebody put it together: blocks between fences, a session of several commands, lines left out."""
+    start = artifact.head[:DOCUMENT_SAMPLE].decode("utf-8", "replace")
+    return (
+        len(_FENCE.findall(start)) > 1 or len(set(_COMMAND.findall(start))) > 1 or _LEFT_OUT.search(start) is not None
+    )
+
+
+_LEFT_OUT = re.compile(r"(?m)^[ \t]{0,20}[\[(<]?(?:\.\.\.|\u2026)[\])>]?[ \t]{0,20}$")
+_FENCE = re.compile(r"(?m)^ {0,3}```")
+_COMMAND = re.compile(r"(?m)^(?:\([\w.-]{1,40}\) )?(?:[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^\n$#]{0,80})?[$] (\S[^\n]{0,80})")
 
 
 def is_document(artifact: Artifact) -> bool:

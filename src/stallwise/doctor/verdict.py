@@ -1,8 +1,8 @@
 """The verdict: sick, healthy by proof, or unclear. Ignorance is never health.
 
-Sick is a cause at even odds or better. Healthy needs a proof that speaks for the run, and nothing that stands against
-it: no complaint, no time that nobody explains, no error that nobody understood, nothing that cannot be true. The rest is
-unclear, and says why.
+Sick is a cause that a prover saw at even odds or better, or one that is recognised at 70%. Healthy needs a proof that speaks for
+the run, and nothing that stands against it: no complaint, no time that nobody explains, no error that nobody understood,
+nothing that cannot be true. The rest is unclear, and says why.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.unread import not_understood as left_over
 from stallwise.findings.diagnosis import State
 from stallwise.findings.finding import Finding, Reason
+from stallwise.findings.program_end import ended_in, own_error, stopped
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 from stallwise.rules.health import all_proofs
 
@@ -29,6 +30,7 @@ UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding 
 TRACEBACK = "traceback"  # of Python, which ends in what was raised
 LOUD = ("error", "fatal", "critical")  # levels that forbid an all-clear where nobody knows the message
 MOST_LINES = 8  # quoted; the rest is counted
+OWN_ERROR = "the program ended by its own error, no matter of the GPU: "
 LONGEST_NAME = 70  # letters of a kernel's name that a person reads
 # Time in these accounts is work; whether it is fast is for the proofs to show.
 WORK = (Account.COMPUTE, Account.PREFILL, Account.FIRST_TOKEN, Account.DECODE)
@@ -48,7 +50,7 @@ class Judgement:
     @property
     def confidence(self) -> float:
         """How sure an all-clear is: as sure as its best proof."""
-        return max((p.confidence for p in self.proofs if p.whole), default=0.0)
+        return max((p.confidence for p in self.proofs if not p.lacks), default=0.0)
 
 
 def judge(
@@ -58,14 +60,14 @@ def judge(
     *,
     complained: bool,
     contradictions: Sequence[Reason] = (),
+    seen: str = "",
 ) -> Judgement:
-    """The state of this evidence."""
+    """The state of this evidence; `seen`: what a prover holds for likely, whatever the counts make of it."""
     proofs = tuple(sorted(_proved(evidence), key=_weight))
-    sure = [f for f in findings if f.confidence >= SURE_ENOUGH and not f.optional]
     unexplained = _unexplained(ledger, findings)
     unread = not_understood(evidence)
     limit = next((p.limit for p in proofs if p.limit is not None), None)
-    if sure:
+    if any(f.is_verdict for f in findings):
         return Judgement(State.SICK, proofs, limit, unexplained, unread)
     told = (
         any(not (f.stated and isinstance(f.value, str)) for facts in evidence.facts.values() for f in facts)
@@ -73,7 +75,8 @@ def judge(
     )
     why = _why_not(
         proofs, unexplained, unread, complained, contradictions, nothing_told=not told, last_words=_last_words(evidence),
-        lost=next((f"{n.source}: {n.text}".removeprefix(": ") for n in evidence.notes if n.lost), ""),
+        lost=next((f"{place_in(n.source)}: {n.text}".removeprefix(": ") for n in evidence.notes if n.lost), ""),
+        in_line=not unread.files and not seen and _in_line(evidence, proofs), seen=seen,
     )  # fmt: skip
     state = State.UNCLEAR if why else State.HEALTHY
     return Judgement(state, proofs, limit, unexplained, unread, why)
@@ -105,12 +108,21 @@ def _why_not(
     nothing_told: bool,
     last_words: str,
     lost: str,
+    in_line: bool,
+    seen: str,
 ) -> str:
     """What stands against an all-clear, the weightiest first; empty when nothing does."""
     if complained:
-        return "something is complained of, and no cause reaches even odds."
+        return "something is complained of, and nothing here decides between the causes."
     if last_words:
-        return f"the log ends in an error: {last_words}"
+        own = last_words.startswith(OWN_ERROR)
+        return (
+            last_words
+            if own
+            else f"the program was stopped from outside: {last_words}"
+            if stopped(last_words)
+            else f"the log ends in an error: {last_words}"
+        )
     if contradictions:
         return f"the evidence contradicts itself: {contradictions[0].text}"
     if unexplained:
@@ -124,8 +136,10 @@ def _why_not(
     lacking = [p for p in proofs if p.objects or (p.lacks and p.speaks_for_run and p.of not in covered)]
     if lacking:
         return max(lacking, key=lambda p: p.objects).lacks
-    if any(p.whole for p in proofs):
+    if any(p.whole for p in proofs) or in_line:
         return ""
+    if seen:
+        return f"one rule sees this, and counts do not bear it out: {seen[0].lower()}{seen[1:]}".rstrip(".") + "."
     if proofs:
         return proofs[0].lacks or f"{proofs[0].says}; that tells nothing about the run itself."
     if nothing_told:
@@ -133,14 +147,36 @@ def _why_not(
     return "nothing here proves that the run is well."
 
 
+def _in_line(evidence: Evidence, proofs: Sequence[Proof]) -> bool:
+    """Whether every file shows its own subject to be in line, by what was recorded and not by what somebody says of it."""
+    shown = {s.file for p in proofs if not p.lacks for reason in p.because for s in reason.sources if not s.stated}
+    return bool(shown) and all(name in shown and name not in evidence.composed for name in evidence.inputs)
+
+
 def _last_words(evidence: Evidence) -> str:
     """A final traceback is quoted and is never health."""
-    ends = evidence.last_words()
+    if raised := ended_in(evidence):
+        own = OWN_ERROR if own_error(raised) and not stopped(str(raised.value)) else ""
+        return f"{own}{raised} ({place_in(raised.source)})"
+    kernel = {t.source.file for t in evidence.table("kernel.log")}  # of a machine the last line is no end
+    ends = [e for e in evidence.last_words() if e.source.file not in kernel]
     if ends:
         return ends[-1].text
     explained = {e.source.file for e in evidence.events if e.role is Role.ROOT}
     cut = [e for e in evidence.events if e.kind == TRACEBACK and e.source.file not in explained]
     return f"{cut[-1].text.strip()} and what was raised is not in it" if cut else ""
+
+
+def _ended(last_words: str) -> str:
+    if last_words.startswith(OWN_ERROR):
+        return last_words
+    by = "the program was stopped from outside" if stopped(last_words) else "the log ends in an error"
+    return f"{by}: {last_words}"
+
+
+def place_in(source: Source) -> str:
+    """ "train.log line 12"."""
+    return f"{source.file.rsplit('/', 1)[-1]} {source.where}".strip()
 
 
 def _count(number: int, what: str) -> str:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from stallwise.evidence.fact import Source
 
+DENIED = "not:"  # before a stem that the text denies
 LONGEST_TEXT = 1 << 21  # letters: the beginning and the end of a longer log hold its words
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Words, and the short names of this trade that carry a digit (fp16, h2d, x16, e4m3, a100) or have two letters (kv, tp).
@@ -29,9 +30,19 @@ FEWEST_COLUMNS = 4  # cells that make a line a row
 
 @dataclass(frozen=True, slots=True)
 class Bag:
-    """Stems of words, and of two words side by side."""
+    """Stems of words, and of two words side by side, with the lines that may be quoted for them."""
 
     stems: frozenset[str]
+    source: Source
+    passages: tuple[Passage, ...] = ()
+    composed: bool = False  # somebody put the text together of several things: a ticket, a session of several commands
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A line or sentence as it stands in its file."""
+
+    text: str
     source: Source
 
 

@@ -45,6 +45,24 @@ NVIDIA_SMI_Q = Capture("the full state of each GPU", "nvidia-smi -q > nvidia_smi
 DMESG = Capture(
     "kernel messages with Xid codes", "sudo dmesg -T | grep -iE 'xid|nvrm|nvswitch' > dmesg.txt", "free", minutes=1
 )
+LSPCI = Capture(
+    "the slot's link and the PCIe errors of the boot in which it failed",
+    "sudo lspci -vvv > lspci.txt; journalctl -k -b -1 | grep -iE 'aer|pcieport|nvrm' > aer.txt",
+    "free",
+    minutes=2,
+)
+ROCM_SMI = Capture(
+    "load, clocks, power and temperature of the AMD GPUs under load",
+    "rocm-smi --showuse --showclocks --showpower --showmaxpower --showtemp --showmeminfo vram --json > rocm_smi.json",
+    "free; while the job runs",
+    minutes=2,
+)
+AMD_RAS = Capture(
+    "error counters and retired pages of the AMD GPUs",
+    "amd-smi metric --ecc; rocm-smi --showretiredpages",
+    "free",
+    minutes=1,
+)
 TOPOLOGY = Capture("which links join the GPUs and NICs", "nvidia-smi topo -m > topo.txt", "free", minutes=1)
 NCCL_LOG = Capture(
     "NCCL's own account of transports and rings",

@@ -18,7 +18,6 @@ class Role(StrEnum):
     CASCADE = "cascade"  # follows a trouble elsewhere: an earlier root explains it
     CONFIRMATION = "confirmation"  # agrees with a trouble, or states a setting; alone it proves nothing
     ADVICE = "advice"  # "may be caused by", "consider": never evidence
-    KNOWN = "known"  # a message whose program is known and whose weight nobody has judged
 
 
 @dataclass(frozen=True, slots=True)

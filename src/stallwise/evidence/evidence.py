@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stallwise.evidence.bag import Bag
+from stallwise.evidence.bag import Bag, Passage
 from stallwise.evidence.by_scope import ByLabel, Scopes, by_scope, facts_by_scope
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Series, Source, Table
@@ -16,6 +16,7 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Timeline
 from stallwise.evidence.unread import Unread
 
+MOST_PASSAGES = 2000  # of all inputs: a thousand rank logs say the same lines
 _ENDLESS = (float("inf"), float("-inf"))
 Item = Fact | Series | Table | Ledger | Timeline | Note | Unread | Event | Bag
 
@@ -45,6 +46,8 @@ class Evidence:
     notes: list[Note] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)  # messages with a meaning, in the order of their files
     stems: set[str] = field(default_factory=set)  # words of all texts, each once
+    passages: list[Passage] = field(default_factory=list)  # lines that may be quoted for those words
+    composed: set[str] = field(default_factory=set)  # files that somebody put together of several things
     unread: list[Unread] = field(default_factory=list)  # what was read and not understood, file by file
     _parts: _Parts | None = field(default=None, init=False)
     _labels: dict[tuple[str, str], ByLabel] = field(default_factory=dict, init=False)
@@ -82,6 +85,8 @@ class Evidence:
                     self.events.append(item)
                 case Bag():
                     self.stems |= item.stems
+                    self.passages += item.passages[: MOST_PASSAGES - len(self.passages)]
+                    self.composed |= {item.source.file} if item.composed else set()
 
     def all(self, quantity: Quantity) -> list[Fact]:
         """Every fact of this quantity, whatever its scope."""
@@ -153,6 +158,16 @@ class Evidence:
         view.tables = parts.tables.get(scope, [])
         view.ledgers = parts.ledgers.get(scope, [])
         return view
+
+    def copied(self) -> Evidence:
+        """The same items in lists of their own: what is added to one is not in the other."""
+        other = Evidence(
+            list(self.inputs), list(self.formats), all_series=list(self.all_series), tables=list(self.tables),
+            ledgers=list(self.ledgers), timelines=list(self.timelines), notes=list(self.notes), events=list(self.events),
+            stems=set(self.stems), passages=list(self.passages), composed=set(self.composed), unread=list(self.unread),
+        )  # fmt: skip
+        other.facts.update({name: list(facts) for name, facts in self.facts.items()})
+        return other
 
     def _count(self) -> int:
         return sum(map(len, self.facts.values())) + len(self.all_series) + len(self.tables) + len(self.ledgers)

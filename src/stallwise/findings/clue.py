@@ -1,7 +1,7 @@
 """A piece of evidence that moves a hypothesis: a test, and a word for how its author thinks that it tells.
 
 Nobody types how much likelier an outcome is under the cause: that is counted from cases, clue by clue, and a clue that few
-cases decide borrows from the others of its word (`knowledge/clues.py`). What follows from arithmetic or from what the cause *is*
+cases decide borrows from the others of its word (`bench/fit_recognise.py`). What follows from arithmetic or from what the cause *is*
 (`required`, `forbids`) needs no cases, and no number of them outweighs it.
 """
 

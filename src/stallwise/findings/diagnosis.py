@@ -12,6 +12,7 @@ from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.shown import Shown
 from stallwise.findings.finding import Finding, Reason, Unknown
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
+from stallwise.findings.question import Question
 from stallwise.findings.scene import Scene
 from stallwise.findings.trial import Trials
 
@@ -30,16 +31,15 @@ class State(Enum):
 class Hypothesis:
     """A cause that could be there, with its probability and what speaks for and against it.
 
-    What a rule saw for itself stands with its own probability, since several causes may be there at once; those that are
-    only suspected share what the surest of them leaves.
+    What a prover saw stands with its own probability, since several causes may be there at once; those that are only
+    recognised share one.
     """
 
     cause: str
     probability: float
     because: tuple[Reason, ...] = ()
     against: tuple[Reason, ...] = ()
-    by_rate_alone: bool = False  # nothing but the base rate of the complaint speaks for it
-    by_words_alone: bool = False  # nothing but the likeness of its page to the inputs does
+    by_words_alone: bool = False  # nothing but the words of the inputs speaks for it
     found: bool = False  # a rule has seen it: it takes nothing from other causes that were seen
 
 
@@ -63,6 +63,7 @@ class Diagnosis(Shown):
     ledger: Ledger | None
     evidence: Evidence
     hypotheses: tuple[Hypothesis, ...] = ()
+    in_set: tuple[str, ...] = ()  # the 90% set of recognised causes; empty where something is proved
     unknown: tuple[Unknown, ...] = ()
     next: tuple[NextStep, ...] = ()
     contradictions: tuple[Reason, ...] = ()
@@ -74,6 +75,7 @@ class Diagnosis(Shown):
     not_understood: NotUnderstood = field(default_factory=NotUnderstood)
     trials: tuple[Trials, ...] = ()  # what was tried in the job itself
     scenes: tuple[Scene, ...] = ()  # steps that can be looked at, the most telling first
+    questions: tuple[Question, ...] = ()  # what separates the causes that are left, where none is proved
     why_unclear: str = ""  # one sentence, where the state is unclear
 
     def _line(self) -> str:

@@ -46,6 +46,11 @@ class Failure:
         return self.get(m.CAPACITY) or self.get(m.RESERVED) + self.get(m.FREE)
 
     @property
+    def fits_in_pieces(self) -> bool:
+        """What is free and what is reserved without a tensor would hold the request, were they one piece."""
+        return self.request <= self.get(m.FREE) + self.get(m.UNUSED_RESERVED)
+
+    @property
     def fragmented(self) -> bool:
         """Free pieces would have sufficed together, and are far more than rounding."""
         unused, free = self.get(m.UNUSED_RESERVED), self.get(m.FREE)

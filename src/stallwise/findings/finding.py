@@ -9,6 +9,8 @@ from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.ledger import Account
 
 PERHAPS = "Perhaps: "  # opens the headline of what is less likely than all else together
+EVEN_ODDS = 0.5  # a prover this sure has found its cause
+SAID_ALOUD = 0.7  # of probability: from here on a cause that is only recognised is a verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,29 @@ class Finding:
     summary: str = ""  # one or two sentences of why, under the headline
     predicted: Gain | None = None  # what was expected before the gain was measured
     tried: str = ""  # the trial that measured it
+    recognised: bool = False  # the classifier names it; no prover saw it
+
+    @property
+    def is_verdict(self) -> bool:
+        """Sure enough to call the run sick: proved at even odds, or recognised well above them."""
+        return not self.optional and self.confidence >= (SAID_ALOUD if self.recognised else EVEN_ODDS)
+
+    @property
+    def compared(self) -> bool:
+        """Whether it rests on files of several ranks or nodes side by side: no text of one of them says that."""
+        return len({s.file for reason in self.because for s in reason.sources if s.file and not s.stated}) > 1
+
+    @property
+    def basis(self) -> str:
+        """What it rests on: measured numbers, numbers that somebody stated, a message, or recognition alone."""
+        if self.recognised:
+            return "recognised"
+        sources = [s for reason in self.because for s in reason.sources]
+        if sources and all(s.stated for s in sources):
+            return "stated"
+        return (
+            "event" if sources and all(s.where.startswith("line ") for s in sources) and self.blocking else "measured"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ class Proof:
     objects: bool = False  # what is lacking was looked at and is not well, rather than not being told
     speaks_for_run: bool = True  # False: proves a part (the hardware), never that the run is well
     covers: tuple[str, ...] = ()  # weaker witnesses whose missing part this proof supplies
+    accounts: bool = False  # says what the file shows, in line or not: told beside a finding as well
 
     @property
     def whole(self) -> bool:

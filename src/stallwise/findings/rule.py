@@ -18,7 +18,7 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Unknown
 from stallwise.findings.owned import Owned
-from stallwise.findings.symptom import Symptom
+from stallwise.findings.symptom import Often, Symptom
 
 Verdict = Finding | Unknown | None
 Judge = Callable[[Evidence], Finding | list[Finding] | None]
@@ -35,7 +35,7 @@ class Rule:
     needs: tuple[Quantity, ...]
     per: str | None  # a Scope label: judge each kernel, gpu or rank by itself
     page: str
-    explains: Mapping[Symptom, float]
+    explains: Mapping[Symptom, Often]
     clues: tuple[Clue, ...]
     in_trace: Rule | None = None  # the same cause seen over a whole run, where `judge` looks at one kernel
     owns: Owned | None = None  # the part of a step that is this cause's own

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Literal
+
+Often = Literal["mostly", "often", "at times", "seldom"]  # how often a cause is behind a symptom, as its author holds
 
 
 class Symptom(Enum):

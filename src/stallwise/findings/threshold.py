@@ -10,7 +10,6 @@ from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding
 from stallwise.units import Unit, parse
 
-SURE_ENOUGH = 0.5  # a finding below even odds fails nothing
 ANY = "any"
 UNPROVEN = "unclear"  # the strictest: whatever is not proven healthy fails
 ACCEPTED = f"{ANY}, {UNPROVEN}, a share of the step such as 5%, or a cause; stallwise causes lists them"
@@ -25,7 +24,7 @@ class Threshold:
 
     def reached(self, diagnosis: Diagnosis) -> str:
         """The first reason to fail, or nothing."""
-        found = [f for f in diagnosis.findings if f.confidence >= SURE_ENOUGH and not f.optional]
+        found = [f for f in diagnosis.findings if f.is_verdict]
         for word in self.words:
             if word == UNPROVEN and diagnosis.state is State.UNCLEAR:
                 return f"cannot tell: {diagnosis.why_unclear} ({word})"

@@ -17,7 +17,7 @@ INSTRUCTIONS = (
     "stallwise names the stage that stalls in GPU training and serving. Start with `files`, then `diagnose` with the paths "
     "(or with a complaint in words). Paths are relative to the folder that the server was started for. Long lists come in pages: "
     "ask again with next_offset. Gains are ranges with their basis; `state` is sick, healthy (by proof) or "
-    "unclear: then say so, with what to capture next, and never call it healthy."
+    "unclear: then say so, with what to capture next, and never call it healthy; `questions` says what to ask the user."
 )
 
 
@@ -87,14 +87,17 @@ def _doctor_tools(server: Any, said: Any, here: Any) -> None:
         offset: int = 0,
         limit: int = USUAL_ROWS,
         share: bool = False,
+        answers: list[str] | None = None,
     ) -> Call:
         """Name the stage that stalls: traces, logs, metrics, counters (any mix) and stated facts ("mfu=0.22").
 
         A complaint in the user's own words may stand among the paths: what is no file of the folder is read as a sentence.
         `part` picks the list to page through: findings, hypotheses, next, notes, contradictions, unknown, kernels, facts.
+        `questions` of the answer holds the one that separates most, with choices: put it to the user and call again with all
+        `answers` so far, in order (the words of a choice, the user's own, or "don't know").
         `share` replaces keys, host names, paths, code, models and prompts by stand-ins.
         """
-        return ("diagnose", paths or [], facts or [], part, offset, limit, share)
+        return ("diagnose", paths or [], facts or [], part, offset, limit, share, answers or [])
 
     @server.tool()  # type: ignore[untyped-decorator]
     @said  # type: ignore[untyped-decorator]

@@ -36,7 +36,14 @@ class Tools:
         return _page(rows, "files", offset, limit)
 
     def diagnose(
-        self, paths: Sequence[str], facts: Sequence[str], part: str, offset: int, limit: int, share: bool
+        self,
+        paths: Sequence[str],
+        facts: Sequence[str],
+        part: str,
+        offset: int,
+        limit: int,
+        share: bool,
+        answers: Sequence[str] = (),
     ) -> dict[str, Any]:
         """The verdict, and one part of the report as a page."""
         from stallwise.doctor.examine import diagnose
@@ -46,7 +53,9 @@ class Tools:
 
         if not paths and not facts:
             raise BadRequest("there is nothing to look at", hint="give paths, or facts such as mfu=0.22")
-        found: Diagnosis = diagnose(*self._paths(paths), facts=list(facts), base=self.folder.root, workers=1)
+        found: Diagnosis = diagnose(
+            *self._paths(paths), facts=list(facts), answers=list(answers)[:MOST_ROWS], base=self.folder.root, workers=1
+        )
         if share:
             found = shareable(found)
         whole = to_dict(found)
@@ -58,7 +67,8 @@ class Tools:
         answer = {
             "what": says.what, "why": says.why, "do": says.do, "state": found.state.value,
             "healthy": found.healthy, "limit": whole["limit"], "why_unclear": found.why_unclear,
-            "ranked": list(found.ranked[:MOST_ROWS]), "ledger": whole["ledger"], "inputs": whole["inputs"][:MOST_ROWS],
+            "ranked": list(found.ranked[:MOST_ROWS]), "questions": whole["questions"],
+            "ledger": whole["ledger"], "inputs": whole["inputs"][:MOST_ROWS],
         }  # fmt: skip
         told: dict[str, Any] = self._told(answer | _page(rows, part, offset, limit))
         return told

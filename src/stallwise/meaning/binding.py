@@ -17,11 +17,10 @@ from typing import NamedTuple
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
 from stallwise.meaning.entries import entries
-from stallwise.meaning.hearing import heard
 from stallwise.meaning.name import Name, _agrees, _scale, name
+from stallwise.meaning.nouns import named, topic, words_in
 from stallwise.meaning.rows import MENTION
 from stallwise.meaning.scopes import EXPECTED, scope_of
-from stallwise.meaning.topics import topic, words_in
 from stallwise.meaning.value import in_si, plausible
 from stallwise.meaning.words import book, listed, words_of
 from stallwise.units import Unit, readings_of
@@ -259,7 +258,7 @@ def _names_another(sentence: Sentence, pair: Pair, before: Pair) -> bool:
     own = _named_by(between, sentence[pair.value].unit)
     if own is None or own.quantity.unit in _UNMEASURED:
         return False
-    known = heard(sentence)[before.value]
+    known = named(sentence)[before.value]
     return known is None or known.quantity is not own.quantity
 
 
@@ -305,8 +304,8 @@ def _quantity(sentence: Sentence, pairs: tuple[Pair, ...], unit: str, text: str)
     if first.condition < first.value:
         around += [sentence[first.condition].path[0]]
     names: list[Name | None] = [_named_by(words, unit) for words in around]
-    names += [heard(sentence)[first.value], topic(words_in(sentence), unit)]
-    names += [heard(sentence)[p.value] for p in pairs[1:]] + [topic(words_of(text), unit)]
+    names += [named(sentence)[first.value], topic(words_in(sentence), unit)]
+    names += [named(sentence)[p.value] for p in pairs[1:]] + [topic(words_of(text), unit)]
     fitting = (n.quantity for n in names if n is not None and _agrees(n.quantity.unit, readings_of(unit), False))
     return next((q for q in fitting if q.unit not in _UNMEASURED and setting(q.name) is None), None)
 

@@ -1,14 +1,13 @@
 """Tables of codes: what a number or a name of a library's, driver's or scheduler's own list stands for.
 
-One file per table in `codes/`. A signature names the table of its slot; whoever holds a bare number asks `code_of`.
+One TSV per table in `codes/`, an entry a line. A signature names the table of its slot; whoever holds a bare number asks `code_of`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
-
-from stallwise.meaning.words import book
+from importlib.resources import files
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +27,19 @@ class Code:
 def codes_of(table: str) -> dict[str, Code]:
     """Every code of one table by its number and by its name in small letters."""
     found: dict[str, Code] = {}
-    document = book(f"codes/{table}.toml")
-    for row in document["code"]:
-        known = {key: row[key] for key in ("means", "fault", "role") if key in row}
-        action = row.get("action", "")
-        action = document.get("actions", {}).get(action, action)
-        code = Code(table, row.get("code"), row.get("name", ""), action=action, **known)
-        for word in (code.number, code.name.lower() or None):
-            if word is not None:
-                found.setdefault(str(word), code)
+    for row in rows_of(table):
+        number, *words = (*row, "", "", "", "")[:6]
+        code = Code(table, int(number) if number else None, *words)
+        for word in (number, code.name.lower()):
+            if word:
+                found.setdefault(word, code)
     return found
+
+
+def rows_of(table: str) -> list[list[str]]:
+    """The entries of a table: below its source and its titles, one a line."""
+    text = files("stallwise.meaning").joinpath("codes", f"{table}.tsv").read_text(encoding="utf-8")
+    return [line.split("\t") for line in text.splitlines()[2:]]
 
 
 @lru_cache(maxsize=4096)

@@ -15,10 +15,11 @@ from stallwise.meaning.words import book, classed, words_of
 from stallwise.units import Unit, readings_of
 
 MOST_WORDS = 9  # longer keys are sentences
-PLAIN, OTHER = 1.0, 0.5  # scores: of several keys of one quantity the plain ones count
+EXACT, PLAIN, OTHER = 1.1, 1.0, 0.5  # scores: of several keys of one quantity the plain ones count
 _SHORT = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 _BINARY = {"k": 2.0**10, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30}
 _TIMES = frozenset({"time", "wait"})  # classes
+OF_EVALUATIONS = ("run.eval_loss", "stage.evaluation")
 _SYMBOL = 4  # letters: longer words after a number begin the next key
 
 
@@ -73,6 +74,8 @@ def column_of(key: str, unit: str = "", around: frozenset[str] = frozenset()) ->
         return None
     column, score = found
     quantity = column.quantity
+    if "evaluation" in _classes(words) and quantity.name not in OF_EVALUATIONS:
+        return None  # "eval_steps_per_second" is no pace of training
     if column.inverse:
         return Name(quantity, _SHORT.get(unit, 1.0), inverse=True, score=score, unit_known=True)
     if quantity.unit is Unit.RATIO:  # what follows a loss is the next key
@@ -108,7 +111,7 @@ def _fitting(
             if not any(p <= kinds for p in column.has) and not any(p <= bag for p in column.raw):
                 continue
         plain = exact or not column.last or any(words[-len(t) :] == t for t in column.last)
-        return column, PLAIN if plain else OTHER
+        return column, EXACT if exact else PLAIN if plain else OTHER
     return None
 
 

@@ -16,10 +16,10 @@ from stallwise.evidence.fact import Scope
 from stallwise.evidence.line import Line
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, skeletons_of
 from stallwise.meaning.anchors import Anchors
+from stallwise.meaning.assertion import Status, spans_of
 from stallwise.meaning.book import Signature, book
 from stallwise.meaning.codes import code_of
 from stallwise.meaning.expressions import first_line
-from stallwise.meaning.known import Known, known_message
 from stallwise.meaning.words import book as table_of
 
 MARK = -1  # stands for the marks of loud lines, among the numbers of signatures
@@ -72,6 +72,7 @@ class Matcher:
                 continue
             line = unmeant[own][0] if not owners and own in unmeant else line_of(number)
             found = [(s, m, line) for s in owners if (m := _fits(s, line.text, whole)) is not None]
+            found = [fit for fit in found if not _is_denied(fit)]
             if own not in louds:
                 louds[own] = _is_loud(line)
             if pasted and not louds[own] and len(line.text) == len(whole):
@@ -82,10 +83,8 @@ class Matcher:
             for fit in {fit[0].event: fit for fit in reversed(found)}.values():  # one of each kind
                 fitting.setdefault(fit[0].kind_of(fit[1]), []).append(fit)
         placed = [(line.number, event) for line, event in _events(fitting, passed, len(text.lines))]
-        known = {own: known_message(line.text) for own, (line, _) in unmeant.items()}
-        placed += [(line.number, _known_event(k, line, n)) for own, (line, n) in unmeant.items() if (k := known[own])]
         placed.sort(key=lambda one: one[0])
-        return Heard([event for _, event in placed], [told for own, told in unmeant.items() if known[own] is None])
+        return Heard([event for _, event in placed], list(unmeant.values()))
 
     def _candidates(
         self, text: Skeletons, line_of: LineMaker
@@ -130,6 +129,26 @@ class Matcher:
                 for line in ends:
                     kept.setdefault(line, set()).add(owner)
         return kept, passed, more
+
+
+def _is_denied(fit: _Fit) -> bool:
+    """Whether the line names the message only to say that it is not there: "no Xid in dmesg".
+
+    Only the words around the message count: many a message denies or advises something itself ("not enough memory", "Possibly
+    too large swap space"), and a program's advice behind its message does not take the message back.
+    """
+    text, (start, end) = fit[1].string, fit[1].span()
+    if not spans_of(text) or end - start < len(SOME_FAULT):
+        return False
+    around = f"{text[:start]}{SOME_FAULT:_<{end - start}}{text[end:]}"
+    return any(
+        s.start < end and start < s.end and (s.status is not Status.BOILERPLATE or around.startswith(OPTIONS, s.start))
+        for s in spans_of(around)
+    )
+
+
+SOME_FAULT = "fault"  # stands for the message: a word that can be denied
+OPTIONS = ("--", "http")  # a flag or an address that spells the message
 
 
 def _ends(items: list[Kept], most: int) -> list[Kept]:
@@ -219,13 +238,6 @@ def _event(signature: Signature, match: re.Match[str], line: Line, lines: int) -
         signature.event, signature.id, line.text.strip()[:SHOWN], line.source, role, signature.component,
         line.level or signature.level, scope, slots, line.boot_s if line.boot_s == line.boot_s else line.time_s,
         ends_log=line.number > lines - LAST_LINES,
-    )  # fmt: skip
-
-
-def _known_event(known: Known, line: Line, times: int) -> Event:
-    return Event(
-        "known-message", known.source, line.text.strip()[:SHOWN], line.source, Role.KNOWN, known.component,
-        line.level or known.level, line.scope, times=times,
     )  # fmt: skip
 
 

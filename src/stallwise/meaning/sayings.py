@@ -1,5 +1,4 @@
-"""What people say without a number, by the tables of words: complaints (symptoms.toml), statements (said.toml), and what they hold to
-be the reason (blamed.toml)."""
+"""What people state without a number, by the tables of words: complaints (symptoms.toml) and statements (said.toml)."""
 
 from __future__ import annotations
 
@@ -10,9 +9,6 @@ from typing import Any, NamedTuple
 
 from stallwise.meaning.groups import Line, affirmed, clauses, line_of, pattern_of, plain, sayable, says
 from stallwise.meaning.words import book
-
-BLAMED = "blamed"
-_SENTENCE = re.compile(r"[;.?!](?=\s|$)")
 
 
 class Said(NamedTuple):
@@ -28,7 +24,6 @@ class Saying(NamedTuple):
 
     name: str
     lines: tuple[Line, ...]  # in one clause
-    across: tuple[Line, ...]  # in one sentence
     phrases: re.Pattern[str] | None
     unless: re.Pattern[str] | None
     row: dict[str, Any]
@@ -38,18 +33,16 @@ class Saying(NamedTuple):
 def sayings(table: str) -> tuple[Saying, ...]:
     """Every row of a table, the narrow ones first."""
     data = book(f"{table}.toml")
-    rows = next(data[key] for key in ("symptom", "said", "thing") if key in data)
-    return tuple(_saying(row, data, ordered="symptom" not in data) for row in rows)
+    rows = next(data[key] for key in ("symptom", "said") if key in data)
+    return tuple(_saying(row, ordered="symptom" not in data) for row in rows)
 
 
-def _saying(row: dict[str, Any], data: dict[str, Any], *, ordered: bool) -> Saying:
-    of_thing = [(row["things"], data["effects"]), (data["blames"], row["things"])] if "things" in row else []
-    lines = tuple(line_of(line, ordered) for line in (*of_thing, *row.get("words", ())))
-    across = tuple(line_of(line, ordered) for line in row.get("sentences", ()))
+def _saying(row: dict[str, Any], *, ordered: bool) -> Saying:
+    lines = tuple(line_of(line, ordered) for line in row.get("words", ()))
     words = "|".join(re.escape(p) for p in sorted(row.get("phrases", ()), key=len, reverse=True))
     phrases = re.compile(rf"(?<![\w-])(?:{words})(?![\w])") if words else None
     unless = pattern_of(row["unless"]) if "unless" in row else None
-    return Saying(str(row.get("name", row.get("value"))), lines, across, phrases, unless, row)
+    return Saying(str(row.get("name", row.get("value"))), lines, phrases, unless, row)
 
 
 def _part(lines: Iterable[Line], parts: Sequence[str], whole: str) -> str | None:
@@ -74,19 +67,8 @@ def order_of(name: str) -> int:
     return next((at for at, one in enumerate(sayings("symptoms")) if one.name == name), len(sayings("symptoms")))
 
 
-def blamed_in(text: str) -> tuple[str, str] | None:
-    """The thing that a text blames first by the order of the table, and the clause that does."""
-    lowered = plain(text)
-    parts, whole = clauses(lowered), _SENTENCE.split(lowered)
-    for thing in sayings("blamed"):
-        for lines, texts in ((thing.lines, parts), (thing.across, whole)):
-            if found := _part(lines, texts, lowered):
-                return thing.name, found.strip()
-    return None
-
-
 def said_in(text: str) -> Iterator[Said]:
-    """Statements, each quantity once; a negation before a negatable one turns it around. Last what is blamed."""
+    """Statements, each quantity once; a negation before a negatable one turns it around."""
     lowered = plain(text)
     parts = clauses(lowered)
     seen: set[str] = set()
@@ -106,5 +88,3 @@ def said_in(text: str) -> Iterator[Said]:
         else:
             continue
         seen.add(quantity)
-    if (blamed := blamed_in(text)) is not None:
-        yield Said(BLAMED, *blamed)

@@ -12,15 +12,13 @@ from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
 from stallwise.meaning.binding import bound
-from stallwise.meaning.clause import clause_after
 from stallwise.meaning.entries import by_word, entries
-from stallwise.meaning.hearing import named_in
-from stallwise.meaning.name import Name, name, without_unit
+from stallwise.meaning.name import Name, name
+from stallwise.meaning.nouns import clause_after, topic
+from stallwise.meaning.nouns import named as named_in
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
-from stallwise.meaning.sayings import BLAMED, said_in
+from stallwise.meaning.sayings import said_in
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
-from stallwise.meaning.telling import is_manual
-from stallwise.meaning.topics import UNIT_ALONE, topic
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import book, classed, words_of
 from stallwise.specs.hardware import find_gpu
@@ -54,7 +52,6 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
     tables: list[Rows] = []
     for shape in shapes:
         if isinstance(shape, Rows):
-            shape = _topical(shape, text)
             pairs = as_pairs(shape)
             singles += pairs
             if not pairs:
@@ -80,19 +77,6 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         found.facts += _said(text, file, {f.quantity.name for f in found.facts})
     found.unread = _unread(file, singles, named, found.rows, repeated)
     return found
-
-
-def _topical(rows: Rows, text: str) -> Rows:
-    """A curve whose values have a unit and no name of their own is about the document's topic."""
-    if len(rows.columns) != 2 or rows.numbers(0) is None:
-        return rows
-    parsed = number_in(str(rows.cells[1][0]))
-    unit = parsed[1] or without_unit(rows.columns[1])[1] if parsed else ""
-    found = topic(words_of(text), unit) if unit and name((rows.columns[1],), unit) is None else None
-    if found is None:
-        return rows
-    title = f"{found.quantity.name.replace('.', ' ')} ({unit})"
-    return Rows((rows.columns[0], title), rows.cells, rows.places, (), rows.noun)
 
 
 def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
@@ -127,25 +111,7 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
                 beside[reading.place].append(one)
     order = {id(r): at for at, r in enumerate(singles)}
     left = [r for r in unnamed if id(r) not in likened]
-    return sorted(_renamed(found), key=lambda one: order[id(one.reading)]), left
-
-
-def _renamed(found: list[_Named]) -> list[_Named]:
-    """ "users see 180 tok/s … then they get 22 tok/s": what only its unit names is what words call the other number of that unit."""
-    known: dict[tuple[tuple[Unit | None, float], ...], set[str]] = defaultdict(set)
-    twice = Counter(one.name.quantity.name for one in found if one.reading.said)
-    if 2 not in twice.values():
-        return found  # nothing is told of two situations
-    for one in found:
-        if one.reading.said and one.reading.unit and one.name.score != UNIT_ALONE:
-            known[readings_of(one.reading.unit)].add(one.name.quantity.name)
-    renamed = []
-    for one in found:
-        names = known[readings_of(one.reading.unit)] if one.name.score == UNIT_ALONE else set()
-        if len(names) == 1:
-            one = _Named(one.reading, one.name._replace(quantity=entries()[names.copy().pop()].quantity), one.value)
-        renamed.append(one)
-    return renamed
+    return sorted(found, key=lambda one: order[id(one.reading)]), left
 
 
 def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named]) -> _Named | None:
@@ -193,7 +159,7 @@ def _said_number(reading: Reading, sentence: tuple[Reading, ...]) -> _Named | No
     number = float(reading.value)
     if reading.unit == BILLION:  # "a 405B model"
         return _Named(reading, Name(stated.PARAMETERS, 1e9, "", False, 1.0, True), number * 1e9)
-    found = named_in(reading, sentence)
+    found = named_in(sentence)[sentence.index(reading)]
     if found is None:
         return None
     value = in_si(found, number)
@@ -366,9 +332,8 @@ def pivoted(rows: Rows) -> Rows:
 
 def _said(text: str, file: str, known: set[str]) -> Iterator[Fact]:
     catalogue = quantities()
-    others = {BLAMED} if is_manual(text) else set()
     for said in said_in(text):
-        if said.quantity in known | others:
+        if said.quantity in known:
             continue
         quantity = catalogue[said.quantity]
         value: float | str | None = said.value

@@ -24,14 +24,22 @@ from stallwise.evidence.timeline import Timeline
 T = TypeVar("T")
 
 
-@cache
+# They have no `from_evidence`: where no timeline was read nobody loads them.
+OF_TIMELINES = frozenset(
+    "allocations attention chains collectives copies iterations launches ledger matrix near_roof optimizer places purposes recompute "
+    "replayed_gains replayed_together step_timeline steps syncs top_copies top_kernels top_operators top_python_lines".split()
+)
+
+
 def all_measures() -> tuple[ModuleType, ...]:
     """Every measure module in the order they run."""
-    found = [
-        import_module(f"{__name__}.{module.name}")
-        for module in iter_modules(__path__)
-        if not module.name.startswith("_")
-    ]
+    return _measures(frozenset())
+
+
+@cache
+def _measures(without: frozenset[str]) -> tuple[ModuleType, ...]:
+    names = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+    found = [import_module(f"{__name__}.{name}") for name in names if name not in without]
     return tuple(sorted(found, key=lambda m: (getattr(m, "ORDER", 0), m.__name__)))
 
 
@@ -51,7 +59,7 @@ def measure_timeline(timeline: Timeline) -> Iterator[Item]:
 
 def measure_evidence(evidence: Evidence) -> None:
     """Adds what only the whole shows: across ranks, across artifacts."""
-    for module in all_measures():
+    for module in _measures(OF_TIMELINES):
         if hasattr(module, "from_evidence"):
             evidence.add(tried(_late(module.from_evidence, evidence), _name(module), Source(""), STEP_S))
 

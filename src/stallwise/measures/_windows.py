@@ -48,12 +48,19 @@ class Windows:
 
 
 def find_windows(view: TraceView) -> Windows:
-    """Steps by the profiler's marks, the user's, the optimizer's, or repetition; else one window."""
+    """Steps by the profiler's marks, the user's, the optimizer's, or repetition, if they hold most of the work; else one window."""
     for find in (_marked_steps, _engine_iterations, _optimizer_steps, _repeated_range, _repeated_kernels):
         found = find(view)
-        if found is not None:
+        if found is not None and _holds_most(view, found):
             return found
     return _one_window(view)
+
+
+def _holds_most(view: TraceView, found: Windows) -> bool:
+    """Layers, tokens or a warm-up that repeat inside a longer recording are no steps of it: most kernel time lies elsewhere."""
+    kernels = view.duration * view.is_kernel
+    inside = (view.end > found.device[0]) & (view.start < found.device[-1])
+    return float(kernels[inside].sum()) >= COVERS * float(kernels.sum())
 
 
 def _rows(view: TraceView, wanted: list[bool]) -> NDArray[np.intp]:

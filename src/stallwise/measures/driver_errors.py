@@ -29,6 +29,8 @@ QUANTITY = {
 HARDWARE = ("bus", "memory", "nvlink")
 _PROCESS = re.compile(r"pid='?<?\w+>?'?,\s*name=([^,]+?)(?:,|$)")
 _ADDRESS = re.compile(r"faulted @ (0x[0-9A-Fa-f_]+)")
+_LINE = re.compile(r"lines? (\d+)")
+MOST_IN_ORDER = 5
 _UNLISTED = Code("xid", None, "", "a driver error", "other")
 
 
@@ -46,11 +48,18 @@ class Row:
     source: Source
     fault: str
     times: int  # in its file, of the first line of its kind
+    line: int
+
+    @property
+    def name(self) -> str:
+        """ "Xid 79 on 0000:01:00"."""
+        return f"{'SXid' if self.switch else 'Xid'} {self.code} on {self.bus_id}"
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """One fact per kind, GPU and code."""
     rows = [_row(e) for e in evidence.said("driver-error", "switch-error")]
+    last_boot = {t.source.file: int(t.meta["boot_line"]) for t in evidence.table("kernel.log")}
     broken = {(r.node, r.bus_id) for r in rows if r.fault in HARDWARE}
     groups: dict[tuple[str, str, int, bool], list[Row]] = defaultdict(list)
     for row in rows:
@@ -63,7 +72,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         who = f" ({first.process})" if first.process and "unknown" not in first.process else ""
         where = f" of {node}" if node else ""
         means = first.text[:80] if switch else _xid(code).means
-        text = f"{'SXid' if switch else 'Xid'} {code} on {bus_id}{where}{who}{times}: {means}"
+        old = all(r.line < last_boot.get(r.source.file, 0) for r in found)
+        text = f"{first.name}{where}{who}{times}{' before the last boot' if old else ''}: {means}"
         yield Fact(QUANTITY[fault], text, first.source, Scope(node=node or None), count, note=first.text)
     for fact in evidence.all(hw.GPU_XID):
         if fact.note == "reported by DCGM" or not rows:  # a code that somebody states is as good as the driver's line
@@ -72,6 +82,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
             text = f"Xid {code}{where}: {_xid(code).means}"
             yield Fact(QUANTITY[_xid(code).fault], text, fact.source, fact.scope)
     yield from _bus_errors(evidence)
+    yield from _order(rows)
     yield from _spread(rows)
 
 
@@ -82,8 +93,27 @@ def _row(event: Event) -> Row:
     return Row(
         code, _bus(event.word("bus")), event.scope.node or "", switch, detail,
         process[1].strip() if process else "", address[1] if address else "", event.source,
-        "nvlink" if switch else _xid(code).fault, event.times,
+        "nvlink" if switch else _xid(code).fault, event.times, line_of(event.source),
     )  # fmt: skip
+
+
+def line_of(source: Source) -> int:
+    """The first line that a place names; 0 where it names none."""
+    found = _LINE.search(source.where)
+    return int(found[1]) if found else 0
+
+
+def _order(rows: list[Row]) -> Iterator[Fact]:
+    """What came first in one log; several files have no common order here."""
+    first: dict[str, Row] = {}
+    for row in rows:
+        first.setdefault(row.name, row)
+    if len(first) < 2 or len({row.source.file for row in rows}) > 1:
+        return
+    told = sorted(first.values(), key=lambda row: row.line)
+    more = f" and {len(told) - MOST_IN_ORDER} more" if len(told) > MOST_IN_ORDER else ""
+    words = ", then ".join(f"{row.name} (line {row.line})" for row in told[:MOST_IN_ORDER])
+    yield Fact(hw.XID_ORDER, f"in this order: {words}{more}", told[0].source)
 
 
 def _count(rows: list[Row]) -> int:

@@ -43,7 +43,17 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     if nodes:
         seen = [*evidence.table("nccl.ranks"), *evidence.table("nccl.channels")]
         yield Fact(fabric.FABRIC_NODES, float(nodes), seen[0].source if seen else Source("logs"))
+        yield from _alone(evidence, hosts, ranks, nodes)
     yield from _addresses(evidence, nodes)
+
+
+def _alone(evidence: Evidence, hosts: set[str], ranks: int, nodes: int) -> Iterator[Fact]:
+    """Said only where every rank was seen, or the job itself says how many nodes it has: one log of many shows one host too."""
+    seen = {int(r) for t in evidence.table("nccl.ranks") for r in t.columns["rank"]}
+    stated = [f for f in evidence.all(fabric.NODES) if f.number == 1]
+    tables = evidence.table("nccl.ranks")
+    if nodes == 1 and ((tables and len(hosts) == 1 and len(seen) >= ranks > 0) or stated):
+        yield Fact(fabric.ONE_NODE, 1.0, tables[0].source if tables else stated[0].source)
 
 
 def _nodes(evidence: Evidence, hosts: set[str], ranks: int) -> int:

@@ -24,6 +24,7 @@ LATEST = 8  # of them, which a value is compared with
 STEP_TO_SIGMA = 0.954  # median step between neighbours over the standard deviation, for normal noise
 MIN_BEFORE = 3  # values that must have been usual; fewer say nothing of noise
 LEAVES = {run.LOSS.name: 1.03, run.GRAD_NORM.name: 1.45, run.UPDATE_NORM.name: 1.45}  # times the usual value
+SMALL_GAIN = 0.01  # of the loss at the start
 DEVIATIONS = 6.0  # and so many median deviations beyond it
 # The fewer values tell the noise, the further away is far: Student's t of the same chance (1 in 2,000) by values seen.
 FEW_DEVIATIONS = {3: 31.6, 4: 12.9, 5: 8.6, 6: 6.9}
@@ -43,6 +44,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     onsets: list[tuple[float, str, float]] = []  # step, word, ratio
     for name, series in found.items():
         ratio, away = _away(series, LEAVES[name])
+        if name == run.LOSS.name:
+            away &= ~(series.values - np.nan_to_num(series.values / ratio) < _smallest(series.values))
         finite = ratio[np.isfinite(ratio)]
         if len(finite):
             yield Fact(PEAKS[name], float(finite.max()), series.source)
@@ -50,6 +53,12 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         onsets += [(float(series.x[i]), WORDS[name], float(ratio[i])) for i in placed]
     if onsets:
         yield from _spikes(sorted(onsets), found)
+
+
+def _smallest(values: Values) -> float:
+    """What a loss must gain to be worth a word: a loss that fell to a thousandth of its start doubles by rounding."""
+    begun = values[np.isfinite(values)][:MIN_BEFORE]
+    return SMALL_GAIN * float(np.median(np.abs(begun))) if len(begun) else 0.0
 
 
 def _longest(evidence: Evidence, quantity: Quantity) -> Series | None:

@@ -96,6 +96,7 @@ def _facts(table: Table, scope: Scope) -> Iterator[Fact]:
     quiet = quiet if quiet.any() else made  # an even mixture has no quiet samples
     decoding = s.generated[quiet]
     yield from fact(serving.GENERATION_RATE, _median(decoding), len(decoding))
+    yield from fact(serving.GENERATION_MAX, _max(s.generated))
     alone = s.generated / np.where(s.running > 0, s.running, np.nan)
     yield from fact(serving.PER_REQUEST_RATE, _median(alone[quiet]))
     yield from fact(serving.FULL_RATE_RATIO, _full_rate_ratio(s, alone))

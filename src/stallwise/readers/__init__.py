@@ -21,6 +21,7 @@ from stallwise.readers import native
 
 # Asked before the others are even imported: the largest inputs, and a thousand of them at once. Must be exclusive.
 FIRST = ("native.torch_trace",)
+LONGEST_SENTENCE = 2000  # bytes
 
 
 class Reader(Protocol):
@@ -32,31 +33,53 @@ class Reader(Protocol):
     def read(self, artifact: Artifact) -> Iterator[Item | Printed | Shape]: ...
 
 
-@cache
 def all_readers() -> tuple[Reader, ...]:
-    """Every reader; modules that start with an underscore hold shared parts."""
-    found = [*iter_modules(__path__, f"{__name__}."), *iter_modules(native.__path__, f"{native.__name__}.")]
-    names = [m.name for m in found if not m.ispkg and not m.name.rpartition(".")[2].startswith("_")]
-    return tuple(cast(Reader, import_module(name)) for name in sorted(names, key=lambda n: n.rpartition(".")[2]))
+    """Every reader."""
+    return tuple(sorted((*_readers_in(__name__), *_readers_in(native.__name__)), key=_short_name))
 
 
 @cache
-def _by_claim() -> tuple[tuple[Reader, ...], tuple[Reader, ...]]:
-    """Those that own an artifact alone, and the others."""
-    alone = tuple(r for r in all_readers() if getattr(r, "EXCLUSIVE", False))
-    return alone, tuple(r for r in all_readers() if r not in alone)
+def _readers_in(package: str) -> tuple[Reader, ...]:
+    """Those of one package; modules that start with an underscore hold shared parts."""
+    found = iter_modules(import_module(package).__path__, f"{package}.")
+    names = [m.name for m in found if not m.ispkg and not m.name.rpartition(".")[2].startswith("_")]
+    return tuple(cast(Reader, import_module(name)) for name in names)
+
+
+def _short_name(reader: Reader) -> str:
+    return str(reader.__name__).rpartition(".")[2]  # type: ignore[attr-defined]
+
+
+@cache
+def _by_claim(one_line: bool) -> tuple[tuple[Reader, ...], tuple[Reader, ...]]:
+    """Those that own an artifact alone, and the others. No program's own format is one line of words: nobody loads those for it."""
+    found = sorted(_readers_in(__name__), key=_short_name) if one_line else all_readers()
+    alone = tuple(r for r in found if getattr(r, "EXCLUSIVE", False))
+    return alone, tuple(r for r in found if r not in alone)
+
+
+def _is_one_line(head: bytes) -> bool:
+    """A sentence, and no document in one line."""
+    text = head.strip()
+    return (
+        len(text) <= LONGEST_SENTENCE
+        and b"\n" not in text
+        and b"\x00" not in text
+        and text[:1] not in (b"{", b"[", b"<")
+    )
 
 
 def readers_for(artifact: Artifact) -> list[Reader]:
     """The readers that know this artifact; an exclusive one takes it alone, and is asked before the others."""
     head = artifact.head
-    for name in FIRST:
+    one_line = _is_one_line(head)
+    for name in () if one_line else FIRST:
         reader = cast(Reader, import_module(f"{__name__}.{name}"))
         if reader.recognises(artifact.name, head):
             return [reader]
     head = artifact.distinct_head
     # Readers of logs search the whole sample for many words: a trace must not pay for that.
-    owners, others = _by_claim()
+    owners, others = _by_claim(one_line)
     for alone in owners:
         if alone.recognises(artifact.name, head):
             return [alone]

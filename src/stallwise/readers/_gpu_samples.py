@@ -28,7 +28,7 @@ Card = tuple[int, str | None]  # its number and its node
 ALL_REASONS = (1 << 48) - 1  # more bits than any driver has given a meaning to, and few enough for a float
 _P = patterns("nvidia_smi")
 _NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
-_SCALES = {"MiB": 2.0**20, "KiB": 2.0**10, "GiB": 2.0**30, "MHz": 1e6, "%": 0.01, "KB/s": 1e3, "MB/s": 1e6}
+_SCALES = {"MiB": 2.0**20, "KiB": 2.0**10, "GiB": 2.0**30, "MHz": 1e6, "%": 0.01, "KB/s": 1e3, "MB/s": 1e6, "Mhz": 1e6}
 _FLAGS = {"yes": 1.0, "no": 0.0}
 _STAMPS: tuple[Callable[[str], datetime], ...] = (
     datetime.fromisoformat,

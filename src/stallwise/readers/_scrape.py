@@ -13,7 +13,7 @@ from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes.prometheus import PARTS, Sample
 
 _P = patterns("metrics")
-AVERAGED = ("kv_share", "hit_share")  # of several engines the mean; everything else adds up
+AVERAGED = ("kv_share", "hit_share", "gpu_busy")  # of several engines the mean; everything else adds up
 
 
 @dataclass
@@ -77,7 +77,13 @@ def known_metric(title: str) -> bool:
 def _canonical(name: str) -> str:
     """A name as the table has it: without an exporter's prefix, and of an engine that took over another's names under that one's."""
     found = _P["exporter"].sub(lambda m: f"{m[1]}:" if m[1] else "", name)
-    return found if found in _names() else taken_over().get(found.partition(":")[2], found)
+    stem, part = _histogram_part(found)
+    if found in _names() or (part and stem in _names()):
+        return found
+    own = taken_over().get(found.partition(":")[2]) or (
+        taken_over().get(stem.partition(":")[2], "") + part if part else ""
+    )
+    return own if own not in ("", part) else found
 
 
 @cache
@@ -103,7 +109,7 @@ def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:
         for kind, word, rank in _meanings(name, sample.inside):
             slot = seen.setdefault((kind, word), {})
             if kind == "histogram":
-                _observe(slot.setdefault(rank, Histogram()), part, sample)
+                _observe(slot.setdefault(rank, Histogram()), part, sample, _scale(word, rank))
             elif value >= 0 or word not in AVERAGED:  # a share of -1 says that there is none
                 slot.setdefault(rank, []).append(value)
             engine = engine or re.split(r"[:_]", name)[0]
@@ -141,10 +147,16 @@ def _histogram_part(name: str) -> tuple[str, str]:
     return name.removesuffix(part), part
 
 
-def _observe(histogram: Histogram, part: str, sample: Sample) -> None:
+@cache
+def _scale(word: str, rank: int) -> float:
+    """What turns a metric's unit into seconds."""
+    return float(document("metric_names")["histogram"][word][rank].get("scale", 1.0))
+
+
+def _observe(histogram: Histogram, part: str, sample: Sample, scale: float) -> None:
     if part == "_sum":
-        histogram.total += sample.value
+        histogram.total += sample.value * scale
     elif part == "_count":
         histogram.count += sample.value
     elif (edge := number_of(sample.labels.get("le"))) is not None:
-        histogram.edges[edge] = histogram.edges.get(edge, 0.0) + sample.value
+        histogram.edges[edge * scale] = histogram.edges.get(edge * scale, 0.0) + sample.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -18,6 +19,8 @@ from stallwise.readers._scrape import Histogram, Scrape
 
 BEFORE = "before"
 TAIL = 0.99
+MIDDLE = 0.5
+SUM_FITS = 0.99  # of the sum that the upper edges must reach
 
 
 def facts_from(scrapes: Sequence[Scrape], name: str) -> Iterator[Item]:
@@ -43,6 +46,9 @@ def facts_from(scrapes: Sequence[Scrape], name: str) -> Iterator[Item]:
     for word, quantity in _told("total").items():
         if word in last.counters and (value := last.counters[word] - first.counters.get(word, 0.0)) >= 0:
             yield Fact(quantities()[quantity], value, source)
+    for word, quantity in _told("state").items():
+        if word in last.gauges:
+            yield Fact(quantities()[quantity], last.gauges[word], source)
     worst, calm = _phases(scrapes)
     yield from _window(*(worst or (first, last)), source, WHOLE)
     if calm is not None:
@@ -84,13 +90,27 @@ def _latency(word: str, seen: Histogram, source: Source, scope: Scope) -> Iterat
         return
     samples = count_of(seen.count)
     yield Fact(quantities()[_told("mean")[word]], seen.mean, source, scope, samples=samples)
-    if word in _told("tail") and seen.edges:
+    fits = bool(seen.edges) and _fits(seen)
+    if word in _told("tail") and fits:
         yield Fact(quantities()[_told("tail")[word]], quantile(seen, TAIL), source, scope, samples=samples)
+    if word in _told("middle") and fits:
+        yield Fact(quantities()[_told("middle")[word]], quantile(seen, MIDDLE), source, scope, samples=samples)
     if not scope.run and word == "tpot" and seen.edges:
         edges = np.array(sorted(seen.edges))
         counts = np.diff(np.array([seen.edges[e] for e in edges.tolist()]), prepend=0.0)
         columns = {"edge_s": edges, "count": counts}
         yield Table(serving.LATENCIES, columns, source, meta={"name": word, "sum_s": seen.total})
+
+
+def _fits(histogram: Histogram) -> bool:
+    """Whether the buckets can hold the sum: those of a shortened or garbled page cannot, and give no quantile."""
+    edges = sorted(histogram.edges)
+    counts = [histogram.edges[edge] for edge in edges]
+    if any(after < before for before, after in pairwise(counts)):
+        return False
+    beyond = histogram.count - max((c for e, c in histogram.edges.items() if e != float("inf")), default=0.0)
+    most = sum(e * (c - b) for e, c, b in zip(edges, counts, [0.0, *counts], strict=False) if e != float("inf"))
+    return beyond > 0 or most >= SUM_FITS * histogram.total
 
 
 def quantile(histogram: Histogram, share: float) -> float:

@@ -17,6 +17,7 @@ from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import entries, patterns
 
 FORMAT = "autotune log"
+LABELLED = True  # names of settings and kernels
 CAPTURE = "TRITON_PRINT_AUTOTUNING=1 python script.py 2> autotune.log"
 KIND = "autotune"
 BYTES_PER_SPILL = 4.0  # compilers count spilled 32-bit registers

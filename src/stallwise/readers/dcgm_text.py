@@ -12,7 +12,10 @@ from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.prometheus import samples_in
 
 FORMAT = "DCGM exporter"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "curl -s http://NODE:9400/metrics > dcgm.txt"
+# dcgm_fields.h: values that say "not known", as 32-bit and 64-bit integers and as a float.
+BLANK = frozenset(float(n + k) for n in (2**31 - 16, 2**63 - 16, 2**47) for k in range(4))
 _P = patterns("dcgm")
 
 
@@ -29,7 +32,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     names: dict[Card, str] = {}
     for name, _, value, line, labels in ((*sample, sample.labels) for sample in samples_in(artifact.lines())):
         gpu = whole_of(labels.get("gpu", ""))
-        if gpu is None or value != value or name not in words:
+        if gpu is None or value != value or value in BLANK or name not in words:
             continue
         card = gpu, labels.get("Hostname") or labels.get("hostname") or labels.get("instance")
         column, scale = words[name]

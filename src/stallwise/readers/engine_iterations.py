@@ -23,6 +23,7 @@ from stallwise.readers.shapes.logged import Key, records
 from stallwise.readers.shapes.tree import tree_of
 
 FORMAT = "engine iterations"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "trtllm-serve MODEL 2>&1 | tee trtllm.log"
 _SCALES = {"ms": 1e3, "pct": 1e2, "%": 1e2}  # as a key or a unit ends
 _SIGNS: dict[str, Callable[[Column, Column], Column]] = {

@@ -1,5 +1,5 @@
-"""Host profiles of a training loop as printed tables: cProfile's (pstats), line_profiler's, Lightning's SimpleProfiler report, and
-key_averages() of torch.profiler.
+"""Host profiles as printed tables: cProfile's (pstats), line_profiler's, Lightning's SimpleProfiler report, key_averages() of
+torch.profiler, and pyinstrument's tree. All rows go into a profile; what a training loop does is told beside it.
 
 A row is a function, a line, an action or an operator, with its calls and seconds; its words say what it does. The calls of
 backward count the steps. Of functions and lines only work that the host does itself is told: kernels run behind its back, so
@@ -8,30 +8,35 @@ time in backward, in the optimizer or in a synchronisation may be the device's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import run, stages
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Source
-from stallwise.readers._cells import count_of, number_of
+from stallwise.evidence.fact import Fact, Note, Scope, Source
+from stallwise.evidence.profile import UNKNOWN, Spent, profile_table
+from stallwise.readers._cells import count_of
 from stallwise.readers._patterns import entries, patterns
+from stallwise.readers._printed_profiles import OF, PrintedProfile, printed_profiles, tree_rows
+from stallwise.readers._profile_kinds import seconds_by_kind
 from stallwise.units import Unit, parse
 
 FORMAT = "host profile"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "python -m cProfile -s tottime train.py > profile.txt"
 _P = patterns("host_profile")
 KINDS = {
     "function": (b"tottime", b"cumtime"), "line": (b"Line #", b"Per Hit"), "action": (b"Profiler Report", b"Mean duration"),
-    "operator": (b"Self CPU %", b"# of Calls"),
+    "operator": (b"Self CPU %", b"# of Calls"), "tree": (b"Recorded:", b"Duration:", b"Samples:"),
 }  # fmt: skip
 SIDE_WORK = {"evaluation": stages.EVALUATION, "save": stages.CHECKPOINT, "garbage": stages.COLLECTION}
 WRITTEN = 65536  # bytes in which its titles stand
 MOST = 0.5  # of the synchronising time, which its caller holds; of all functions' own time
+IMPORTS, MOVES = "imports", "moving data to or from the device"  # kinds of patterns/profile_kinds.toml
+DECIDES = 0.25  # of the host's time on the device: below, the device waits and no kernel is what holds the run up
 SHOWS = 0.1  # of the whole: less is not why somebody looks
 
 
@@ -64,20 +69,84 @@ class _Profile:
 
 def recognises(name: str, head: bytes) -> bool:
     """The titles of one of the tables."""
-    return _kind(head) is not None
+    return bool(_kinds(head))
 
 
-def _kind(head: bytes) -> str | None:
-    return next((k for k, titles in KINDS.items() if all(t in head[:WRITTEN] for t in titles)), None)
+def _kinds(head: bytes) -> list[str]:
+    return [kind for kind, titles in KINDS.items() if all(t in head[:WRITTEN] for t in titles)]
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
-    """Shares of the whole by what was done, and seconds a step where steps can be counted."""
-    kind, profile, file = _kind(artifact.head), _Profile(), artifact.name
-    if kind is None:  # the titles stood in what was taken off in front
+    """Every profile in the text, and what it says of a training loop."""
+    kinds, lines, file = _kinds(artifact.head), artifact.lines(), artifact.name
+    profiles = printed_profiles(lines) + (list(tree_rows(lines)) if "tree" in kinds else [])
+    yield from _accounts(profiles, file)
+    for kind in kinds:
+        profile = _Profile()
+        if kind == "operator":
+            _operators(profile, [p for p in profiles if p.kind == kind])
+        elif kind != "tree":
+            for number, text in enumerate(lines, 1):
+                _take(profile, kind, text, number)
+        yield from _facts(kind, profile, file)
+
+
+def _accounts(profiles: list[PrintedProfile], file: str) -> Iterator[Item]:
+    """Each profile as a table; the kernels of the one that has most of its time on the device as facts."""
+    for p in profiles:
+        kernels = {(row.name, row.line) for row in p.kernels}
+        of_kernels = bool(kernels)  # an operator's device time is that of its kernels, which have rows of their own
+        rows = [r if not of_kernels or (r.name, r.line) in kernels else r._replace(device_s=0.0) for r in p.rows]
+        doing = seconds_by_kind(rows)
+        source = Source(file, f"line {p.line}")
+        yield profile_table(rows, source, of=OF[p.kind], host_s=p.host_s, device_s=p.device_s or UNKNOWN, doing=doing)
+        yield from _start(p, doing, file)
+        if not p.closed:
+            yield Note(
+                f"the {OF[p.kind]} of line {p.line} have no sum: the text may end inside the table",
+                Source(file),
+                lost=True,
+            )
+    busiest = max((p for p in profiles if p.kernels), key=lambda p: p.device_s / max(p.host_s, 1e-12), default=None)
+    if busiest is not None and busiest.device_s >= DECIDES * busiest.host_s:
+        yield from _kernel_facts(busiest.kernels, busiest.device_s, file)
+
+
+def _start(profile: PrintedProfile, doing: dict[str, float], file: str) -> Iterator[Fact]:
+    """Of a program that trains nothing: imports and the model's way to the device, which every start pays once."""
+    once_s = doing.get(IMPORTS, 0.0) + doing.get(MOVES, 0.0)
+    if profile.kind == "function" and "backward" not in doing and doing.get(IMPORTS) and profile.host_s > 0:
+        yield Fact(run.START_SHARE, min(once_s / profile.host_s, 1.0), Source(file, f"line {profile.line}"))
+        yield Fact(run.START_TIME, min(once_s, profile.host_s), Source(file, f"line {profile.line}"))
+
+
+def _kernel_facts(rows: list[Spent], whole_s: float, file: str) -> Iterator[Fact]:
+    for row in rows:
+        scope, source, count = Scope(kernel=row.name), Source(file, f"line {row.line}"), count_of(row.calls)
+        yield Fact(k.TOTAL_TIME, row.device_s, source, scope, samples=count)
+        yield Fact(k.TIME, row.device_s / max(row.calls, 1.0), source, scope, samples=count)
+        if whole_s:
+            yield Fact(k.TIME_SHARE, row.device_s / whole_s, source, scope)
+
+
+def _operators(profile: _Profile, printed: list[PrintedProfile]) -> None:
+    """Of several profiles the longest; rows of one name are its single events."""
+    longest = max(printed, key=lambda p: p.host_s, default=None)
+    if longest is None:
         return
-    for number, text in enumerate(artifact.lines(), 1):
-        _take(profile, kind, text, number)
+    profile.total_s, profile.device_s, profile.titles = longest.host_s, longest.device_s, list(longest.titles)
+    together: dict[str, Spent] = {}
+    for row in longest.rows:
+        known = together.get(row.name)
+        together[row.name] = row if known is None else known._replace(
+            own_s=known.own_s + row.own_s, held_s=known.held_s + row.held_s, calls=known.calls + row.calls
+        )  # fmt: skip
+    for row in together.values():
+        _add(profile, "operator", Row("", row.name, row.calls, row.held_s, row.own_s, row.line))
+
+
+def _facts(kind: str, profile: _Profile, file: str) -> Iterator[Item]:
+    """Shares of the whole by what was done, and seconds a step where steps can be counted."""
     steps = sum(row.calls for row in profile.of("backward")[:1])
     if kind == "function" and not steps:
         yield from _of_no_steps(profile, file)
@@ -124,8 +193,6 @@ def _take(profile: _Profile, kind: str, text: str, line: int) -> None:
             profile.total_s = max(profile.total_s, spent_s)
     elif unit := _P["line_unit"].search(text):
         profile.tick_s = float(unit[1])
-    elif kind == "operator":
-        _operator(profile, text, line)
     elif row := _P[f"{kind}_row"].match(text):
         seconds = float(row["seconds"]) * (profile.tick_s if kind == "line" else 1.0)
         if kind == "function":
@@ -133,22 +200,6 @@ def _take(profile: _Profile, kind: str, text: str, line: int) -> None:
             profile.own_s, profile.longest_s = profile.own_s + own_s, max(profile.longest_s, seconds)
             profile.own_code_s += own_s if _P["own_code"].search(row["name"]) else 0.0
         _add(profile, kind, Row("", row["name"], float(row["calls"]), seconds, seconds, line))
-
-
-def _operator(profile: _Profile, text: str, line: int) -> None:
-    """Columns of key_averages() differ by release and setting, so the titles name them."""
-    cells = re.split(r"\s{2,}", text.strip())
-    if "Self CPU %" in cells:
-        profile.titles = cells
-    elif len(cells) == len(profile.titles) and "%" in text:
-        row = dict(zip(profile.titles, cells, strict=True))
-        try:
-            whole_s, own_s = (parse(row.get(title, "0s"), Unit.SECOND) for title in ("CPU total", "Self CPU"))
-        except StallwiseError:
-            return
-        calls = number_of(row.get("# of Calls")) or 0.0
-        if all(cells[0] != known.name for known in profile.rows):
-            _add(profile, "operator", Row("", cells[0], calls, whole_s, own_s, line))
 
 
 def _add(profile: _Profile, kind: str, row: Row) -> None:

@@ -23,6 +23,7 @@ from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.delimited import whole_rows
 
 FORMAT = "layer statistics"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 KIND = "numerics.layers"
 WORDS = ("layer", "dtype")  # columns that hold no numbers
 STEPS = {"step", "iteration", "batch_number"}  # every other key of x counts tokens

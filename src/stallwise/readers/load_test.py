@@ -24,6 +24,7 @@ from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.tree import tree_of
 
 FORMAT = "load test"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "vllm bench serve --save-result ..."
 BEFORE = "before"
 ANNOUNCED = 8  # lines above a title

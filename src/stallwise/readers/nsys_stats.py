@@ -13,17 +13,20 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
+from stallwise.evidence.profile import UNKNOWN, Spent, profile_table
 from stallwise.evidence.reading import Cell, Rows
 from stallwise.readers._cells import count_of, number_of, seconds_in
 from stallwise.readers._patterns import patterns
+from stallwise.readers._profile_kinds import seconds_by_kind
 from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.aligned import spaced
 from stallwise.readers.shapes.delimited import table_in
 
 FORMAT = "nsys summary"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "nsys stats --report cuda_gpu_kern_sum --format csv run.nsys-rep > kernels.csv"
 NANOSECOND = 1e-9
-KERNELS, CALLS = ("Instances", "Count"), "Num Calls"  # titles of the count
+KERNELS, CALLS, RANGE = ("Instances", "Count"), "Num Calls", "Range"  # titles of the count; of a program's ranges
 _P = patterns("nsys")
 
 
@@ -43,6 +46,7 @@ class Summary:
 
     counted: str
     rows: tuple[SummaryRow, ...]
+    named: str = ""  # the title of what is summed: Name, Operation; Range where the program's own ranges are
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -56,12 +60,28 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """Total and mean time of every kernel, and its share; what the host's waiting and allocating calls took."""
     tables = list(summaries(artifact.lines()))
     yield from _calls([row for table in tables if table.counted == CALLS for row in table.rows], artifact.name)
-    summed = [table.rows for table in tables if table.counted in KERNELS]
+    summed = [table.rows for table in tables if table.counted in KERNELS and table.named != RANGE]
     kernels = [rows for rows in summed if rows and not all(_P["copy"].match(row.name) for row in rows)]
     if summed and not kernels:
         yield Note("the kernel summary is empty", Source(artifact.name))
     for rows in kernels[:1]:
         yield from kernel_facts(rows, artifact.name)
+    yield from _account(tables, kernels, artifact.name)
+
+
+def _account(tables: list[Summary], kernels: list[tuple[SummaryRow, ...]], file: str) -> Iterator[Item]:
+    """All that was summed, as one profile: the host's CUDA calls, kernels, and operations on memory (once, by time)."""
+    calls = next((t.rows for t in tables if t.counted == CALLS and any(_P["cuda"].match(r.name) for r in t.rows)), ())
+    copies = next((t.rows for t in tables if t.rows and all(_P["copy"].match(row.name) for row in t.rows)), ())
+    device = [*(kernels[0] if kernels else ()), *copies]
+    host = [Spent(_plain(r.name), r.total_s, 0.0, r.total_s, r.count, r.line) for r in calls]
+    rows = [*host, *(Spent(r.name, 0.0, r.total_s, 0.0, r.count, r.line) for r in device)]
+    if rows:
+        yield profile_table(
+            rows, Source(file), of="CUDA calls" if calls else "kernels and copies" if copies else "kernels",
+            host_s=sum(r.total_s for r in calls) or UNKNOWN, device_s=sum(r.total_s for r in device) or UNKNOWN,
+            doing=seconds_by_kind(host),
+        )  # fmt: skip
 
 
 def kernel_facts(rows: Sequence[SummaryRow], file: str) -> Iterator[Item]:
@@ -129,7 +149,7 @@ def _summary(rows: Rows, above: int) -> Summary | None:
         for total, count, name, place in zip(totals, counts, rows.cells[-1], rows.places, strict=True)
         if total is not None and count is not None
     ]
-    return Summary(rows.columns[at + 1], tuple(told))
+    return Summary(rows.columns[at + 1], tuple(told), rows.columns[-1])
 
 
 def _number(cell: Cell) -> float | None:

@@ -16,6 +16,7 @@ from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.delimited import cells_in
 
 FORMAT = "nvidia-smi CSV"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = (
     "nvidia-smi --query-gpu=timestamp,index,utilization.gpu,clocks.sm,power.draw,temperature.gpu "
     "--format=csv -lms 200 > smi.csv"
@@ -24,6 +25,7 @@ CAPTURE = (
 IDENTITY = frozenset(gpu_words()["identity"])
 _P = patterns("nvidia_smi")
 HEADER_SEARCH_LINES = 100
+PROCESS = "pid"
 LEAST_TOLD = 2  # columns of dmon, its gpu among them
 _INDEX = re.compile(INDEX)
 Header = list[tuple[str, str]]  # names and units
@@ -52,6 +54,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
         told = [
             n for n in range(at, end) if n not in headers and lines[n].strip() and not (spaced and lines[n][0] == "#")
         ]
+        if header[0][0] == "entity":
+            told = [n for n in told if lines[n].startswith("GPU ")]
         cut = [lines[n].split() if spaced else _cells(lines[n]) for n in told]
         fitting = [n for n, cells in enumerate(cut) if len(cells) == len(header)]
         broken += 0 if spaced else len(cut) - len(fitting)
@@ -60,7 +64,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
             _take(header, columns, ids, samples, [told[n] + 1 for n in fitting])
     yield from samples.items()
     if broken:
-        yield Note(f"{broken} lines do not fit the header and were left out", Source(artifact.name))
+        yield Note(f"{broken} lines do not fit the header and were left out", Source(artifact.name), lost=True)
     if guessed:
         yield Note("no header: columns were told apart by their units", Source(artifact.name))
 
@@ -71,10 +75,17 @@ def _header(line: str) -> Header | None:
     if line.startswith("#"):
         words = gpu_words()["dmon"]
         titles = line.lstrip("#").lower().split()
+        if titles[:1] == ["entity"]:  # dcgmi dmon: a row begins with the kind of a thing and its number
+            short = gpu_words()["dcgmi"]
+            return [("entity", ""), ("index", ""), *(tuple(short.get(t.upper(), (t, ""))) for t in titles[1:])]
+        if PROCESS in titles:
+            return None  # rows are processes
         told = "gpu" in titles[:4] and sum(title in words for title in titles) > LEAST_TOLD
         return [tuple(words.get(title, (title, ""))) for title in titles] if told else None
     cells = [_P["header_cell"].match(cell) for cell in line.split(",")] if "," in line else []
     names = [(match[1].lower(), match[2] or "") for match in cells if match]
+    if any(name == PROCESS for name, _ in names):
+        return None
     ours = sum(name in gpu_words()["query"] or _P["reason"].match(name) is not None for name, _ in names)
     known = ours + sum(name in IDENTITY for name, _ in names)
     return names if len(names) == len(cells) and ours and known >= 2 else None

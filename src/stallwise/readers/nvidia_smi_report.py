@@ -20,6 +20,7 @@ from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.xml import parsed
 
 FORMAT = "nvidia-smi report"
+LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "nvidia-smi -q > q.txt"
 MAX_BYTES = 64 << 20  # a thousand GPUs are a few tens of megabytes
 _P = patterns("nvidia_smi")
@@ -88,7 +89,7 @@ def _text(artifact: Artifact, samples: GpuSamples) -> list[Told]:
         elif first := _P["card"].match(line):
             pending = first
         elif pending and (second := _P["state"].match(line)):
-            known = pending.groupdict() | second.groupdict()
+            known = pending.groupdict() | {key: x or "" for key, x in second.groupdict().items()}
             gpu, name, bus_id = (known.pop(key) for key in ("gpu", "name", "bus_id"))
             columns = {"time_s": np.array([time_s]), **{column: np.array([number(x)]) for column, x in known.items()}}
             samples.add([(int(gpu), None)], columns, [at], [name], [bus_id.lower()])
@@ -106,8 +107,15 @@ def _xml(artifact: Artifact) -> tuple[list[Told], list[Note]]:
     gpus = log.get("gpu", []) if isinstance(log, dict) else []
     time_s = seconds(str(log.get("timestamp", ""))) if isinstance(log, dict) else float("nan")
     whole = text.count("</gpu>")  # a card that the file ends in is left out
+    starts = [at for at, line in enumerate(text.splitlines(), 1) if "<gpu id=" in line]
     cards = [
-        Told(index, str(gpu.get("id", "")), 1, time_s, told=dict(_leaves(gpu, "")))
+        Told(
+            index,
+            str(gpu.get("id", "")),
+            starts[index] if index < len(starts) else 1,
+            time_s,
+            told=dict(_leaves(gpu, "")),
+        )
         for index, gpu in enumerate((gpus if isinstance(gpus, list) else [gpus])[:whole])
         if isinstance(gpu, dict)
     ]
@@ -115,7 +123,7 @@ def _xml(artifact: Artifact) -> tuple[list[Told], list[Note]]:
         return cards, []
     if not cards:
         raise UnreadableInput(f"{artifact.name} is damaged XML", hint="run nvidia-smi -q -x again")
-    return cards, [Note("cut off or damaged", Source(artifact.name))]
+    return cards, [Note("cut off or damaged", Source(artifact.name), lost=True)]
 
 
 def _pairs(lines: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ CAPTURE = "python train.py 2>&1 | tee train.log"
 _P = patterns("train_log")
 MAX_LINE = 4000  # longer lines are dumps, not progress
 MIN_CLOCKS = 4
+TICK_S = 1.0  # of a clock that prints whole seconds
 FINE_S, COARSE_S = 0.05, 8.0  # clocks with and without fractions of a second: 2% and 12% of error at most
 
 
@@ -107,7 +108,9 @@ class _Log:
         passed = np.diff(clocks)
         clocks = clocks + DAY_S * np.concatenate([[0.0], np.cumsum(passed < -DAY_S / 2)])  # midnight
         ends = _apart(clocks, shortest_s)
-        took = np.diff(clocks[ends]) / np.diff(steps[ends])
+        took = (
+            _within_a_tick(steps[ends], clocks[ends]) if shortest_s == COARSE_S else _rates(steps[ends], clocks[ends])
+        )
         points = np.column_stack([steps[ends][1:], took, lines[ends][1:] + 1.0])
         return Course("step time", "s", points)
 
@@ -122,6 +125,39 @@ def _apart(clocks: NDArray[np.float64], least_s: float) -> NDArray[np.intp]:
             taken.append(at)
             last = clock
     return np.array(taken)
+
+
+def _rates(steps: NDArray[np.float64], clocks: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.diff(clocks) / np.diff(steps), dtype=np.float64)
+
+
+def _within_a_tick(steps: NDArray[np.float64], clocks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Seconds a step between whole-second stamps: stretches that a steady pace explains to the tick share that pace.
+
+    A stamp is off by up to a second, which is 12% of the shortest stretch: taken one by one, a steady run would show a slow
+    stretch each time the fractions add up.
+    """
+    took = _rates(steps, clocks)
+    pace = float(np.median(took))
+    begin = 0
+    for at in range(1, len(steps)):
+        alone = abs((clocks[at] - clocks[at - 1]) - pace * (steps[at] - steps[at - 1])) > TICK_S
+        adrift = abs((clocks[at] - clocks[begin]) - pace * (steps[at] - steps[begin])) > TICK_S
+        if alone:
+            _shared(took, steps, clocks, begin, at - 1)
+        elif adrift or at == len(steps) - 1:
+            _shared(took, steps, clocks, begin, at)
+        if alone or adrift:
+            begin = at
+    return took
+
+
+def _shared(
+    took: NDArray[np.float64], steps: NDArray[np.float64], clocks: NDArray[np.float64], begin: int, end: int
+) -> None:
+    """The mean pace of these stretches for each of them."""
+    if end > begin:
+        took[begin:end] = (clocks[end] - clocks[begin]) / (steps[end] - steps[begin])
 
 
 def _may_train(text: str) -> bool:

@@ -10,7 +10,6 @@ from xml.sax.saxutils import escape, quoteattr
 from stallwise.findings.budget import Verdict as BudgetVerdict
 from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding
-from stallwise.findings.threshold import SURE_ENOUGH
 from stallwise.render.verdict import run_findings, verdict, worth_text
 
 _CONTROL = re.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")  # not allowed in XML at all
@@ -24,7 +23,7 @@ def _sentence(finding: Finding, diagnosis: Diagnosis) -> str:
 
 def findings_sarif(diagnosis: Diagnosis) -> dict[str, Any]:
     """SARIF 2.1.0 with one result per finding, placed at the artifact it rests on."""
-    found = [f for f in diagnosis.findings if not f.optional and f.confidence >= SURE_ENOUGH]
+    found = [f for f in diagnosis.findings if f.is_verdict]
     causes = sorted({f.cause for f in found})
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -71,7 +70,7 @@ def findings_junit(diagnosis: Diagnosis) -> str:
     cases = [
         (f.cause, _sentence(f, diagnosis), "\n".join(r.text for r in f.because), True)
         for f in run_findings(diagnosis)
-        if not f.optional and f.confidence >= SURE_ENOUGH
+        if f.is_verdict
     ]
     if diagnosis.state is State.UNCLEAR:
         return _junit("stallwise.diagnose", [("unclear", diagnosis.why_unclear, "", False)], skipped=True)
@@ -104,7 +103,7 @@ def findings_github(diagnosis: Diagnosis) -> str:
     """Workflow commands, one per finding."""
     lines = []
     for finding in run_findings(diagnosis):
-        if finding.optional or finding.confidence < SURE_ENOUGH:
+        if not finding.is_verdict:
             continue
         file, line = _place(finding, diagnosis)
         level = "error" if finding.blocking else "warning"

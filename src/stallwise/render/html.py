@@ -67,7 +67,7 @@ def context(diagnosis: Diagnosis, proved: dict[int, tuple[int, int]]) -> dict[st
         "state": diagnosis.state.value,
         "argued": argued,
         "verdict": verdict(diagnosis),
-        "proofs": proof_rows(diagnosis) if diagnosis.state is not State.SICK else [],
+        "proofs": proof_rows(diagnosis),
         "levers": [_fix(f) for f in diagnosis.limit.levers] if diagnosis.healthy and diagnosis.limit else [],
         "unexplained": unexplained_rows(diagnosis),
         "not_understood": not_understood_rows(diagnosis) if diagnosis.state is State.UNCLEAR else [],
@@ -93,6 +93,7 @@ def context(diagnosis: Diagnosis, proved: dict[int, tuple[int, int]]) -> dict[st
             for h in could_be(diagnosis, MOST_HYPOTHESES)
         ],
         "tree": diagnosis.tree,
+        "questions": diagnosis.questions if diagnosis.state is State.UNCLEAR else (),
         "next": [
             {
                 "artifact": n.capture.artifact,

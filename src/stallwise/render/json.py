@@ -8,6 +8,7 @@ from stallwise.evidence.catalog import step
 from stallwise.findings.diagnosis import SCHEMA, Diagnosis
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
+from stallwise.findings.question import Question
 from stallwise.findings.trial import Trial, Trials
 from stallwise.findings.without_finding import without_finding
 from stallwise.render.tables import tables_dict
@@ -30,6 +31,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "not_understood": _not_understood(diagnosis.not_understood),
         "unexplained": [_unexplained(u) for u in diagnosis.unexplained],
         "ranked": list(diagnosis.ranked),
+        "set": list(diagnosis.in_set),
         "ledger": _ledger(diagnosis),
         "findings": [_finding(f, i + 1, whole_s) for i, f in enumerate(run_findings)],
         "hypotheses": [
@@ -51,6 +53,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
             }
             for n in diagnosis.next
         ],
+        "questions": [question_to_dict(q) for q in diagnosis.questions],
         "contradictions": [_reason(r) for r in diagnosis.contradictions],
         "notes": [{"text": n.text, "source": str(n.source)} for n in diagnosis.notes],
         "unknown": [{"cause": u.cause, "missing": list(u.missing)} for u in diagnosis.unknown],
@@ -65,6 +68,16 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     if kernels:
         answer["kernels"] = kernels
     return answer
+
+
+def question_to_dict(question: Question) -> dict[str, Any]:
+    """What to ask, what to choose from, which causes the answers separate."""
+    return {
+        "text": question.text,
+        "choices": [c.text for c in question.choices],
+        "separates": list(question.separates),
+        "information_bits": question.information_bits,
+    }
 
 
 def trials_to_dict(trials: Trials) -> dict[str, Any]:
@@ -188,6 +201,7 @@ def _finding(finding: Finding, place: int, whole_s: float | None) -> dict[str, A
         "cause": finding.cause,
         "rank": place,
         "confidence": finding.confidence,
+        "basis": finding.basis,
         "headline": finding.headline,
         "summary": finding.summary,
         "family": finding.family,

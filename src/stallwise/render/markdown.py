@@ -15,6 +15,7 @@ from stallwise.render.verdict import (
     leading_suspect,
     not_understood_rows,
     proof_rows,
+    question_rows,
     run_findings,
     unexplained_rows,
     verdict,
@@ -32,7 +33,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
 def to_markdown(diagnosis: Diagnosis) -> str:
     """The whole report; nothing from the input is taken as markup."""
     answer = verdict(diagnosis)
-    lines = [f"# {plain(answer.what)}", ""]
+    lines = [f"# {plain(answer.line)}", ""]
     for part in (answer.why, f"**{plain(answer.do)}**" if answer.do else "", answer.tail and f"*{plain(answer.tail)}*"):
         if part:
             lines += [part if part.startswith("*") else plain(part), ""]
@@ -42,7 +43,7 @@ def to_markdown(diagnosis: Diagnosis) -> str:
     argued = bool(run) and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0])
     if argued:
         lines += _proof(run[0])
-    if diagnosis.state is not State.SICK:
+    if proof_rows(diagnosis):
         lines += _listed("Shown to be well" if diagnosis.healthy else "Seen", [plain(r) for r in proof_rows(diagnosis)])
     if diagnosis.healthy and diagnosis.limit:
         lines += _listed("To go faster", [plain(f"{f.action}: {f.worth}") for f in diagnosis.limit.levers])
@@ -51,6 +52,8 @@ def to_markdown(diagnosis: Diagnosis) -> str:
     lines += _others(diagnosis, run[1:] if argued else run)
     lines += _kernels(diagnosis)
     lines += _hypotheses(diagnosis)
+    for question in diagnosis.questions if diagnosis.state is State.UNCLEAR else ():
+        lines += _listed("One question", [plain(row) for row in question_rows(question)])
     lines += _listed("Cannot be true", [_cited(r) for r in diagnosis.contradictions])
     for number, step in enumerate(diagnosis.next):
         lines += ["## Capture next", ""] if number == 0 else []

@@ -15,6 +15,7 @@ from stallwise.render.verdict import (
     leading_suspect,
     not_understood_rows,
     proof_rows,
+    question_rows,
     run_findings,
     unexplained_rows,
     verdict,
@@ -25,8 +26,11 @@ from stallwise.units import Unit, show
 LABEL_WIDTH = 24  # "where an iteration goes" and a space
 BAR_CELLS = 40
 MIN_WIDTH, MAX_WIDTH = 80, 130
+QUOTES = "\u201c\u201d"
 PLAIN_ANSWER = 0.8  # sure enough that a list of other suspects would only distract
-MOST_CAUSES = 8
+MOST_CAUSES = 5  # that a person weighs
+MOST_REASONS = 2  # of an undecided answer
+HOW_TO_ANSWER = 'answer: the same command with --ask, or with --answer "..."'
 SHOWN = 0.002  # of the step: smaller accounts are left out of the bar
 
 
@@ -42,7 +46,7 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = No
         lines += page.rows("your spans and gauges", named_by_user(diagnosis.ledger))
     lines += page.rows("not explained", unexplained_rows(diagnosis))
     if run and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0]):
-        lines += _proof(run[0], page)
+        lines += _proof(run[0], page) if diagnosis.state is State.SICK else _nearest(run[0], page)
     lines += _well(diagnosis, page)
     lines += _others(diagnosis, run, page)
     lines += _suspects(diagnosis, run, page)
@@ -51,7 +55,10 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = No
     )
     if diagnosis.state is State.UNCLEAR:
         lines += page.rows("not understood", not_understood_rows(diagnosis))
-    if not diagnosis.ledger:  # with a ledger the answer is measured and needs no questions
+    asks = diagnosis.questions if diagnosis.state is State.UNCLEAR else ()
+    for question in asks:
+        lines += page.rows("one question", [*question_rows(question), HOW_TO_ANSWER])
+    if not diagnosis.ledger and diagnosis.state is State.SICK:  # measured, an answer needs no questions
         lines += page.rows("asked first", list(diagnosis.tree))
     lines += page.rows("cannot be true", [r.text for r in diagnosis.contradictions])
     lines += page.rows("next", [f"{n.capture.artifact}: {n.capture.command}" for n in diagnosis.next[:2]])
@@ -63,18 +70,16 @@ def _verdict(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]
     answer = verdict(diagnosis)
     if diagnosis.state is State.SICK:
         first = run[0]
-        lines = page.opposed(first.headline, f"{first.cause}  {first.confidence:.0%} sure")
+        lines = page.opposed(answer.line, answer.tail)
         said = f"Worth {worth(first.gain, diagnosis.ledger)}. " if first.gain else ""
         return lines + page.paragraph(said + first.summary)
     paint = page.good if diagnosis.healthy else page.doubt
-    lines = [paint(line) for line in page.paragraph(answer.what)]
+    lines = [paint(line) for line in page.paragraph(answer.line)]
     return lines + page.paragraph(answer.why) + ([page.dim(answer.tail)] if answer.tail else [])
 
 
 def _well(diagnosis: Diagnosis, page: _Page) -> list[str]:
     """What was shown to be well, and what would have to change to go faster."""
-    if diagnosis.state is State.SICK:
-        return []
     lines = page.rows("shown" if diagnosis.healthy else "seen", proof_rows(diagnosis))
     if diagnosis.healthy and diagnosis.limit:
         levers = [_fix(i + 1, f) for i, f in enumerate(diagnosis.limit.levers)]
@@ -115,6 +120,12 @@ def _proof(finding: Finding, page: _Page) -> list[str]:
     return lines
 
 
+def _nearest(finding: Finding, page: _Page) -> list[str]:
+    """What points at the nearest cause of an undecided answer: nothing is to be fixed before it is known."""
+    lines = page.rows("because", _cited(finding.because[:MOST_REASONS], page))
+    return lines + page.rows("against", _cited(finding.against[:MOST_REASONS], page))
+
+
 def _fix(number: int, fix: Fix) -> str:
     price = [
         part for part in (f"costs {fix.cost}" if fix.cost else "", f"risk: {fix.risk}" if fix.risk else "") if part
@@ -141,9 +152,10 @@ def _left(finding: Finding, ledger: Ledger | None) -> str:
 def _suspects(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]:
     if diagnosis.healthy or (diagnosis.state is State.SICK and run[0].confidence >= PLAIN_ANSWER):
         return []
-    rows = []
+    rows, told = [], set()
     for h in could_be(diagnosis, MOST_CAUSES):
-        reason = (h.because or h.against)[0].text if (h.because or h.against) else ""
+        reason = next((r.text for r in (*h.because, *h.against) if r.text not in told), "")
+        told.add(reason)
         rows.append(f"{h.probability:4.0%}  {h.cause:28} {reason}")
     return page.rows("could be", rows)
 
@@ -153,6 +165,8 @@ def _cited(reasons: tuple[Reason, ...], page: _Page) -> list[str]:
     rows, last = [], ""
     for reason in reasons:
         where = places(reason.sources)
+        if where.strip(QUOTES) in reason.text:  # typed words are their own place
+            where = ""
         rows.append(f"{reason.text}  {page.dim(where)}" if where and where != last else reason.text)
         last = where or last
     return rows

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.trial import FASTER, SLOWER, UNSURE, Trial, Trials
 from stallwise.units import Unit, show
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 MIN_WIDTH, MAX_WIDTH = 80, 160
 STYLE = {FASTER: "green", SLOWER: "red", UNSURE: "yellow"}
@@ -22,6 +22,8 @@ def to_text(
     trials: Trials, diagnosis: Diagnosis | None = None, *, color: bool = False, width: int | None = None
 ) -> str:
     """The table for a terminal, best first; what could not be tried below it."""
+    from rich.console import Console  # 45 modules that no answer without trials needs
+
     wide = max(MIN_WIDTH, min(MAX_WIDTH, width or shutil.get_terminal_size((120, 40)).columns))
     console = Console(width=wide, color_system="standard" if color else None, force_terminal=color, highlight=False)
     with console.capture() as capture:
@@ -55,6 +57,9 @@ def _head(trials: Trials) -> list[str]:
 
 
 def _table(rows: list[Trial], both: Trial | None, diagnosis: Diagnosis | None) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for head, justify in (("change", "left"), ("before", "right"), ("after", "right"), ("gain", "left"), ("", "left")):
         table.add_column(head, justify=justify, no_wrap=True)  # type: ignore[arg-type]

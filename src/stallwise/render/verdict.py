@@ -8,10 +8,13 @@ from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.diagnosis import Diagnosis, Hypothesis, State
 from stallwise.findings.finding import PERHAPS, Finding, Gain
+from stallwise.findings.question import Question
 from stallwise.render.phrases import place, places, worth
 from stallwise.units import Unit, show
 
 MOST_NAMED = 5
+MOST_PARTS = 8  # cards or links of a proof that are shown one by one
+NAMED = 0.2  # of probability: a cause below this heads no answer; what the file itself lacks does
 
 ACCOUNT_MEANING = {
     Account.COMPUTE: "kernels run, other than communication",
@@ -63,6 +66,15 @@ class Verdict:
     do: str
     tone: str  # "good", "bad" or "unclear"
     tail: str = ""  # the cause and how sure
+    voice: str = ""  # of a diagnosis: who speaks, a proof, recognition or nobody yet
+
+    @property
+    def line(self) -> str:
+        """What stands first in every report."""
+        return f"{self.voice}  {self.what}" if self.voice else self.what
+
+
+FOUND, MOST_LIKELY, CANNOT_TELL, IN_LINE = "FOUND", "MOST LIKELY", "CANNOT TELL YET", "NOTHING OUT OF LINE"
 
 
 def verdict(diagnosis: Diagnosis) -> Verdict:
@@ -73,7 +85,23 @@ def verdict(diagnosis: Diagnosis) -> Verdict:
 def _sick(diagnosis: Diagnosis) -> Verdict:
     first = run_findings(diagnosis)[0]
     why = first.summary or (first.because[0].text if first.because else "")
-    return Verdict(first.headline, why, _to_do(first, diagnosis), "bad", f"{first.cause}, {first.confidence:.0%} sure")
+    return Verdict(
+        first.headline, why, _to_do(first, diagnosis), "bad", basis_text(first, diagnosis), _voice(first, diagnosis)
+    )
+
+
+def _voice(first: Finding, diagnosis: Diagnosis) -> str:
+    """A set of causes is given where no prover answers: whatever leads it is likely, not found."""
+    return MOST_LIKELY if first.recognised or diagnosis.in_set else FOUND
+
+
+def basis_text(first: Finding, diagnosis: Diagnosis) -> str:
+    """The cause, what the answer rests on, and how sure it is."""
+    found = _voice(first, diagnosis) == FOUND
+    return f"{first.cause} · {BASES[first.basis] if found else 'recognised'}, {first.confidence:.0%} sure"
+
+
+BASES = {"measured": "measured", "stated": "from your numbers", "event": "from a message"}
 
 
 def _to_do(first: Finding, diagnosis: Diagnosis) -> str:
@@ -84,7 +112,7 @@ def _to_do(first: Finding, diagnosis: Diagnosis) -> str:
 
 
 def _healthy(diagnosis: Diagnosis) -> Verdict:
-    proof = max((p for p in diagnosis.proofs if p.whole), key=lambda p: p.confidence)
+    proof = max((p for p in diagnosis.proofs if not p.lacks), key=lambda p: (p.whole, p.confidence))
     limit = diagnosis.limit
     why = f"What binds: {limit.text}." if limit else ""
     optional = [f for f in run_findings(diagnosis) if f.optional]
@@ -92,40 +120,40 @@ def _healthy(diagnosis: Diagnosis) -> Verdict:
         f"Optional: {optional[0].headline} {worth_text(optional[0].gain, diagnosis.ledger)}".strip() if optional else ""
     )
     sure = next((h.probability for h in diagnosis.hypotheses if h.cause == "none"), proof.confidence)
-    return Verdict(f"Healthy: {proof.says}.", why, do, "good", f"{sure:.0%} sure, by proof")
+    if not proof.whole:
+        why = f"This speaks for the {proof.of} only, not for the job. {why}".strip()
+    return Verdict(f"{proof.says}.", why, do, "good", f"{sure:.0%} sure, by proof", IN_LINE)
 
 
 def _unclear(diagnosis: Diagnosis) -> Verdict:
     ask = diagnosis.next[0].capture if diagnosis.next else None
     do = f"Capture next: {ask.artifact}: {ask.command}" if ask else ""
     leading = leading_suspect(diagnosis)
-    if leading is not None:
+    if leading is not None and _chance(diagnosis, leading) >= NAMED:
         chance = _chance(diagnosis, leading)
-        nearer = next((h for h in diagnosis.hypotheses if h.by_words_alone and h.probability > chance), None)
-        by = (
-            f"nearest by its words is {nearer.cause} ({nearer.probability:.0%}), by what is measured"
-            if nearer
-            else "most likely"
-        )
-        what = f"Not decided; {by} {leading.cause} ({chance:.0%}): {leading.headline.removeprefix(PERHAPS)}"
-        return Verdict(what, f"Cannot tell yet: {diagnosis.why_unclear}", do, "unclear")
+        what = f"nearest is {leading.cause} ({chance:.0%}): {leading.headline.removeprefix(PERHAPS)}"
+        why = diagnosis.why_unclear
+        return Verdict(what, why[:1].upper() + why[1:], do, "unclear", voice=CANNOT_TELL)
     nearest = [h.cause for h in diagnosis.hypotheses if h.by_words_alone][:3]
     why = f"By its words it could be {', '.join(nearest)}; nothing measured says so." if nearest else ""
-    return Verdict(f"Cannot tell from this: {diagnosis.why_unclear}", why, do, "unclear")
+    return Verdict(diagnosis.why_unclear, why, do, "unclear", voice=CANNOT_TELL)
 
 
 def leading_suspect(diagnosis: Diagnosis) -> Finding | None:
-    """The likeliest of the causes that are only suspected, in an unclear answer; likeness of words alone leads nobody.
+    """The likeliest of the causes that are only likely, in an unclear answer; words alone lead where they mean one thing.
 
     What a run may gain beside its trouble leads where the table holds it likelier than every trouble: then it is the answer.
     """
     if diagnosis.state is not State.UNCLEAR:
         return None
-    words = {h.cause for h in diagnosis.hypotheses if h.by_words_alone}
+    words = {h.cause for h in diagnosis.hypotheses if h.by_words_alone and h.probability < WORDS_LEAD}
     found = [f for f in run_findings(diagnosis) if f.cause not in words]
     table = {h.cause for h in diagnosis.hypotheses}
     leading = [f for f in found if not f.optional or f.cause in table]
     return max(leading, key=lambda f: _chance(diagnosis, f), default=None)
+
+
+WORDS_LEAD = 0.3  # below it a guess by words is one of many
 
 
 def _chance(diagnosis: Diagnosis, finding: Finding) -> float:
@@ -135,8 +163,11 @@ def _chance(diagnosis: Diagnosis, finding: Finding) -> float:
 
 def could_be(diagnosis: Diagnosis, most: int) -> list[Hypothesis]:
     """The first rows of the table, and always the last: what is left for causes that are not in it."""
-    table = list(diagnosis.hypotheses)
-    return table if len(table) <= most else [*table[: most - 1], table[-1]]
+    named = [h for h in diagnosis.hypotheses if h.cause != REST]
+    return [*named[: most - 1], *(h for h in diagnosis.hypotheses if h.cause == REST)]
+
+
+REST = "something-else"
 
 
 def how_they_add_up(diagnosis: Diagnosis) -> str:
@@ -146,6 +177,11 @@ def how_they_add_up(diagnosis: Diagnosis) -> str:
             "Causes that were found have each their own probability: a run may have several. The others share the rest."
         )
     return "One of them, or something else: the probabilities share one whole."
+
+
+def question_rows(question: Question) -> list[str]:
+    """The question, then its choices by number."""
+    return [question.text, *(f"[{n}] {c.text}" for n, c in enumerate(question.choices, 1))]
 
 
 def not_understood_rows(diagnosis: Diagnosis) -> list[str]:
@@ -168,8 +204,21 @@ def unexplained_rows(diagnosis: Diagnosis) -> list[str]:
 
 
 def proof_rows(diagnosis: Diagnosis) -> list[str]:
-    """What was shown to be well, wholly or in part."""
-    return [f"{p.of}: {p.says}" + (f" ({p.lacks.rstrip('.')})" if p.lacks else "") for p in diagnosis.proofs]
+    """What was shown to be well, wholly or in part; of a proof of its own subject also its parts, one by one.
+
+    Beside a finding only what the files account for: nothing is well then.
+    """
+    rows = []
+    for p in diagnosis.proofs:
+        if diagnosis.state is State.SICK and not p.accounts:
+            continue
+        rows.append(
+            f"{p.of}: {p.says}"
+            + (f" ({p.lacks.rstrip('.')})" if p.lacks and not p.accounts and p.lacks != diagnosis.why_unclear else "")
+        )
+        parts = [] if p.speaks_for_run else [r for r in p.because if r.text not in p.says]
+        rows += [f"{r.text}  {places(r.sources)}".rstrip() for r in parts[:MOST_PARTS]]
+    return rows
 
 
 def in_a_word(diagnosis: Diagnosis) -> str:

@@ -1,15 +1,14 @@
 """Every cause the doctor knows, one file each, in a folder per family.
 
-Beside `cause.py` may stand `_cause.py`: what the differential knows of the cause while it is only suspected (EXPLAINS,
+Beside `cause.py` may stand `_cause.py`: what is known of the cause while it is only likely (EXPLAINS,
 CLUES, `advise`), kept apart where it would crowd the rule. What the two say is put together here.
-EXPLAINS has a word for how often the cause is behind a symptom, CLUES for how they tell: what the words come to is counted from cases
-(`knowledge`), never typed.
+EXPLAINS has a word for how often the cause is behind a symptom, CLUES for how they tell: what a clue weighs is fitted to cases
+(`doctor.recognise`), never typed.
 A rule about single kernels may have `_cause_in_trace.py` with `in_trace`: the same cause as a whole trace shows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -17,8 +16,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Symptom
-from stallwise.knowledge.rates import Counted, Often
+from stallwise.findings.symptom import Often, Symptom
 
 HEALTH = "health"  # the family of proofs: what shows that no cause is there
 
@@ -50,15 +48,4 @@ def _whole(name: str, modules: list[ModuleType]) -> Rule:
         rule = replace(rule, advise=getattr(module, "advise", rule.advise))
         rule = replace(rule, owns=getattr(module, "OWNS", rule.owns))
         rule = replace(rule, in_trace=getattr(module, "in_trace", rule.in_trace))
-    return replace(rule, explains=Counted(rule.cause, explains, declared))
-
-
-@cache
-def declared() -> Mapping[str, Mapping[str, Often]]:
-    """By symptom, the causes that can be behind it and how often their rules say they are."""
-    found: dict[str, dict[str, Often]] = {}
-    for rule in all_rules():
-        assert isinstance(rule.explains, Counted)
-        for symptom, word in rule.explains.symptoms.items():
-            found.setdefault(symptom.name, {})[rule.cause] = word
-    return found
+    return replace(rule, explains=explains)

@@ -7,13 +7,14 @@ from typing import Any
 
 from stallwise.doctor.examine import diagnose
 from stallwise.render.html import to_html
+from stallwise.render.json import question_to_dict
 from stallwise.render.redact import shareable
 from stallwise.render.verdict import verdict
 
 
-def report(paths: list[str], base: str, share: bool) -> dict[str, Any]:
+def report(paths: list[str], base: str, share: bool, answers: list[str]) -> dict[str, Any]:
     """The verdict in words, and the whole report as HTML."""
-    diagnosis = diagnose(*paths, base=Path(base), workers=1)
+    diagnosis = diagnose(*paths, answers=answers, base=Path(base), workers=1)
     if share:
         diagnosis = shareable(diagnosis)
     says = verdict(diagnosis)
@@ -23,5 +24,6 @@ def report(paths: list[str], base: str, share: bool) -> dict[str, Any]:
         "why": says.why,
         "do": says.do,
         "state": diagnosis.state.value,
+        "questions": [question_to_dict(q) for q in diagnosis.questions],
         "ranked": list(diagnosis.ranked[:10]),
     }

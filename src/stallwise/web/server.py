@@ -30,6 +30,7 @@ MOST_JSON_BYTES = 64 << 10
 SOCKET_TIMEOUT_S = 30.0
 HEAD_S = 30.0  # for the request line and all headers together, and for an idle connection
 AT_ONCE = 4  # diagnoses side by side; each has a process of its own
+MOST_ANSWERS = 20  # to the questions of one diagnosis
 MOST_CONNECTIONS = 64
 LOOPBACK = "127.0.0.1"
 POLICY = (
@@ -256,6 +257,9 @@ def _diagnose(server: LocalPage, body: dict[str, Any], gone: Callable[[], bool])
     words = body.get("words", "")
     if not isinstance(words, str):
         raise Refused(400, "words are a text")
+    replies = body.get("answers", [])
+    if not isinstance(replies, list) or len(replies) > MOST_ANSWERS or not all(isinstance(r, str) for r in replies):
+        raise Refused(400, f"answers are at most {MOST_ANSWERS} texts")
     if "bundle" in body:
         name = str(body["bundle"])
         base, paths = server.uploads.bundle(name), list(server.uploads.files(name))
@@ -269,7 +273,7 @@ def _diagnose(server: LocalPage, body: dict[str, Any], gone: Callable[[], bool])
     if not paths:
         raise UnreadableInput("there is no file in it", hint="drop or choose a trace, a log, or a metrics page")
     with server.at_once:
-        answer = Apart(report, paths, str(base), bool(body.get("share"))).wait(gone)
+        answer = Apart(report, paths, str(base), bool(body.get("share")), replies).wait(gone)
     return {"report": server.uploads.keep(answer.pop("html")), **answer}
 
 

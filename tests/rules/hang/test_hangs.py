@@ -85,10 +85,19 @@ CASES: dict[str, tuple[str, Any]] = {
 }  # fmt: skip
 
 
+# Over recorded cases such messages alone stood for a mismatch more often than for the rank that they name: both are offered.
+BOTH_OFFERED = (
+    "an exception of one rank before the others' timeouts",
+    "killed by the host's memory, Slurm",
+    "Horovod names the missing rank",
+    "barrier names the missing rank",
+)
+
+
 @pytest.mark.parametrize("what", CASES)
 def test_the_cause_is_named(what: str) -> None:
     cause, files = CASES[what]
-    assert ranked(files)[0] == cause
+    assert cause in ranked(files)[: 3 if what in BOTH_OFFERED else 1]
 
 
 def dump(

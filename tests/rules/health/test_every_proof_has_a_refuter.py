@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.evidence.catalog import change, fabric, numerics, roof, run, stated, step
+from stallwise.evidence.catalog import change, fabric, numerics, recording, roof, run, stated, step
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.catalog import serving as v
+from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source, Table
 from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.profile import Spent, profile_table
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.unread import Unread
 from stallwise.findings.diagnosis import State
@@ -63,10 +65,50 @@ ENGINE = {
     v.TPOT: 0.02,
     v.TTFT: 0.2,
 }
-CARD = {hw.GPU_SAMPLES: 100.0, hw.GPU_LOADED_SHARE: 1.0, hw.GPU_UTILISATION: 0.99, hw.GPU_CLOCK: 1.9e9, hw.GPU_CLOCK_MAX: 1.98e9,
-        hw.GPU_PCIE_WIDTH: 16.0, hw.GPU_PCIE_WIDTH_MAX: 16.0}  # fmt: skip
 MEMORY = {m.PEAK: 50e9, m.CAPACITY: 80e9, m.ACTIVATIONS: 30e9}
 BREATHES = 10e9 + 40e9 * (X % 10) / 9
+
+
+def card(gpu: int, **other: float) -> list[Item]:
+    """100 samples of a busy card, and what measures make of its clock."""
+    values = {"utilisation_share": 0.99, "clock_sm_hz": 1.9e9, "clock_sm_max_hz": 1.98e9, "pcie_width": 16.0, "pcie_width_max": 16.0,
+              "memory_used_bytes": 60e9, "reasons": 0.0} | other  # fmt: skip
+    columns = {name: np.full(len(X), value) for name, value in values.items()}
+    clocks = {hw.GPU_CLOCK: values["clock_sm_hz"], hw.GPU_CLOCK_MAX: values["clock_sm_max_hz"]}
+    return [Table("gpu.samples", columns, HERE, Scope(gpu=gpu)), *facts(clocks, Scope(gpu=gpu))]
+
+
+def links(gpu: int, up: int, errors: float = 0.0) -> list[Item]:
+    rates = np.array([25e9] * up + [0.0] * (4 - up))
+    columns = {"rate_bytes_per_s": rates, "errors": np.array([errors, 0.0, 0.0, 0.0])}
+    return [Table("gpu.links", columns, HERE, Scope(gpu=gpu), meta={"counters": ["replay"]})]
+
+
+def dump(rank: int, *states: str) -> list[Item]:
+    count = len(states)
+    columns = {"state": np.array(states), "op": np.array(["nccl:all_reduce"] * count), "enqueued": np.arange(count),
+               "completed": np.arange(count), "sequence": np.arange(count)}  # fmt: skip
+    return [Table("collective.waits", columns, HERE, Scope(rank=rank), meta={"dump": True, "rank": rank})]
+
+
+KERNEL = {"driver": True, "first": "", "last": "", "boots": 1, "others": 0}
+XID = Event("driver-error", "nvrm.xid", "NVRM: Xid (PCI:0000:3b:00): 79", HERE, Role.ROOT, "driver", "error")
+RUN = Scope(run="8 a second")
+TEST = {v.ACHIEVED_RATE: 7.9, v.OFFERED_RATE: 8.0, v.TTFT: 0.2, v.TPOT: 0.02, v.REQUESTS_DONE: 800.0}
+
+RECORDED = {
+    recording.BUSY_SHARE: 0.99, recording.LENGTH: 1.0, recording.DEVICE_SPAN: 0.99, recording.KERNELS: 900.0,
+    recording.KERNEL_TIME: 0.98, recording.STEPS_SHARE: 0.95, step.STEP_UNIT: "step", step.STEP_COUNT: 5.0,
+    roof.MATRIX_SHARE: 0.8, step.BUSY_TIME: 0.19,
+}  # fmt: skip
+
+
+def moved(rate: float, best: float) -> Table:
+    """A millisecond of kernels that move their bytes at this rate, the fastest of them at the other."""
+    table = profile_table([Spent("triton_poi_fused_1", 0.0, 1e-3)], HERE, of="kernels", device_s=1e-3)
+    table.meta.update(moved_bytes=rate * 1e-3, best_rate=best)
+    return table
+
 
 # The proof, what it rests on, and near cases: one more number each.
 CASES: dict[str, tuple[Sequence[Item], dict[str, Sequence[Item]]]] = {
@@ -132,11 +174,11 @@ CASES: dict[str, tuple[Sequence[Item], dict[str, Sequence[Item]]]] = {
         },
     ),
     "hardware_state": (
-        facts(CARD, Scope(gpu=0)),
+        card(0),
         {
-            "one card that is slow": facts(CARD | {hw.GPU_CLOCK: 1.2e9}, GPU1),
-            "one card that is idle": facts(CARD | {hw.GPU_LOADED_SHARE: 0.0}, GPU1),
-            "one narrow link": facts(CARD | {hw.GPU_PCIE_WIDTH: 4.0}, GPU1),
+            "one card that is slow": card(1, clock_sm_hz=1.2e9),
+            "one card that is idle": card(1, utilisation_share=0.0),
+            "one narrow link": card(1, pcie_width=4.0),
             "an error of the driver": [fact(hw.XID_MEMORY, "Xid 94")],
             "a link that is down": [fact(hw.NVLINK_INACTIVE, 1.0, GPU1)],
         },
@@ -147,7 +189,7 @@ CASES: dict[str, tuple[Sequence[Item], dict[str, Sequence[Item]]]] = {
             "another device that is full": [fact(m.PEAK, 79e9, GPU1)],
             "a reservation that fills the card": [fact(m.RESERVED, 79.5e9)],
             "retries": [fact(m.RETRIES, 3.0)],
-            "another device that grows": [Series(m.LIVE_BYTES, X, BREATHES * (1 + X / 100), HERE, GPU1)],
+            "another device that grows": [fact(change.GPU_MEMORY_FACTOR, 1.4, GPU1)],
         },
     ),
     "precision_comparison": (
@@ -166,6 +208,19 @@ CASES: dict[str, tuple[Sequence[Item], dict[str, Sequence[Item]]]] = {
             "wrong results": [fact(fabric.NCCL_WRONG, 1.0)],
         },
     ),
+    "recording": (
+        facts(RECORDED),
+        {
+            "a rank that waits": [fact(recording.BUSY_SHARE, 0.8, Scope(rank=3))],
+            "products on ordinary cores": [fact(step.SIMT_TIME, 0.05)],
+            "steps that differ": [fact(roof.STEP_SPREAD, 0.4)],
+            "kernels whose names say nothing": [fact(roof.UNREAD_SHARE, 0.6)],
+        },
+    ),
+    "profile": (
+        [moved(2.0e12, 2.6e12)],
+        {"another run at a fraction of the rate": [moved(0.4e12, 2.6e12)], "times without bytes": [moved(0.0, 0.0)]},
+    ),
     "collective_setup": (
         facts({fabric.FABRIC_RANKS: 1.0, fabric.NCCL_VERSION: "2.21.5"}),
         {
@@ -174,7 +229,38 @@ CASES: dict[str, tuple[Sequence[Item], dict[str, Sequence[Item]]]] = {
             "a warning": [fact(fabric.NCCL_WARNING, "Call to ibv_create_qp failed")],
         },
     ),
+    "load_test": (
+        facts(TEST, RUN),
+        {
+            "requests that failed": facts({v.FAILED: 90.0}, RUN),
+            "first tokens in the tail": facts({v.TTFT_TAIL: 9.0}, RUN),
+            "a rate that was not reached": facts({v.OFFERED_RATE: 16.0}, RUN),
+        },
+    ),
+    "recorded_collectives": (
+        dump(0, "completed", "completed"),
+        {
+            "one that is open": dump(1, "completed", "started"),
+            "a rank that is behind": dump(1, "completed"),
+        },
+    ),
+    "gpu_links": (
+        links(0, 4),
+        {
+            "a card with fewer links": links(1, 3),
+            "a link with errors": links(1, 4, 5000.0),
+        },
+    ),
+    "rdma_benchmark": (
+        facts({fabric.RDMA_RATE: 24.5e9}),
+        {"a slower test": [fact(fabric.RDMA_RATE, 15e9)]},
+    ),
+    "kernel_messages": (
+        [Table("kernel.log", {"line": np.arange(9)}, HERE, meta=KERNEL)],
+        {"a fault of a card": [XID]},
+    ),
 }  # fmt: skip
+NEVER_WELL = ("program_end", "engine_start")  # they always lack something
 
 
 def proved(name: str, items: Sequence[Item]) -> Proof:
@@ -214,9 +300,12 @@ def test_two_runs_tell_how_much_a_rate_fell_and_never_speak_for_the_run() -> Non
     assert not proved("two_runs", kept).objects and proved("two_runs", [*kept, other]).objects
 
 
+CLAIM_NO_HEALTH = {"two_runs", "counted_kernels"}
+
+
 def test_every_proof_has_its_near_cases() -> None:
     names = {p.__name__ for p in all_proofs()}
-    assert names == {*CASES, "two_runs"}
+    assert names == {*CASES, *NEVER_WELL, *CLAIM_NO_HEALTH}
     for prove in all_proofs():
         assert "Refuted by:" in (import_module(prove.__module__).__doc__ or ""), prove.__name__
 

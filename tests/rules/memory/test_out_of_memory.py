@@ -12,6 +12,7 @@ from stallwise.doctor.examine import diagnose, examine
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Source
+from stallwise.findings.diagnosis import State
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "memory"
 HINT = " If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
@@ -116,7 +117,8 @@ def test_the_message_is_understood(name: str, tmp_path: Path) -> None:
     text, cause = CASES[name]
     log = tmp_path / "run.log"
     log.write_text(text)
-    assert diagnose(str(log)).ranked[0] == cause
+    # A request larger than the card was a bug of sizes in 10 of 28 recorded cases: both stand at the head.
+    assert cause in diagnose(str(log)).ranked[: 2 if cause == "oom-size-bug" else 1]
 
 
 def test_more_free_than_asked_is_a_contradiction_and_no_cause_is_claimed(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_more_free_than_asked_is_a_contradiction_and_no_cause_is_claimed(tmp_pat
     log.write_text(FORWARD + message("960.00 MiB", "23.99 GiB", "15.52 GiB", "8.4 GiB", "6.78 GiB", "76.36 MiB"))
     diagnosis = diagnose(str(log))
     assert diagnosis.contradictions
-    assert not any(f.confidence >= 0.5 for f in diagnosis.findings)
+    assert diagnosis.state is State.UNCLEAR and not any(f.is_verdict for f in diagnosis.findings)
     assert not diagnosis.healthy
 
 

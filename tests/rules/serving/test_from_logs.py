@@ -86,8 +86,8 @@ def test_services_that_are_fine(name: str) -> None:
 
 def test_one_preemption_in_a_good_day_is_an_aside() -> None:
     warning = "WARNING 07-01 10:00:30 scheduler.py:1] Sequence group 4 is preempted by PreemptionMode.RECOMPUTE mode total_num_cumulative_preemption=1\n"
-    first = diagnosed(HEALTHY["a well-used cache"] + "\n" + warning).first
-    assert first is not None and first.confidence < 0.6
+    answer = diagnosed(HEALTHY["a well-used cache"] + "\n" + warning)
+    assert answer.first is not None and answer.first.confidence < 0.7
 
 
 def test_an_idle_average_is_not_a_slowdown() -> None:

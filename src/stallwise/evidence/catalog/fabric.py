@@ -7,6 +7,7 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
 NCCL_VERSION = Quantity("nccl.version", Unit.TEXT, "the NCCL (or RCCL) build of a rank", NCCL_LOG)
+NCCL_COMPLETE = Quantity("nccl.complete", Unit.TEXT, "NCCL says that its communicator is set up", NCCL_LOG)
 NCCL_NET = Quantity("nccl.net", Unit.TEXT, "the network NCCL chose", NCCL_LOG)
 NCCL_PROVIDER = Quantity("nccl.provider", Unit.TEXT, "the libfabric provider under NCCL's plugin", NCCL_LOG)
 NCCL_INTERFACE = Quantity("nccl.interface", Unit.TEXT, "interface and address NCCL uses", NCCL_LOG)
@@ -67,3 +68,5 @@ NCCL_SHARE_IN_NODE = Quantity(
 NCCL_SHARE_ACROSS = Quantity(
     "nccl.share_across", Unit.SHARE, "bus bandwidth between nodes over what the network should give", NCCL_TESTS
 )
+RDMA_RATE = Quantity("link.rdma_rate", Unit.BYTE_PER_S, "RDMA between two hosts, best average of a test", NCCL_TESTS)
+ONE_NODE = Quantity("fabric.one_node", Unit.FLAG, "every rank of the communicator is on one node", NCCL_LOG)

@@ -87,6 +87,7 @@ XID_SPREAD = Quantity("xid.spread", Unit.COUNT, "GPUs on which software errors o
 XID_SAME_ADDRESS = Quantity(
     "xid.same_address", Unit.FLAG, "one machine faults at one address in several processes", DMESG
 )
+XID_ORDER = Quantity("xid.order", Unit.TEXT, "driver errors in the order in which they came", DMESG)
 DRIVER_VERSION = Quantity("driver.version", Unit.TEXT, "the version of the NVIDIA driver", DMESG)
 
 NVLINK_ERRORS = Quantity("nvlink.errors", Unit.COUNT, "replays, recoveries or CRC errors of NVLinks", NVIDIA_SMI_Q)

@@ -39,6 +39,7 @@ FLOP_RATE = Quantity(
     "run.flop_rate", Unit.FLOP_PER_S, "model FLOP/s of one GPU", TRAIN_LOG, ("tflops", "flops", "achieved", "flop_rate")
 )
 LOSS = Quantity("run.loss", Unit.RATIO, "training loss", LOSS_LOG, ("loss", "train_loss"))
+REWARD = Quantity("run.reward", Unit.RATIO, "mean reward of an episode", LOSS_LOG)
 EVAL_LOSS = Quantity("run.eval_loss", Unit.RATIO, "validation loss", LOSS_LOG, ("eval_loss", "val_loss"))
 GRAD_NORM = Quantity("run.grad_norm", Unit.RATIO, "norm of the whole gradient", LOSS_LOG, ("grad_norm", "gnorm"))
 UPDATE_NORM = Quantity("run.update_norm", Unit.RATIO, "norm of the optimizer's update", LOSS_LOG, ("update_norm",))
@@ -143,3 +144,13 @@ DIED_IN_SAVE = Quantity(
 )
 EVALS = Quantity("run.evals", Unit.COUNT, "evaluations begun in the log", TRAIN_LOG)
 EPOCH_TIME = Quantity("run.epoch_time", Unit.SECOND, "wall time of one epoch", TRAIN_LOG, ("epoch_time",))
+LOG_INTERVAL = Quantity("run.log_interval", Unit.SECOND, "wall time between two logged points", TRAIN_LOG)
+LOGGED_TIME = Quantity("run.logged_time", Unit.SECOND, "wall time from the first logged point to the last", TRAIN_LOG)
+FASTEST_FORWARD = Quantity("run.fastest_forward", Unit.SECOND, "forward of a step on the fastest rank", TRAIN_LOG)
+START_SHARE = Quantity(
+    "run.start_share",
+    Unit.SHARE,
+    "of a profiled program's time spent on imports and on moving its model to the device",
+    PY_SPY,
+)
+START_TIME = Quantity("run.start_time", Unit.SECOND, "the same in seconds", PY_SPY)

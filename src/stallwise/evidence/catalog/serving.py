@@ -73,6 +73,7 @@ PREEMPTED = Quantity(
 RESCHEDULED = Quantity("serve.rescheduled", _N, "requests whose KV was lost and computed again", SERVE_LOG)
 ABORTED = Quantity("serve.aborted", _N, "requests given up, mostly by their client", SERVE_LOG)
 REQUESTS_DONE = Quantity("serve.requests_done", _N, "requests finished", SERVE_METRICS)
+FAILED = Quantity("serve.failed", _N, "requests that failed or were refused", SERVE_METRICS)
 RESTARTED = Quantity("serve.restarted", _N, "counters that started again from nothing", SERVE_METRICS)
 IMPOSSIBLE = Quantity("serve.impossible", _T, "a reading that cannot be", SERVE_METRICS)
 
@@ -305,3 +306,17 @@ GPUS_NOW = Quantity("serve.gpus_now", _N, "GPUs of the service", SERVE_BENCH)
 GPUS_NEEDED = Quantity(
     "serve.gpus_needed", _N, "GPUs that hold the target after every change that needs none", SERVE_BENCH
 )
+
+# What a page or a table of requests says beside the means
+TTFT_MEDIAN = Quantity(
+    "serve.ttft_median", Unit.SECOND, "time to the first token, median of a histogram", SERVE_METRICS
+)
+TPOT_MEDIAN = Quantity("serve.tpot_median", Unit.SECOND, "time between tokens, median of a histogram", SERVE_METRICS)
+REQUEST_MEDIAN = Quantity("serve.request_median", Unit.SECOND, "a request's time, median of a histogram", SERVE_METRICS)
+REQUEST_TAIL = Quantity("serve.request_tail", Unit.SECOND, "a request's time, 99th percentile", SERVE_METRICS)
+QUEUE_TAIL = Quantity("serve.queue_tail", Unit.SECOND, "a request's wait, 99th percentile", SERVE_METRICS)
+BATCH_MEAN = Quantity("serve.batch_mean", _N, "requests that one execution takes together, mean", SERVE_METRICS)
+GPU_BUSY = Quantity("serve.gpu_busy", _S, "GPU utilisation as the server's page gives it", SERVE_METRICS)
+GENERATION_MAX = Quantity("serve.generation_max", Unit.TOKEN_PER_S, "generation, highest sample", SERVE_LOG)
+TTFT_MEAN = Quantity("serve.ttft_mean", Unit.SECOND, "time to the first token, mean of a load test", SERVE_BENCH)
+TPOT_MEAN = Quantity("serve.tpot_mean", Unit.SECOND, "time between tokens, mean of a load test", SERVE_BENCH)

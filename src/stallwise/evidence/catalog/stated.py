@@ -28,7 +28,6 @@ SYMPTOM = Quantity("symptom", _T, "what is wrong, in a word or a sentence", None
 TOLD = Quantity("told", _T, "what somebody tells of a run in sentences, without a word for its trouble", None)
 ASKED = Quantity("asked", _T, "the same, where it asks or is disappointed", None)
 BETTER_ELSEWHERE = Quantity("better_elsewhere", _T, "another run of the same is told to be better", None)
-BLAMED = Quantity("blamed", _T, "what the complaint itself calls the reason", None)
 CHANGED = Quantity(
     "changed", _T, "what changed before it began; 'nothing' is an answer", None, ("change", "what_changed")
 )
@@ -47,6 +46,7 @@ GPU_BUSY_UNCHANGED = Quantity(
     "gpu_busy_unchanged", _F, "steps grew longer but the GPU's busy time did not", TORCH_TRACE, ("host_side",)
 )
 STRAGGLERS = Quantity("stragglers", _F, "some ranks are slower than the rest", RANK_TRACES, ("straggler",))
+NOT_SEEN = Quantity("not_seen", _T, "a cause whose signs were looked for and are not there", None, ("ruled_out",))
 FABRIC_HEALTHY = Quantity("fabric_healthy", _F, "links and switches were checked and are fine", NCCL_TESTS)
 CHECKPOINTING = Quantity("checkpointing", _F, "a checkpoint was being written", TRAIN_LOG, ("checkpoint_active",))
 THROTTLED = Quantity("throttled", _F, "some GPU runs at reduced clocks with a throttle reason", NVIDIA_SMI)

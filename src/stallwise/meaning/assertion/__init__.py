@@ -58,8 +58,12 @@ _TERMINATOR = re.compile(
 )
 _COMMA = re.compile(r",\s{0,8}(?:(?:and|or|nor)\s{1,8})?|\s{1,8}and\s{1,8}")
 _VERB = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|does|do|did|gets?|got|goes|went|takes?|took|runs?|ran|shows?|drops?|fell|falls?|rises?|rose|"
+    r"\b(?:is|are|was|were|has|have|had|does|do|did|gets?|got|becomes?|became|turns?|fails?|failed|doubles?|doubled|explodes?|goes|went|takes?|took|runs?|ran|shows?|drops?|fell|falls?|rises?|rose|"
     r"grows?|grew|hangs?|stays?|reads?|sees?|saw|keeps?|kept|jumps?|dies|died|crash\w*|loses?|lost|stops?|stopped|slow\w*|uses?|looks?)\b",
+    re.IGNORECASE,
+)
+_OPENS_CLAUSE = re.compile(
+    r"(?:on|with|without|in|at|for|under|after|before|since|while|when|it|they|we|i|this|that|these|there|everything|all)\b",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[\w'/%.+-]+")
@@ -143,8 +147,12 @@ def _scope(trigger: _Trigger, text: str, match: re.Match[str], start: int, end: 
     if trigger.scope == "forward":
         return match.start(), after
     ends = [m.end() for m in _TERMINATOR.finditer(text, start, match.start())]
-    ends += [m.end() for m in _COMMA.finditer(text, start, match.start()) if _VERB.search(text, m.end(), match.start())]
-    return max([start, *ends]), after if trigger.scope == "clause" else match.end()
+    begin = max([start, *ends])
+    for comma in _COMMA.finditer(text, begin, match.start()):
+        # "memory, CPU and network are fine" is one list; "nan is what fp16 gives, bf16 is fine" and "..., on H100 it is fine" are two.
+        if _VERB.search(text, begin, match.start()) or _OPENS_CLAUSE.match(text, comma.end()):
+            begin = comma.end()
+    return begin, after if trigger.scope == "clause" else match.end()
 
 
 def _end(text: str, at: int, end: int) -> int:
@@ -193,10 +201,10 @@ def _triggers() -> dict[str, _Trigger]:
 def _triggers_pattern() -> re.Pattern[str]:
     """All phrases, longest first, so that a pseudo trigger wins over the trigger inside it."""
     phrases = sorted(_triggers(), key=lambda p: (-len(p), p))
-    written = [_expression(p) for p in phrases]
-    return re.compile(
-        "|".join(p if p.startswith("n[") else rf"(?<![\w-]){p}(?![\w-]|\s?[=:])" for p in written), re.IGNORECASE
-    )
+    glued = "|".join(_expression(p) for p in phrases if p.startswith("n'"))  # "isn't"
+    # One group around all words: each with its own border would take ten times as long to compile.
+    words = "|".join(_expression(p) for p in phrases if not p.startswith("n'"))
+    return re.compile(rf"(?<![\w-])(?:{words})(?![\w-]|\s?[=:])|{glued}", re.IGNORECASE)
 
 
 def _trigger(found: str) -> _Trigger:

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Note, Scope, Source
+from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
 from stallwise.evidence.quantity import Quantity
 from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import patterns
@@ -22,6 +24,8 @@ from stallwise.units import Unit
 
 _P = patterns("ncu_text")
 _SCALE = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+UNCOUNTED = "kernels without counters"
+EMPTY = {"n/a", "nan", "(!) nan", "no data", "(!) n/a"}  # what stands where nothing was measured
 _VENDOR_LOCAL = "local"  # the tool's local estimates speak of one unit, not of the kernel
 
 
@@ -133,7 +137,13 @@ def facts_of(launches: list[Launch], source: Source) -> Iterator[Item]:
         groups.setdefault(key, []).append((launch, values))
     dumb = sorted({m[0].name for group in groups.values() for m in group if m[0].metrics and not _any_number(m[1])})
     if dumb:
-        yield Note(f"no counter of {dumb[0][:60]}{' and others' * (len(dumb) > 1)} can be read", source, lost=True)
+        empty = sorted(
+            {v.strip() for launch in launches for v, _ in launch.metrics.values() if number_of(v) is None} & EMPTY
+        )
+        says = f": {len(launches)} launches, every metric {' or '.join(empty)}" if empty else ""
+        others = f" and of {len(dumb) - 1} more kernels" * (len(dumb) > 1)
+        yield Note(f"no counter of {dumb[0][:60]}{others} was collected{says}", source, lost=True)
+        yield Table(UNCOUNTED, {"name": np.array(dumb, dtype=object)}, source)
     seen: dict[str, int] = {}
     for members in groups.values():
         first = members[0][0]

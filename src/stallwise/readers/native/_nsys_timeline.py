@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stallwise.evidence.fact import Source
+from stallwise.evidence.profile import Spent
 from stallwise.evidence.timeline import NO_ID, Device, Kind, Lane, Timeline
 from stallwise.readers.native._trace_columns import Codes
 
 NANOSECOND = 1e-9
 MOST_ROWS = 20_000_000  # of one table; more does not fit beside the rest
+RUNTIME, GRAPHS = "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _VERSION = re.compile(r"_v\d+(_pt[a-z]+)?$")
 _COPY = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
 _MEMORY = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed"}
@@ -66,6 +68,21 @@ def timeline_of(database: sqlite3.Connection, source: Source) -> Timeline | None
     )
 
 
+def tables_of(database: sqlite3.Connection) -> set[str]:
+    """The tables that this export has: which depends on what was traced, and on what happened."""
+    return {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def host_calls(database: sqlite3.Connection) -> Iterator[Spent]:
+    """The calls of the host by name: into CUDA where those were traced, else into the system."""
+    columns = _columns(database)
+    table = RUNTIME if RUNTIME in columns else "OSRT_API"
+    words = dict(database.execute("SELECT id, value FROM StringIds")) if "StringIds" in columns else {}
+    for start, end, name in _select(database, columns, table, "nameId"):
+        seconds = max(end - start, 0) * NANOSECOND
+        yield Spent(_VERSION.sub("", words.get(name, "a call without a name")), seconds, 0.0, seconds, 1.0)
+
+
 def _columns(database: sqlite3.Connection) -> dict[str, set[str]]:
     """Columns by table; views are left alone, since a view may compute for ever."""
     tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -100,7 +117,7 @@ def _device_rows(database: sqlite3.Connection, columns: dict[str, set[str]], wor
         name = words.get(long) or words.get(short) or "kernel"
         yield _Row(start, end, Kind.KERNEL, name, stream(device, number), call)
     # A graph recorded as a whole has no rows of its kernels.
-    graphs = _select(database, columns, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", *place, "graphExecId", "graphId")
+    graphs = _select(database, columns, GRAPHS, *place, "graphExecId", "graphId")
     for start, end, device, number, call, executed, graph in graphs:
         name = f"CUDA graph {graph or executed or ''}".strip()
         yield _Row(start, end, Kind.KERNEL, name, stream(device, number), call)
@@ -116,7 +133,7 @@ def _device_rows(database: sqlite3.Connection, columns: dict[str, set[str]], wor
 
 
 def _host_rows(database: sqlite3.Connection, columns: dict[str, set[str]], words: dict[int, str]) -> Iterator[_Row]:
-    calls = _select(database, columns, "CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid", "correlationId", "nameId")
+    calls = _select(database, columns, RUNTIME, "globalTid", "correlationId", "nameId")
     for start, end, thread, call, name in calls:
         yield _Row(start, end, Kind.RUNTIME, _VERSION.sub("", words.get(name, "driver call")), _thread(thread), call)
     for start, end, thread, text, name in _select(database, columns, "NVTX_EVENTS", "globalTid", "text", "textId"):

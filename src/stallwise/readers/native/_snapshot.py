@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from stallwise.readers._patterns import patterns
@@ -101,15 +102,24 @@ def traces(snapshot: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 def python_frames(frames: list[Any]) -> list[tuple[str, int, str]]:
     """File, line and function of the Python part, innermost first."""
-    told = ((str(f.get("filename", "")), int(f.get("line", 0)), str(f.get("name", ""))) for f in frames)
-    return [frame for frame in told if _P["python"].search(frame[0])]
+    return [
+        (file, int(f.get("line", 0)), str(f.get("name", "")))
+        for f in frames
+        if _says("python", file := str(f.get("filename", "")))
+    ]
+
+
+@lru_cache(1 << 16)
+def _says(kind: str, text: str) -> bool:
+    """Thousands of stacks share a few hundred frames: each is looked at once."""
+    return _P[kind].search(text) is not None
 
 
 def category_of(frames: list[Any]) -> str:
     """What a block is, by the stack that made it."""
 
     def shows(kind: str, texts: Iterable[str]) -> bool:
-        return any(map(_P[kind].search, texts))
+        return any(_says(kind, text) for text in texts)
 
     if not frames:
         return "unexplained"

@@ -10,6 +10,9 @@ _BY_CATEGORY, _QUEUE_WORDS = (
     {word: Kind[kind] for kind, words in document("native/trace_kinds")[table].items() for word in words}
     for table in ("category", "queue")
 )
+_BY_NAME = {
+    "copy_name": Kind.MEMCPY, "memset_name": Kind.MEMSET, "kernel_name": Kind.KERNEL, "call_name": Kind.RUNTIME,
+}  # fmt: skip
 ENGINE_QUEUE = 254  # inner mark, resolved by name at the end
 UNCATEGORISED = 255  # inner mark, resolved by lane at the end
 
@@ -51,4 +54,17 @@ def of_process(label: str, name: str) -> Kind:
         return Kind.MEMSET if lowered.startswith("memset") else Kind.KERNEL
     if "cpu functions" in word or word.startswith("/host:"):
         return Kind.CPU_OP
+    return of_name(name)
+
+
+def of_name(name: str) -> Kind:
+    """The last resort: a copy says between what, and a compiled function of the device has a type and templates in its name."""
+    for pattern, kind in (
+        ("copy_name", Kind.MEMCPY),
+        ("memset_name", Kind.MEMSET),
+        ("kernel_name", Kind.KERNEL),
+        ("call_name", Kind.RUNTIME),
+    ):
+        if _P[pattern].search(name):
+            return kind
     return Kind.OTHER

@@ -50,12 +50,14 @@ def read(artifact: Artifact) -> Iterator[Item]:
     rank = _rank(artifact.name, dump)
     status = dump.get("pg_status", {}) if isinstance(dump, dict) else {}
     waits = [w for e in entries if isinstance(e, dict) and (w := _wait(e, rank, status)) is not None]
-    meta: dict[str, object] = {"dump": True, "rank": rank, "groups": _groups(dump)}
+    took = [e.get("duration_ms") for e in entries if isinstance(e, dict)]
+    durations_s = [1e-3 * t for t in took if isinstance(t, int | float) and 0 < t < LARGEST_WHOLE]
+    meta: dict[str, object] = {"dump": True, "rank": rank, "groups": _groups(dump), "durations_s": durations_s}
     yield waits_table(waits, artifact.name, meta)
     if rank < 0:
         yield Note("the file's name does not end with a rank", Source(artifact.name))
     if len(waits) < len(entries):
-        yield Note(f"{len(entries) - len(waits)} records could not be read", Source(artifact.name))
+        yield Note(f"{len(entries) - len(waits)} records could not be read", Source(artifact.name), lost=True)
 
 
 def _rank(name: str, dump: Any) -> int:

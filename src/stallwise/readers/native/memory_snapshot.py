@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ CAPTURE = "torch.cuda.memory._record_memory_history(); ...; torch.cuda.memory._d
 EXCLUSIVE = True
 MAX_BYTES = 2 << 30
 TIMELINE_POINTS = 2000
+TAKES = ("segment_alloc", "segment_map")
+RETURNS = ("segment_free", "segment_unmap")
 _PHASES = {
     "optimizer": "optimizer",
     "temporary": "backward",
@@ -71,6 +74,7 @@ def _read(snapshot: dict[str, Any], source: Source) -> Iterator[Item]:
     if failures:
         yield from _failure(moment, trace[failures[-1]], failures, source)
     yield from _composition(moment, source)
+    yield from _end(snapshot, device, trace, source)
     if trace:
         start = moment_at(snapshot, device, 0)
         yield from _timeline(trace, start, source, device)
@@ -98,6 +102,16 @@ def _failure(moment: Moment, entry: dict[str, Any], failures: list[int], source:
     named = phase_of([Frame(str(f.get("filename", "")), str(f.get("name", ""))) for f in frames])
     if phase := _PHASES.get(category_of(frames), named):
         yield Fact(m.PHASE, phase, place)
+
+
+def _end(snapshot: dict[str, Any], device: int, trace: list[dict[str, Any]], source: Source) -> Iterator[Item]:
+    """What is held when the record ends, and how often the driver was asked for memory until then."""
+    end = moment_at(snapshot, device, None)
+    place = Source(source.file, "end of the record")
+    yield Fact(m.END_ALLOCATED, end.allocated_bytes, place)
+    yield Fact(m.END_RESERVED, end.reserved_bytes, place)
+    for quantity, actions in ((m.SEGMENT_ALLOCS, TAKES), (m.SEGMENT_FREES, RETURNS)):
+        yield Fact(quantity, float(sum(e.get("action") in actions for e in trace)), source, samples=len(trace))
 
 
 def _composition(moment: Moment, source: Source) -> Iterator[Item]:
@@ -153,5 +167,17 @@ def _changes(trace: list[dict[str, Any]]) -> NDArray[np.float64]:
 def _timeline(trace: list[dict[str, Any]], start: Moment, source: Source, device: int) -> Iterator[Item]:
     alive = start.allocated_bytes + np.cumsum(_changes(trace))
     times = np.array([float(e.get("time_us", i)) for i, e in enumerate(trace)]) * 1e-6
-    keep = np.unique(np.linspace(0, len(trace) - 1, min(len(trace), TIMELINE_POINTS)).astype(int))
+    if "time_us" in trace[0]:
+        yield Fact(m.RECORD_TIME, float(times[-1] - times[0]), source, samples=len(trace))
+    keep = _outline(alive)
     yield Series(m.LIVE_BYTES, times[keep] - times[0], alive[keep], source, Scope(gpu=device), over="time_s")
+
+
+def _outline(alive: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The entries to draw: the first, the last, and of each piece the lowest and the highest, so that no peak is lost."""
+    if len(alive) <= TIMELINE_POINTS:
+        return np.arange(len(alive))
+    edges = np.linspace(0, len(alive), TIMELINE_POINTS // 2).astype(int)
+    pieces = [(b, alive[b:e]) for b, e in pairwise(edges.tolist()) if e > b]
+    kept = {0, len(alive) - 1, *(b + int(p.argmin()) for b, p in pieces), *(b + int(p.argmax()) for b, p in pieces)}
+    return np.array(sorted(kept))

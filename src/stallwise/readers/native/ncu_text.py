@@ -23,9 +23,10 @@ def recognises(name: str, head: bytes) -> bool:
     text = head[:65536].decode("utf-8", "replace")
     if "Section: " not in text or ", Context " not in text:
         return False
-    return "Metric Name" in text or any(
-        _P["kernel"].match(line) for line in text.splitlines()
-    )  # headers may be cut away
+    named = (line for line in text.splitlines() if ", Context " in line)
+    return "Metric Name" in text or any(  # headers may be cut away, and tools before 2023 wrote none
+        _P["kernel"].match(line) or _P["kernel_old"].match(line) for line in named
+    )
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -35,6 +36,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
     rule: list[str] | None = None
     kind = section = ""
     for at, line in enumerate(artifact.lines(), 1):
+        if failed := _P["error"].match(line):
+            yield Note(f"ncu says: {failed[1].strip()}", Source(artifact.name, f"line {at}"), lost=True)
+            continue
         match = _P["kernel"].match(line) or _P["kernel_old"].match(line)
         if match:
             groups = [*match.groups(), "", "", ""]

@@ -15,7 +15,9 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.limits import OutOfTime, out_of_time
-from stallwise.readers.native._nsys_timeline import timeline_of
+from stallwise.evidence.profile import Spent, profile_table
+from stallwise.readers._profile_kinds import seconds_by_kind
+from stallwise.readers.native._nsys_timeline import GRAPHS, RUNTIME, host_calls, tables_of, timeline_of
 
 FORMAT = "nsys sqlite export"
 CAPTURE = "nsys profile -o run python train.py && nsys export --type sqlite run.nsys-rep"
@@ -24,7 +26,10 @@ MAGIC = b"SQLite format 3\x00"
 NANOSECOND = 1e-9
 INSTRUCTIONS_BETWEEN_LOOKS = 100_000  # of the database's machine: some milliseconds
 MOST_KERNELS = 200  # by total time; the rest is noise in any report
+EVERY_EXPORT = (b"TARGET_INFO_SYSTEM_ENV", b"META_DATA_EXPORT", b"NVTX_EVENTS", b"OSRT_API")
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 TABLES = {"CUPTI_ACTIVITY_KIND_KERNEL", "StringIds", "TARGET_INFO_GPU"}
+DEVICE_TABLES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "copies", "CUPTI_ACTIVITY_KIND_MEMSET": "memory sets"}
 _QUERY = """
 SELECT s.value, COUNT(*), SUM(r.end - r.start), AVG(r.gridX * r.gridY * r.gridZ), AVG(r.blockX * r.blockY * r.blockZ),
        AVG(r.registersPerThread), AVG(r.staticSharedMemory + r.dynamicSharedMemory)
@@ -34,8 +39,10 @@ GROUP BY r.demangledName ORDER BY 3 DESC
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """A database with tables of CUPTI activity."""
-    return head.startswith(MAGIC) and b"CUPTI_ACTIVITY_KIND" in head
+    """A database with tables of CUPTI activity, or at least those that every export has."""
+    return head.startswith(MAGIC) and (
+        b"CUPTI_ACTIVITY_KIND" in head or (b"StringIds" in head and any(name in head for name in EVERY_EXPORT))
+    )
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -49,16 +56,18 @@ def read(artifact: Artifact) -> Iterator[Item]:
                 copyfileobj(stream, unpacked)
         try:
             with closing(_opened(path)) as database:
-                rows = database.execute(_QUERY).fetchall()
-                timeline = timeline_of(database, Source(artifact.name))
+                captured = tables_of(database)
+                rows = database.execute(_QUERY).fetchall() if KERNELS in captured else []
+                timeline = timeline_of(database, Source(artifact.name)) if rows or GRAPHS in captured else None
+                calls = list(host_calls(database)) if timeline is None and not rows else []
         except (sqlite3.Error, UnicodeDecodeError) as error:  # a damaged schema is quoted as it is in the message
             if out_of_time():
                 raise OutOfTime from error
             raise UnreadableInput(f"{artifact.name}: {error}", hint="nsys export --type sqlite run.nsys-rep") from error
+    if not rows and timeline is None:
+        yield from _without_kernels(artifact.name, captured, calls)
     if timeline is not None:
         yield timeline
-    if not rows:
-        yield Note("no kernel ran while nsys recorded", source)
     whole = sum(row[2] for row in rows)
     for name, count, total, grid, block, registers, shared in rows[:MOST_KERNELS]:
         scope = Scope(kernel=str(name))
@@ -69,6 +78,21 @@ def read(artifact: Artifact) -> Iterator[Item]:
         for quantity, value in values.items():
             if value is not None:
                 yield Fact(quantity, float(value), source, scope, samples=int(count))
+
+
+def _without_kernels(file: str, captured: set[str], calls: list[Spent]) -> Iterator[Item]:
+    """What such an export holds instead: the host's calls, where they were captured."""
+    device = [word for table, word in DEVICE_TABLES.items() if table in captured]
+    beside = f"; of the device only {' and '.join(device)}" if device else ""
+    lack = f"no kernel was captured{beside}"
+    of = "CUDA calls" if RUNTIME in captured else "calls of the system"
+    source = Source(file, RUNTIME if RUNTIME in captured else "OSRT_API")
+    yield profile_table(
+        calls, source, of=of, host_s=sum(call.own_s for call in calls), doing=seconds_by_kind(calls), limit=lack, lacks="kernels"
+    )  # fmt: skip
+    yield Note(
+        f"{lack} (no table {KERNELS})" if KERNELS not in captured else f"{lack}: its table is empty", Source(file)
+    )
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -10,14 +10,14 @@ import msgspec
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Note, Source
+from stallwise.evidence.fact import Source
 from stallwise.readers._cells import number_of
-from stallwise.readers._stack_lines import lines_table
+from stallwise.readers._stack_lines import lines_table, stacks_profile
 
 FORMAT = "Speedscope profile"
 EXCLUSIVE = True
-SHOWN = 3  # frames that are named
-HEAVY = 0.1  # of the sampled time
+MOST_THREADS = 4  # the longest; a pool has dozens that wait alike
+SECONDS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -26,23 +26,25 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
-    """The frames that most samples end in. What the device did at the time is not in such a file."""
+    """The frames that most samples end in, thread by thread. What the device did at the time is not in such a file."""
     try:
         data = msgspec.json.decode(artifact.text().encode())
         frames = [_line(f) for f in data["shared"]["frames"]]
-        sampled = [sample for profile in data["profiles"] for sample in _samples(profile)]
-        stacks = [([frames[i] for i in reversed(stack)], weight) for stack, weight in sampled]
+        threads = [(str(p.get("name", "")), str(p.get("unit", "")), list(_samples(p))) for p in data["profiles"]]
+        stacks = [
+            (name, unit, [([frames[i] for i in reversed(stack)], weight) for stack, weight in sampled])
+            for name, unit, sampled in threads
+            if sampled
+        ]
     except (msgspec.DecodeError, RecursionError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise UnreadableInput(f"{artifact.name} is a damaged profile: {error}", hint="record it again") from error
     if not stacks:
         raise UnreadableInput(f"{artifact.name} holds no sample", hint="record it again, for longer")
-    source, whole = Source(artifact.name), sum(weight for _, weight in stacks)
-    tables = list(lines_table(stacks, source))
-    lines = [line for t in tables for line in zip(t.columns["name"][:SHOWN], t.columns["share"][:SHOWN], strict=True)]
-    heavy = [f"{name} {share:.0%}" for name, share in lines if share > HEAVY]
-    told = f"; most of it in {', '.join(heavy)}" if heavy else ""
-    yield Note(f"stacks of the host only, {whole:.4g} {data['profiles'][0].get('unit', '')} sampled{told}", source)
-    yield from tables
+    source = Source(artifact.name)
+    yield from lines_table([stack for _, _, sampled in stacks for stack in sampled], source)
+    longest = sorted(stacks, key=lambda thread: -sum(weight for _, weight in thread[2]))
+    for name, unit, sampled in sorted(longest[:MOST_THREADS], key=lambda thread: "main" not in thread[0].lower()):
+        yield stacks_profile(sampled, source, thread=name, second=SECONDS.get(unit, 0.0), threads=len(stacks))
 
 
 def _line(frame: dict[str, Any]) -> str:

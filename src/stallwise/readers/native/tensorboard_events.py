@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Note, Source
+from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.evidence.reading import Course, Printed, points_of
 from stallwise.readers.native._wire import message
 
@@ -21,7 +24,7 @@ FORMAT = "TensorBoard events"
 CAPTURE = "SummaryWriter(log_dir)"
 EXCLUSIVE = True
 MAX_RECORD_BYTES = 256 << 20
-EVENT_STEP, EVENT_SUMMARY = 2, 5
+EVENT_WALL, EVENT_STEP, EVENT_SUMMARY = 1, 2, 5
 SUMMARY_VALUE, VALUE_TAG, VALUE_SIMPLE, VALUE_TENSOR = 1, 1, 2, 8
 TENSOR_DTYPE, TENSOR_CONTENT, TENSOR_FLOATS, TENSOR_DOUBLES = 1, 4, 5, 6
 DOUBLE_TYPE = 2
@@ -37,20 +40,33 @@ def read(artifact: Artifact) -> Iterator[Item | Printed]:
     found: dict[str, list[tuple[float, float, float]]] = {}
     with artifact.open() as stream:
         data = stream.read()
+    walls: dict[str, list[float]] = {}
     cut = False
     try:
         for number, record in enumerate(_records(data), 1):
-            for step, tag, value in _scalars(record):
+            for wall_s, step, tag, value in _scalars(record):
                 found.setdefault(tag, []).append((float(step), value, number))
+                walls.setdefault(tag, []).append(wall_s)
     except (struct.error, IndexError, ValueError, TypeError, AttributeError):
         cut = True
     if cut:
-        yield Note("the event file is cut or damaged; what could be read is used", Source(artifact.name))
+        yield Note("the event file is cut or damaged; what could be read is used", Source(artifact.name), lost=True)
     if not found and cut:
         raise UnreadableInput(f"{artifact.name} holds no readable event", hint="copy the file again")
+    yield from _pace(walls, artifact.name)
     yield Printed(
         artifact.name, lambda wanted: [Course(tag, points=points_of(rows)) for tag, rows in found.items()], table=True
     )
+
+
+def _pace(walls: dict[str, list[float]], file: str) -> Iterator[Item]:
+    """How often the most frequent scalar was logged, and over which time."""
+    tag = max(walls, key=lambda t: len(walls[t]), default="")
+    times = [t for t in walls.get(tag, ()) if t > 0]
+    if len(times) > 2:
+        source = Source(file, f"scalar {tag}")
+        yield Fact(run.LOG_INTERVAL, median(b - a for a, b in pairwise(times)), source, samples=len(times))
+        yield Fact(run.LOGGED_TIME, times[-1] - times[0], source, samples=len(times))
 
 
 def _records(data: bytes) -> Iterator[bytes]:
@@ -63,8 +79,9 @@ def _records(data: bytes) -> Iterator[bytes]:
         place += 16 + length
 
 
-def _scalars(event: bytes) -> Iterator[tuple[int, str, float]]:
+def _scalars(event: bytes) -> Iterator[tuple[float, int, str, float]]:
     told = message(event)
+    wall_s = _number(told.get(EVENT_WALL, [b""])[-1], "<d") or 0.0
     step = told.get(EVENT_STEP, [0])[-1]
     for value in (v for summary in told.get(EVENT_SUMMARY, ()) for v in message(summary).get(SUMMARY_VALUE, ())):
         fields = message(value)
@@ -72,7 +89,7 @@ def _scalars(event: bytes) -> Iterator[tuple[int, str, float]]:
         numbers = [_number(v, "<f") for v in fields.get(VALUE_SIMPLE, ())]
         numbers += [_tensor(message(v)) for v in fields.get(VALUE_TENSOR, ())]
         if tag and numbers and numbers[-1] is not None:
-            yield step if step < 1 << 63 else step - (1 << 64), tag, numbers[-1]
+            yield wall_s, step if step < 1 << 63 else step - (1 << 64), tag, numbers[-1]
 
 
 def _tensor(fields: dict[int, list[Any]]) -> float | None:

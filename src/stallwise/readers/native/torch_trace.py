@@ -75,7 +75,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
                 hint=f"copy the whole file again, or {AGAIN}",
             )
         if said:
-            yield Note(said, timeline.source)
+            yield Note(said, timeline.source, lost=True)
         timeline = left
     yield timeline
 
@@ -124,16 +124,18 @@ def _device(described: dict[str, Any], at: int) -> Device:
 
 def _losses(source: Source, blocks: Blocks, split: Split, columns: Columns) -> Iterator[Note]:
     if blocks.damage:
-        yield Note(f"{blocks.damage} after {blocks.read_bytes:,} unpacked bytes; what came before was used", source)
+        yield Note(
+            f"{blocks.damage} after {blocks.read_bytes:,} unpacked bytes; what came before was used", source, lost=True
+        )
     if split.cut_off:
-        yield Note("the trace ends in the middle of an event; what came before was used", source)
+        yield Note("the trace ends in the middle of an event; what came before was used", source, lost=True)
     if split.lost:
-        yield Note(f"{split.lost:,} events were not readable and are left out", source)
+        yield Note(f"{split.lost:,} events were not readable and are left out", source, lost=True)
     rank = _stated_rank(split.properties)
     if rank is not None and whole_of(rank) is None:
         yield Note(f"it says that it is of rank {str(rank)[:40]}, which is none", source)
     if columns.untimed:
-        yield Note(f"{columns.untimed:,} events have no usable time and are left out", source)
+        yield Note(f"{columns.untimed:,} events have no usable time and are left out", source, lost=True)
     unclosed = sum(map(len, columns.open_ranges.values()))
     if unclosed:
         yield Note(f"{unclosed:,} ranges were begun and never ended; they are left out", source)

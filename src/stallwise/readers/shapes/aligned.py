@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 from stallwise.evidence.reading import Cell, Rows, cell_of, rows_of
 
 _RULE = re.compile(r"^[\s|:+=\u2500-\u257f-]*$")  # the whole block of box drawing, light, heavy and double
-_BARS = re.compile(r"[|│║┃]")
+BARS = "|│║┃"
+_ONE_BAR = str.maketrans(BARS, "|" * len(BARS))
 _PAIR = re.compile(r"[:=]\s?[-+]?\d")  # of a line of a log, whose bars part no columns
 _GAP = re.compile(r"\s{2,}|\t+")
 LEAST_ROWS = 1
@@ -36,7 +38,7 @@ def barred(lines: list[tuple[int, str]]) -> Rows | None:
 
 def _finer(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
     """Cells cut again at their gaps, where bars only part groups of columns: the header and half of the rows then agree."""
-    cut = [(n, [[part.strip() for part in _GAP.split(c)] for c in cells]) for n, cells in rows]
+    cut = [(n, [[part.strip() for part in _parts(c)] for c in cells]) for n, cells in rows]
     widths = [[len(parts) for parts in cells] for _, cells in cut]
     if not widths or max(widths[0], default=0) < 2 or 2 * widths[1:].count(widths[0]) < len(widths) - 1:
         return rows
@@ -44,8 +46,8 @@ def _finer(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
 
 
 def _cells(line: str) -> list[str]:
-    cells = [c.strip().strip("*`") for c in _BARS.split(line.strip())]
-    if cells and not cells[0] and _BARS.match(line.strip()):
+    cells = [c.strip().strip("*`") for c in line.strip().translate(_ONE_BAR).split("|")]
+    if cells and not cells[0] and line.strip()[:1] in BARS:
         cells = cells[1:]
     if cells and not cells[-1]:
         cells = cells[:-1]
@@ -54,12 +56,27 @@ def _cells(line: str) -> list[str]:
 
 def between_bars(line: str) -> bool:
     """A row between bars, or a rule among them."""
-    return len(_BARS.findall(line)) >= 2 or is_rule(line)
+    return sum(map(line.count, BARS)) >= 2 or is_rule(line)
 
 
 def has_gaps(line: str) -> bool:
     """Cells that are kept apart by two spaces or more."""
-    return len(_GAP.split(line.strip())) >= 2
+    return _has_gap(line.strip())
+
+
+def _has_gap(text: str) -> bool:
+    return "  " in text or "\t" in text
+
+
+def _parts(text: str) -> list[str]:
+    """A text cut at its gaps; most have none, and need no expression."""
+    return list(_split(text)) if _has_gap(text) else [text]
+
+
+@lru_cache(maxsize=1024)
+def _split(text: str) -> tuple[str, ...]:
+    """Remembered: a line is tried as a row of several tables."""
+    return tuple(_GAP.split(text))
 
 
 def barred_begins(lines: list[str]) -> list[bool]:
@@ -72,7 +89,7 @@ def barred_begins(lines: list[str]) -> list[bool]:
             found.append(bool(found) and found[-1])  # it begins with the row below
             continue
         row = _cells(line)
-        finer = tuple(len(_GAP.split(cell)) for cell in row)
+        finer = tuple(len(_parts(cell)) for cell in row)
         cut = max(finer, default=0) >= 2 and 2 * parts[finer] >= cells.total()
         found.append(cells.total() >= LEAST_ROWS and (cut or (len(row) >= 2 and cells[len(row)] > 0)))
         cells[len(row)] += 1
@@ -90,7 +107,7 @@ def spaced_begins(lines: list[str]) -> list[bool]:
         if is_rule(line):
             found.append(bool(found) and found[-1])
             continue
-        row = _GAP.split(line.strip())
+        row = _parts(line.strip())
         words = not row[0].endswith(":") and not any(isinstance(cell_of(c.lstrip("# ")), float) for c in row)
         wide = max(
             len(row), len(row) + 1, key=widths.__getitem__
@@ -104,7 +121,7 @@ def spaced_begins(lines: list[str]) -> list[bool]:
 
 def spaced(lines: list[tuple[int, str]]) -> Rows | None:
     """A table whose columns are kept apart by two spaces or more: a header of words, then rows of the same width."""
-    rows = [(n, _GAP.split(line.strip())) for n, line in lines if line.strip() and not is_rule(line)]
+    rows = [(n, _parts(line.strip())) for n, line in lines if line.strip() and not is_rule(line)]
     if len(rows) < 1 + LEAST_ROWS:
         return None
     header = [c.lstrip("# ") for c in rows[0][1]]

@@ -71,7 +71,7 @@ def _parted(artifact: Artifact, starts: list[int], owners: Owners) -> list[Artif
     rest: set[int] = set()
     for first, end in pairwise([0, *starts, len(artifact.lines())]):
         here = set(range(first, end))
-        who = owners(_part(artifact, here)) if first < end else frozenset()
+        who = owners(only_lines(artifact, here)) if first < end else frozenset()
         if not who:
             rest |= here
         elif owned and owned[-1][0] & who:  # more of the same
@@ -80,10 +80,10 @@ def _parted(artifact: Artifact, starts: list[int], owners: Owners) -> list[Artif
             owned.append((who, here))
     if not any(a.isdisjoint(b) for (a, _), (b, _) in combinations(owned, 2)):
         return []
-    return [_part(artifact, here) for here in (*(lines for _, lines in owned), rest) if here]
+    return [only_lines(artifact, here) for here in (*(lines for _, lines in owned), rest) if here]
 
 
-def _part(artifact: Artifact, kept: Iterable[int]) -> Artifact:
+def only_lines(artifact: Artifact, kept: Iterable[int]) -> Artifact:
     """These lines in their places, all others empty."""
     lines = artifact.lines()
     text = [""] * len(lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import json
 import math
 import tomllib
@@ -132,11 +131,14 @@ def _toml(text: str) -> Any:
 
 def _ini(text: str) -> Any:
     """Sections of pairs, as configuration files have them."""
+
     if len(text) > MAX_YAML or _P["a_section"].search(text) is None:
         return None
     lines = [x.strip() for x in text.splitlines() if x.strip() and x.strip()[0] not in "#;"]
     if not lines or not _P["section"].match(lines[0]) or sum(_P["section"].match(x) is not None for x in lines) < 2:
         return None
+    import configparser  # few texts are such
+
     parser = configparser.RawConfigParser(strict=False, interpolation=None, allow_no_value=False)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     try:

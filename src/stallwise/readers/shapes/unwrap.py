@@ -1,7 +1,6 @@
-"""Text without what carried it: a mail's fields and encoding, colour codes, container and job tags, JSON envelopes, glued lines of
-several ranks.
+"""Text without its envelope: encoding, colour codes, container and job tags, JSON lines, quoting, glued lines of several ranks.
 
-The result has the program's own lines, so that whatever reads them reads the same with and without the carrier.
+The result has the program's own lines, so that whatever reads them reads the same with and without the envelope.
 """
 
 from __future__ import annotations
@@ -15,23 +14,21 @@ from itertools import accumulate
 from stallwise.evidence.artifact import Artifact, stored_as
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.readers._patterns import document, patterns
-from stallwise.readers.shapes._enveloped import clocked, log_in, moves
-from stallwise.readers.shapes._folded import MOST_BYTES as MOST_FOLDED
-from stallwise.readers.shapes._folded import unfolded
-from stallwise.readers.shapes._letter import letter_in
-from stallwise.readers.shapes._page import page_in
-from stallwise.readers.shapes._tagged import FEW, NEARLY_ALL, QUOTES, unquoted, untagged
+from stallwise.readers.shapes._json_log import clocked, log_in, moves
+from stallwise.readers.shapes._quoted import mail_in, quoted_in
 from stallwise.readers.shapes.aligned import has_gaps
-from stallwise.readers.shapes.lines import LONGEST, MOST_CARRIERS, prefixes, time_of
+from stallwise.readers.shapes.lines import LONGEST, MOST_CARRIERS, prefixes
 
 SAMPLE_LINES = 400
 SAMPLE_BYTES = 1 << 17
 MOST_TAGS = 64  # hosts in one file
 TABLE_SHARE = 0.3  # of the lines: then the file is drawn, and a tag before each row only bends it
 MOST_BYTES = 512 << 20
+NEARLY_ALL = 0.9  # of the lines: a tag that fewer carry is part of what the program says
+FEW = 5  # lines, below which all of them must carry the tag
 
 _P = patterns("unwrap")
-_KEYS = document("shapes/carriers")
+_KEYS = document("shapes/envelopes")
 _STARTS = _P["start"].pattern
 _DRAWN = tuple("|#+=")
 _SPEAKER = {"task", "logger", "pid"}
@@ -40,13 +37,13 @@ _AFTER = r"(?<=[^\s\[\](){}<>:|\"'=,])"  # glued: no space, and not inside anoth
 
 
 def plain(artifact: Artifact) -> Artifact:
-    """The same text without its carrier; the artifact itself where nothing carries it, and for what is no text."""
+    """The same text without its envelope; the artifact itself where there is none, and for what is no text."""
     if not is_text(artifact.head) and not artifact.head.lstrip().startswith(b"<?xml"):
         return artifact
     if stored_as(artifact.head) != "utf-8" or artifact.head.startswith(BOM_UTF8):
         artifact = artifact.saying(artifact.text(MOST_BYTES))
-    for _ in range(MOST_CARRIERS):  # a page around an export around a compose tag
-        taken = next((lines for take in _CARRIERS if (lines := take(artifact)) is not None), None)
+    for _ in range(MOST_CARRIERS):  # a quotation around an export around a compose tag
+        taken = next((lines for take in _ENVELOPES if (lines := take(artifact)) is not None), None)
         if taken is None:
             break
         artifact = artifact.saying("\n".join(taken) + "\n")
@@ -65,24 +62,13 @@ def _uncoloured(artifact: Artifact) -> list[str] | None:
 
 
 def _untagged(artifact: Artifact) -> list[str] | None:
-    """Without what containers, launchers, searches and shells put before lines."""
+    """Without what containers, launchers and schedulers put before (nearly) all lines."""
     sample = _lines_in(artifact.head[:SAMPLE_BYTES])[:SAMPLE_LINES]
-    carrier = _known(sample)
-    if carrier is not None:
-        return [line[m.end() :] if (m := carrier.match(line)) else line for line in artifact.lines()]
-    return untagged(artifact.lines()) if untagged(sample) is not None else None
+    tag = _known(sample) or _constant(sample)
+    return [line[m.end() :] if (m := tag.match(line)) else line for line in artifact.lines()] if tag else None
 
 
-def _shown(artifact: Artifact) -> list[str] | None:
-    """Quoted and indented blocks set flush, and lines whole that were broken at a width."""
-    if len(artifact.head) > MOST_FOLDED:
-        return None
-    lines = artifact.lines()
-    quoted = (unquoted(lines, mark) for mark in QUOTES)
-    return next((told for told in quoted if told is not None), None) or unfolded(lines)
-
-
-_CARRIERS = (_uncoloured, page_in, log_in, letter_in, _shown, _untagged)
+_ENVELOPES = (_uncoloured, log_in, mail_in, quoted_in, _untagged)
 
 
 def is_text(head: bytes) -> bool:
@@ -108,6 +94,17 @@ def _known(lines: list[str]) -> re.Pattern[str] | None:
     return None
 
 
+def _constant(lines: list[str]) -> re.Pattern[str] | None:
+    """A name that nearly every line starts with, its digits free, and that says nothing of the run."""
+    filled = [line for line in lines if line.strip()]
+    first = _P["tag"].match(filled[0]) if len(filled) > 1 else None
+    if first is None or _P["telling"].search(first[0].strip(" \t:|")):
+        return None
+    tag = re.compile(_P["number"].sub(r"\\d+", re.escape(first[0].rstrip())) + r"(?: |$)" * first[0].endswith(" "))
+    need = len(filled) if len(filled) < FEW else NEARLY_ALL * len(filled)
+    return tag if sum(tag.match(line) is not None for line in filled) >= need else None
+
+
 def _tells(found: list[re.Match[str]]) -> bool:
     """Whether marks say what their lines do not: who of several speaks, whose lines these are, or when."""
     fields, rest = found[0].re.groupindex, [m.string[m.end() :] for m in found]
@@ -115,7 +112,7 @@ def _tells(found: list[re.Match[str]]) -> bool:
         return True
     if "task" in fields:  # the only number of the process there may be; over a drawn page it only bends it
         return sum(r[:1] in _DRAWN or has_gaps(r) for r in rest) < TABLE_SHARE * len(rest)
-    return "time" in fields and not clocked(rest, laid_out=True) and moves([time_of(m["time"]) for m in found])
+    return "time" in fields and not clocked(rest) and moves([m["time"] for m in found])
 
 
 def _hosts(lines: list[str]) -> set[str]:

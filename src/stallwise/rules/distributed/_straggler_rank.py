@@ -25,8 +25,9 @@ def _many(evidence: Evidence) -> bool | None:
 
 ALIKE = "all ranks are slow alike"  # whoever says so: it would change the answer once, not three times
 
+NOISE = 1.03  # of the others' step: ranks of one job differ by one to three percent when all are well
 CLUES = (
-    above(stated.SLOW_RANK_RATIO, 1.1, "decisive, needed",
+    above(stated.SLOW_RANK_RATIO, NOISE, "required",
           "per-rank timing shows one rank slower than its peers", ALIKE),
     Clue((stated.SLOW_NODE,), lambda e: True, "fair when seen", "per-rank timing names a node"),
     yes(stated.RANK_LOCAL, "strong, needed", "the slowdown is on few ranks", ALIKE),

@@ -28,10 +28,11 @@ from stallwise.evidence.catalog.fabric import (
     NCCL_ENV,
     NCCL_GDR_OFF,
     NCCL_SHARE_ACROSS,
+    ONE_NODE,
 )
 from stallwise.evidence.catalog.hang import ACS_ENABLED
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -40,6 +41,7 @@ FEW = 0.1  # of the RDMA connections with GPUDirect
 SEVERAL = 2  # connections: of one line that somebody quotes the end may be missing
 EXPLAINS = {Symptom.SLOW_SCALING: "at times", Symptom.SLOW_COLLECTIVE: "at times"}
 CLUES = (
+    yes(ONE_NODE, "forbids", "every rank is on one node: nothing goes over a network"),
     Clue(
         (CROSS_NODE_GDR_SHARE,),
         lambda e: e.value(CROSS_NODE_GDR_SHARE) <= FEW,

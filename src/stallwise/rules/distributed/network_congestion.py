@@ -23,9 +23,10 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES, TOPOLOGY
 from stallwise.evidence.catalog import distributed as q
+from stallwise.evidence.catalog.fabric import ONE_NODE
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -40,6 +41,7 @@ EXPLAINS = {
     Symptom.SLOW_SCALING: "at times",
 }
 CLUES = (
+    yes(ONE_NODE, "forbids", "every rank is on one node: nothing goes over a network"),
     Clue(
         (q.LINK_RATE_BEFORE, q.LINK_RATE_NOW),
         lambda e: e.value(q.LINK_RATE_NOW) < FELL * e.value(q.LINK_RATE_BEFORE),

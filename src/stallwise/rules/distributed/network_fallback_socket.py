@@ -32,10 +32,11 @@ from stallwise.evidence.catalog.fabric import (
     NCCL_PROVIDER,
     NCCL_RDMA_ABSENT,
     NCCL_SHARE_ACROSS,
+    ONE_NODE,
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -44,6 +45,7 @@ SLOW_PROVIDERS = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
 RDMA_PORTS = ("ib", "hsn", "mlx", "roce", "rdma", "efa", "hfi")  # names of interfaces that stand on an RDMA adapter
 EXPLAINS = {Symptom.SLOW_SCALING: "at times", Symptom.SLOW_COLLECTIVE: "often", Symptom.SERVING_SLOW: "seldom"}
 CLUES = (
+    yes(ONE_NODE, "forbids", "every rank is on one node: nothing goes over a network"),
     Clue(
         (NCCL_NET, FABRIC_NODES),
         lambda e: e.text(NCCL_NET) == "Socket" and e.value(FABRIC_NODES) > 1,

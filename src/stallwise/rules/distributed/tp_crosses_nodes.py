@@ -23,9 +23,9 @@ Bytes per layer over the network's bandwidth against NVLink's.
 from __future__ import annotations
 
 from stallwise.evidence.capture import NCCL_LOG, STEP_SHAPE
-from stallwise.evidence.catalog.fabric import FABRIC_NODES, FABRIC_RANKS, GPUS_PER_NODE, NODES, TP_SIZE
+from stallwise.evidence.catalog.fabric import FABRIC_NODES, FABRIC_RANKS, GPUS_PER_NODE, NODES, ONE_NODE, TP_SIZE
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
@@ -33,6 +33,7 @@ from stallwise.findings.symptom import Symptom
 USUAL_GPUS_PER_NODE = 8  # nearly all servers of the last years; GB200 racks have 72 in one domain and 4 per tray
 EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.SLOW_SCALING: "at times", Symptom.SERVING_SLOW: "seldom"}
 CLUES = (
+    yes(ONE_NODE, "forbids", "every rank is on one node: nothing goes over a network"),
     Clue(
         (TP_SIZE, GPUS_PER_NODE),
         lambda e: e.value(TP_SIZE) > e.value(GPUS_PER_NODE),

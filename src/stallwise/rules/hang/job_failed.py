@@ -21,6 +21,7 @@ Not in seconds: the job runs to its end.
 
 from __future__ import annotations
 
+from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog import job, memory
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
@@ -33,6 +34,11 @@ EXPLAINS = {Symptom.CRASH: "at times"}
 CLUES = (
     Clue((job.FAILED_WRITE,), lambda e: True, "strong when seen", "a file could not be written"),
     Clue((job.EXIT_CODE,), lambda e: e.value(job.EXIT_CODE, 0.0) != 0, "decisive, needed", "the job left with a code"),
+)
+HOST_MEMORY = Capture(
+    "what of the host's memory the job takes over time",
+    "pidstat -r -C python 5 > memory.txt; cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.peak",
+    "free; while it runs",
 )
 KILL, SIGNALLED = 137.0, 128.0
 KILLER_NAMED = 0.75  # that it was killed is certain; which process of the job, and why it grew, is not
@@ -75,7 +81,11 @@ def _killed_for_memory(evidence: Evidence) -> Finding | None:
         headline="The job was killed for lack of host memory",
         summary="The kernel or the container's keeper ended a process; GPU memory has no part in it.",
         confidence=KILLER_NAMED,
-        because=(Reason.of("the log says so in the killer's own words", killed),),
+        because=(
+            Reason.of("the log says so in the killer's own words", killed),
+            *(Reason(e.text[:200], (e.source,)) for e in evidence.said("process-killed")[-2:]),
+        ),
+        next=(HOST_MEMORY,),
         fixes=(
             Fix(
                 "Lower the host memory that the job takes (loader workers, prefetch, caches) or raise its limit.",

@@ -22,6 +22,7 @@ Not in seconds of a step: the restart, and the wait until the timeout.
 from __future__ import annotations
 
 from stallwise.evidence.capture import DMESG, RANK_LOGS
+from stallwise.evidence.catalog import job
 from stallwise.evidence.catalog.fabric import FABRIC_RANKS
 from stallwise.evidence.catalog.hang import (
     FIRST_FAILURE,
@@ -73,6 +74,11 @@ def rank_died_first(evidence: Evidence) -> Finding | None:
     if not lost and not killed and not waiting and not fatal:
         return None
     because = [Reason.of(_what(f), f) for f in first[:1]]
+    because += [
+        Reason.of(f"raised from your code at {f.value}", f)
+        for f in evidence.all(job.RAISED_AT)
+        if first and f.note and f.note in str(first[0].value)
+    ][-1:]
     because += [
         Reason.of(f"killed from outside: {f.value}", f) for f in killed[:2] if not first or f.value != first[0].value
     ]

@@ -23,17 +23,22 @@ Not in seconds: the job runs again.
 from __future__ import annotations
 
 from stallwise.evidence.capture import Capture
+from stallwise.evidence.catalog import job
 from stallwise.evidence.catalog.hardware import (
     DRIVER_VERSION,
+    GPU_LOST,
+    GPU_REMAP_FAILED,
     ILLEGAL_ACCESS,
     XID_APPLICATION,
     XID_BUS,
     XID_MEMORY,
     XID_NVLINK,
+    XID_ORDER,
     XID_SAME_ADDRESS,
     XID_SPREAD,
 )
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
@@ -55,10 +60,13 @@ SANITIZER = Capture(
 def application_fault(evidence: Evidence) -> Finding | None:
     """Codes that programs cause, with nothing wrong with the card."""
     codes, words = evidence.all(XID_APPLICATION), evidence.all(ILLEGAL_ACCESS)
-    hardware = evidence.all(XID_BUS) or evidence.all(XID_MEMORY) or evidence.all(XID_NVLINK)
+    hardware = next((found for q in (XID_BUS, XID_MEMORY, XID_NVLINK, GPU_LOST) if (found := evidence.all(q))), [])
+    hardware = hardware or [f for f in evidence.all(GPU_REMAP_FAILED) if f.number > 0]
     if not codes and (not words or hardware):
         return None
     because = [Reason.of(str(f.value), f) for f in codes[:3]] + [Reason.of(str(f.value), f) for f in words[:2]]
+    because += [Reason.of(str(f.value), f) for f in evidence.all(XID_ORDER)]
+    because += _where(evidence, codes, words)
     spread = evidence.get(XID_SPREAD)
     against = []
     if spread and spread.number > 1:
@@ -103,3 +111,16 @@ def _fixes(driver: bool, versions: set[str]) -> tuple[Fix, ...]:
         ),
         find,
     )
+
+
+def _where(evidence: Evidence, codes: list[Fact], words: list[Fact]) -> list[Reason]:
+    """What a kernel's own assertion says, and the user's line from which it was reached."""
+    files = {f.source.file for f in (*codes, *words)}
+    found = []
+    for said in evidence.said("device-assert")[:1]:
+        times = f"{said.times:,} threads: " if said.times > 1 else ""
+        found.append(Reason(f"{times}{said.word('place').rsplit('/', 1)[-1]}: {said.word('what')}", (said.source,)))
+    at = [f for f in evidence.all(job.RAISED_AT) if f.source.file in files]
+    return found + [
+        Reason.of(f"reached from your code at {f.value} (kernels run later than their launch)", f) for f in at[-1:]
+    ]

@@ -21,7 +21,7 @@ Not in seconds: the rank is gone. The worth is the job.
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import DMESG, NVIDIA_SMI_Q
+from stallwise.evidence.capture import DMESG, LSPCI, NVIDIA_SMI_Q
 from stallwise.evidence.catalog.hardware import (
     GPU_LOST,
     GPU_TEMPERATURE,
@@ -29,6 +29,7 @@ from stallwise.evidence.catalog.hardware import (
     PCIE_LIMITED,
     XID_BUS,
     XID_CONSEQUENCE,
+    XID_ORDER,
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
@@ -60,6 +61,9 @@ def gpu_fell_off_bus(evidence: Evidence) -> Finding | None:
     because += [
         Reason.of(f"its PCIe link was slower than the card: {f.value}", f) for f in evidence.all(PCIE_LIMITED)[:1]
     ]
+    because += [Reason.of(str(f.value), f) for f in evidence.all(XID_ORDER)]
+    if mixed := _mixed(evidence):
+        because.append(mixed)
     follows = [Reason.of(f"{f.value}: follows the loss", f) for f in evidence.all(XID_CONSEQUENCE)[:2]]
     first = (codes or lost)[0]
     return Finding(
@@ -80,7 +84,19 @@ def gpu_fell_off_bus(evidence: Evidence) -> Finding | None:
         ),
         not_here=tuple(follows),
         avoid="Do not debug the program: its CUDA errors are the consequence of a missing device.",
-        next=(DMESG, NVIDIA_SMI_Q),
+        next=(LSPCI, DMESG, NVIDIA_SMI_Q),
         explains=("rank-died-first", "application-fault", "gpu-memory-errors"),
         blocking=True,
+    )
+
+
+def _mixed(evidence: Evidence) -> Reason | None:
+    """Two versions of the driver on one machine: that keeps a card from coming back."""
+    said = [e for e in evidence.said("driver-fault", "driver-mismatch") if "mismatch" in e.text.lower()]
+    if not said:
+        return None
+    times = sum(e.times for e in said if e.times > 1) or len(said)
+    return Reason(
+        f"the driver is installed in two versions, which its module refused {times} times: {said[0].text[:120]}",
+        (said[0].source,),
     )

@@ -22,14 +22,16 @@ Not in seconds: the job dies, or will die. The worth is the restart that is avoi
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import DMESG, NVIDIA_SMI_Q
+from stallwise.evidence.capture import AMD_RAS, DMESG, NVIDIA_SMI_Q
 from stallwise.evidence.catalog.hardware import (
     GPU_ECC_CORRECTED,
     GPU_ECC_UNCORRECTED,
     GPU_REMAP_FAILED,
     GPU_REMAP_PENDING,
     GPU_REMAPPED_ROWS,
+    XID_APPLICATION,
     XID_MEMORY,
+    XID_ORDER,
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
@@ -38,6 +40,7 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.symptom import Symptom
 
+MOST_SHOWN = 8  # sentences of evidence
 MANY_CORRECTED = 10_000  # in one uptime: far above the handful a healthy card shows
 EXPLAINS = {Symptom.CRASH: "at times", Symptom.GPU_ERROR: "mostly", Symptom.HANG: "seldom"}
 CLUES = (
@@ -70,21 +73,25 @@ def gpu_memory_errors(evidence: Evidence) -> Finding | None:
     first = next(iter([*failed, *codes, *pending, *uncorrected, *noisy]))
     remapped = [f for f in evidence.all(GPU_REMAPPED_ROWS) if f.number > 0]
     because += [Reason.of(f"{_name(f)}: {f} rows remapped so far", f) for f in remapped]
+    because += [Reason.of(str(f.value), f) for f in evidence.all(XID_ORDER)]
+    because += [Reason.of(str(f.value), f) for f in evidence.all(XID_APPLICATION)[:1]]
+    amd = any("amdgpu" in f"{f.value} {f.note}" for f in codes)
+    reset = "amd-smi reset -G" if amd else "nvidia-smi -r"
     return Finding(
         headline=_headline(failed, pending, codes, uncorrected),
         confidence=confidence,
-        because=tuple(because[:6]),
+        because=tuple(because[:MOST_SHOWN]),
         scope=first.scope,
         fixes=(
             Fix(
-                "Drain the node, reset the GPU (nvidia-smi -r) so that pending remaps take effect, run the field diagnostic.",
+                f"Drain the node, reset the GPU ({reset}) so that pending remaps take effect, run the field diagnostic.",
                 worth="the next job does not die there",
                 cost="minutes of that node",
             ),
             Fix("Return the card if remapping failed or the errors come back.", cost="a replacement"),
         ),
         avoid="Do not look for a bug in the program first: the driver says the memory is at fault.",
-        next=(NVIDIA_SMI_Q, DMESG),
+        next=(AMD_RAS, DMESG) if amd else (NVIDIA_SMI_Q, DMESG),
         explains=("rank-died-first", "application-fault"),
         blocking=bool(codes or failed or uncorrected),
     )
@@ -94,7 +101,7 @@ def _headline(failed: list[Fact], pending: list[Fact], codes: list[Fact], uncorr
     if failed:
         return f"{_name(failed[0])} has memory rows that cannot be replaced: the card is worn out"
     if codes:
-        return f"GPU memory failed: {str(codes[0].value).partition(': ')[0]}"
+        return f"GPU memory failed: {_short(str(codes[0].value))}"
     if pending:
         return f"{_name(pending[0])} waits for a reset to replace a bad memory row"
     if uncorrected:
@@ -107,3 +114,8 @@ def _name(fact: Fact) -> str:
         return "a GPU"
     node = f" of {fact.scope.node}" if fact.scope.node else ""
     return f"GPU {fact.scope.gpu}{node}"
+
+
+def _short(text: str) -> str:
+    """A code without its meaning; of AMD's driver the message itself."""
+    return text[:70] if "amdgpu" in text else text.partition(": ")[0]

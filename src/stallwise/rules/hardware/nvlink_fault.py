@@ -30,6 +30,7 @@ from stallwise.evidence.catalog.hardware import (
     NVLINK_INACTIVE,
     XID_CONSEQUENCE,
     XID_NVLINK,
+    XID_ORDER,
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
@@ -62,6 +63,7 @@ def nvlink_fault(evidence: Evidence) -> Finding | None:
     because += [Reason.of(str(f.value), f) for f in fabric[:2]]
     because += [Reason.of(f"GPU {f.scope.gpu}: links are down while other GPUs' links are up", f) for f in down[:3]]
     because += [Reason.of(f"{f} link errors ({f.note})", f) for f in noisy[:2]]
+    because += [Reason.of(str(f.value), f) for f in evidence.all(XID_ORDER)]
     first = (codes or fabric or down or noisy)[0]
     follows = [Reason.of(f"{f.value}", f) for f in evidence.all(XID_CONSEQUENCE)[:2]]
     return Finding(

@@ -15,9 +15,8 @@ from stallwise.findings.proof import Limit, Proof
 from stallwise.findings.step_facts import percent
 from stallwise.rules.health._second_number import lowest, of_now, two_values
 
-POSSIBLE = (
-    1.5  # of what the links should give: reductions inside the switch send less than is counted (1.16 on 16 H100)
-)
+# Of what the links should give: reductions inside the switch send less than is counted (1.16 on 16 H100).
+POSSIBLE = 1.5
 NEAR = 0.70  # of what the links should give: measured large all-reduces lie at 0.75 to 0.95
 
 
@@ -26,23 +25,28 @@ def collective_benchmark(evidence: Evidence) -> Proof | None:
     seen, due = evidence.get(f.NCCL_TIME), evidence.get(f.NCCL_EXPECTED)
     if seen is None:
         return None
+    shares = [x.number for q in (f.NCCL_SHARE_IN_NODE, f.NCCL_SHARE_ACROSS) for x in evidence.all(q)]
     told = of_now(evidence, f.NCCL_TIME)
     worst = lowest(told) or seen
-    shares = [x.number for q in (f.NCCL_SHARE_IN_NODE, f.NCCL_SHARE_ACROSS) for x in evidence.all(q)]
     share = min(shares, default=worst.number / due.number if due and due.number else float("nan"))
     most = max(shares, default=share)
     lacks = ""
     if evidence.value(f.NCCL_WRONG, 0.0) > 0:
         lacks = "the benchmark got wrong results."
     elif share != share:
-        lacks = f"{seen} of bus bandwidth; nothing here tells what the links should give."
+        lacks = f"{_rate(seen.number)} of bus bandwidth; nothing here tells what the links should give."
     elif two := two_values(told):
         lacks = f"the bus bandwidth is told as {two}."
     elif most > POSSIBLE:
-        lacks = f"{seen} of bus bandwidth is {percent(most)} of what the links should give: they are not the links that are known here."
+        lacks = f"{_rate(seen.number)} of bus bandwidth is {percent(most)} of what the links should give: they are not the links that are known here."
     elif share < NEAR:
-        lacks = f"{seen} of bus bandwidth is {percent(share)} of what the links should give."
-    said = f"{seen} of bus bandwidth" + (f", {percent(share)} of what the links should give" if share == share else "")
+        lacks = f"{_rate(seen.number)} of bus bandwidth is {percent(share)} of what the links should give."
+    said = f"{_rate(seen.number)} of bus bandwidth" + _setting(evidence)
+    said += (
+        f", {percent(seen.number / due.number)} of the {_rate(due.number)} expected of these links"
+        if due and due.number
+        else ""
+    )
     return Proof(
         of="collective benchmark",
         says=said,
@@ -57,3 +61,20 @@ def collective_benchmark(evidence: Evidence) -> Proof | None:
         covers=("collectives",),
         next=(TOPOLOGY, NCCL_LOG) if lacks else (),
     )  # fmt: skip
+
+
+def _rate(byte_per_s: float) -> str:
+    return f"{byte_per_s / 1e9:.1f} GB/s"
+
+
+def _setting(evidence: Evidence) -> str:
+    """At which size, on how many cards of which kind."""
+    table = max(evidence.table("collective.bandwidth"), key=lambda t: len(t.columns["size_bytes"]), default=None)
+    if table is None or not len(table.columns["size_bytes"]):
+        return ""
+    best = int(table.columns["bus_bytes_per_s"].argmax())
+    size = table.columns["size_bytes"][best]
+    ranks, nodes, device = (table.meta.get(word) for word in ("ranks", "nodes", "device"))
+    where = f" on {ranks} ranks" if ranks else ""
+    where += f" of {nodes} node{'s' if int(nodes) > 1 else ''}" if nodes else ""
+    return f" at {size / 1e6:,.0f} MB{where}" + (f" ({device})" if device else "")

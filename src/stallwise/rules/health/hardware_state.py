@@ -1,25 +1,37 @@
-"""Cards are well when, under load, they keep their clocks, nothing throttles them and no error is counted.
+"""What samples of the cards show of the cards themselves: load, clocks, throttling, heat, links and errors.
 
-This proves the hardware and never the run: a card may be well and its job slow.
+This proves the hardware and never the run: a card may be well and its job slow. An idle card is said to be idle; one that
+waits most of a recording, or stands idle beside busy ones with their memory full, is no proof of anything well.
 
-Refuted by: the one card of many that is slow, idle, hot or narrow (the worst card counts, for every number), an error of the driver or of
-a link beside the samples.
+Refuted by: the one card of many that is slow, idle, hot or narrow (the worst card counts, for every number), an error of the driver or
+of a link beside the samples.
 """
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import NVIDIA_SMI
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from stallwise.evidence.capture import NVIDIA_SMI, ROCM_SMI, TORCH_TRACE, TRAIN_LOG, Capture
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.finding import Reason
 from stallwise.findings.proof import Proof
-from stallwise.findings.step_facts import percent
+from stallwise.rules.health._cards import MIB, Card, cards_in, described, not_sampled
 
-FEWEST_SAMPLES = 30  # under load; a handful may miss any throttle
-HARDLY = 0.5  # of the samples under load
-KEPT_CLOCK = 0.95  # of the highest clock
+FEWEST_SAMPLES = 30  # of a recording; fewer are moments
+LITTLE = 0.05  # busy: what a display or a context takes
+HARDLY = 0.02  # of the samples: at work so seldom, a card is idle
+MOSTLY = 0.8  # of the samples: at work so often, a card is busy
+KEPT_CLOCK = 0.8  # of the highest clock; consumer cards list one that they never hold under load
+AT_LIMIT = 0.9  # of the power limit: what draws so much is held by it, whoever records the reason
 BRIEF = 0.02  # of the samples: a reason that shows for a moment is not what slows a run
+HOLDS_WORK_BYTES = 1 << 30  # a context alone takes a few hundred MiB
+MOST_ROWS = 16
+TELLING = ("utilisation_share", "temperature_c", "power_w", "clock_sm_hz", "reasons", "ecc_uncorrected")
 THROTTLES: tuple[Quantity, ...] = (
     hw.GPU_HW_SLOWDOWN_SHARE,
     hw.GPU_SW_THERMAL_SHARE,
@@ -40,63 +52,154 @@ MESSAGES: tuple[Quantity, ...] = (
 
 
 def hardware_state(evidence: Evidence) -> Proof | None:
-    """Clocks, reasons, links and errors under load."""
-    if not evidence.all(hw.GPU_SAMPLES) and not evidence.all(hw.GPU_UTILISATION):
-        return None
-    samples = sum(f.number for f in evidence.all(hw.GPU_SAMPLES))
-    loads = [f.number for f in evidence.all(hw.GPU_LOADED_SHARE)]
-    loaded = min(loads, default=0.0)  # of several cards the one that worked least
-    source = tuple(f.source for f in (*evidence.all(hw.GPU_SAMPLES), *evidence.all(hw.GPU_UTILISATION))[:1])
-    throttled = [q for q in THROTTLES if any(f.number > BRIEF for f in evidence.all(q))]
-    errors = [q for q in ERRORS if any(f.number > 0 for f in evidence.all(q))]
-    errors += [q for q in MESSAGES if evidence.all(q)]
-    missing = [q.name for q in (hw.GPU_CLOCK, hw.GPU_CLOCK_MAX, hw.GPU_PCIE_WIDTH) if not evidence.all(q)]
-    lacks = ""
-    if throttled or errors:
-        lacks = f"{(throttled or errors)[0].meaning}."
-    elif loaded * samples < FEWEST_SAMPLES:
-        lacks = (
-            "nothing shows whether the cards were at work while they were sampled."
-            if not loads
-            else "the cards were hardly loaded while they were sampled, which tells nothing about a run."
-            if loaded < HARDLY
-            else f"{'one sample' if samples == 1 else f'{samples:.0f} samples'} may miss any throttle, and cards tell nothing of the run."
-        )
-    elif worse := _slow(evidence) or _narrow(evidence):
-        lacks = worse
-    said = f"{samples:.0f} samples" + (f", loaded in {percent(loaded)} of them" if loads else "")
-    tail = f"; not sampled: {', '.join(missing)}" if missing else ""
+    """Every card with its numbers, and what stands against calling them well."""
+    cards = cards_in(evidence)
+    if not cards:
+        return _stated(evidence)
+    wrong = _out_of_line(evidence, cards)
+    lacks, wanted = (wrong, (NVIDIA_SMI,)) if wrong else _unexplained(cards)
+    said = f"{_titled(cards)}: {described(cards)}"
+    tail = not_sampled(cards)
+    sources = tuple(dict.fromkeys(s for c in cards for s in c.sources))
+    rows = [Reason(f"{c.label}: {described([c])}", c.sources) for c in cards] if len(cards) > 1 else []
     return Proof(
         of="hardware",
-        says=f"the cards show no throttle and no error ({said}{tail})" if not lacks else f"the cards: {said}",
-        because=(Reason(said, source),),
+        says=f"{said}; {tail}" if tail else said,
+        because=(*rows[:MOST_ROWS], Reason(said, sources)),
         confidence=0.9,
         lacks=lacks,
-        objects=bool(throttled or errors),
-        next=(NVIDIA_SMI,) if lacks or missing else (),
+        objects=bool(wrong),
+        next=tuple(_of_maker(c, evidence) for c in wanted or ((NVIDIA_SMI,) if tail or not _at_work(cards) else ())),
         speaks_for_run=False,
     )
 
 
-def _slow(evidence: Evidence) -> str:
-    """The card that keeps least of its own clock, where no power cap that somebody set explains it."""
-    kept = {
-        scope: evidence.value(hw.GPU_CLOCK, gpu=scope) / most
-        for scope in {f.scope.gpu for f in evidence.all(hw.GPU_CLOCK)}
-        if (most := evidence.value(hw.GPU_CLOCK_MAX, gpu=scope)) > 0
-    }
-    capped = max((f.number for f in evidence.all(hw.GPU_POWER_CAP_SHARE)), default=0.0) > BRIEF
-    card = min(kept, key=lambda scope: kept[scope], default=None)
-    if not kept or capped or not kept[card] < KEPT_CLOCK:
+def _stated(evidence: Evidence) -> Proof | None:
+    """A load that somebody names is no sample."""
+    told = evidence.all(hw.GPU_UTILISATION)
+    if not told:
+        return None
+    said = f"the cards are {told[0]} busy"
+    lacks = "nothing shows whether the cards were at work while they were sampled."
+    return Proof(
+        "hardware", said, (Reason.of(said, told[0]),), 0.9, lacks=lacks, next=(NVIDIA_SMI,), speaks_for_run=False
+    )
+
+
+def _out_of_line(evidence: Evidence, cards: Sequence[Card]) -> str:
+    """An error, a throttle or a low clock, the weightiest first."""
+    for quantity in (*ERRORS, *THROTTLES):
+        worst = max(evidence.all(quantity), key=lambda f: f.number, default=None)
+        if worst is not None and worst.number > (BRIEF if quantity in THROTTLES else 0.0):
+            of = f" on GPU {worst.scope.gpu}" if worst.scope.gpu is not None else ""
+            share = f" in {worst.number:.0%} of the samples" if quantity in THROTTLES else f" ({worst})"
+            return f"{quantity.meaning}{of}{share}."
+    for quantity in MESSAGES:
+        if message := evidence.get(quantity):
+            return f"{quantity.meaning} ({message})."
+    slow = next((c for c in cards if _slow(evidence, c)), None)
+    if slow:
+        return f"{slow.label} stays below its own clock under load ({described([slow])})."
+    narrow = next((c for c in cards if c.most("pcie_width") < c.most("pcie_width_max")), None)
+    if narrow is None or narrow.busy_share <= HARDLY:  # an idle link saves power
         return ""
-    who = f"GPU {card} keeps" if card is not None else "the cards keep"
-    return f"{who} {percent(kept[card])} of its highest clock under load."
+    return f"{narrow.label} uses {narrow.most('pcie_width'):.0f} of {narrow.most('pcie_width_max'):.0f} PCIe lanes."
 
 
-def _narrow(evidence: Evidence) -> str:
-    """A link with fewer lanes than slot and card have."""
-    for fact in evidence.all(hw.GPU_PCIE_WIDTH):
-        most = evidence.value(hw.GPU_PCIE_WIDTH_MAX, gpu=fact.scope.gpu)
-        if fact.number < most:
-            return f"GPU {fact.scope.gpu} uses {fact} of {most:.0f} PCIe lanes."
+def _unexplained(cards: Sequence[Card]) -> tuple[str, tuple[Capture, ...]]:
+    """What these files leave open, which another may answer, and which."""
+    if not any(len(c.known(column)) for c in cards for column in TELLING):
+        return "nothing in this file tells of load, heat, power, clocks or errors of the cards.", (NVIDIA_SMI,)
+    if alone := _idle_beside(cards):
+        return alone, (TRAIN_LOG, NVIDIA_SMI)
+    if held := _held_by_power(cards):
+        return held, (NVIDIA_SMI,)
+    if waits := _waits(cards):
+        return waits, (TRAIN_LOG, TORCH_TRACE)
+    return "", ()
+
+
+def _idle_beside(cards: Sequence[Card]) -> str:
+    """Cards that stand idle with work in their memory while others beside them are busy."""
+    known = [c for c in cards if c.busy_share == c.busy_share]
+    busy = [c for c in known if c.busy_share >= MOSTLY]
+    idle = [c for c in known if c.busy_share <= HARDLY and c.most("memory_used_bytes") >= HOLDS_WORK_BYTES]
+    if not busy or not idle:
+        return ""
+    who = ", ".join(c.label for c in idle[:4]) + (" and others" if len(idle) > 4 else "")
+    held = max(c.most("memory_used_bytes") for c in idle) / MIB
+    is_ = "is" if len(idle) == 1 else "are"
+    return f"{who} {is_} idle with {held:.0f} MiB held while {_count(len(busy), 'other card')} {'is' if len(busy) == 1 else 'are'} busy."
+
+
+def _held_by_power(cards: Sequence[Card]) -> str:
+    """A power cap is in line where the clock is known and kept; else it may be what slows the run."""
+    for card in cards:
+        limit, drawn = card.most("power_limit_w"), card.typical("power_w")
+        capped = any(reason.startswith("SW power cap") for reason in card.held)
+        if capped and drawn >= AT_LIMIT * limit and not len(card.known("clock_sm_hz")):
+            return f"{card.label} draws {drawn:.0f} W of its limit of {limit:.0f} W and is held by it; which clock that leaves is not in this file."
     return ""
+
+
+def _waits(cards: Sequence[Card]) -> str:
+    """A recording in which a card works now and then: what it waits for is not in it."""
+    for card in cards:
+        use = card.known("utilisation_share")
+        if LITTLE < card.typical("utilisation_share") < MOSTLY and card.samples < FEWEST_SAMPLES:
+            return (
+                f"{card.label} is {card.typical('utilisation_share'):.0%} busy; what it waits for is not in this file."
+            )
+        if card.samples >= FEWEST_SAMPLES and HARDLY < card.busy_share < MOSTLY:
+            return (
+                f"{card.label} is at least half busy in {card.busy_share:.0%} of {card.samples} samples and at most 10% busy in "
+                f"{float((use <= 0.1).mean()):.0%} of them (median {card.typical('utilisation_share'):.0%}); "
+                "what it waits for is not in this file."
+            )
+    return ""
+
+
+def _slow(evidence: Evidence, card: Card) -> bool:
+    labels = card.scope.to_dict()
+    clock, most = evidence.value(hw.GPU_CLOCK, **labels), evidence.value(hw.GPU_CLOCK_MAX, **labels)
+    draws = evidence.value(hw.GPU_POWER, 0.0, **labels) >= AT_LIMIT * evidence.value(
+        hw.GPU_POWER_LIMIT, np.inf, **labels
+    )
+    limited = evidence.value(
+        hw.GPU_POWER_LIMIT, **labels
+    )  # a cap far below the limit is somebody else's: a brake, a broken supply
+    capped = draws or (limited != limited and evidence.value(hw.GPU_POWER_CAP_SHARE, 0.0, **labels) > BRIEF)
+    return clock == clock and most == most and clock < KEPT_CLOCK * most and not capped
+
+
+def _of_maker(capture: Capture, evidence: Evidence) -> Capture:
+    """The same with the tool that this machine has."""
+    return ROCM_SMI if capture is NVIDIA_SMI and "rocm-smi" in evidence.formats else capture
+
+
+def _at_work(cards: Sequence[Card]) -> bool:
+    return any(c.busy_share >= MOSTLY for c in cards)
+
+
+def _titled(cards: Sequence[Card]) -> str:
+    """ "8 NVIDIA H200 idle", "4 A100, 150 samples each"; idle beside busy ones are counted."""
+    names = Counter(c.name or "card" for c in cards)
+    who = " and ".join(
+        f"{n} {name}{'s' if name == 'card' and n > 1 else ''}" if n > 1 else f"one {name}" for name, n in names.items()
+    )
+    known = [c for c in cards if c.busy_share == c.busy_share]
+    idle = [c for c in known if c.busy_share <= HARDLY and c.typical("utilisation_share") <= LITTLE]
+    state = " idle" if idle and len(idle) == len(cards) else f" ({len(idle)} of them idle)" if idle else ""
+    most = max(c.samples for c in cards)
+    times = (
+        f", {most} samples each"
+        if most > 1 and len(cards) > 1
+        else f", {most} samples"
+        if most > 1
+        else " at one moment"
+    )
+    return f"{who}{state}{times}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"one {what}" if number == 1 else f"{number} {what}s"

@@ -36,7 +36,7 @@ CLUES = (
     Clue((stated.TP,), _tp_shrank, "strong, needed", "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
     Clue((stated.TP, stated.DP), _same_ranks, "hint when seen", "the number of ranks that share the states did not fall", "fewer ranks share the states"),
     yes(stated.OOM_IN_ATTENTION, "fair", "the failing allocation is in a layer's own activations", "the failing allocation is elsewhere"),
-    yes(stated.OOM_IN_OPTIMIZER, "against", "it fails in the optimizer step", "it does not fail in the optimizer"),
+    yes(stated.OOM_IN_OPTIMIZER, "forbids", "it fails in the optimizer step", "it does not fail in the optimizer"),
 )  # fmt: skip
 
 

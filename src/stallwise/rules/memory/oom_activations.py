@@ -35,7 +35,11 @@ PHASES = ("forward", "backward", "warm-up", "")
 DOMINANT = 0.5  # of the peak
 
 EXPLAINS = {Symptom.OUT_OF_MEMORY: "mostly"}
-CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) in PHASES, "hint", "it failed in a forward or backward pass"),)
+CLUES = (
+    Clue((m.PHASE,), lambda e: e.text(m.PHASE) in PHASES, "hint", "it failed in a forward or backward pass"),
+    Clue((m.REQUEST, m.FREE), lambda e: e.value(m.FREE) >= e.value(m.REQUEST), "forbids",
+         "the free memory alone holds the request: nothing filled the card"),
+)  # fmt: skip
 
 
 @rule(m.FAILED)

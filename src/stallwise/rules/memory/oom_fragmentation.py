@@ -34,6 +34,10 @@ EXPLAINS = {Symptom.OUT_OF_MEMORY: "often"}
 CLUES = (
     Clue((m.REQUEST, m.UNUSED_RESERVED), lambda e: Failure(e).fragmented, "strong, needed",
          "free pieces together exceed the request", "free pieces together do not explain it"),
+    Clue((m.REQUEST, m.UNUSED_RESERVED, m.FREE), lambda e: Failure(e).fits_in_pieces, "required",
+         "free and unused memory together hold the request", "free and unused memory together are less than the request"),
+    Clue((m.REQUEST, m.FREE), lambda e: e.value(m.FREE) >= e.value(m.REQUEST), "forbids",
+         "the free memory alone holds the request: nothing is in pieces"),
 )  # fmt: skip
 
 

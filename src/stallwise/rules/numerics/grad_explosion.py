@@ -22,6 +22,8 @@ The steps between the first unusual norm and the recovery, for each spike.
 
 from __future__ import annotations
 
+import numpy as np
+
 from stallwise.evidence.capture import LOSS_LOG
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.catalog import run
@@ -34,6 +36,9 @@ from stallwise.findings.symptom import Symptom
 ORDERS = 10.0  # times the usual gradient norm
 OFTEN = 0.5  # of the spikes begin with the update or the gradient
 ABSURD = 1e5  # usual gradient norm of no sane start; transformers begin between 0.1 and 100
+FEWEST = 2  # logged points
+GUESSING = 13.8  # nats: ln of a million, more words than any tokenizer has
+RISEN = 1.3
 STUCK = 0.02  # the loss moves less than this over the log
 
 # The usual reason of divergence in 16-bit or wider training.
@@ -62,6 +67,8 @@ def grad_explosion(evidence: Evidence) -> Finding | None:
         confidence = 0.75
     elif level:
         confidence = 0.8
+    elif _worse_than_guessing(evidence):
+        return _diverging(evidence)
     else:
         return None
     return Finding(
@@ -72,6 +79,31 @@ def grad_explosion(evidence: Evidence) -> Finding | None:
         avoid="Do not look for a bad batch: the norms move before the loss does.",
         next=(LOSS_LOG,) if not evidence.series(run.UPDATE_NORM) else (),
         explains=("bad-batch",),
+        blocking=True,
+    )
+
+
+def _worse_than_guessing(evidence: Evidence) -> bool:
+    """A language model whose loss rises above what guessing costs under any vocabulary, while its gradients grow."""
+    loss, norm = evidence.series(run.LOSS), evidence.series(run.GRAD_NORM)
+    if not loss or not norm or not evidence.all(run.TOKENS_PER_S):
+        return False
+    losses, norms = (s[0].values[np.isfinite(s[0].values)] for s in (loss, norm))
+    if len(losses) < FEWEST or len(norms) < FEWEST:
+        return False
+    return bool(losses[-1] > max(GUESSING, RISEN * losses[0]) and norms[-1] > RISEN * norms[0])
+
+
+def _diverging(evidence: Evidence) -> Finding:
+    loss, norm = (evidence.series(q)[0] for q in (run.LOSS, run.GRAD_NORM))
+    text = f"the loss rises from {loss.values[0]:.3g} to {loss.values[-1]:.3g}, and the gradient norm from {norm.values[0]:.3g} to {norm.values[-1]:.3g}"
+    return Finding(
+        headline=f"The run diverges: {text}; guessing among a million words costs {GUESSING:.1f}.",
+        confidence=0.65,
+        because=(Reason(text, (loss.source, norm.source)),),
+        fixes=_fixes(evidence, level=False),
+        avoid="Do not tune speed first: what it computes is lost.",
+        next=(LOSS_LOG,),
         blocking=True,
     )
 

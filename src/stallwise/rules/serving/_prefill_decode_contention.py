@@ -93,9 +93,7 @@ def advise(evidence: Evidence) -> Finding:
         next=(SERVE_METRICS, SERVE_LOG, SERVE_BENCH),
     )  # fmt: skip
     if evidence.get(serving.GPUS_NOW):  # the story's own sums replace the rough arithmetic
-        said = [Reason(f"{rate} is {1e3 / rate.number:.0f} ms a token")] if rate and rate.number > 0 else []
-        said += [r for r in because if r.text.startswith("KV: ")]
-        finding = replace(finding, because=tuple(said))
+        finding = replace(finding, because=())
     return with_story(finding, evidence)
 
 

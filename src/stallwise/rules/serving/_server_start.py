@@ -39,10 +39,13 @@ def slow_server_start(evidence: Evidence) -> Finding | None:
 
 
 def _parts(facts: list[Fact]) -> list[Fact]:
-    """Phases that a cache would save, longest first; one that contains the others is not counted."""
+    """Phases that a cache would save, longest first: of workers that go through the same one at once the slowest counts."""
+    slowest: dict[str, Fact] = {}
+    for fact in sorted(facts, key=lambda f: f.number):
+        slowest[fact.scope.layer or ""] = fact
     inner = [
         f
-        for f in facts
+        for f in slowest.values()
         if not _WHOLE.search(f.scope.layer or "")
         and (_COMPILE.search(f.scope.layer or "") or _WARM.search(f.scope.layer or ""))
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stallwise.evidence.catalog import serving
+from stallwise.evidence.catalog import expected, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
@@ -50,8 +50,16 @@ def _fix(evidence: Evidence, ttft: Fact, ttft_now: float, tpot_now: float) -> Fi
 
 
 def _sums(evidence: Evidence) -> tuple[Reason, ...]:
-    """The observed times as sums, with what is left over; and what was assumed."""
+    """The observed rate as a time, what the KV cache can hold, the times as sums with what is left over, and what was assumed."""
     found = []
+    rate = next((f for f in evidence.all(stated.USER_RATE) if f.scope.run is None), None)
+    if rate and rate.number > 0:
+        found.append(Reason.of(f"{rate} is {1e3 / rate.number:.0f} ms a token", rate))
+    budget, tokens, each = (
+        evidence.get(q) for q in (expected.KV_BUDGET, expected.KV_BUDGET_TOKENS, expected.KV_BYTES_PER_TOKEN)
+    )
+    if each and budget:
+        found.append(Reason(f"KV: {each} a token, {budget} left beside the weights, {tokens} tokens"))
     for quantity, what in ((serving.STORY_PART, "a token"), (serving.WAIT_PART, "the first token")):
         parts = [f for f in evidence.all(quantity) if abs(f.number) > 0]
         if parts:

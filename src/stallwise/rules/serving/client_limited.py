@@ -21,7 +21,7 @@ Decode is bound by memory at a batch of one, so the rate grows almost with the n
 from __future__ import annotations
 
 from stallwise.evidence.capture import SERVE_BENCH
-from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.catalog import hang, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
@@ -38,6 +38,7 @@ EMPTY = 0.05  # KV use
 HALF = 0.5  # of the concurrency that the client claims
 FEWER = 0.9  # of what the client claims and of what the engine takes: the flat count is not theirs
 ENOUGH = 3  # samples
+MANY = 20  # samples of ten seconds: a client that never has two in flight sends one at a time
 
 
 @rule(serving.SAMPLES)
@@ -64,21 +65,25 @@ def _judge(evidence: Evidence) -> Finding | None:
             *facts(evidence, serving.RUNNING, serving.KV_MAX),
         )
     ]
+    if rate := evidence.get(serving.GENERATION_RATE):
+        because.append(Reason.of(f"{rate} in the median of its samples", rate))
     if starved or capped:
         because.append(
             Reason.of(f"the client means to keep {claimed:.0f} in flight", *facts(evidence, serving.CONCURRENCY))
         )
+    alone = most <= 1 and value(serving.SAMPLES, 0.0) >= MANY
     artifacts = value(serving.IDLE_ARTIFACTS, 0.0)
     return Finding(
         headline="The engine waits for its client: one request at a time." if running <= 1 else f"The client keeps only {running:.0f} of {claimed:.0f} requests in flight.",
-        confidence=0.8 if starved else 0.7 if capped else 0.6,
-        optional=not (starved or capped),
+        confidence=0.8 if starved else 0.7 if capped or alone else 0.6,
+        optional=not (starved or capped or alone),
         because=tuple(because),
         fixes=(
             Fix("Send concurrently: an async client, higher --max-concurrency, several processes",
                 worth="throughput grows almost with concurrency while decode is bound by memory", cost="none on the server"),
         ),
-        not_here=(Reason(f"{artifacts:.0f} rates of a few tokens a second: averaged over idle time"),) if artifacts else (),
+        not_here=(*((Reason(f"{artifacts:.0f} rates of a few tokens a second: averaged over idle time"),) if artifacts else ()),
+                  *(Reason.of(f"an earlier error, after which it served: {f.value}", f) for f in evidence.all(hang.RANK_ERROR)[:1])),
         avoid="Tuning the engine: it is idle.",
         next=(SERVE_BENCH,),
     )  # fmt: skip

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import SERVE_LOG
 from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.catalog.memory import MEMORY_FRACTION
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
@@ -47,6 +48,8 @@ def kv_cache_too_small(evidence: Evidence) -> Finding | None:
 def _judge(evidence: Evidence) -> Finding | None:
     value = evidence.value
     kv, waiting, running = value(serving.KV_QUEUED), value(serving.WAITING, 0.0), value(serving.RUNNING)
+    if cramped := _cramped(evidence):
+        return cramped
     if not (kv >= FULL and waiting > 0 and running > 0):
         return None
     fit = value(serving.MAX_CONCURRENCY)
@@ -75,6 +78,34 @@ def _judge(evidence: Evidence) -> Finding | None:
         avoid="Raising max_num_seqs: no more requests fit, whatever the cap.",
         next=(SERVE_LOG,),
         explains=("queue-saturated",),
+    )
+
+
+def _cramped(evidence: Evidence) -> Finding | None:
+    """A pool that holds less than one request of the longest length, seen full while somebody waits: arithmetic."""
+    pool, longest = evidence.get(serving.KV_TOKENS), evidence.get(serving.MAX_LENGTH)
+    kv, queued = evidence.get(serving.KV_QUEUED), evidence.get(serving.WAITING_SHARE)
+    if pool is None or longest is None or kv is None or queued is None:
+        return None
+    if not (pool.number < longest.number and kv.number >= FULL and queued.number > 0):
+        return None
+    fraction = evidence.get(MEMORY_FRACTION)
+    because = [
+        Reason.of(f"the KV pool holds {pool} tokens, one request may have {longest}", pool, longest),
+        Reason.of(f"requests wait in {queued} of the samples, and the pool is {kv} full then", kv, queued),
+    ]
+    if fraction is not None:
+        because.append(Reason.of(f"the engine may use {fraction.number:g} of the device for weights and KV", fraction))
+    larger = Fix("Give the engine more of the device (--mem-fraction-static, --gpu-memory-utilization)",
+                 worth="the pool grows by all that is left free", cost="a restart")  # fmt: skip
+    return Finding(
+        headline=f"The KV pool of {pool} tokens is smaller than one longest request ({longest}): others wait for it.",
+        confidence=0.85,
+        because=tuple(because),
+        fixes=((larger,) if fraction is not None else ()) + _fixes(evidence),
+        avoid="Raising max_num_seqs: no more requests fit, whatever the cap.",
+        next=(SERVE_LOG,),
+        explains=("queue-saturated", "kv-cache-preemption"),
     )
 
 

@@ -36,6 +36,14 @@ LARGE_PART = 1 / 3  # of the host's time in CUDA calls: less may pass while the 
 MIN_CALLS = 1  # a step: a warm allocator makes none
 MANY_RETRIES = 10  # in a summary of the allocator: one or two fall to the first steps, which find the sizes
 
+MANY_FREES = 20  # segments given back in one record: one empty_cache() after loading gives back fewer
+FREED_SHARE = 0.5  # of those taken
+
+
+def flushed(taken: float, back: float) -> bool:
+    """A warm cache keeps its segments; one that returns most of what it takes is flushed again and again."""
+    return back >= MANY_FREES and back > FREED_SHARE * taken
+
 
 @rule()
 def allocator_churn(evidence: Evidence) -> Finding | None:
@@ -72,6 +80,22 @@ def allocator_churn(evidence: Evidence) -> Finding | None:
             fixes=_fixes(),
             avoid="Do not add empty_cache(): it causes exactly this.",
             next=(MEMORY_SUMMARY, MEMORY_SNAPSHOT),
+        )
+    taken, back = evidence.get(memory.SEGMENT_ALLOCS), evidence.get(memory.SEGMENT_FREES)
+    if taken is not None and back is not None and flushed(taken.number, back.number):
+        return Finding(
+            headline=f"The allocator gives its segments back to the device and takes them again: {back} of {taken} freed.",
+            confidence=0.8,
+            because=(
+                Reason.of(
+                    f"{taken} segments are taken from the device and {back} given back within {taken.samples:,} entries",
+                    taken,
+                    back,
+                ),
+            ),
+            fixes=_fixes(),
+            avoid="Do not add empty_cache(): it causes exactly this.",
+            next=(MEMORY_SUMMARY,),
         )
     often, share = evidence.get(logged.ALLOCS_PER_LAUNCH), evidence.get(logged.ALLOC_CALL_SHARE)
     if often is not None and share is not None and often.number >= IN_THE_LOOP and share.number >= LARGE_PART:

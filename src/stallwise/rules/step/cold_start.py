@@ -33,6 +33,7 @@ from stallwise.rules.serving._server_start import slow_server_start
 
 FIRST = 3  # steps that may be warm-up
 MOSTLY = 0.4  # of the window: what a long run does in the rest of it is not seen well enough to be judged
+HALF = 0.5  # of a profiled program's time: more and its start is what the profile shows
 MANY = 50  # logged steps: a start is a small part of such a run
 ORDINARY_S = 60.0  # every run compiles, loads and warms up for this long; longer is worth a remark by itself
 TIMES_SLOWER = 2.0  # a first step this much slower than the median of the rest is no noise
@@ -46,7 +47,7 @@ def cold_start(evidence: Evidence) -> Finding | None:
     if facts.knows(s.STEP_TIME) and (found := _mostly_once(facts)):
         return found
     if series is None or len(series.values) < FIRST + 1:
-        return slow_server_start(evidence)
+        return slow_server_start(evidence) or _profiled_start(facts)
     values = series.values
     usual = float(sorted(values[FIRST:])[len(values[FIRST:]) // 2])
     slow = values[:FIRST] > TIMES_SLOWER * usual
@@ -79,6 +80,24 @@ def cold_start(evidence: Evidence) -> Finding | None:
         avoid="Do not tune what later steps no longer do.",
         next=(COMPILE_LOG,),
         optional=len(values) > MANY or (not traced and extra < ORDINARY_S),
+    )
+
+
+def _profiled_start(facts: StepFacts) -> Finding | None:
+    """Half of a profiled program's time is what every start pays: what it does afterwards is hardly in the profile."""
+    share, spent = facts.number(logged.START_SHARE), facts.number(logged.START_TIME)
+    if not share >= HALF:
+        return None
+    return Finding(
+        headline=f"This is a start: {ms(spent)} of the profiled {ms(spent / share)} are imports and the model's way to the device.",
+        confidence=0.75,
+        gain=None,
+        because=(facts.because(f"{share:.0%} of the time is spent once, before the work begins", logged.START_SHARE),),
+        fixes=(
+            Fix("time several batches after a warm-up and leave the start out", worth="numbers that recur"),
+            Fix("load fewer modules, and weights straight to the device", worth=f"part of {ms(spent)} a start"),
+        ),
+        avoid="Do not tune operators by this profile: most of it happens once.",
     )
 
 

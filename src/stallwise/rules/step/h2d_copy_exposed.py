@@ -47,6 +47,9 @@ def h2d_copy_exposed(evidence: Evidence) -> Finding | None:
     stall = facts.seconds(s.COPY_STALL)
     sent, returned = facts.number(s.TO_DEVICE_BYTES), facts.number(s.TO_HOST_BYTES)
     copying = facts.seconds(s.TO_DEVICE_TIME)
+    unsized = sent + returned <= 0  # copies without their bytes are weighed by their time
+    if unsized:
+        sent, returned = copying, facts.seconds(s.TO_HOST_TIME)
     # A stall without real copy time is something else: the call itself costs the host little.
     if facts.share(stall) < NOTICEABLE or returned > ONE_WAY * sent or copying < 0.1 * stall:
         return None
@@ -63,7 +66,10 @@ def h2d_copy_exposed(evidence: Evidence) -> Finding | None:
         gain=gain,
         because=(
             facts.because(
-                f"{bytes_text(sent)} a {facts.unit} from {kind} memory, at {bytes_text(rate)}/s", s.TO_DEVICE_BYTES
+                f"copies to the device take {ms(copying)} a {facts.unit}"
+                if unsized
+                else f"{bytes_text(sent)} a {facts.unit} from {kind} memory, at {bytes_text(rate)}/s",
+                s.TO_DEVICE_TIME if unsized else s.TO_DEVICE_BYTES,
             ),
             facts.because(f"only copies run for {ms(facts.seconds(s.EXPOSED_COPY))}", s.EXPOSED_COPY),
             facts.because(
@@ -86,5 +92,7 @@ def h2d_copy_exposed(evidence: Evidence) -> Finding | None:
         avoid="Do not add loader workers: the batch is ready, its transport is slow.",
         summary=f"{percent(pageable)} of the bytes come from pageable memory, which the driver stages and the host waits for."
         if pageable > 0.5
+        else ""
+        if unsized
         else "The memory is pinned, but nothing runs beside the copies.",
     )

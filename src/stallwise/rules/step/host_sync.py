@@ -123,7 +123,10 @@ def _waits_in_frees(facts: StepFacts) -> float:
 def _results_fetched(facts: StepFacts) -> Finding | None:
     """Bulk results are copied to the host and waited for, with nothing coming back."""
     stall, fetched = facts.seconds(s.COPY_STALL), facts.number(s.TO_HOST_BYTES)
-    if facts.share(stall) < NOTICEABLE or fetched < FETCHED * facts.number(s.TO_DEVICE_BYTES):
+    sent, unsized = facts.number(s.TO_DEVICE_BYTES), fetched + facts.number(s.TO_DEVICE_BYTES) <= 0
+    if unsized:  # copies without their bytes are weighed by their time
+        fetched, sent = facts.seconds(s.TO_HOST_TIME), facts.seconds(s.TO_DEVICE_TIME)
+    if facts.share(stall) < NOTICEABLE or fetched < FETCHED * sent:
         return None
     gain = facts.gain(CERTAIN * stall, stall, "copies to the host that nothing hides, and the waits they force")
     return Finding(
@@ -133,7 +136,10 @@ def _results_fetched(facts: StepFacts) -> Finding | None:
         gain=gain,
         because=(
             facts.because(
-                f"{bytes_text(fetched)} go to the host each {facts.unit} and do not come back", s.TO_HOST_BYTES
+                f"copies to the host take {ms(fetched)} a {facts.unit}"
+                if unsized
+                else f"{bytes_text(fetched)} go to the host each {facts.unit} and do not come back",
+                s.TO_HOST_TIME if unsized else s.TO_HOST_BYTES,
             ),
             facts.because(f"{ms(stall)} of that is exposed", s.COPY_STALL),
         ),

@@ -53,17 +53,32 @@
 
   // Diagnose.
   const say = (text, bad) => { $("say").textContent = text; $("say").className = bad ? "problem" : ""; };
-  const report = async (body) => {
+  // One question at a time; a choice runs the same diagnosis again with all answers so far.
+  const question = (found, body, words) => {
+    const box = $("question"), asked = found.state === "sick" ? undefined : found.questions[0];
+    box.replaceChildren();
+    box.hidden = !asked;
+    if (!asked) return;
+    box.append(el("p", asked.text));
+    for (const choice of asked.choices) {
+      const button = el("button", choice, { type: "button" });
+      button.addEventListener("click", () => report({ ...body, words, answers: [...(body.answers || []), choice] }));
+      box.append(button);
+    }
+  };
+  const report = async (asked) => {
     say("Reading…");
+    const body = { words: $("words").value, ...asked };
     try {
-      const found = await call("/api/diagnose", { ...body, words: $("words").value, share: $("share").checked });
+      const found = await call("/api/diagnose", { ...body, share: $("share").checked });
+      question(found, body, body.words);
       const url = "/report/" + found.report + "?token=" + encodeURIComponent(token);
       $("frame").src = url;
       $("frame").hidden = false;
       $("open-report").href = url;
       $("report-links").hidden = false;
       say(found.what);
-    } catch (error) { $("frame").hidden = true; $("report-links").hidden = true; say(error.message, true); }
+    } catch (error) { $("question").hidden = true; $("frame").hidden = true; $("report-links").hidden = true; say(error.message, true); }
   };
   const take = async (files) => {
     let bundle = "";

@@ -1,0 +1,80 @@
+"""Every case on record that has a truth: tests/incidents, the questions' wordings, and the shared cases where that folder is."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+INCIDENTS = ROOT / "tests" / "incidents"
+QUESTIONS = ROOT / "tests" / "questions"
+SHARED = ROOT.parent / "shared"
+KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
+COMPOSED = ("improve", "kept", "strangers", "strangers_kept", "wave5", "pairs", "controls")
+COMPLAINTS = ("complaints", "complaints_kept")
+NOT_A_CAUSE = ("none", "unclear")
+
+
+def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tuple[str, ...]]]:
+    """Every case on record: set, row, project, kind, paths, facts."""
+    for half in COMPOSED:
+        for row in _rows(INCIDENTS / half / "index.jsonl"):
+            kind = "lines" if str(row["basis"]).startswith("real lines") else "composed"
+            yield half, row, str(row["project"]), kind, [str(INCIDENTS / half / str(row["id"]))], ()
+    for row in _rows(INCIDENTS / "wordings.jsonl"):
+        words = {**row, "id": str(row["text"])}
+        yield "wordings", words, "/".join(str(row["url"]).split("/")[3:5]), "wording", [], (f"symptom={row['text']}",)
+    for file in sorted((QUESTIONS / "forums").glob("*improve.toml")):
+        for row in _tables(file, "wording"):
+            words = {"id": row["words"], "accept": row["causes"]}
+            project = str(row["seen"]).partition("#")[0]
+            yield "forums", words, project, "wording", [], (f"symptom={row['words']}",)
+    for name in COMPLAINTS:
+        for row in _rows(INCIDENTS / f"{name}.jsonl"):
+            *_, owner, repo, _, number = str(row["url"]).split("/")
+            words = {**row, "id": f"{owner}/{repo}#{number}"}
+            yield name, words, f"{owner}/{repo}", "wording", [], (f"symptom={row['text']}",)
+    yield from _asked()
+    if not SHARED.is_dir():
+        return
+    owners = {}
+    for row in _rows(SHARED / "data" / "cases" / "public_cases.jsonl"):
+        source = row["source"]
+        assert isinstance(source, dict)
+        owners[row["id"]] = str(source.get("repo") or source.get("url") or row["id"])
+    for name, file, kind in KNOWN:
+        for row in _rows(SHARED / "checks" / f"{file}.jsonl"):
+            paths = row["paths"]
+            assert isinstance(paths, list)
+            project = owners.get(row["id"], f"{name}:{row['id']}")
+            yield name, row, project, kind, [str(SHARED / "data" / p) for p in paths], ()
+
+
+def _asked() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tuple[str, ...]]]:
+    """The questions of the matrix that complain of a run and have an answer, in every wording; each is a project of its own."""
+    for row in (row for file in sorted(QUESTIONS.glob("*.toml")) for row in _tables(file, "question")):
+        if row.get("by") == "explain" or "causes" not in row:
+            continue
+        with TemporaryDirectory() as folder:
+            paths = [str(ROOT / name) for name in row.get("files", ())]
+            for place, text in enumerate([row["text"]] if "text" in row else row.get("texts", ())):
+                path = Path(folder) / f"{place}.txt"
+                path.write_text(text, encoding="utf-8")
+                paths.append(str(path))
+            for place, words in enumerate(row["wordings"], 1):
+                case = {"id": f"{row['id']} {place}", "accept": row["causes"]}
+                facts = (*row.get("facts", ()), f"symptom={words}")
+                yield "questions", case, f"question:{row['id']}", "question", paths, facts
+
+
+def _tables(path: Path, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))[name]
+    return found
+
+
+def _rows(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]

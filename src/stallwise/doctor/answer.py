@@ -1,0 +1,185 @@
+"""The answer: proved findings, else recognised causes, else a question; one order, one table, one state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stallwise.doctor.advice import advised
+from stallwise.doctor.asking import captures_of, completing, separating
+from stallwise.doctor.prove import Proved
+from stallwise.doctor.recognise import Ranking, recognise
+from stallwise.doctor.recognise.model import SOMETHING_ELSE
+from stallwise.doctor.symptoms import Complaint
+from stallwise.doctor.table import HEALTHY, cleared, led_by, table_of, unasked
+from stallwise.doctor.verdict import LOUD, Judgement, judge
+from stallwise.evidence.catalog import stated
+from stallwise.evidence.event import Role
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.diagnosis import Hypothesis, NextStep, State
+from stallwise.findings.finding import EVEN_ODDS, Finding, Reason
+from stallwise.findings.program_end import ended_in, own_error, says_all
+from stallwise.findings.rule import Rule
+
+WORTH_A_LOOK = 0.1  # causes below this are listed, not argued
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said of a run, before it is put into words."""
+
+    verdict: Judgement
+    ranked: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    hypotheses: tuple[Hypothesis, ...]
+    in_set: tuple[str, ...]  # the 90% set; empty where something is proved
+    next: tuple[NextStep, ...]
+    chances: Mapping[str, float]  # of every cause, where no prover answers
+
+
+def answer(
+    evidence: Evidence,
+    rules: tuple[Rule, ...],
+    proved: Proved,
+    complaints: Sequence[Complaint],
+    contradictions: Sequence[Reason],
+    curve: tuple[float, ...] | None = None,
+) -> Answer:
+    """Proof first, recognition second, question third; `curve`: how sure recognition may be of what it was told on request."""
+    aloud = complained(evidence, complaints)
+    ranking = None
+    verdict = _judged(evidence, proved.findings, proved, complaints, contradictions)
+    answers = proved.answers or (not evidence.stems and any(f.is_verdict for f in proved.findings))
+    if verdict.state is not State.HEALTHY and not answers and _worded(evidence, proved, complaints):
+        ranking = recognise(evidence, [c.symptom for c in complaints], proved.findings, rules, aloud=aloud, curve=curve)
+        ranking = ranking if aloud else unasked(ranking)
+        if contradictions:  # words make no verdict of what contradicts itself
+            ranking = unasked(ranking, besides={h.cause for h in ranking.hypotheses if not h.by_words_alone})
+    findings = proved.findings
+    if ranking is not None:
+        findings = _recognised(ranking, proved, evidence, rules, complaints)
+        verdict = _judged(evidence, findings, proved, complaints, contradictions)
+    hypotheses = table_of(findings, ranking)
+    if ranking is not None and findings and findings[0].optional:
+        hypotheses = led_by(findings[0], hypotheses)
+        table = {h.cause: h.probability for h in hypotheses}
+        findings = tuple(f if f.optional else replace(f, confidence=table.get(f.cause, f.confidence)) for f in findings)
+    ranked = tuple(dict.fromkeys((*(f.cause for f in findings), *_others(hypotheses))))
+    if verdict.state is State.HEALTHY:
+        findings = proved.findings
+        ranked = (HEALTHY, *(c for c in dict.fromkeys(f.cause for f in findings) if c != HEALTHY))
+        hypotheses = cleared(table_of(findings, None), verdict.confidence)
+    asks = _asks(
+        evidence, rules, proved, verdict, findings, hypotheses, separate=proved.ledger is None or bool(complaints)
+    )
+    in_set = ranking.in_set if ranking is not None and verdict.state is not State.HEALTHY else ()
+    chances = ranking.chances if ranking is not None else {}
+    return Answer(verdict, ranked, findings, hypotheses, in_set, asks, chances)
+
+
+def _judged(
+    evidence: Evidence,
+    findings: Sequence[Finding],
+    proved: Proved,
+    complaints: Sequence[Complaint],
+    contradictions: Sequence[Reason],
+) -> Judgement:
+    return judge(
+        evidence, findings, proved.ledger, complained=_said(proved, complaints), contradictions=contradictions,
+        seen=next((f.headline for f in proved.findings if f.confidence >= EVEN_ODDS and not f.optional), ""),
+    )  # fmt: skip
+
+
+def _asks(
+    evidence: Evidence,
+    rules: tuple[Rule, ...],
+    proved: Proved,
+    verdict: Judgement,
+    findings: Sequence[Finding],
+    hypotheses: Sequence[Hypothesis],
+    *,
+    separate: bool,
+) -> tuple[NextStep, ...]:
+    """What to capture next. Where no cause is worth a look, what completes the picture of the file itself comes first."""
+    if verdict.state is State.HEALTHY:
+        part = not any(p.whole for p in verdict.proofs)  # only the files' own subjects are shown to be well
+        return completing([p for p in verdict.proofs if not p.lacks], ()) if part else ()
+    asks = captures_of(proved.findings, proved.unknown, evidence)
+    if (
+        separate
+    ):  # little is measured: what separates the causes tells most, but a fault itself says what shows more of it
+        own = asks if findings and findings[0].blocking and not findings[0].recognised else ()
+        apart = separating(hypotheses, rules, evidence, findings)
+        known = {step.capture for step in own}
+        asks = (*own, *(step for step in apart if step.capture not in known)) or asks
+    if verdict.state is not State.UNCLEAR:
+        return asks
+    asks = completing([p for p in verdict.proofs if p.lacks and not p.speaks_for_run], ()) + asks
+    asks = tuple({step.capture: step for step in reversed(asks)}.values())[::-1]
+    lacking = [p for p in verdict.proofs if p.lacks]
+    suspected = any(h.probability >= WORTH_A_LOOK for h in hypotheses if h.cause != SOMETHING_ELSE)
+    return completing(lacking, asks) if suspected else (completing(lacking, ()) or asks)
+
+
+def _worded(evidence: Evidence, proved: Proved, complaints: Sequence[Complaint]) -> bool:
+    """Whether anything but measured values is there: without a word, a message or a prover's doubt nothing can be recognised."""
+    ended = own_error(ended_in(evidence)) or says_all(evidence)
+    if ended and not proved.findings and not any(c.by_person for c in complaints):
+        return False  # the program says itself what ended it, and words around it are its source code
+    stated_ = any(f.stated for facts in evidence.facts.values() for f in facts)
+    return bool(evidence.stems or evidence.events or complaints or proved.findings or stated_)
+
+
+def complained(evidence: Evidence, complaints: Sequence[Complaint]) -> bool:
+    """A person complains in words, asks about a run, or tells of one whose numbers fell; a program by an error it prints."""
+    alone = len(evidence.inputs) == 1  # beside other files a text's words are not those of whoever asks
+    return (
+        any(c.by_person for c in complaints)
+        or bool(evidence.all(stated.SYMPTOM))
+        or (alone and bool(evidence.all(stated.ASKED) or (complaints and evidence.all(stated.TOLD))))
+        or any(e.level in LOUD and e.role is Role.ROOT for e in evidence.events)
+    )
+
+
+def _said(proved: Proved, complaints: Sequence[Complaint]) -> bool:
+    """What a log hints at is a complaint only where no trace accounts for every second; what a person says always is."""
+    return bool(complaints) if proved.ledger is None else any(c.by_person for c in complaints)
+
+
+def _recognised(
+    ranking: Ranking,
+    proved: Proved,
+    evidence: Evidence,
+    rules: tuple[Rule, ...],
+    complaints: Sequence[Complaint],
+) -> tuple[Finding, ...]:
+    """Findings of the likeliest causes, as sure as the ranking says; what a prover offers beside them stays an offer."""
+    by_cause = {r.cause: r for r in rules}
+    own: dict[str, Finding] = {}
+    for finding in proved.findings:
+        if not finding.optional:
+            own.setdefault(finding.cause, finding)
+    found = []
+    for hypothesis in ranking.hypotheses:
+        if hypothesis.cause not in by_cause:
+            continue
+        if hypothesis.cause in own:
+            seen = own.pop(hypothesis.cause)
+            # A prover below even odds proves nothing: what is added to it is recognition.
+            found.append(replace(seen, confidence=hypothesis.probability, recognised=seen.confidence < EVEN_ODDS))
+        elif hypothesis.probability >= WORTH_A_LOOK:
+            rule = by_cause[hypothesis.cause]
+            finding = advised(rule, hypothesis, evidence, complaints)
+            found.append(replace(finding, recognised=True))
+    offers = [f for f in proved.findings if f.optional]
+    first = [] if any(f.is_verdict for f in found) else [f for f in offers if f.confidence >= EVEN_ODDS]
+    # The ranking holds these for unlikely, whatever their prover saw.
+    unlikely = [replace(f, confidence=min(f.confidence, ranking.probability(f.cause))) for f in own.values()]
+    likely = sorted(
+        (*found, *unlikely), key=lambda f: -f.confidence
+    )  # no headline is less sure than what stands below it
+    return (*first, *likely, *(f for f in offers if f not in first))
+
+
+def _others(hypotheses: Sequence[Hypothesis]) -> list[str]:
+    return [h.cause for h in hypotheses if h.cause != SOMETHING_ELSE]

@@ -1,0 +1,89 @@
+"""The questions, and how often each answer is given under each cause (answers.json, counted by bench/fit_questions.py)."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.findings.question import Choice
+
+Floats = NDArray[np.float64]
+SEEN = "seen: "  # before a cause: the key of what is to be seen of it
+LEVELS = 90  # of a share, one printable character each
+_FIRST = 35  # "#": no quote before it, and the backslash is jumped over
+_BACKSLASH = 92
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A question whose choices never change."""
+
+    text: str
+    choices: tuple[Choice, ...]
+    not_after: tuple[str, ...]  # quantities that answer it
+    needs: str  # a field of Presence
+    complaint: bool  # asks what is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """Everything that can be asked."""
+
+    causes: tuple[str, ...]
+    fixed: tuple[Fixed, ...]
+    seen: Mapping[str, Choice]  # by cause
+    # Offset and slope of the first answer's log odds after a choice was picked: ready-made sentences sound surer than they are.
+    curve: tuple[float, ...]
+    shares: Mapping[str, Floats]  # key of a choice -> how often it is the answer, by cause
+
+
+def fixed_questions() -> tuple[Fixed, ...]:
+    """As written."""
+    rows = tomllib.loads((files(__package__) / "asked.toml").read_text(encoding="utf-8"))["question"]
+    return tuple(
+        Fixed(
+            row["text"],
+            tuple(
+                Choice(c["text"], tuple(filter(None, [c["states"]])), key=f"{row['text']} {c['text']}")
+                for c in row["choices"]
+            ),
+            tuple(row.get("not_after", ())),
+            row.get("needs", ""),
+            row.get("complaint", False),
+        )
+        for row in rows
+    )
+
+
+def seen_choices() -> dict[str, Choice]:
+    """Cause -> what a person sees of it."""
+    rows: dict[str, str] = tomllib.loads((files(__package__) / "seen.toml").read_text(encoding="utf-8"))
+    return {cause: Choice(text, (f"symptom={text}",), key=f"{SEEN}{cause}") for cause, text in rows.items()}
+
+
+@cache
+def bank() -> Bank:
+    """As the last count left it."""
+    table = json.loads((files(__package__) / "answers.json").read_text(encoding="utf-8"))
+    shares = {key: decoded(text) for key, text in table["shares"].items()}
+    curve = (float(table["curve"][0]), float(table["curve"][1]))
+    return Bank(tuple(table["causes"]), fixed_questions(), seen_choices(), curve, shares)
+
+
+def encoded(shares: Floats) -> str:
+    """One character a cause."""
+    codes = np.round(np.clip(shares, 0.0, 1.0) * (LEVELS - 1)).astype(int) + _FIRST
+    return "".join(chr(c + (c >= _BACKSLASH)) for c in codes)
+
+
+def decoded(text: str) -> Floats:
+    """Shares by cause."""
+    codes = np.frombuffer(text.encode("ascii"), dtype=np.uint8).astype(np.float64)
+    return np.asarray((codes - _FIRST - (codes > _BACKSLASH)) / (LEVELS - 1))

@@ -1,0 +1,102 @@
+"""Which question to ask: the one whose answer is expected to say most about which cause is right."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stallwise.doctor.ask.bank import SEEN, Bank, Floats, bank
+from stallwise.doctor.fitting import fits
+from stallwise.doctor.presence import Presence
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.question import DONT_KNOW, NONE_OF_THESE, Choice, Question
+
+MOST_CHOICES = 6  # sentences that a person reads at a glance
+CANDIDATES = 24  # causes whose sight may be offered
+MOST_ANSWERED = 0.95  # nobody can answer everything
+# Of the bits that its counts promise: who is asked in general words often cannot say, or says what fits many causes.
+GENERAL = 0.7
+LEAST_BITS = 0.02  # below it an answer would change nothing
+MOST_SEPARATED = 6  # causes that are named
+WHICH_SEEN = "Which of these do you see?"
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """What is likely so far, over the causes of the bank, and what is left for causes that it does not know."""
+
+    bank: Bank
+    chances: Floats  # by cause, something else last
+
+    def rows(self, choices: Sequence[Choice]) -> Floats:
+        """Choice x cause: how often each is the answer. What has another cause is answered as on average."""
+        known = [self.bank.shares.get(c.key, np.zeros(len(self.bank.causes))) for c in choices]
+        rows = np.array([[*row, row.mean()] for row in known]) if known else np.zeros((0, len(self.chances)))
+        total = rows.sum(axis=0)
+        return np.asarray(rows / np.maximum(total / MOST_ANSWERED, 1.0))
+
+    def bits(self, choices: Sequence[Choice]) -> float:
+        """Mutual information of cause and answer."""
+        rows = self.rows(choices)
+        rows = np.vstack([rows, 1.0 - rows.sum(axis=0)])
+        return float(_entropy(rows @ self.chances) - (_entropy(rows) * self.chances).sum())
+
+    def grown(self, candidates: Sequence[Choice]) -> list[Choice]:
+        """The few of many choices that together say most, found one after another."""
+        chosen: list[Choice] = []
+        for _ in range(MOST_CHOICES):
+            left = [c for c in candidates if c not in chosen]
+            if not left:
+                break
+            chosen.append(max(left, key=lambda c: self.bits([*chosen, c])))
+        likely = self.rows(chosen) @ self.chances
+        return [chosen[i] for i in np.argsort(-likely, kind="stable")]
+
+    def question(self, text: str, choices: Sequence[Choice], *rest: Choice) -> Question:
+        """Put into words, with the likely causes whose answers differ."""
+        rows, p = self.rows(choices), self.chances
+        apart = p * np.abs(rows - (rows @ p)[:, None]).sum(axis=0)
+        order = np.argsort(-apart[:-1], kind="stable")[:MOST_SEPARATED]
+        causes = tuple(self.bank.causes[i] for i in order if apart[i] > 0.0)
+        return Question(text, (*choices, *rest, Choice(DONT_KNOW)), causes, round(self.bits(choices), 3))
+
+
+def best_question(
+    chances: Mapping[str, float], evidence: Evidence, present: Presence, put: Collection[str], *, complained: bool
+) -> Question | None:
+    """Of everything that has not been put yet; None where no answer would say much."""
+    known = bank()
+    p = np.array([chances.get(c, 0.0) for c in known.causes])
+    p = p if p.sum() > 0.0 else np.full(len(p), 1.0 / (len(p) + 1))
+    asker = Asker(known, np.append(p, max(0.0, 1.0 - p.sum())))
+    found = [
+        asker.question(f.text, f.choices)
+        for f in known.fixed
+        if f.text not in put
+        and not (f.complaint and complained)
+        and not any(evidence.facts.get(name) for name in f.not_after)
+        and not (f.needs and present.has(f.needs) is False)
+    ]
+    found += _sights(asker, put, present)
+    general = {f.text for f in known.fixed if not f.complaint}
+    best = max(found, key=lambda q: q.information_bits * (GENERAL if q.text in general else 1.0), default=None)
+    return best if best is not None and best.information_bits >= LEAST_BITS else None
+
+
+def _sights(asker: Asker, put: Collection[str], present: Presence) -> list[Question]:
+    """What is to be seen of the likeliest causes: not what was offered before, nor what speaks of things that are not there."""
+    likely = [asker.bank.causes[i] for i in np.argsort(-asker.chances[:-1], kind="stable")[:CANDIDATES]]
+    sights = [c for cause in likely if (c := asker.bank.seen.get(cause)) is not None]
+    sights = [c for c in sights if c.key not in put and fits(c.text, present)]
+    chosen = asker.grown(sights)
+    if len(chosen) < 2:
+        return []
+    none = Choice(NONE_OF_THESE, tuple(f"not_seen={c.key.removeprefix(SEEN)}" for c in chosen))
+    return [asker.question(WHICH_SEEN, chosen, none)]
+
+
+def _entropy(shares: Floats) -> Floats:
+    """Over the first axis, in bits."""
+    return np.asarray(-(shares * np.log2(np.maximum(shares, 1e-12))).sum(axis=0))

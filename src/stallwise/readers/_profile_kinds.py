@@ -1,0 +1,35 @@
+"""What the rows of a profile are for (patterns/profile_kinds.toml), and the seconds of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from stallwise.evidence.profile import Spent
+from stallwise.readers._patterns import entries, patterns
+
+_P = patterns("profile_kinds")
+LEAST = 1e-3  # of the longest row: thousands of rows are shorter, and none of them is anybody's kind of work
+
+
+@lru_cache(4096)
+def kind_of(name: str) -> str:
+    """ "data loading", "backward", ...; empty where its name says nothing."""
+    book = entries("profile_kinds")
+    return next((str(book[key]["says"]) for key in book if _P[key].search(name)), "")
+
+
+def seconds_by_kind(rows: Iterable[Spent]) -> dict[str, float]:
+    """What they call included: of functions that call each other the outer one holds the others' time, so the longest name counts.
+
+    Rows of one name add up.
+    """
+    by_name: dict[str, float] = {}
+    for row in rows:
+        by_name[row.name] = by_name.get(row.name, 0.0) + max(row.held_s, row.own_s)
+    found: dict[str, float] = {}
+    least = LEAST * max(by_name.values(), default=0.0)
+    for name, seconds in by_name.items():
+        if seconds >= least and (kind := kind_of(name)):
+            found[kind] = max(found.get(kind, 0.0), seconds)
+    return dict(sorted(found.items(), key=lambda item: -item[1]))

@@ -1,0 +1,65 @@
+"""The start of an engine without any request: how far it came and what took how long. How it serves is not in this file.
+
+Never a proof of anything well. Refuted by: nothing, as it always lacks something.
+"""
+
+from __future__ import annotations
+
+from stallwise.evidence.capture import SERVE_LOG
+from stallwise.evidence.catalog import hang
+from stallwise.evidence.catalog import serving as v
+from stallwise.evidence.event import Event
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
+from stallwise.findings.finding import Reason
+from stallwise.findings.proof import Proof
+from stallwise.rules.health._served import line_of, short_time
+
+STARTING = (v.START_PHASE, v.READY_TIME, v.MAX_LENGTH, v.KV_TOKENS, v.MAX_SEQS)
+SERVING = (v.SAMPLES, v.REQUESTS_DONE, v.RUNNING, v.TTFT, v.TPOT)
+BEGINS = "phase-begins"
+LONGEST = 100  # letters of a quoted line
+MOST = 5  # phases
+
+
+def engine_start(evidence: Evidence) -> Proof | None:
+    """Phases, the last thing it did, and that it served nobody."""
+    told = [f for q in STARTING for f in evidence.all(q)]
+    begun = [e for e in evidence.events if e.kind == BEGINS]
+    if not told or not (evidence.all(v.START_PHASE) or begun) or any(evidence.all(q) for q in SERVING):
+        return None
+    ready = evidence.get(v.READY_TIME)
+    end = f"it was ready after {ready}" if ready is not None else _last(evidence, begun)
+    says = "; ".join(part for part in (_phases(evidence), _pool(evidence), end) if part)
+    return Proof(
+        of="start of the engine",
+        says=says,
+        because=(Reason(says, (told[0].source,)),),
+        confidence=0.7,
+        lacks=f"this is a start without a request: {says}; how it serves is not in this file.",
+        next=(SERVE_LOG,),
+    )
+
+
+def _phases(evidence: Evidence) -> str:
+    slowest: dict[str, Fact] = {}
+    for fact in sorted(evidence.all(v.START_PHASE), key=lambda f: f.number):
+        slowest[fact.scope.layer or "start"] = fact  # workers go through a phase together
+    longest = sorted(slowest.items(), key=lambda own: -own[1].number)[:MOST]
+    return ", ".join(f"{name} {short_time(fact.number)}" for name, fact in longest)
+
+
+def _pool(evidence: Evidence) -> str:
+    tokens = evidence.get(v.KV_TOKENS)
+    return f"KV cache of {tokens} tokens" if tokens is not None else ""
+
+
+def _last(evidence: Evidence, begun: list[Event]) -> str:
+    """What the log ends in: the last act that is known, else the last phase that began."""
+    last = max(begun, key=lambda e: line_of(e.source), default=None)
+    act = evidence.get(hang.HANG_LAST_ACT)
+    if act is not None and (last is None or line_of(act.source) >= line_of(last.source)):
+        return f"the log ends while it is {act.value} ({act.source.where})"
+    if last is None:
+        return "the log ends before it is ready"
+    return f"the log ends in: {' '.join(last.text.split())[:LONGEST]} ({last.source.where})"
