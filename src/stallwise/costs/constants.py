@@ -32,7 +32,7 @@ PRIORS: dict[str, Prior] = {
     "attention": Prior(1.05, 0.05, "the attention core against its kernel measured alone"),
     "memory": Prior(1.2, 0.08, "norms, activations, residuals and casts against copies at full bandwidth"),
     "launch": Prior(1.5e-5, 0.12, "host seconds per kernel, its Python included (our H200 runs)"),
-    "messages": Prior(1.0, 0.10, "tensor-, expert-, context- and pipeline-parallel messages against lone collectives"),
+    "messages": Prior(1.0, 0.10, "messages between ranks in a step against collectives measured alone"),
     "hidden": Prior(0.75, 0.10, "share of a pass that gradient and parameter traffic can hide behind"),
     "jitter": Prior(0.005, 0.30, "step time per doubling of nodes lost to the slowest rank"),
     "experts": Prior(1.0, 0.15, "what an expert layer costs beside products and messages: routing, sorting, waiting"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.costs.constants import INDEX, Array
+from stallwise.costs.constants import INDEX, PRIORS, Array
 from stallwise.costs.work import Work
 
 CHEAP_SHARE = 0.8  # of the memory-bound forward that selective recompute repeats when attention is fused
@@ -107,7 +107,8 @@ def time_step(work: Work, constants: Array) -> Step:
     fill = (work.pp - 1) / work.vp * micro.total * _idle_ratio(work, micro)
     p2p = np.where(work.pp > 1, 2 * work.p2p * work.vp * (m + work.pp - 1) * STAGE_EXPOSED * k[INDEX["messages"]], 0.0)
     once = _once(work, micro, k)
-    whole = m * heaviest + fill + p2p + once + work.optimizer + work.fixed_s
+    fixed = work.fixed_s * k[INDEX["launch"]] / PRIORS["launch"].value  # the same host, the same Python
+    whole = m * heaviest + fill + p2p + once + work.optimizer + fixed
     jitter = whole * k[INDEX["jitter"]] * np.log2(np.maximum(work.nodes, 1.0))
     return Step(
         total=whole + jitter,
@@ -121,7 +122,7 @@ def time_step(work: Work, constants: Array) -> Step:
         pipeline_messages=p2p,
         data_parallel=once + m * micro.sharding,
         optimizer=work.optimizer,
-        host=m * micro.host + work.fixed_s,
+        host=m * micro.host + fixed,
         bubble=fill,
         imbalance=m * (heaviest - mean),
         jitter=jitter,
@@ -199,19 +200,23 @@ def _host(work: Work, micro: Micro, k: Array) -> Array:
 
 def _sharding(work: Work, micro: Micro, k: Array) -> Array:
     """FSDP: gathers and scatters hide behind the passes they run ahead of, and the host's idle time; hidden ones drag."""
-    sent = work.gather_f + work.gather_b + work.scatter_b
+    sent = _every_pass(work, k)
     waits = _exposed(sent, _window(work, micro, k), work.layers_per_stage)
     return waits + _drag(work, micro) * np.maximum(sent - waits, 0.0)
 
 
 def _once(work: Work, micro: Micro, k: Array) -> Array:
     """Gradients and parameters that travel once a step, behind one microbatch's passes and what the host leaves idle."""
-    sent = work.reduce_once + work.gather_once
+    sent = (work.reduce_once + work.gather_once) * k[INDEX["messages"]]
     window = _window(work, micro, k)
-    each = work.gather_f + work.gather_b + work.scatter_b  # every microbatch's own traffic hides there first
+    each = _every_pass(work, k)  # every microbatch's own traffic hides there first
     left = window - (each - _exposed(each, window, work.layers_per_stage))
     waits = _exposed(sent, np.maximum(left, 0.0), work.layers_per_stage)
     return waits + _drag(work, micro) * np.maximum(sent - waits, 0.0)
+
+
+def _every_pass(work: Work, k: Array) -> Array:
+    return np.asarray((work.gather_f + work.gather_b + work.scatter_b) * k[INDEX["messages"]])
 
 
 def _window(work: Work, micro: Micro, k: Array) -> Array:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.constants import INDEX, NAMES, Array
+from stallwise.costs.constants import INDEX, Array
 from stallwise.costs.fitted import constants
 from stallwise.costs.grid import recipe_of
 from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.search.calibration import from_measured
 from stallwise.search.search import Plan, search, smaller_clusters
 from stallwise.search.space import Fixed, divisors
 from stallwise.specs.cluster import find_cluster
@@ -79,6 +80,7 @@ def ask_plan(
     wiring: str = "",
     peer_access: bool | None = None,
     constants: str | None = None,
+    measured: str = "",
     top: int = 5,
     smaller: bool = False,
     explain: bool = False,
@@ -139,8 +141,19 @@ def ask_plan(
         chunked_loss=chunked_loss,
     )
     values = read_constants(constants) if constants else None
+    own: dict[str, Any] = {}
+    if measured:
+        values, own = from_measured(measured, model, cluster, workload, recipe)
     plan = search(model, cluster, workload, recipe, fixed=fixed, keep=max(top, 1), values=values)
+    if own:
+        plan = replace(plan, remarks=[*plan.remarks, measured_remark(own)])
     return smaller_clusters(plan, fixed=fixed, values=values) if smaller else plan
+
+
+def measured_remark(own: dict[str, Any]) -> str:
+    """What a measured step changed, mechanism by mechanism."""
+    changes = [f"{name} {a:.3g} -> {b:.3g} s" for name, (a, b) in own["mechanisms"].items() if max(a, b) > 0]
+    return f"your step: {own['before_s']:.3g} s predicted before, {own['after_s']:.3g} s now ({', '.join(changes)}); {own['verdict']}"
 
 
 def layout_recipe(
@@ -215,8 +228,3 @@ def read_constants(path: str) -> Array:
             hint="write them with: stallwise plan calibrate RUN -o constants.json",
         ) from error
     return np.asarray(values)
-
-
-def constants_as_dict(values: Array) -> dict[str, float]:
-    """By name, for a file."""
-    return {name: float(value) for name, value in zip(NAMES, values, strict=True)}

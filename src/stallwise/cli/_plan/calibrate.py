@@ -64,6 +64,8 @@ def command(
         f"measured {seconds:.4g} s ({source}); predicted {found['before_s']:.4g} s before, {found['after_s']:.4g} s after"
     )
     click.echo(found["verdict"])
+    for mechanism, (old_s, new_s) in found["mechanisms"].items():
+        click.echo(f"  {mechanism:22} {old_s:.3g} -> {new_s:.3g} s of the step")
     for name_, (old, new, meaning) in found["moved"].items():
         click.echo(f"  {name_:22} {old:.3g} -> {new:.3g}  {meaning}")
     if output:

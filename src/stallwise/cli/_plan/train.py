@@ -64,6 +64,9 @@ from stallwise.render import strict_json as json
 @click.option("--imbalance", default=1.0, show_default=True, help="Busiest expert rank over the mean.")
 @click.option("--short", is_flag=True, help="Time a benchmark of a few steps, before clocks settle at the power limit.")
 @click.option("--constants", type=click.Path(), help="Constants written by `stallwise plan calibrate`.")
+@click.option(
+    "--measured", default="", help='A step of yours: "step=9.3s,layout=TP8 PP4x2 ZeRO1 mb1 recompute=selective".'
+)
 @click.option("--top", default=5, show_default=True, help="Layouts to show.")
 @click.option("--smaller", is_flag=True, help="Also plan for a half, a quarter... of the GPUs: time against cost.")
 @click.option("--explain", is_flag=True, help="Show the arithmetic line by line.")

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from statistics import fmean, median
 from typing import Any
 
+import numpy as np
+
 from stallwise.costs.constants import Array, prior_values
+from stallwise.costs.fitted import table
 from stallwise.costs.grid import grid_of
 from stallwise.costs.memory import memory
 from stallwise.costs.step import time_step
 from stallwise.costs.work import Work, step_work
 from stallwise.errors import StallwiseError
-from stallwise.search.predict import calibrate as move
+from stallwise.search.predict import MeasuredStep, calibrated
 from stallwise.search.runs import counted
 from stallwise.search.scoring import Row, Scored, number
 from stallwise.specs.cluster import cluster_of
@@ -30,8 +33,7 @@ MEMORY_SPREAD = 1.008
 def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
     """Two predictions per row: the step's time and the allocator's peak."""
     scored: list[Scored] = []
-    works: list[Work] = []
-    times: list[float] = []
+    steps: list[MeasuredStep] = []
     values = prior_values()  # the priors come from one H200's bandwidth, products and launches, not from published runs
     for i, row in enumerate(rows):
         row_id = row.get("row_id") or f"row {i + 1}"
@@ -43,9 +45,8 @@ def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
         milliseconds = number(row, "step_ms")
         if i < calibrate:
             if milliseconds:
-                works.append(work)
-                times.append(milliseconds * 1e-3)
-                values = move(works, times, prior_values())
+                steps.append(MeasuredStep(work, np.ones(1), milliseconds * 1e-3))
+                values = calibrated(steps, table()["spread"]["dense-bf16"]["within"], prior_values())
             continue
         scored += _score(row, row_id, work, peak, values, milliseconds)
     return scored

@@ -2,15 +2,15 @@
 
 The answer scored is the one a plan takes: with what others published for the same framework and cards, where they did.
 
-With `calibrate` the first N rows of a source say how its cluster differs from the mean, as one's own steps would: one
-scale, shrunk by its doubt. Rows without a global batch are scored on what they print, their batch being assumed.
+With `calibrate` the first N rows of a source say how its cluster differs from the mean, as one's own steps would, by
+mechanism. Rows without a global batch are scored on what they print, their batch being assumed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
-from math import log
 from statistics import fmean, median
 from typing import Any
 
@@ -21,7 +21,7 @@ from stallwise.errors import StallwiseError
 from stallwise.progress import shown
 from stallwise.search.knobs import Settings
 from stallwise.search.measured import measured_step_s
-from stallwise.search.predict import asked, mixed_log_s, own_scale, predict
+from stallwise.search.predict import MeasuredStep, asked, calibrated, left_between, predict
 from stallwise.search.runs import Run, run_of
 from stallwise.search.scoring import Row, Scored
 from stallwise.search.standing import KNOWN, MEASURED, UNKNOWN
@@ -44,7 +44,7 @@ def validate(rows: Sequence[Row], calibrate: int) -> list[Scored]:
 def _source(rows: Sequence[Row], source: str, calibrate: int) -> list[Scored]:
     scored: list[Scored] = []
     values = constants_without(publisher_of(source))
-    said: list[tuple[Run, float]] = []
+    own: list[tuple[Run, MeasuredStep]] = []
     for row in rows:
         question = _ask(row, values)
         if isinstance(question, str):
@@ -52,16 +52,12 @@ def _source(rows: Sequence[Row], source: str, calibrate: int) -> list[Scored]:
             continue
         run, settings = question
         measured = measured_step_s(row, run)
-        if len(said) < calibrate:
+        if len(own) < calibrate:
             if measured:
-                said.append((run, log(measured) - mixed_log_s(settings, values)[0]))
+                own.append((run, MeasuredStep(settings.work, settings.weights, measured)))
             continue
-        spread = table()["spread"][run.family]
-        scale = None
-        if said:
-            apart = max(difference(run, other) for other, _ in said)
-            scale = own_scale([x for _, x in said], spread["between"], spread["within"] * apart)
-        scored.append(_score(row, source, run, settings, measured, values, scale))
+        steps = [replace(step, apart=difference(run, other)) for other, step in own]
+        scored.append(_score(row, source, run, settings, measured, values, steps))
     return scored
 
 
@@ -69,7 +65,7 @@ OTHER_MODEL, OTHER_KIND, OTHER_CARD = 1.5, 2.0, 3.0  # how much less a step says
 
 
 def difference(run: Run, other: Run) -> float:
-    """How many times noisier a measured step of another run is as a witness for this one."""
+    """How many times noisier a measured step of another run is for predicting this one."""
     return (
         (1.0 if run.model.name == other.model.name else OTHER_MODEL)
         * (1.0 if run.family == other.family else OTHER_KIND)
@@ -85,10 +81,16 @@ def _ask(row: Row, values: Array) -> tuple[Run, Settings] | str:
 
 
 def _score(
-    row: Row, source: str, run: Run, settings: Settings, measured: float | None, values: Array, scale: tuple[float, float] | None
+    row: Row, source: str, run: Run, settings: Settings, measured: float | None, values: Array,
+    steps: Sequence[MeasuredStep],
 ) -> Scored:  # fmt: skip
     kin = kin_of(run.family, run.recipe.framework, run.cluster.gpu.architecture, without=publisher_of(source))
-    found = predict(run, settings, values, scale=scale, kin=kin)
+    left = None
+    if steps:
+        spread = table()["spread"][run.family]
+        values = calibrated(steps, spread["within"], values)
+        left = left_between(steps, spread["between"], spread["within"])
+    found = predict(run, settings, values, left=left, kin=kin)
     note = run.family + (f"; open: {', '.join(run.open_knobs)}" if run.open_knobs else "")
     return Scored(
         row.get("row_id", ""),
@@ -99,7 +101,7 @@ def _score(
         found.low_s,
         found.high_s,
         f"{note}; {run.layout.label}",
-        MEASURED if scale is not None else KNOWN if kin else UNKNOWN,
+        MEASURED if steps else KNOWN if kin else UNKNOWN,
     )
 
 
