@@ -40,6 +40,7 @@ CALM = {
     "dense-bf16": (0.12, 0.10), "dense-fp8": (0.12, 0.10), "moe": (0.22, 0.20), "lora": (0.15, 0.15),
 }  # beliefs, worth two publishers  # fmt: skip
 BELIEF_PUBLISHERS = 2.0
+ODD = 0.5  # of the logarithm: one odd run must not widen every interval
 MEMORY_BELIEF = 0.10  # half a publisher in ten is off by more: other allocators, other releases
 
 
@@ -135,30 +136,34 @@ def left_out(runs: Runs) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return predicted, sets
 
 
+def scatter(groups: list[np.ndarray], belief: float) -> float:
+    """Root mean square, every group counting once, a belief worth two; beyond ODD a deviation weighs no more."""
+    squares = [float(np.mean(np.minimum(np.abs(own), ODD) ** 2)) for own in groups]
+    return float(np.sqrt((sum(squares) + BELIEF_PUBLISHERS * belief**2) / (len(squares) + BELIEF_PUBLISHERS)))
+
+
 def components(residual: np.ndarray, publishers: np.ndarray, vague: np.ndarray, family: str) -> tuple[float, float]:
     """Scatter between and within publishers, pulled towards the belief where publishers are few."""
-    means, variances, sizes = [], [], []
+    means, deviations = [], []
     for name in sorted(set(publishers)):
         own = residual[publishers == name]
-        known = np.mean(vague[publishers == name] ** 2)
-        means.append(max(np.mean(own) ** 2 - known, 0.0))
-        sizes.append(len(own))
+        middle = float(np.median(own))
+        means.append(max(middle**2 - np.mean(vague[publishers == name] ** 2), 0.0))
         if len(own) >= LEAST_ROWS:
-            variances.append(np.var(own, ddof=1))
+            deviations.append(own - middle)
     between, within = CALM[family]
     n = len(means)
-    found_b = (sum(means) + BELIEF_PUBLISHERS * between**2) / (n + BELIEF_PUBLISHERS)
-    found_w = (sum(variances) + BELIEF_PUBLISHERS * within**2) / (len(variances) + BELIEF_PUBLISHERS)
-    return float(np.sqrt(found_b)), float(np.sqrt(found_w))
+    found = (sum(means) + BELIEF_PUBLISHERS * between**2) / (n + BELIEF_PUBLISHERS)
+    return float(np.sqrt(found)), scatter(deviations, within)
 
 
 def kin(runs: Runs, residual: np.ndarray) -> tuple[float, list[tuple[str, str, str, str, float, int]]]:
-    """Mean residual of every publisher by kind, framework and generation, and the share of their scatter that is common."""
+    """Middle residual of every publisher by kind, framework and generation, and the share of their scatter that is common."""
     cells: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for run, publisher, own in zip(runs.runs, runs.publishers, residual, strict=True):
         key = (kind_of(run.family), run.recipe.framework, run.cluster.gpu.architecture)
         cells.setdefault(key, {}).setdefault(str(publisher), []).append(float(own))
-    means = {key: {name: float(np.mean(own)) for name, own in part.items()} for key, part in cells.items()}
+    means = {key: {name: float(np.median(own)) for name, own in part.items()} for key, part in cells.items()}
     dense = [np.array(list(part.values())) for key, part in means.items() if key[0] == "dense"]
     alone = sum((len(m) - 1) * m.var(ddof=1) for m in dense if len(m) > 1) / sum(len(m) - 1 for m in dense)
     share = float(np.clip(1 - alone / np.mean(np.concatenate(dense) ** 2), 0.0, 1.0))
@@ -174,7 +179,7 @@ def _outside(scored: Scored, half_width: float) -> float:
 
 
 def memory_spread(paths: list[str]) -> dict[str, float]:
-    """Scatter of ln(measured / predicted) peaks, every publisher counting once, a belief worth two of them."""
+    """Scatter of ln(measured / predicted) peaks, every publisher counting once."""
     found: dict[str, dict[str, list[float]]] = {"full": {}, "adapters": {}}
     for path in paths:
         rows = read_rows(path)
@@ -183,11 +188,7 @@ def memory_spread(paths: list[str]) -> dict[str, float]:
                 kind = "adapters" if read_recipe(row).lora_rank else "full"
                 own = found[kind].setdefault(publisher_of(scored.source), [])
                 own.append(_outside(scored, memory_half_width(kind == "adapters")))
-    return {
-        kind: float(np.sqrt((sum(np.mean(np.square(x)) for x in by.values()) + BELIEF_PUBLISHERS * MEMORY_BELIEF**2)
-        / (len(by) + BELIEF_PUBLISHERS)))
-        for kind, by in found.items()
-    }  # fmt: skip
+    return {kind: scatter([np.array(x) for x in by.values()], MEMORY_BELIEF) for kind, by in found.items()}
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
 
 HALF, SINGLE = 2.0, 4.0
-DROPPED_INPUT = 3.0  # eager adapters drop out their inputs one by one: a 16-bit copy and a mask each
+DROPPED_INPUT = 5.0  # eager adapters take their inputs in fp32, one by one: a dropped copy and its mask
 
 
 @dataclass(frozen=True, slots=True)

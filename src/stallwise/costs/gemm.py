@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stallwise.costs.constants import sustained_ratio
 from stallwise.errors import BadRequest
 from stallwise.specs.hardware import Gpu, find_gpu
 
@@ -35,9 +36,12 @@ SMALL_TILE_EXPONENT = 0.032  # smaller tiles reuse less: share x (area / largest
 # What counts is power for each FLOP/s the card may be asked for, against the card each generation's rates are known of.
 REFERENCE_CARDS = {
     "hopper": "h100-sxm", "blackwell": "gb200", "ampere": "a100-80gb-sxm", "cdna3": "mi300x", "cdna4": "mi355x",
+    "ada": "l40s", "blackwell-rtx": "rtx-pro-6000",
 }  # fmt: skip
 POWER_EXPONENT = 0.6  # clock against power near the limit
 MOST_POWER_RATIO = 1.17  # with power to spare the clock ends it: an H200 runs 781 before its limit bites, 670 after
+# Matrix units narrowed by design (GeForce, H20) have this many times the power they can use: no clock settles lower.
+NARROWED_RATIO = 2.0
 # The largest product of each type in the table over its peak, relative to bf16.
 TYPE_SHARE = {"bf16": 1.0, "fp16": 1.0, "tf32": 1.01, "fp32": 0.93, "fp8": 0.91, "int8": 0.91, "fp4": 0.80, "fp64": 1.0}
 TABLE_TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float32_tf32": "tf32", "float8_e4m3": "fp8"}
@@ -93,6 +97,8 @@ def power_ratio(gpu: Gpu) -> float:
     if usual is None or not gpu.power_w:
         return 1.0
     each, usual_each = (card.power_w / max(card.peak("bf16"), card.peak("fp16")) for card in (gpu, usual))
+    if each > NARROWED_RATIO * usual_each:
+        return MOST_POWER_RATIO * sustained_ratio(gpu.architecture, "bf16")
     return float(min((each / usual_each) ** POWER_EXPONENT, MOST_POWER_RATIO))
 
 

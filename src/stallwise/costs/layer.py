@@ -26,7 +26,8 @@ KERNELS_FUSED, KERNELS_EAGER, KERNELS_CAST = 16.0, 28.0, 6.0
 KERNELS_MESSAGE = 2.0
 # 16-bit passes over the residual stream of an eager sublayer: a norm in fp32 is a chain of five kernels; rotary in fp32.
 EAGER_PASSES, EAGER_ROTARY = 9.0, 7.0
-EXPERT_LAYER_S = 2.5e-3  # routing, sorting and waiting for counts in one expert layer, forward and backward
+EXPERT_LAYER_S = 1.5e-3  # one expert layer's routing and waiting for counts, forward and backward
+EXPERT_ROW_S = 1.2e-8  # and each routed row's index work: sort, scatter map, combine weights
 MERGE_BYTES = 14.0  # a ring step adds its part to the output: both read in fp32 and 16 bit, one written
 UNFUSED_ACTIVATION = 14.0  # extra passes over the inner width where an activation is a chain of kernels
 # Bytes per value to make its 8-bit copies. One scale a tensor: read 2 for the largest, read 2, write 1. By row the
@@ -249,7 +250,7 @@ def _experts(work: LayerWork, model: Model, part: Slice, gpu: Gpu, recipe: Recip
     work.vector_f += HALF * sorts * width * rows
     work.vector_b += HALF * sorts * width * rows
     work.ep_bytes += HALF * width * rows * (part.ep > 1)
-    work.routed += EXPERT_LAYER_S
+    work.routed += EXPERT_LAYER_S + EXPERT_ROW_S * rows
     if model.shared_intermediate:
         _dense_mlp(work, model, model.shared_intermediate, part, gpu, recipe)
     if model.expert_hidden:

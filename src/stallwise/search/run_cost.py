@@ -26,6 +26,8 @@ class RunCost:
     goodput_share: float
     goodput_low_share: float
     goodput_high_share: float
+    storage_byte_per_s: float  # that checkpoints take while they are written
+    storage_mean_byte_per_s: float  # over the interval between them
     reshard_s: float  # reading the checkpoint into another topology
     dollar_per_useful_hour: float
     dollar_per_failure: float
@@ -45,6 +47,7 @@ def run_cost(model: Model, cluster: Cluster, recipe: Recipe, useful_s: float = 0
     good, money = found["goodput"], found["money"]
     return RunCost(
         size, found["checkpoint"]["write_s"], good["interval_s"], found["failures_per_day"], good["goodput_share"],
-        good["low_share"], good["high_share"], found["reshard_s"], money["dollar_per_useful_hour"],
+        good["low_share"], good["high_share"], size / max(found["checkpoint"]["write_s"], 1e-9),
+        size / max(good["interval_s"], 1e-9), found["reshard_s"], money["dollar_per_useful_hour"],
         money["dollar_per_failure"], money.get("run_wall_s"), money.get("run_dollar"), found["basis"],
     )  # fmt: skip

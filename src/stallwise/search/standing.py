@@ -88,7 +88,7 @@ def standing_of(
     if anchor is not None:
         left = doubt_of(model, cluster, recipe, between=anchor.between, beyond=False).factor
         answers.append(Answer(BESIDE, anchor.shrunk_scale, left, anchor.source))
-    answers.append(Answer(MEASURED, None, measured, "stallwise plan calibrate, then --constants"))
+    answers.append(Answer(MEASURED, None, measured, '--measured "step=...,layout=..."'))
     return Standing(tuple(answers), anchor)
 
 

@@ -20,7 +20,7 @@ from stallwise.search.runs import counted, framework_of, layout_of, model_of, re
 from stallwise.search.scoring import Row, Scored, figures_of, number
 from stallwise.specs.hardware import find_gpu
 from stallwise.specs.layout import Layout
-from stallwise.specs.model import Model
+from stallwise.specs.model import Model, find_model
 from stallwise.specs.recipe import Recipe
 from stallwise.specs.recipe_text import read_recipe
 from stallwise.specs.workload import Workload
@@ -28,6 +28,7 @@ from stallwise.specs.workload import Workload
 KIND = "memory"
 GIB = 2.0**30
 NEEDED = ("layers", "hidden", "heads", "seq", "tp", "pp", "micro_batch")
+SHAPE = ("layers", "hidden", "heads")  # stated, or in the catalogue under the model's name
 MARKS = ("ZB-2p", "ZB-1p", "ZB-V", "ZB-H1", "ZB-H2", "V-Half", "V-Min", "1F1B-I", "1F1B", "GPipe", "DualPipe")
 
 
@@ -55,7 +56,7 @@ def _predict(row: Row, source: str) -> Scored:
     quantity = row.get("quantity", "").lower()
     metric = "activations_pct_of_tp" if "%" in quantity else "memory_gib"
     row_id, measured = row.get("row_id", ""), _measured(row)
-    missing = [c for c in NEEDED if number(row, c) is None and not (c == "layers" and row.get("model"))]
+    missing = [c for c in NEEDED if number(row, c) is None and not (c in SHAPE and _catalogued(row.get("model", "")))]
     if read_recipe(row).recompute is None:
         missing.append("recompute")
     if missing:
@@ -69,6 +70,13 @@ def _predict(row: Row, source: str) -> Scored:
     if said.loss is None and framework_of(said, counted(row, "tp"), counted(row, "pp")) in ("pytorch", "deepspeed"):
         least = min(value, _value({**row, "loss": "chunked"}, quantity))  # nobody says whether logits exist whole
     return Scored(row_id, source, metric, measured, value, least / wide, value * wide, quantity)
+
+
+def _catalogued(name: str) -> bool:
+    try:
+        return bool(name and find_model(name))
+    except StallwiseError:
+        return False
 
 
 def _value(row: Row, quantity: str) -> float:
