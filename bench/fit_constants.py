@@ -1,10 +1,11 @@
 """Fits the planner's eight constants to published runs and writes the file that ships.
 
-    python bench/fit_constants.py path/to/training.csv [more tables] path/to/memory.csv [more of those]
+    python bench/fit_constants.py [--intervals] path/to/training.csv [more tables] path/to/memory.csv [more of those]
 
 Publishers count alike: each has a scale of its own, and beyond a few distinct runs its weight no longer grows. All
 releases and tables of one publisher are one, and it is predicted by constants that never saw it. Prints errors by row
-and by publisher, and writes what differs between and within publishers: the planner's intervals.
+and by publisher, and writes what differs between and within publishers: the planner's intervals. With --intervals the
+constants stay, and only what differs is counted anew.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from stallwise.costs.constants import NAMES, PRIORS, prior_sigmas, prior_values
 from stallwise.costs.fit import fit
-from stallwise.costs.fitted import publisher_of
+from stallwise.costs.fitted import constants_without, publisher_of
 from stallwise.costs.known import kind_of
 from stallwise.costs.step import time_step
 from stallwise.costs.work import Work, concatenate
@@ -148,7 +149,7 @@ def components(residual: np.ndarray, publishers: np.ndarray, vague: np.ndarray, 
     for name in sorted(set(publishers)):
         own = residual[publishers == name]
         middle = float(np.median(own))
-        means.append(max(middle**2 - np.mean(vague[publishers == name] ** 2), 0.0))
+        means.append(max(min(abs(middle), ODD) ** 2 - np.mean(vague[publishers == name] ** 2), 0.0))
         if len(own) >= LEAST_ROWS:
             deviations.append(own - middle)
     between, within = CALM[family]
@@ -191,22 +192,43 @@ def memory_spread(paths: list[str]) -> dict[str, float]:
     return {kind: scatter([np.array(x) for x in by.values()], MEMORY_BELIEF) for kind, by in found.items()}
 
 
-def main() -> None:
-    tables = [p for p in sys.argv[1:] if "memory" not in Path(p).name]
-    peaks = memory_spread([p for p in sys.argv[1:] if "memory" in Path(p).name])
-    runs = Runs(tables)
-    predicted, sets = left_out(runs)
-    residual = runs.log_s - predicted
+def interval_lines(runs: Runs, residual: np.ndarray, peaks: dict[str, float]) -> list[str]:
+    """What differs between and within publishers, by kind of run."""
     vague = runs.spread(prior_values())
-    everything = runs.fitted(np.ones(len(runs.rows), dtype=bool), runs.weight())
-    lines = ["# Written by bench/fit_constants.py from published runs; see costs/constants.py for what each one means."]
-    lines += ["[all]", *_lines(everything), "", "[spread]  # of ln(measured / predicted), publishers left out"]
+    lines = ["[spread]  # of ln(measured / predicted), publishers left out"]
     for family in CALM:
         here = (runs.families == family) & runs.wired
         between, within = components(residual[here], runs.publishers[here], vague[here], family)
         lines.append(f"{family} = {{ between = {between:.4f}, within = {within:.4f} }}")
     lines += ["", "[memory]  # of ln(measured / predicted) peaks, by publisher"]
-    lines += [f"{kind} = {sigma:.4f}" for kind, sigma in peaks.items()]
+    return [*lines, *(f"{kind} = {sigma:.4f}" for kind, sigma in peaks.items())]
+
+
+def intervals_anew(runs: Runs, peaks: dict[str, float]) -> None:
+    """Each publisher by the constants that ship and never saw it."""
+    predicted = np.zeros(len(runs.rows))
+    for name in sorted(set(runs.publishers)):
+        here = runs.publishers == name
+        predicted[here] = runs.predict_log(constants_without(name))[here]
+    text = TARGET.read_text(encoding="utf-8")
+    first, rest = text.index("[spread]"), text.index("[known]")
+    lines = interval_lines(runs, runs.log_s - predicted, peaks)
+    TARGET.write_text(text[:first] + "\n".join(lines) + "\n\n" + text[rest:], encoding="utf-8")
+    _print(runs, predicted)
+
+
+def main() -> None:
+    tables = [p for p in sys.argv[1:] if not p.startswith("--") and "memory" not in Path(p).name]
+    peaks = memory_spread([p for p in sys.argv[1:] if "memory" in Path(p).name])
+    runs = Runs(tables)
+    if "--intervals" in sys.argv:
+        intervals_anew(runs, peaks)
+        return
+    predicted, sets = left_out(runs)
+    residual = runs.log_s - predicted
+    everything = runs.fitted(np.ones(len(runs.rows), dtype=bool), runs.weight())
+    lines = ["# Written by bench/fit_constants.py from published runs; see costs/constants.py for what each one means."]
+    lines += ["[all]", *_lines(everything), "", *interval_lines(runs, residual, peaks)]
     architectures = Counter(r.cluster.gpu.architecture for r in runs.runs)
     frameworks = Counter(r.recipe.framework for r in runs.runs)
     lines += [
