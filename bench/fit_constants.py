@@ -16,9 +16,9 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from robust_fit import fit
 
 from stallwise.costs.constants import NAMES, PRIORS, prior_sigmas, prior_values
-from stallwise.costs.fit import fit
 from stallwise.costs.fitted import constants_without, publisher_of
 from stallwise.costs.known import kind_of
 from stallwise.costs.step import time_step

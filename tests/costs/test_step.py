@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.costs.constants import INDEX, NAMES, prior_sigmas, prior_values
-from stallwise.costs.fit import fit
 from stallwise.costs.fitted import constants, constants_without, known_publishers, publisher_of
 from stallwise.costs.flops import forward_flops, step_flops
 from stallwise.costs.grid import grid_of
@@ -21,6 +22,9 @@ from stallwise.specs.layout import Layout
 from stallwise.specs.model import find_model
 from stallwise.specs.recipe import Recipe
 from stallwise.specs.workload import Workload
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+from robust_fit import fit
 
 EIGHT = find_model("llama-3-8b")
 
