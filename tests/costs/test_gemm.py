@@ -55,3 +55,13 @@ def test_other_gpus_carry_more_doubt() -> None:
 def test_an_impossible_shape_is_refused() -> None:
     with pytest.raises(BadRequest):
         gemm_time(0, 1, 1, H200)
+
+
+@pytest.mark.parametrize("name, least, most", [("rtx-4090", 0.85, 1.0), ("h20", 0.85, 1.0), ("h100-sxm", 0.6, 0.8)])
+def test_narrowed_matrix_units_keep_their_clock_in_long_runs(name: str, least: float, most: float) -> None:
+    from stallwise.costs.constants import sustained_ratio
+    from stallwise.costs.gemm import matrix_rate
+
+    card = gpu(name)
+    share = matrix_rate(card, "bf16") / card.peak("bf16") / sustained_ratio(card.architecture, "bf16")
+    assert least < share < most

@@ -212,7 +212,7 @@ def _once(work: Work, micro: Micro, k: Array) -> Array:
     each = _every_pass(work, k)  # every microbatch's own traffic hides there first
     left = window - (each - _exposed(each, window, work.layers_per_stage))
     waits = _exposed(sent, np.maximum(left, 0.0), work.layers_per_stage)
-    return waits + _drag(work, micro) * np.maximum(sent - waits, 0.0)
+    return np.asarray(waits + _drag(work, micro) * np.maximum(sent - waits, 0.0))
 
 
 def _every_pass(work: Work, k: Array) -> Array:
