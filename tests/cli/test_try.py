@@ -79,6 +79,42 @@ def test_a_slow_loader_is_proven_in_a_rehearsal(scripts: Scripts, tmp_path: Path
     assert json.loads(rows.output)["compared"] >= 1
 
 
+SHORT_JOB = """
+import time
+import torch
+from torch import nn
+torch.set_num_threads(1)
+torch.manual_seed(0)
+class Slow(torch.utils.data.Dataset):
+    def __len__(self): return 320
+    def __getitem__(self, at):
+        time.sleep(0.01)
+        return torch.full((64,), at / 320), at % 2
+model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 2))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+batches = iter(torch.utils.data.DataLoader(Slow(), batch_size=4))
+for step in range(80):
+    x, y = next(batches)
+    loss = nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
+
+@NEEDS_TORCH
+@pytest.mark.torch
+@pytest.mark.slow
+def test_eighty_steps_are_enough_to_prove_the_verdict_first(scripts: Scripts, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SHORT_JOB)
+    done = scripts.start(["stallwise", "try", "-o", "out", "--json", "--", "python", "train.py"], tmp_path).wait()
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["verdict"]["causes"][0]["cause"] == "input-starved"  # of the steps before the first trial
+    made = [t for t in answer["trials"] if t["state"] != "not applicable"]
+    assert made[0]["name"] == "last-batch-again" and made[0]["state"] == "faster" and made[0]["ratio_low"] > 1.5
+    assert all(t["why"] for t in made[1:] if t["state"] == "not reached")
+    assert {t["name"] for t in answer["trials"]} >= {"tf32", "compile", "no-collector"}  # all are listed
+
+
 @NEEDS_TORCH
 @pytest.mark.torch
 @pytest.mark.slow

@@ -28,10 +28,13 @@ Examples:
 @click.option("--keep-training", is_flag=True, help="Only trials that leave the training as it is; no rehearsal.")
 @click.option("--dry-run", is_flag=True, help="Say what would be tried after a few steps, then end the job.")
 @click.option("--seconds", default=150.0, show_default=True, help="Time for all trials, after the warm-up.")
+@click.option(
+    "--max-steps", default=0, type=click.IntRange(0), metavar="N", help="Steps of the job for all trials; 0: no limit."
+)
 @click.option("--memory", default=95.0, show_default=True, metavar="PERCENT", help="Of the device, for any trial.")
 @click.option("--seed", default=0, show_default=True, help="Of the random order of blocks.")
 @click.option("--repeat", default=1, show_default=True, help="Make each trial so many times.")
-@click.option("--no-trace", is_flag=True, help="No profiler after the trials, so nothing to compare them with.")
+@click.option("--no-trace", is_flag=True, help="No profiler before the trials: the verdict rests on stages alone.")
 @click.option("-o", "--output", "folder", default=None, help="Folder for the bundle (default stallwise_try/TIME).")
 @click.option("--html", type=ANSWER_FILE, help="Also write what was measured as a page.")
 @click.option("--list", "listed", is_flag=True, help="List all trials and leave.")
@@ -85,6 +88,7 @@ def _options(asked: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "seed": asked["seed"],
         "repeat": asked["repeat"],
         "trace": not asked["no_trace"],
+        "max_steps": asked["max_steps"],
     }
 
 
@@ -103,23 +107,33 @@ def _list(changes: list[Any], as_json: bool) -> None:
 def _run(
     line: tuple[str, ...], folder: str | None, html: str | None, as_json: bool, wanted: dict[str, Any], rehearsal: bool
 ) -> None:
-    import json
     import time
 
     from stallwise.cli.record import leave
-    from stallwise.instrument import autostart
-    from stallwise.instrument.experiment.rehearsal import VARIABLES
-    from stallwise.instrument.launch import launch
 
     where = folder or time.strftime("stallwise_try/%Y%m%d-%H%M%S")
-    for said in _before(rehearsal, wanted, where):
-        click.echo(f"stallwise: {said}", err=True)
-    more = {autostart.TRY: json.dumps(wanted), **(VARIABLES if rehearsal else {})}
-    code = launch(line, where, more=more)
+    code = tried(line, where, wanted, rehearsal)
     try:
         _say(where, as_json, html)
     finally:
         leave(code)
+
+
+def tried(line: tuple[str, ...], where: str, wanted: dict[str, Any], rehearsal: bool) -> int:
+    """Runs the job with its trials; its first steps are diagnosed beside it. The job's exit code."""
+    import json
+
+    from stallwise.cli._first_verdict import WAIT_S, FirstVerdict
+    from stallwise.instrument import autostart
+    from stallwise.instrument.experiment.rehearsal import VARIABLES
+    from stallwise.instrument.launch import launch
+
+    for said in _before(rehearsal, wanted, where):
+        click.echo(f"stallwise: {said}", err=True)
+    wanted = {"verdict_s": 0.0 if wanted["dry_run"] else WAIT_S, **wanted}
+    more = {autostart.TRY: json.dumps(wanted), **(VARIABLES if rehearsal else {})}
+    with FirstVerdict(where):
+        return launch(line, where, more=more)
 
 
 def _before(rehearsal: bool, wanted: dict[str, Any], where: str) -> list[str]:

@@ -200,7 +200,7 @@ class ProfileWindow:
         stop_s = time.perf_counter() - began
         self._recorder.not_the_jobs(stop_s)
         kind, first, last = self._kind, self._first, number - 1
-        self._left = self._left[1:]
+        self._left = self._left[1:] if self._detach is not None else []  # without a device the full window shows all
         self._next, self._next_s = number + APART + 1, self._recorder.now() + APART_S
         self._told = ""
         if last < first:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -20,11 +21,12 @@ from stallwise.instrument.experiment.results import Results
 from stallwise.instrument.experiment.scene import Scene
 from stallwise.instrument.experiment.session import Session
 from stallwise.instrument.experiment.throttle import Throttle, gpu_index
+from stallwise.instrument.experiment.verdict import Verdict, ask
 from stallwise.instrument.experiment.whole_answers import hear_whole_answers
 from stallwise.instrument.trials import all_changes
 
-TRACED_AT_MOST, TRACED_AT_MOST_S = 120, 8.0  # steps and seconds after the trials for the recorder's windows
-TRACED_EVERY = 8  # steps between two looks at whether they have
+TRACED, TRACED_SHORT, TRACED_S = 4, 40, 0.1  # steps in a window: four, and more of short ones
+TRACED_AT_MOST, TRACED_AT_MOST_S = 120, 8.0  # steps and seconds for the recorder's windows
 
 
 def options_of(text: str) -> Options:
@@ -53,11 +55,17 @@ def begin(torch: Any, recorder: Any, folder: str, options: Options) -> Session:
     local = int(os.environ.get("LOCAL_RANK", "0") or 0)
     throttle = Throttle(folder, gpu_index(local))
 
-    def finish() -> Generator[int, None, None]:
-        if options.trace and not options.dry_run:
-            yield from _trace(recorder, ranks)
+    def first() -> Generator[int, None, Verdict]:
+        if options.trace:
+            yield from _trace(recorder, ranks, out, scene.step_s)
+        found = Verdict()
+        if options.verdict_s > 0 and ranks.leads:
+            recorder.writer.flush()
+            found = ask(folder, options.verdict_s, recorder.number)
+        said: Dict[str, Any] = ranks.decide(found.to_dict())
+        return Verdict(said["state"], said["causes"])
 
-    session = Session(scene, changes, options, out, ranks, throttle, finish)
+    session = Session(scene, changes, options, out, ranks, throttle, first)
 
     if rehearsing:
         endless = Endless(torch, recorder, scene.iterator_classes(), lambda: session.over)
@@ -75,17 +83,23 @@ def begin(torch: Any, recorder: Any, folder: str, options: Options) -> Session:
     return session
 
 
-def _trace(recorder: Any, ranks: Alone) -> Generator[int, None, None]:
-    """The windows of the recorder, after the trials: a tracer that stayed attached would have slowed them."""
+def _trace(recorder: Any, ranks: Alone, out: Results, step_s: float) -> Generator[int, None, None]:
+    """The recorder's windows, before the trials: the verdict needs them. They have gone when the first trial begins."""
     from stallwise.instrument.profile_window import ProfileWindow
 
-    window, steps, began = ProfileWindow(recorder), 0, time.monotonic()
+    count = max(TRACED, min(TRACED_SHORT, math.ceil(TRACED_S / max(step_s, 1e-9))))
+    window = ProfileWindow(recorder, (recorder.number + 2, recorder.number + 1 + count))
+    steps, began = 0, time.monotonic()
     while True:
-        yield TRACED_EVERY
-        steps += TRACED_EVERY
+        yield 1
+        steps += 1
         late = steps >= TRACED_AT_MOST and time.monotonic() - began > TRACED_AT_MOST_S
         if ranks.decide(window.done or late):
-            return
+            break
+    window.close()
+    recorder.step_listeners = [one for one in recorder.step_listeners if one != window.on_step]
+    if window.untraced is not None:
+        out.about["tracer"] = "CUPTI stays attached beside CUDA graphs: launches are slower on both sides"
 
 
 def _leave(session: Session) -> None:

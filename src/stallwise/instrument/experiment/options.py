@@ -21,6 +21,8 @@ class Options:
         seed: int = 0,
         repeat: int = 1,
         trace: bool = True,
+        max_steps: int = 0,
+        verdict_s: float = 0.0,
     ) -> None:
         self.only = tuple(only)
         self.skip = tuple(skip)
@@ -31,6 +33,8 @@ class Options:
         self.seed = seed
         self.repeat = repeat
         self.trace = trace
+        self.max_steps = max_steps  # of the job, for all trials; 0 is as many as the seconds allow
+        self.verdict_s = verdict_s  # to wait for a diagnosis of the first steps; 0 where nobody makes one
 
     def chosen(self, changes: List[Change]) -> List[Change]:
         """The trials that were asked for."""

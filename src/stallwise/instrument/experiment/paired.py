@@ -119,15 +119,17 @@ def detectable_ratio(pair_noise: float) -> float:
     return math.exp(min(half, 50.0))
 
 
-def block_steps(durations_s: Sequence[float], least_s: float, most_s: float) -> Tuple[int, float]:
+def block_steps(
+    durations_s: Sequence[float], least_s: float, most_s: float, effect: float = WORTH
+) -> Tuple[int, float]:
     """How many steps a block needs, and the noise of a pair to expect: from how much the job's own steps vary.
 
-    So many that nine pairs would show a gain of `WORTH`, but no block shorter than `least_s` or longer than `most_s`.
+    So many that ten pairs would show a gain of `effect`, but no block shorter than `least_s` or longer than `most_s`.
     """
     step_s = max(statistics.fmean(durations_s), 1e-9)
     noise = _noise(durations_s)
     pairs, error = LOOKS[2]
-    wanted = 2.0 * (student(1.0 - error / 2.0, pairs - 1) * noise / math.log(1.0 + WORTH)) ** 2 / pairs
+    wanted = 2.0 * (student(1.0 - error / 2.0, pairs - 1) * noise / math.log(1.0 + effect)) ** 2 / pairs
     fewest, most = math.ceil(least_s / step_s), max(1, math.floor(most_s / step_s))
     steps = int(max(2, min(max(math.ceil(wanted), fewest, 3), most)))
     return steps, noise * math.sqrt(2.0 / steps)

@@ -1,4 +1,4 @@
-"""The trials of one job, told as a plan that is handed the job's steps.
+"""The trials of one job, written as a plan that is handed the job's steps.
 
 The plan is a generator: each `yield n` gives the job n steps; it goes on at the border of the last of them. So the schedule
 reads from top to bottom, and between the borders nothing of it runs.
@@ -6,7 +6,6 @@ reads from top to bottom, and between the borders nothing of it runs.
 
 from __future__ import annotations
 
-import math
 import random
 import statistics
 import threading
@@ -14,15 +13,17 @@ import time
 from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
 
 from stallwise.instrument.blame import ours, say
-from stallwise.instrument.experiment import paired, results
+from stallwise.instrument.experiment import paired, report, results
 from stallwise.instrument.experiment.block import Block, Failed, Trying
+from stallwise.instrument.experiment.budget import Budget
 from stallwise.instrument.experiment.change import Change
-from stallwise.instrument.experiment.first_steps import ordered, stage_shares
+from stallwise.instrument.experiment.first_steps import expected, ordered, stage_shares
 from stallwise.instrument.experiment.options import Options
 from stallwise.instrument.experiment.ranks import Alone, Disagreement
 from stallwise.instrument.experiment.results import Result, Results
 from stallwise.instrument.experiment.scene import Scene
 from stallwise.instrument.experiment.together import Together, best_pair
+from stallwise.instrument.experiment.verdict import Verdict
 from stallwise.instrument.settling import Settling
 
 LOOKED_AT = 4  # steps over which models, loaders and calls are counted
@@ -45,7 +46,7 @@ Plan = Generator[int, None, None]
 
 
 class Session:
-    """Hears of every step's end and follows the plan. `finish(session)` is called when the plan is done."""
+    """Follows the plan at every step's end. `first` records and diagnoses some steps before the first trial."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Session:
         out: Results,
         ranks: Optional[Alone] = None,
         throttle: Any = None,
-        finish: Callable[[], Plan] = lambda: iter(()),  # type: ignore[assignment, return-value]
+        first: Callable[[], Generator[int, None, Verdict]] = lambda: _unasked(),
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.scene = scene
@@ -70,10 +71,11 @@ class Session:
         self._settling = Settling(now)
         self._durations: List[float] = []
         self._trying = Trying(scene, throttle, now, self._ranks, options.memory_share)
-        self._finish = finish
+        self._first = first
+        self._verdict = Verdict()
         self._thread = 0
         self._left = 0
-        self._deadline_s = math.inf
+        self._budget = Budget(options.budget_s, options.max_steps, now)
         self._running: Optional[Tuple[Result, paired.Looks]] = None
         self._due: List[Change] = []  # trials that are still to be made
         self._plan = self._whole()
@@ -87,6 +89,7 @@ class Session:
         if self._thread not in (0, threading.get_ident()):
             return  # another thread's steps are not in the plan
         self._trying.step()
+        self._budget.steps += 1
         if self._left > 0:
             self._durations.append(self.scene.recorder.last_step_s)
             self._left -= 1
@@ -150,29 +153,27 @@ class Session:
         recent = self._durations[-NOISE_FROM:]
         if self._ranks.world > 1:
             recent = self._ranks.decide(recent)
-        tried = self._sorted_out()
-        shares = len(tried) + (len(tried) > 1)  # the best pair is one more
-        # Every trial gets to its second look.
-        allowed_s = self.options.budget_s / max(1, shares) / (2 * paired.LOOKS[1][0])
-        most_s = max(LEAST_BLOCK_S, min(MOST_BLOCK_S, allowed_s))
-        steps, noise = paired.block_steps(recent, LEAST_BLOCK_S, most_s)
-        self._describe(recent, steps, noise)
+        able = self._sorted_out()
+        if not self.options.dry_run:
+            self._verdict = yield from self._first()
+        tried = self._in_order(able)
+        self._describe(recent)
         if self.options.dry_run:
             return
-        self._deadline_s = self._now() + self.options.budget_s
+        self._budget.begin()
         self.scene.recorder.window = "trial"
+        shares = len(tried) + (len(tried) > 1)  # the best pair is one more
         for place, change in enumerate(tried):
-            left = shares - place
-            result = yield from self._try(change, steps, self._allowance_s(left))
+            part_s = self._budget.part_s(place, shares, self.scene.step_s)
+            result = yield from self._try(change, recent, part_s)
             self._due.pop(0)
             self.out.add(result)
             self._tell(result)
-        yield from self._together(tried, steps)
-        self._say_noise()
+        yield from self._together(tried, recent)
+        report.noise(self.out)
         self.scene.recorder.window = None
         self.out.about["ended"] = "done"
         self.out.write()
-        yield from self._finish()
 
     def _warm_up(self) -> Plan:
         """Until the loop has settled; several ranks look at the same steps."""
@@ -200,7 +201,7 @@ class Session:
         self.scene.shares = stage_shares(self.scene.recorder)
 
     def _sorted_out(self) -> List[Change]:
-        """Which trials can be made here; the others are told with their reasons."""
+        """Which trials can be made here; the others are listed with their reasons."""
         tried: List[Change] = []
         own: Dict[str, Optional[str]] = {c.name: self._refusal(c) for c in self._changes}
         said = self._ranks.hear(own) if self._changes else []
@@ -212,10 +213,27 @@ class Session:
                 self.out.add(Result(change, results.WOULD))
             else:
                 tried.append(change)
-        tried = ordered(tried, self.scene)
-        places = self._ranks.decide([[c.name for c in self._changes].index(c.name) for c in tried])
+        return tried
+
+    def _in_order(self, able: List[Change]) -> List[Change]:
+        """The verdict's own trial first; rank 0's order holds for all."""
+        best_first = ordered(able, self.scene, self._verdict, self.options.budget_s)
+        places = self._ranks.decide([[c.name for c in self._changes].index(c.name) for c in best_first])
         self._due = [self._changes[place] for place in places for _ in range(self.options.repeat)]
         return list(self._due)
+
+    def _block_steps(self, change: Change, recent: List[float], settle: int, part_s: float) -> int:
+        """Steps of a block: as many as show what is expected, within what this trial may cost."""
+        most_s = max(LEAST_BLOCK_S, min(MOST_BLOCK_S, part_s / (2 * paired.LOOKS[1][0])))
+        steps, _ = paired.block_steps(recent, LEAST_BLOCK_S, most_s, self._effect(change))
+        return paired.fitting(steps, settle, self.scene.step_s, part_s, LEAST_BLOCK_S)
+
+    def _effect(self, change: Change) -> float:
+        """The smallest gain that its blocks are to show: half of what the diagnosis expects, or what is worth a change at all."""
+        if not any(cause in self._verdict.shares for cause in change.causes):
+            return paired.WORTH
+        share = min(0.9, expected(change, self.scene, self._verdict))
+        return max(paired.WORTH, 0.5 * share / (1.0 - share))
 
     def _refusal(self, change: Change) -> Optional[str]:
         try:
@@ -223,28 +241,28 @@ class Session:
         except Exception as error:
             return "its test failed: %s: %s" % (type(error).__name__, error)
 
-    def _try(self, change: Change, steps: int, allowance_s: float) -> Generator[int, None, Result]:
+    def _try(self, change: Change, recent: List[float], part_s: float) -> Generator[int, None, Result]:
         result, trying = Result(change), self._trying
         began = self._now()
         refused = self._ranks.decide(self._refusal(change))
         if refused and change.asked_late:
             steps_s = max(self.scene.step_s, 1e-9)
-            yield self._ranks.decide(max(1, min(WAITED_FOR, int(allowance_s / 4 / steps_s))))
+            yield self._ranks.decide(max(1, min(WAITED_FOR, int(part_s / 4 / steps_s))))
             refused = self._ranks.decide(self._refusal(change))
         if refused:
             return Result(change, results.NOT_HERE, str(refused))
         settle = change.settle_steps(self.scene)
-        steps = paired.fitting(steps, settle, self.scene.step_s, allowance_s, LEAST_BLOCK_S)
+        steps = self._block_steps(change, recent, settle, part_s)
         settle, steps = self._ranks.decide([settle, change.block_steps(self.scene, steps)])
         expected_s = 2 * paired.LOOKS[0][0] * (steps + settle) * self.scene.step_s
-        if self._ranks.decide(expected_s > min(allowance_s * 2, self._deadline_s - self._now())):
+        if self._ranks.decide(expected_s > self._budget.left_s(self.scene.step_s)):
             return Result(
                 change, results.NOT_REACHED, "its first look would take %.0f s; --seconds gives more" % expected_s
             )
         trying.begin(change)
         try:
             yield from self._once(change, result, settle)
-            until_s = max(began + allowance_s, self._now() + allowance_s / 2)  # whatever the one-off part took
+            until_s = max(began + part_s, self._now() + part_s / 2)  # whatever the one-off part took
             yield from self._pairs(change, result, steps, settle, until_s)
         except Failed as failed:
             result.state, result.why, result.estimate = failed.state, failed.text, None
@@ -261,7 +279,7 @@ class Session:
             self._trying.check()
             last = self._durations[heard:][-3:]
             calm = count >= max(FEWEST_ONCE, settle) and max(last) <= ALIKE * max(min(last), 1e-9)
-            if self._ranks.decide(self._now() > self._deadline_s):
+            if self._ranks.decide(self._budget.over()):
                 raise Failed(results.NOT_REACHED, "its one-off part alone took %.0f s" % (self._now() - began))
             if self._ranks.decide(calm):
                 break
@@ -304,7 +322,7 @@ class Session:
             result.before_s.append(blocks[False].step_s)
             result.after_s.append(blocks[True].step_s / change.work_ratio)
             looks.add(result.before_s[-1], result.after_s[-1])
-            over = self._now() > self._deadline_s
+            over = self._budget.over()
             out_of_time = over or self._now() > until_s
             enough = len(looks.differences) >= paired.LOOKS[0][0] and (over or looks.tells())
             last = out_of_time and enough
@@ -319,62 +337,44 @@ class Session:
         )  # fmt: skip
         _say_clocks(result, clocks)
 
-    def _together(self, tried: List[Change], steps: int) -> Plan:
+    def _together(self, tried: List[Change], recent: List[float]) -> Plan:
         """The best two at once: do their gains add?"""
         pair = self._ranks.decide([c.name for c in best_pair(tried, self.out.trials)])
-        if len(pair) < 2 or self._ranks.decide(self._now() > self._deadline_s):
+        if len(pair) < 2 or self._ranks.decide(self._budget.over()):
             return
         one, other = (next(c for c in tried if c.name == name) for name in pair)
         both = Together(one, other)
-        result = yield from self._try(both, steps, max(ROOM_S, self._deadline_s - self._now()))
+        result = yield from self._try(both, recent, max(ROOM_S, self._budget.left_s(self.scene.step_s)))
         self.out.together = {**result.to_dict(), **both.adds(result, self.out.trials)}
         self.out.write()
         self._tell(result)
 
-    def _allowance_s(self, left: int) -> float:
-        """An equal part of what is left."""
-        return max(0.0, self._deadline_s - self._now()) / left
+    # -- output
 
-    # -- telling
-
-    def _say_noise(self) -> None:
-        """What the blocks themselves can show: steps that vary together are noisier than their spread tells beforehand."""
-        known = [
-            r.more["detectable_ratio"]
-            for r in self.out.trials
-            if r.estimate is not None and r.more.get("detectable_ratio")
-        ]
-        if known:
-            self.out.about["detectable_ratio"] = statistics.median(known)
-
-    def _describe(self, recent: List[float], steps: int, noise: float) -> None:
-        step_s = statistics.median(recent)
+    def _describe(self, recent: List[float]) -> None:
+        """What is agreed before the first trial."""
+        steps, noise = paired.block_steps(recent, LEAST_BLOCK_S, MOST_BLOCK_S)
         self.out.about.update(
-            rehearsal=self.scene.rehearsal,
-            device=self.scene.device,
-            kind="training" if self.scene.trains else "inference",
             ranks=self._ranks.world,
-            border=self.scene.recorder.borders.kind,
-            step_s=step_s,
-            steps_per_block=steps,
-            detectable_ratio=paired.detectable_ratio(noise),
             level=paired.LEVEL,
             seed=self.options.seed,
             budget_s=self.options.budget_s,
-            torch=str(self.scene.torch.__version__),
+            verdict=self._verdict.to_dict(),
+            **report.about(self.scene, recent, steps, noise),
         )
         self.out.write()
         if self._ranks.leads:
-            say(
-                "a step takes %s; blocks of %d steps; the smallest gain they can show is about %.1f%%"
-                % (_time(step_s), steps, 100 * (self.out.about["detectable_ratio"] - 1))
-            )
+            say(report.opening(self.out.about, self._verdict))
 
     def _tell(self, result: Result) -> None:
         if self._ranks.leads:
-            e = result.estimate
-            figures = " %.2fx (%.2f to %.2f)" % (e.ratio, e.low, e.high) if e is not None and e.low > 0 else ""
-            say("%-28s %s%s%s" % (result.name, result.state, figures, "  " + result.why if result.why else ""))
+            say(report.line(result))
+
+
+def _unasked() -> Generator[int, None, Verdict]:
+    """No diagnosis: the order follows the stages of the first steps alone."""
+    return Verdict()
+    yield 0
 
 
 def _say_clocks(result: Result, clocks: Dict[bool, List[float]]) -> None:
@@ -383,7 +383,3 @@ def _say_clocks(result: Result, clocks: Dict[bool, List[float]]) -> None:
         result.more.update(clock_before_mhz=before, clock_after_mhz=after)
         if abs(after - before) > OTHER_CLOCK * before:
             result.more["clocks"] = "the clock was %.0f MHz as is and %.0f MHz changed" % (before, after)
-
-
-def _time(seconds: float) -> str:
-    return "%.3g s" % seconds if seconds >= 1 else "%.3g ms" % (seconds * 1e3)
