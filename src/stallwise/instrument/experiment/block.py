@@ -10,6 +10,7 @@ from stallwise.instrument.experiment import results
 from stallwise.instrument.experiment.change import Change, Undo
 from stallwise.instrument.experiment.device import Device
 from stallwise.instrument.experiment.guard import Guard
+from stallwise.instrument.experiment.numerics import Losses
 
 MOST_SETTLE = 64  # steps
 
@@ -42,6 +43,7 @@ class Trying:
         self._scene = scene
         self._device = Device(scene.torch)
         scene.failed = self.fail
+        self.losses = Losses(scene.torch)
         self._throttle = throttle
         self._now = now
         self._ranks = ranks
@@ -58,13 +60,15 @@ class Trying:
         self._peak = {False: 0, True: 0}
         if self._scene.device == "cuda":
             self._used_before = self._device.peak_bytes()
-        self._guard = Guard(self._scene, lambda: self.changed, self.fail)
+        self.losses.begin()
+        self._guard = Guard(self._scene, lambda: self.changed, self.fail, self.losses.hear)
         self._guard.stand()
         change.begin(self._scene, self._around)
 
     def end(self, result: Any) -> None:
         """A trial is over: everything as before it."""
         self.leave()
+        result.more.update(self.losses.about())
         if self._peak[True] and self._peak[False]:
             result.more["memory_more_bytes"] = self._peak[True] - self._peak[False]
 
@@ -125,6 +129,16 @@ class Trying:
             self.switch(False)
             raise self.broken
 
+    def _check_loss(self, changed: bool) -> None:
+        """Raises where the loss is no number any more, or another than as is: the change is undone."""
+        wrong = self.losses.block_ended(changed)
+        if self.current is None or not self.current.keeps_loss:
+            return
+        wrong = self._ranks.decide(wrong or self.losses.differ())
+        if wrong:
+            self.switch(False)
+            raise Failed(results.LOSS, str(wrong))
+
     def sync(self) -> None:
         """The device has done all it was given."""
         self._device.drain()
@@ -154,6 +168,7 @@ class Trying:
         yield steps
         took_s = self._device.seconds(began, self._device.mark(self._now))
         self.check()
+        self._check_loss(changed)
         if watched:
             self._peak[changed] = max(self._peak[changed], self._device.peak_bytes())
         seen = self._throttle.since() if self._throttle is not None else {}

@@ -18,6 +18,7 @@ class Change:
     title = ""  # what is done, in a few words
     causes: Tuple[str, ...] = ()  # what a gain proves, most specific first
     alters = True  # the training (or the answers) come out otherwise: the job is then a rehearsal
+    keeps_loss = True  # the loss is to stay what it is, but for rounding: checked in every trial
     removes = False  # takes its first cause away altogether: no difference means that it costs nothing
     needs = ""  # what the user writes to keep the gain
     risk = ""

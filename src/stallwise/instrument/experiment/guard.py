@@ -27,10 +27,17 @@ def forget(module: Any, name: str) -> Callable[[], None]:
 class Guard:
     """Around one trial. `failed(error)` undoes the change."""
 
-    def __init__(self, scene: Any, changed: Callable[[], bool], failed: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        scene: Any,
+        changed: Callable[[], bool],
+        failed: Callable[[BaseException], None],
+        loss: Callable[[Any], None] = lambda loss: None,
+    ) -> None:
         self._scene = scene
         self._changed = changed
         self._failed = failed
+        self._loss = loss  # hears of the tensor that a backward pass starts from
         self._undo = Undo()
 
     def stand(self) -> None:
@@ -43,6 +50,7 @@ class Guard:
         if self._scene.rehearsal:
             self._undo.wrap(torch.Tensor, "backward", self._backward)
             self._undo.wrap(torch.autograd, "backward", self._backward)
+            self._undo.wrap(torch.autograd, "grad", self._gradients)
         for optimizer in self._scene.optimizers:
             self._undo.put(optimizer, "step", self._stepping(optimizer))
 
@@ -68,6 +76,7 @@ class Guard:
 
     def _backward(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def backward(*args: Any, **kwargs: Any) -> Any:
+            self._hear(args, kwargs)
             try:
                 return call(*args, **kwargs)
             except Exception as error:
@@ -82,6 +91,26 @@ class Guard:
             return None
 
         return backward
+
+    def _gradients(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`torch.autograd.grad`: a loop that has no optimizer of PyTorch's takes its gradients here."""
+
+        def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            self._hear((outputs,), {})
+            try:
+                return call(outputs, inputs, *args, **kwargs)
+            except Exception as error:
+                if not self._changed():
+                    raise
+                self._failed(error)
+            found = [inputs] if isinstance(inputs, self._scene.torch.Tensor) else list(inputs)
+            return tuple(self._scene.torch.zeros_like(one) for one in found)
+
+        return grad
+
+    def _hear(self, args: Any, kwargs: Any) -> None:
+        loss = args[0] if args else kwargs.get("tensors")
+        self._loss(loss[0] if isinstance(loss, (list, tuple)) and loss else loss)
 
     def _stepping(self, optimizer: Any) -> Callable[..., Any]:
         held = weakref.ref(optimizer)

@@ -1,6 +1,8 @@
-"""The statistics of a trial: pairs of blocks, one as is and one changed, in random order; drift leaves with the difference.
+"""The statistics of a trial: pairs of blocks, one as is and one changed; which comes first is random and balanced.
 
-The difference of a pair is taken of logarithms, so that it is a ratio of step times. The interval is Student's over the pairs.
+The difference of a pair is taken of logarithms, so that it is a ratio of step times. A machine that becomes slower or faster adds
+the same to every pair with one order and takes it from every pair with the other: that part is fitted and removed. The interval
+is Student's over what is left.
 It is looked at several times, and each look spends its own part of the ten percent: whenever one stops, and for whatever
 reason, all intervals looked at hold together nine times out of ten (Bonferroni over the looks).
 """
@@ -51,10 +53,8 @@ class Estimate:
             return FASTER
         if self.high < 1.0 and self.ratio <= 1.0 - SMALLEST:
             return SLOWER
-        if self.high < 1.0 + WORTH and self.low > 1.0 - WORTH:
-            return NOTHING
-        if self.high <= 1.0:
-            return NOTHING  # surely no gain
+        if self.high < 1.0 + WORTH:
+            return NOTHING  # no gain that is worth a change: an answer like any other
         return UNSURE
 
     def conclusive(self) -> bool:
@@ -73,10 +73,12 @@ class Looks:
         self.differences: List[float] = []
         self._before: List[float] = []
         self._after: List[float] = []
+        self._signs: List[float] = []
         self._next = 0
 
-    def add(self, before_s: float, after_s: float) -> None:
+    def add(self, before_s: float, after_s: float, changed_first: bool = False) -> None:
         """One more pair: seconds a step as is and changed."""
+        self._signs.append(-1.0 if changed_first else 1.0)
         self._before.append(math.log(before_s))
         self._after.append(math.log(after_s))
         self.differences.append(math.log(before_s) - math.log(after_s))
@@ -93,11 +95,24 @@ class Looks:
         """Spends the error of the next look."""
         error = LOOKS[min(self._next, len(LOOKS) - 1)][1]
         self._next += 1
-        middle, spread = statistics.fmean(self.differences), _spread(self.differences)
         count = len(self.differences)
+        middle, spread, freedom = self._without_drift()
         if not self.tells():
             return Estimate(middle, math.inf, count)
-        return Estimate(middle, student(1.0 - error / 2.0, count - 1) * spread / math.sqrt(count), count)
+        return Estimate(middle, student(1.0 - error / 2.0, freedom) * spread, count)
+
+    def _without_drift(self) -> Tuple[float, float, int]:
+        """The mean difference, its standard error and its degrees of freedom, least squares with the order beside it."""
+        count = len(self.differences)
+        centre, lean = statistics.fmean(self.differences), statistics.fmean(self._signs)
+        varies = 1.0 - lean * lean  # of the signs, which are one either way
+        if count < FEWEST_BY_SPREAD or varies < 0.5:  # too few of one order to know the drift by
+            return centre, _spread(self.differences) / math.sqrt(count), count - 1
+        drift = (statistics.fmean(s * d for s, d in zip(self._signs, self.differences)) - lean * centre) / varies
+        middle = centre - drift * lean
+        rest = [d - middle - drift * s for s, d in zip(self._signs, self.differences)]
+        squares = sum(r * r for r in rest) / (count - 2)
+        return middle, math.sqrt(squares / (count * varies)), count - 2
 
     def tells(self) -> bool:
         """There are pairs enough for an interval."""

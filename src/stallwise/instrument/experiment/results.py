@@ -10,8 +10,8 @@ from stallwise.instrument.experiment import paired
 
 SCHEMA = "stallwise.trials/1"
 FILE = "trials.json"
-NOT_HERE, FAILED, MEMORY, NOT_REACHED, WOULD, STOPPED = (
-    "not applicable", "failed", "out of memory", "not reached", "would be tried", "interrupted",
+NOT_HERE, FAILED, MEMORY, NOT_REACHED, WOULD, STOPPED, LOSS = (
+    "not applicable", "failed", "out of memory", "not reached", "would be tried", "interrupted", "loss changed",
 )  # fmt: skip
 
 
@@ -26,6 +26,7 @@ class Result:
             "causes": list(change.causes),
             "alters_training": change.alters,
             "removes_cause": change.removes,
+            "keeps_loss": change.keeps_loss,
             "needs": change.needs,
             "risk": change.risk,
         }

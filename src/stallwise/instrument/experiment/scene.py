@@ -17,6 +17,8 @@ from stallwise.instrument.patches import Patches
 
 CALL = "_compiled_call_impl"  # where `nn.Module.__call__` looks for another way to call this one module
 PLAIN = (int, float, str, bytes, type(None), list, tuple, dict)  # inputs that remember nothing
+# Some loops take their gradients without an optimizer of PyTorch's.
+BACKWARD = ("torch.Tensor.backward", "torch.autograd.backward", "torch.autograd.grad")
 MOST_ROOTS = 16  # a job that calls more models from outside than this is no model and a loss
 ITERATORS = (
     "torch.utils.data.dataloader._BaseDataLoaderIter",
@@ -154,7 +156,7 @@ class Scene:
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is not None:
             dynamo.eval_frame.skip_code(calling.__code__)
-        for path in dict.fromkeys(path for change in changes for path in change.watch):
+        for path in dict.fromkeys((*BACKWARD, *(path for change in changes for path in change.watch))):
             owner, name = owner_of(path)
             if owner is not None:
                 self._patches.wrap(owner, name, self._counting(path))
@@ -186,7 +188,7 @@ class Scene:
         for root in self.roots:  # one that was never called again
             if getattr(vars(root).get(CALL), "__name__", "") == "seen":
                 del vars(root)[CALL]
-        self.trains = bool(self.optimizers)
+        self.trains = bool(self.optimizers) or any(self.calls(path) for path in BACKWARD)
         self.captured_graphs = bool(self.recorder.stages.captured_graphs)
 
     def _hear(self, kind: str, who: Any = None) -> None:

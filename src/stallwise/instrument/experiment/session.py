@@ -305,11 +305,14 @@ class Session:
         looks, repeats = paired.Looks(), REPEATS_HELD_BACK
         self._running = result, looks
         clocks: Dict[bool, List[float]] = {False: [], True: []}
+        sides: List[bool] = []
         while True:
-            sides = [False, True]
-            self._random.shuffle(sides)
+            if len(sides) < 2:
+                sides = self._random.choice(([False, True], [True, False]))
+                sides = sides + sides[::-1]  # the next pair has the other order
+            order, sides = sides[:2], sides[2:]
             blocks: Dict[bool, Block] = {}
-            for changed in sides:
+            for changed in order:
                 blocks[changed] = yield from self._trying.block(changed, steps, settle)
             held_back = any(b.slowed for b in blocks.values())
             if self._ranks.decide(held_back and repeats > 0):
@@ -321,7 +324,7 @@ class Session:
                 result.more["throttled"] = "the machine was throttled in some of its blocks"
             result.before_s.append(blocks[False].step_s)
             result.after_s.append(blocks[True].step_s / change.work_ratio)
-            looks.add(result.before_s[-1], result.after_s[-1])
+            looks.add(result.before_s[-1], result.after_s[-1], changed_first=order[0])
             over = self._budget.over()
             out_of_time = over or self._now() > until_s
             enough = len(looks.differences) >= paired.LOOKS[0][0] and (over or looks.tells())

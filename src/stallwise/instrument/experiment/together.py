@@ -16,6 +16,7 @@ class Together(Change):
         self.title = "%s, and %s" % (one.title, other.title)
         self.causes = tuple(dict.fromkeys((*one.causes, *other.causes)))
         self.alters = one.alters or other.alters
+        self.keeps_loss = one.keeps_loss and other.keeps_loss
         self.needs = "; ".join(text for text in (one.needs, other.needs) if text)
         self.risk = "; ".join(text for text in (one.risk, other.risk) if text)
         self.work_ratio = one.work_ratio * other.work_ratio

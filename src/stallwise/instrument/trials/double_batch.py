@@ -16,6 +16,7 @@ class DoubleBatch(Change):
 
     name = "double-batch"
     title = "inference with twice the batch, by work done"
+    keeps_loss = False
     usual = 0.2
     causes = ("batch-cap-too-low", "launch-bound", "decode-bandwidth-bound")
     needs = "a larger batch"

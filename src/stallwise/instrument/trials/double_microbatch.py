@@ -14,6 +14,7 @@ class DoubleMicrobatch(Change):
 
     name = "double-microbatch"
     title = "twice the microbatch, by work done"
+    keeps_loss = False
     usual = 0.1
     causes = ("small-microbatch", "per-gpu-batch-too-small", "launch-bound")
     needs = "a larger batch size, and the learning rate that goes with it"

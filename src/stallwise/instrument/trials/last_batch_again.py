@@ -15,6 +15,7 @@ class LastBatchAgain(Change):
 
     name = "last-batch-again"
     title = "the last batch again"
+    keeps_loss = False
     causes = ("input-starved", "input-bursty")
     removes = True
     needs = "a loader that keeps up: more workers, cheaper transforms, cached or pre-decoded data"

@@ -15,6 +15,7 @@ class NoGradientSync(Change):
 
     name = "no-gradient-sync"
     title = "no gradient sync"
+    keeps_loss = False
     usual = 0.3
     causes = ("exposed-communication", "bucket-too-small")
     removes = True
