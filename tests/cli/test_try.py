@@ -118,9 +118,22 @@ def test_eighty_steps_are_enough_to_prove_the_verdict_first(scripts: Scripts, tm
 @NEEDS_TORCH
 @pytest.mark.torch
 @pytest.mark.slow
+def test_run_with_proof_is_record_diagnose_and_try_in_one(scripts: Scripts, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SHORT_JOB)
+    done = scripts.start(["stallwise", "run", "--prove", "-o", "out", "--", "python", "train.py"], tmp_path).wait()
+    assert done.returncode == 0, done.stderr
+    assert "input-starved" in done.stdout and "proves input-starved" in done.stdout
+    assert done.stdout.index("input-starved") < done.stdout.index("last-batch-again  ")  # the diagnosis, then the table
+    wrong = CliRunner().invoke(main, ["run", "--prove", "--light", "--", "true"])
+    assert wrong.exit_code != 0
+
+
+@NEEDS_TORCH
+@pytest.mark.torch
+@pytest.mark.slow
 def test_a_dry_run_lists_and_leaves_and_harmless_trials_let_the_job_go_on(scripts: Scripts, tmp_path: Path) -> None:
     dry = start(scripts, tmp_path, "--dry-run").wait()
-    assert dry.returncode == 0 and "last-batch-again: would be tried" in dry.stdout
+    assert dry.returncode == 0 and "last-batch-again" in dry.stdout and "would be tried" in dry.stdout
     assert "there is no device to wait for" in dry.stdout and not (tmp_path / "model.pt").exists()
     kept = start(scripts, tmp_path, "--keep-training", "--seconds", "1").wait()
     assert kept.returncode == 0 and "reached its own end" in kept.stdout and "rehearsal" not in kept.stderr

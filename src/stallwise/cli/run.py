@@ -15,14 +15,46 @@ from stallwise.cli.record import leave, options, record, recorded
 )
 @options
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
-def command(command_line: tuple[str, ...], light: bool, steps: str | None, folder: str | None, as_json: bool) -> None:
-    """Run COMMAND unchanged, record a few steps, then diagnose the bundle. The job's exit code is kept, whatever happens."""
+@click.option(
+    "--prove", is_flag=True, help="Also try the fixes in the job (stallwise try): a rehearsal, it writes nothing."
+)
+def command(
+    command_line: tuple[str, ...], light: bool, steps: str | None, folder: str | None, as_json: bool, prove: bool
+) -> None:
+    """Run COMMAND unchanged, record a few steps, then diagnose the bundle. The job's exit code is kept, whatever happens.
+
+    With --prove its first steps are diagnosed while it runs, the cause's own trial is made first, and the answer is measured.
+    """
+    if prove:
+        _prove(command_line, folder, as_json, light=light, steps=steps)
+        return
     code, where = record(command_line, light=light, steps=steps, folder=folder)
     try:
         if recorded(where):
             say(where, as_json, shlex.join(command_line))
     finally:
         leave(code)  # a bug of ours, a broken pipe or Ctrl-C while we think: the job's code all the same
+
+
+def _prove(line: tuple[str, ...], folder: str | None, as_json: bool, *, light: bool, steps: str | None) -> None:
+    """Record, diagnose and try in one run of the job."""
+    import time
+    from importlib import import_module
+
+    from stallwise.errors import BadRequest
+
+    if light or steps:
+        raise BadRequest("--prove records steps of its own choice", hint="leave out --light and --steps")
+    trying = import_module("stallwise.cli.try")
+    where = folder or time.strftime("stallwise_run/%Y%m%d-%H%M%S")
+    code = trying.tried(line, where, trying.default_options(), rehearsal=True)
+    try:
+        if recorded(where):
+            say(where, as_json, shlex.join(line))
+            if not as_json:
+                trying.say_table(where)
+    finally:
+        leave(code)
 
 
 def say(where: str, as_json: bool, command_line: str = "") -> None:

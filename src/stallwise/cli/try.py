@@ -136,6 +136,17 @@ def tried(line: tuple[str, ...], where: str, wanted: dict[str, Any], rehearsal: 
         return launch(line, where, more=more)
 
 
+def default_options() -> dict[str, Any]:
+    """What `try` does where nothing is asked for."""
+    found = {o.name: o.get_default(click.Context(command)) for o in command.params if isinstance(o, click.Option)}
+    return _options(found, set())
+
+
+def say_table(where: str) -> None:
+    """The table of trials alone."""
+    _say(where, False)
+
+
 def _before(rehearsal: bool, wanted: dict[str, Any], where: str) -> list[str]:
     """Said before the job starts."""
     if wanted["dry_run"]:

@@ -11,6 +11,7 @@ from stallwise.evidence.fact import Source
 TABLE = "trials"
 LARGEST = 1e300  # a figure beyond it is damage
 FASTER, SLOWER, NOTHING, UNSURE = "faster", "slower", "no difference", "inconclusive"
+NOT_HERE, LOSS = "not applicable", "loss changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,9 @@ class Trial:
     of: tuple[str, ...] = ()  # the two that were tried together
     adds: str = ""
     alone: float = 0.0  # what both would be worth if they added
+    keeps_loss: bool = False  # the loss is to stay what it is
+    loss_before: float | None = None  # mean of the blocks as they are
+    loss_after: float | None = None
 
     @property
     def measured(self) -> bool:
@@ -96,6 +100,9 @@ def _trial(row: dict[str, Any], source: Source) -> Trial:
         of=_texts(row, "of"),
         adds=str(row.get("adds", "")),
         alone=_number(row, "if_independent_ratio"),
+        keeps_loss=bool(row.get("keeps_loss")),
+        loss_before=_number(row, "loss_before") if "loss_before" in row else None,
+        loss_after=_number(row, "loss_after") if "loss_after" in row else None,
     )
 
 

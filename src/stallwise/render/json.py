@@ -114,6 +114,8 @@ def _trial(trial: Trial) -> dict[str, Any]:
             "memory_more_bytes": trial.more_bytes,
             "detectable_ratio": trial.detectable,
             "remarks": list(trial.remarks),
+            "loss_before": trial.loss_before,
+            "loss_after": trial.loss_after,
         }
     return row
 

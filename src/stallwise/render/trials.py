@@ -1,4 +1,4 @@
-"""What was tried, as a table: the change, the step before and after, the gain with its interval, what it needs and risks."""
+"""What was tried, as a table: the change, the gain with its interval, what was predicted, the loss, what it needs and risks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.trial import FASTER, SLOWER, UNSURE, Trial, Trials
+from stallwise.findings.trial import FASTER, LOSS, NOT_HERE, NOTHING, SLOWER, UNSURE, Trial, Trials
 from stallwise.units import Unit, show
 
 if TYPE_CHECKING:
@@ -16,12 +16,13 @@ MIN_WIDTH, MAX_WIDTH = 80, 160
 STYLE = {FASTER: "green", SLOWER: "red", UNSURE: "yellow"}
 ONCE_S = 0.5  # a one-off cost below this is not worth a word
 MORE_BYTES = 64 << 20
+LEAST_SAID = 0.001  # a gain below a thousandth is none
 
 
 def to_text(
     trials: Trials, diagnosis: Diagnosis | None = None, *, color: bool = False, width: int | None = None
 ) -> str:
-    """The table for a terminal, best first; what could not be tried below it."""
+    """The table for a terminal: every trial, in the order it was made; then what could not be tried, and why."""
     from rich.console import Console  # 45 modules that no answer without trials needs
 
     wide = max(MIN_WIDTH, min(MAX_WIDTH, width or shutil.get_terminal_size((120, 40)).columns))
@@ -29,10 +30,10 @@ def to_text(
     with console.capture() as capture:
         for line in _head(trials):
             console.print(line)
-        rows = sorted((t for t in trials.found if t.measured), key=lambda t: -t.ratio)
-        if rows:
-            console.print(_table(rows, trials.together, diagnosis))
-        for line in _tail(trials, rows):
+        rows = [t for t in trials.found if t.measured]
+        if any(t.state != NOT_HERE for t in trials.found):
+            console.print(_table(trials, diagnosis))
+        for line in _tail(trials, sorted(rows, key=lambda t: -t.ratio)):
             console.print(line)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
@@ -50,29 +51,67 @@ def _head(trials: Trials) -> list[str]:
         return ["Nothing could be tried: the job ended before its loop had settled."]
     what = f"{about.get('kind', 'training')} on {about.get('device', '?')}"
     ranks = f", {about['ranks']} ranks" if about.get("ranks", 1) > 1 else ""
-    line = f"{what}{ranks} · a step takes {show(step, Unit.SECOND)} · blocks of {about.get('steps_per_block')} steps"
+    line = f"{what}{ranks} · a step takes {show(step, Unit.SECOND)}"
+    if about.get("took_s") and about.get("steps"):
+        line += f" · {about['took_s']:.0f} s, {about['steps']} steps"
     if smallest:
-        line += f" · the smallest gain they can show is about {100 * (smallest - 1):.1f}%"
+        line += f" · the smallest gain the blocks can show is about {100 * (smallest - 1):.1f}%"
     return [line]
 
 
-def _table(rows: list[Trial], both: Trial | None, diagnosis: Diagnosis | None) -> Table:
+def _table(trials: Trials, diagnosis: Diagnosis | None) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head, justify in (("change", "left"), ("before", "right"), ("after", "right"), ("gain", "left"), ("", "left")):
-        table.add_column(head, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    for trial in [*rows, *([both] if both and both.measured else [])]:
+    for head in ("change", "measured", "predicted", "loss"):
+        table.add_column(head, no_wrap=True)
+    table.add_column("", no_wrap=False)
+    both = trials.together
+    for trial in [*trials.found, *([both] if both and both.measured else [])]:
+        if trial.state == NOT_HERE:
+            continue
         style = STYLE.get(trial.state, "")
         table.add_row(
             Text(trial.name, style=style),
-            show(trial.before_s, Unit.SECOND),
-            show(trial.after_s, Unit.SECOND),
-            Text(gain(trial), style=style),
-            verdict(trial, diagnosis),
+            Text(gain(trial) if trial.measured else trial.state, style=style),
+            predicted(trial, diagnosis),
+            loss(trial),
+            meaning(trial) if trial.measured else trial.why,
         )
     return table
+
+
+def loss(trial: Trial) -> str:
+    """What became of the loss: nothing is said of trials that change it by their nature."""
+    if trial.state == LOSS:
+        return "changed"
+    if not trial.measured or not trial.keeps_loss or trial.loss_after is None:
+        return "-"
+    return "unchanged" if trial.loss_after == trial.loss_before else "within noise"
+
+
+def meaning(trial: Trial) -> str:
+    """What the figures say, and what the change costs beside its steps."""
+    parts = [_answer(trial)]
+    if trial.one_off_s >= ONCE_S:
+        parts.append(f"once {show(trial.one_off_s, Unit.SECOND)}")
+    if trial.more_bytes >= MORE_BYTES:
+        parts.append(f"{show(trial.more_bytes, Unit.BYTE)} more")
+    return "; ".join(parts)
+
+
+def _answer(trial: Trial) -> str:
+    if trial.state == FASTER:
+        saved = f"{show(trial.saved_s(trial.ratio), Unit.SECOND)} of {show(trial.before_s, Unit.SECOND)}"
+        proves = f"proves {trial.causes[0]}: " if trial.removes and trial.causes else "faster: saves "
+        return proves + saved
+    if trial.state == NOTHING:
+        most = max(0.0, trial.high - 1)
+        return f"no gain above {100 * most:.1f}%" if most >= LEAST_SAID else "no gain"
+    if trial.state == UNSURE and trial.detectable > 1:
+        return f"inconclusive; {100 * (trial.detectable - 1):.0f}% would show"
+    return trial.state
 
 
 def gain(trial: Trial) -> str:
@@ -98,13 +137,17 @@ def verdict(trial: Trial, diagnosis: Diagnosis | None) -> str:
 
 
 def predicted(trial: Trial, diagnosis: Diagnosis | None) -> str:
-    """What the doctor expected of the cause that this trial takes away: "1.9-2.1x"."""
-    finding = next((f for f in (diagnosis.findings if diagnosis else ()) if f.tried == trial.name), None)
+    """What the doctor expects of the cause that this trial takes away: "1.9-2.1x"."""
+    findings = diagnosis.findings if diagnosis else ()
+    own = next((f for f in findings if f.tried == trial.name), None)
+    gain = own.predicted if own is not None else None
+    if not trial.measured:
+        gain = next((f.gain for f in findings if f.cause in trial.causes and not f.tried), None)
     ledger = diagnosis.ledger if diagnosis else None
     step_s = ledger.whole_s if ledger is not None and ledger.unit == "step" else trial.before_s
-    if finding is None or finding.predicted is None or step_s <= finding.predicted.high_s:
+    if gain is None or step_s <= gain.high_s:
         return ""
-    low, high = (step_s / (step_s - s) for s in (finding.predicted.low_s, finding.predicted.high_s))
+    low, high = (step_s / (step_s - s) for s in (gain.low_s, gain.high_s))
     return f"{low:.2f}-{high:.2f}x"
 
 
@@ -115,7 +158,7 @@ def without_gain(rows: list[Trial]) -> list[str]:
     lines = []
     if sure:
         most = max(0.0, max(t.high for t in sure) - 1)
-        said = f"no gain above {100 * most:.1f}%" if most >= 0.001 else "no gain"
+        said = f"no gain above {100 * most:.1f}%" if most >= LEAST_SAID else "no gain"
         lines.append(f"Nothing is won by {_listed(sure)}: {said}.")
     if unsure:
         lines.append(
@@ -141,11 +184,9 @@ def _tail(trials: Trials, rows: list[Trial]) -> list[str]:
         lines.append(
             f"{' and '.join(both.of)}: {both.alone:.2f}x if they added, {both.ratio:.2f}x measured; {both.adds}."
         )
-    broken = [t for t in trials.found if not t.measured and t.state != "not applicable"]
-    lines += [f"{t.name}: {t.state}{f' ({t.why})' if t.why else ''}" for t in broken]
-    left_out = [t for t in trials.found if t.state == "not applicable"]
+    left_out = [t for t in trials.found if t.state == NOT_HERE]
     if left_out:
-        lines.append("not tried")
+        lines.append("not applicable")
         lines += [f"  {t.name:20} {t.why}" for t in left_out]
     held = trials.about.get("held_off")
     if trials.about.get("rehearsal") and isinstance(held, dict) and held:

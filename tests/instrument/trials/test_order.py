@@ -103,6 +103,7 @@ def test_a_budget_ends_by_seconds_or_by_steps_and_is_not_cut_into_equal_parts() 
     assert budget.part_s(0, 10, 10.0) == pytest.approx(100 * FIRST_PART)
     assert budget.part_s(3, 10, 10.0) == pytest.approx(100 * NEXT_PART)
     assert budget.part_s(9, 10, 10.0) == pytest.approx(100.0)
+    assert budget.part_s(0, 10, 10.0, alike=True) == pytest.approx(10.0)
     budget.steps = 50
     assert budget.over() and budget.left_s(0.5) == 0.0
     budget.begin()

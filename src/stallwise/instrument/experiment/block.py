@@ -146,6 +146,8 @@ class Trying:
     def _settle(self, changed: bool, settle: int) -> int:
         """To the other side, and how many steps are to settle after it: a switch that took a while has let queues fill and the
         device cool, so the loop runs as long again before it is timed. What one side has queued is done before the other begins."""
+        if changed == self.changed:
+            return 0  # nothing is switched
         self.sync()
         began = self._now()
         self.switch(changed)

@@ -28,6 +28,10 @@ class Budget:
         self._until_s = self._now() + self._seconds
         self.steps = 0
 
+    def took_s(self) -> float:
+        """Since the first trial began."""
+        return self._seconds - (self._until_s - self._now()) if self._until_s < math.inf else 0.0
+
     def over(self) -> bool:
         """Nothing is left."""
         return self._now() > self._until_s or self.steps >= self._most_steps
@@ -36,8 +40,8 @@ class Budget:
         """Seconds, or the time of the steps that are left where that is less."""
         return max(0.0, min(self._until_s - self._now(), (self._most_steps - self.steps) * step_s))
 
-    def part_s(self, place: int, trials: int, step_s: float) -> float:
-        """For the trial at this place of so many."""
+    def part_s(self, place: int, trials: int, step_s: float, alike: bool = False) -> float:
+        """For the trial at this place of so many; trials that are `alike` (the same one, repeated) get equal parts."""
         equal = 1.0 / max(1, trials - place)
         part = FIRST_PART if place == 0 else NEXT_PART
-        return self.left_s(step_s) * max(equal, part)
+        return self.left_s(step_s) * (equal if alike else max(equal, part))

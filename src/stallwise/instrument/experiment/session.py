@@ -36,7 +36,7 @@ FEWEST_ONCE, MOST_ONCE = (
     24,
 )  # changed steps before the first block: compiling, autotuning and allocating are done by then
 HOPELESS = 3.0  # times as slow once it has settled: no reason to make whole blocks of it
-ALIKE = 1.5  # the last of them differ no more than this
+ALIKE, LITTLE = 1.5, 0.1  # the last of them differ no more than this, or by no more than this part of a step as is
 WAITED_FOR = 48  # more steps as is for a trial that has not yet seen what it needs
 REPEATS_HELD_BACK = 3  # pairs taken again because the machine was throttled; then the trial is marked
 OTHER_CLOCK = 0.03  # clocks of the two sides this far apart are said
@@ -136,6 +136,7 @@ class Session:
     def _end(self, why: str = "") -> None:
         self.over = True
         self._trying.leave()
+        self.out.about.update(steps=self._budget.steps, took_s=self._budget.took_s())
         self.scene.looked()
         self.scene.recorder.window = None
         if why:
@@ -164,7 +165,7 @@ class Session:
         self.scene.recorder.window = "trial"
         shares = len(tried) + (len(tried) > 1)  # the best pair is one more
         for place, change in enumerate(tried):
-            part_s = self._budget.part_s(place, shares, self.scene.step_s)
+            part_s = self._budget.part_s(place, shares, self.scene.step_s, alike=self.options.repeat > 1)
             result = yield from self._try(change, recent, part_s)
             self._due.pop(0)
             self.out.add(result)
@@ -278,7 +279,9 @@ class Session:
             yield 1
             self._trying.check()
             last = self._durations[heard:][-3:]
-            calm = count >= max(FEWEST_ONCE, settle) and max(last) <= ALIKE * max(min(last), 1e-9)
+            # What is left of a step after a large gain may vary much and still be little.
+            alike = max(last) <= max(ALIKE * min(last), min(last) + LITTLE * self.scene.step_s)
+            calm = count >= max(FEWEST_ONCE, settle) and alike
             if self._ranks.decide(self._budget.over()):
                 raise Failed(results.NOT_REACHED, "its one-off part alone took %.0f s" % (self._now() - began))
             if self._ranks.decide(calm):
