@@ -3,8 +3,8 @@
     PYTHONPATH=src python3 bench/gpu/score_programs.py [--half dev|test] [--only gnn,vit] [--seconds 20] [--tiny] [--out FOLDER]
 
 Prints one row a change: the trial's factor and the one by hand. Exit code 1 where a trial shows a gain that is none (interval above
-1, truth below 1.01), or fewer than 95% of the conclusive trials lie within 5% of the hand. Processes by hand are forked
-from one that has imported PyTorch, before it touches the device: starting costs a second instead of six.
+1, truth below 1.01), or fewer than 95% of the conclusive trials lie within 5% of the hand. Processes by hand start
+together and warm up; then one at a time is timed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import runpy
 import subprocess
 import sys
 import tarfile
@@ -40,74 +39,55 @@ HALVES = {
 }
 WITHIN, NONE = 0.05, 1.01
 WARM_UP_S = 40.0
-TOUCHED: set[str] = set()  # devices that this process has touched: none that it forks can use them
+READY_S = 150.0  # for compilers
 
 
-def by_hand(program: str, change: str, steps: int, out: Path) -> int:
-    """Starts one process; its last line goes to `out`."""
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    try:
-        with out.open("w") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
-            os.environ.update(CHANGE=change, STEPS=str(steps))
-            if "cuda" in TOUCHED:
-                os.execv(sys.executable, [sys.executable, str(HERE / f"{program}.py")])
-            sys.path.insert(0, str(HERE))
-            sys.argv = [program]
-            runpy.run_path(str(HERE / f"{program}.py"), run_name="__main__")
-            code = 0
-    except BaseException as error:
-        print(f"{type(error).__name__}: {error}", flush=True)
-    os._exit(code)
+class Hand:
+    """A program with one change, in its own process: it warms up beside others and is timed alone."""
+
+    def __init__(self, program: str, change: str, steps: int, folder: Path, number: int) -> None:
+        self.program, self.change = program, change
+        self._gate = folder / f"{program}-{change or 'as-is'}-{number}"
+        env = {**os.environ, "CHANGE": change, "STEPS": str(steps), "GATE": str(self._gate), "OMP_NUM_THREADS": "4"}
+        self._out = self._gate.with_suffix(".txt").open("w+")
+        line = [sys.executable, str(HERE / f"{program}.py")]
+        self._process = subprocess.Popen(line, env=env, stdout=self._out, stderr=subprocess.STDOUT)
+
+    def ready(self) -> bool:
+        """Warm, or dead."""
+        return self._gate.with_suffix(".ready").exists() or self._process.poll() is not None
+
+    def step_s(self) -> float | None:
+        """Its turn: what a step takes."""
+        self._gate.with_suffix(".go").touch()
+        self._process.wait(timeout=120)
+        self._out.seek(0)
+        said = self._out.read()
+        for line in reversed(said.splitlines()):
+            if line.startswith('{"change"'):
+                return float(json.loads(line)["step_s"])
+        print(f"{self.program} {self.change}: {said[-400:]}", flush=True)
+        return None
 
 
-def touched() -> bool:
-    """Some builds touch the device when PyTorch is imported; then every process starts from nothing."""
-    child = os.fork()
-    if not child:
-        import torch
-
-        try:
-            torch.zeros(1, device="cuda" if torch.cuda.is_available() else "cpu")
-        except RuntimeError:
-            os._exit(1)
-        os._exit(0)
-    return os.waitpid(child, 0)[1] != 0
-
-
-def step_s(out: Path) -> float | None:
-    """What such a process has printed."""
-    for line in reversed(out.read_text().splitlines()):
-        if line.startswith('{"change"'):
-            return float(json.loads(line)["step_s"])
-    return None
-
-
-def waited(child: int) -> None:
-    """It has ended."""
-    os.waitpid(child, 0)
-
-
-def hand(program: str, changes: tuple[str, ...], steps: int, folder: Path) -> dict[str, float | None]:
-    """The step as is (the mean of one run before and one after) and with each change."""
-    found: dict[str, float | None] = {}
-    ends = []
-    for change in ("", *changes, ""):
-        out = folder / f"{program}-{change or 'as-is'}-{len(ends)}.txt"
-        waited(by_hand(program, change, steps, out))
-        if change:
-            found[change] = step_s(out)
+def hand(programs: dict[str, tuple[str, ...]], steps: int, folder: Path) -> dict[str, dict[str, Any]]:
+    """Of each program the step as is (one process before and one after the others) and with each change."""
+    all_of_them = [
+        Hand(p, change, steps, folder, n) for p, its in programs.items() for n, change in enumerate(("", *its, ""))
+    ]
+    until_s = time.monotonic() + READY_S
+    while not all(h.ready() for h in all_of_them) and time.monotonic() < until_s:
+        time.sleep(0.1)
+    found: dict[str, dict[str, Any]] = {p: {"as is twice": []} for p in programs}
+    for one in all_of_them:
+        took_s = one.step_s()
+        if one.change:
+            found[one.program][one.change] = took_s
         else:
-            ends.append(step_s(out))
-        if step_s(out) is None:
-            print(f"{program} {change}: {out.read_text()[-400:]}", flush=True)
-    known = [e for e in ends if e]
-    found[""] = sum(known) / len(known) if known else None
-    found["as is twice"] = ends  # type: ignore[assignment]
+            found[one.program]["as is twice"].append(took_s)
+    for its in found.values():
+        known = [s for s in its["as is twice"] if s]
+        its[""] = sum(known) / len(known) if known else None
     return found
 
 
@@ -175,22 +155,12 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp())
     out = Path(asked.out or folder)
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
-    import torch
-
-    TOUCHED.update({"cuda"} if touched() else ())
-
     began = time.monotonic()
-    if not asked.no_hand:
-        # Compilers fill their cache together, before anything is timed.
-        children = [by_hand(p, "compile", 8, folder / f"{p}.warm") for p, c in programs.items() if "compile" in c]
-        for child in children:
-            waited(child)
-        print(f"{time.monotonic() - began:5.0f} s  compilers are warm", flush=True)
     every: list[dict[str, Any]] = []
     answers: dict[str, Any] = {}
-    truths: dict[str, Any] = {}
-    for program, changes in programs.items():
-        truths[program] = {} if asked.no_hand else hand(program, changes, asked.steps, folder)
+    truths: dict[str, Any] = {p: {} for p in programs} if asked.no_hand else hand(programs, asked.steps, folder)
+    print(f"{time.monotonic() - began:5.0f} s  by hand", flush=True)
+    for program in programs:
         at = time.monotonic() - began
         base = truths[program].get("")
         print(f"{at:5.0f} s  {program} by hand: {1e3 * base if base else 0:.2f} ms as is", flush=True)
@@ -210,7 +180,7 @@ def main() -> int:
     done = [r for r in every if r["off"] is not None and r["state"] != "inconclusive"]
     near = [r for r in done if abs(r["off"]) <= WITHIN]
     false = [r for r in every if r["false_gain"]]
-    print(f"{len(near)} of {len(done)} conclusive within 5%, {len(false)} false gains, torch {torch.__version__}")
+    print(f"{len(near)} of {len(done)} conclusive within 5%, {len(false)} false gains")
     return 0 if not false and len(near) >= 0.95 * len(done) else 1
 
 

@@ -359,3 +359,22 @@ def test_recomputing_under_a_name_of_the_jobs_own_is_seen_and_left_out(tmp_path:
             undo.back()
             times.append(job.model.times)
         assert times == [2, 1, 2]
+
+
+def test_more_workers_give_the_batches_of_the_same_loader_and_leave_with_the_trial(tmp_path: Path) -> None:
+    with recorded(tmp_path) as recorder:
+        job, change, undo, around = Training(), change_named("loader-workers"), Undo(), Undo()
+        scene = looked_at(job, recorder)
+        assert change.refuses(scene) == "its loader is not known"
+        scene.loader_of = lambda iterator: job.loader
+        assert change.refuses(scene) is None and "num_workers=" in change.needs
+        change.begin(scene, around)
+        change.apply(scene, undo)
+        seen = [next(job.batches)[1].tolist() for _ in range(3)]
+        assert seen == [y.tolist() for _, (_, y) in zip(range(3), job.loader, strict=False)]
+        own = list(change._own.values())
+        assert len(own) == 1 and own[0]._num_workers >= 1
+        undo.back()
+        next(job.batches)
+        around.back()
+        assert not change._own and all(not w.is_alive() for w in own[0]._workers)

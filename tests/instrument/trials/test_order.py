@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stallwise.cli._first_verdict import verdict_of
-from stallwise.instrument.experiment.budget import FIRST_PART, NEXT_PART, Budget
+from stallwise.instrument.experiment.budget import NAMED, OTHER, PROOF, Budget
 from stallwise.instrument.experiment.first_steps import ONCE_S, ordered
 from stallwise.instrument.experiment.verdict import ANSWERED, ASKED, Verdict, answer, ask, asked, forget
 from stallwise.instrument.trials import all_changes
@@ -100,10 +100,10 @@ def test_a_budget_ends_by_seconds_or_by_steps_and_is_not_cut_into_equal_parts() 
     assert not budget.over()
     budget.begin()
     assert budget.left_s(0.5) == pytest.approx(25.0) and budget.left_s(10.0) == pytest.approx(100.0)
-    assert budget.part_s(0, 10, 10.0) == pytest.approx(100 * FIRST_PART)
-    assert budget.part_s(3, 10, 10.0) == pytest.approx(100 * NEXT_PART)
-    assert budget.part_s(9, 10, 10.0) == pytest.approx(100.0)
-    assert budget.part_s(0, 10, 10.0, alike=True) == pytest.approx(10.0)
+    assert budget.part_s(10, 10.0, PROOF) == pytest.approx(100 * PROOF)
+    assert budget.part_s(10, 10.0, 0.0) == pytest.approx(10.0)  # repeated: equal parts
+    assert budget.part_s(1, 10.0, OTHER) == pytest.approx(100.0)
+    assert PROOF > NAMED > OTHER
     budget.steps = 50
     assert budget.over() and budget.left_s(0.5) == 0.0
     budget.begin()

@@ -70,6 +70,7 @@ def begin(torch: Any, recorder: Any, folder: str, options: Options) -> Session:
     if rehearsing:
         endless = Endless(torch, recorder, scene.iterator_classes(), lambda: session.over)
         recorder.closers.append(endless.remove)
+        scene.loader_of = endless.loader_of
 
     def on_step(number: int) -> None:
         quietly(session.on_step, number)

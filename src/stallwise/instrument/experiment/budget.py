@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Callable
 
-FIRST_PART = 0.7  # of all, for the trial of the verdict's own cause
-NEXT_PART = 0.5  # of what is left, for any other
+# Of what is left: for the trial that proves the verdict, for one whose cause the diagnosis names as well, and for any other.
+PROOF, NAMED, OTHER = 0.7, 0.5, 0.25
 
 
 class Budget:
@@ -40,8 +40,6 @@ class Budget:
         """Seconds, or the time of the steps that are left where that is less."""
         return max(0.0, min(self._until_s - self._now(), (self._most_steps - self.steps) * step_s))
 
-    def part_s(self, place: int, trials: int, step_s: float, alike: bool = False) -> float:
-        """For the trial at this place of so many; trials that are `alike` (the same one, repeated) get equal parts."""
-        equal = 1.0 / max(1, trials - place)
-        part = FIRST_PART if place == 0 else NEXT_PART
-        return self.left_s(step_s) * (equal if alike else max(equal, part))
+    def part_s(self, trials: int, step_s: float, part: float) -> float:
+        """For the next of so many trials: this part of what is left, or an equal one where that is more."""
+        return self.left_s(step_s) * max(1.0 / max(1, trials), part)

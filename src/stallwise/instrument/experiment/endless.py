@@ -30,6 +30,11 @@ class Endless:
         """Loaders end where they end."""
         self._patches.remove()
 
+    def loader_of(self, iterator: Any) -> Any:
+        """The loader that this iterator walks over, where it was seen to open."""
+        seen = self._seen.get(iterator)
+        return seen["loader"] if seen is not None else None
+
     def _opening(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def __iter__(loader: Any) -> Any:
             iterator = call(loader)

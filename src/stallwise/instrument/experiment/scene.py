@@ -50,6 +50,7 @@ class Scene:
             None
         )  # a trial tells of trouble in a call of the job's
         self.held_off: Any = None  # rehearsal.Rehearsal, in a rehearsal
+        self.loader_of: Callable[[Any], Any] = lambda iterator: None  # the loader that an iterator walks over
         self._roots: List[Any] = []
         self._optimizers: List[Any] = []
         self._iterators: List[Any] = []

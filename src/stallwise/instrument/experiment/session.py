@@ -13,11 +13,10 @@ import time
 from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
 
 from stallwise.instrument.blame import ours, say
-from stallwise.instrument.experiment import paired, report, results
+from stallwise.instrument.experiment import budget, paired, report, results
 from stallwise.instrument.experiment.block import Block, Failed, Trying
-from stallwise.instrument.experiment.budget import Budget
 from stallwise.instrument.experiment.change import Change
-from stallwise.instrument.experiment.first_steps import expected, ordered, stage_shares
+from stallwise.instrument.experiment.first_steps import ONCE_S, expected, ordered, stage_shares
 from stallwise.instrument.experiment.options import Options
 from stallwise.instrument.experiment.ranks import Alone, Disagreement
 from stallwise.instrument.experiment.results import Result, Results
@@ -75,7 +74,7 @@ class Session:
         self._verdict = Verdict()
         self._thread = 0
         self._left = 0
-        self._budget = Budget(options.budget_s, options.max_steps, now)
+        self._budget = budget.Budget(options.budget_s, options.max_steps, now)
         self._running: Optional[Tuple[Result, paired.Looks]] = None
         self._due: List[Change] = []  # trials that are still to be made
         self._plan = self._whole()
@@ -165,7 +164,7 @@ class Session:
         self.scene.recorder.window = "trial"
         shares = len(tried) + (len(tried) > 1)  # the best pair is one more
         for place, change in enumerate(tried):
-            part_s = self._budget.part_s(place, shares, self.scene.step_s, alike=self.options.repeat > 1)
+            part_s = self._budget.part_s(shares - place, self.scene.step_s, self._part(change, place))
             result = yield from self._try(change, recent, part_s)
             self._due.pop(0)
             self.out.add(result)
@@ -223,6 +222,14 @@ class Session:
         self._due = [self._changes[place] for place in places for _ in range(self.options.repeat)]
         return list(self._due)
 
+    def _part(self, change: Change, place: int) -> float:
+        """Of what is left, for this trial. One that is made again and again gets equal parts."""
+        if self.options.repeat > 1:
+            return 0.0
+        if not any(self._verdict.shares.get(cause, 0.0) > 0 for cause in change.causes):
+            return budget.OTHER
+        return budget.PROOF if place == 0 else budget.NAMED
+
     def _block_steps(self, change: Change, recent: List[float], settle: int, part_s: float) -> int:
         """Steps of a block: as many as show what is expected, within what this trial may cost."""
         most_s = max(LEAST_BLOCK_S, min(MOST_BLOCK_S, part_s / (2 * paired.LOOKS[1][0])))
@@ -255,11 +262,11 @@ class Session:
         settle = change.settle_steps(self.scene)
         steps = self._block_steps(change, recent, settle, part_s)
         settle, steps = self._ranks.decide([settle, change.block_steps(self.scene, steps)])
-        expected_s = 2 * paired.LOOKS[0][0] * (steps + settle) * self.scene.step_s
+        expected_s = 2 * paired.LOOKS[0][0] * (steps + settle) * self.scene.step_s + (ONCE_S / 2) * change.costly
         if self._ranks.decide(expected_s > self._budget.left_s(self.scene.step_s)):
-            return Result(
-                change, results.NOT_REACHED, "its first look would take %.0f s; --seconds gives more" % expected_s
-            )
+            gone = self._budget.left_s(self.scene.step_s) <= 0
+            why = "the time for trials was used up" if gone else "its first look would take %.0f s" % expected_s
+            return Result(change, results.NOT_REACHED, why + "; --seconds gives more")
         trying.begin(change)
         try:
             yield from self._once(change, result, settle)
