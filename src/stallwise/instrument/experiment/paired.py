@@ -26,6 +26,8 @@ CLEAR = 0.12  # of the gain: "1.24x, 1.21 to 1.27" is clear
 WORTH = 0.02  # a gain below two percent is not worth a change; once the interval lies below it, nothing is to be found
 SMALLEST = 0.01  # a difference smaller than this is called none, however sure
 
+MOST_ALIKE = 0.8  # of neighbouring pairs: few pairs cannot show more
+
 BORDERS = 1.25  # what switching, waiting for the device and the one-off steps add to the steps of the blocks
 
 FASTER, SLOWER, NOTHING, UNSURE = "faster", "slower", "no difference", "inconclusive"
@@ -112,7 +114,7 @@ class Looks:
         middle = centre - drift * lean
         rest = [d - middle - drift * s for s, d in zip(self._signs, self.differences)]
         squares = sum(r * r for r in rest) / (count - 2)
-        return middle, math.sqrt(squares / (count * varies)), count - 2
+        return middle, math.sqrt(squares / (count * varies)) * _lasting(rest), count - 2
 
     def tells(self) -> bool:
         """There are pairs enough for an interval."""
@@ -126,6 +128,16 @@ class Looks:
     def detectable(self) -> float:
         """The smallest gain, as a ratio, that all the pairs of a full trial would show with this noise."""
         return detectable_ratio(_spread(self.differences))
+
+
+def _lasting(rest: Sequence[float]) -> float:
+    """How much wider an interval is where neighbours are alike: what lasts for many pairs is seen once, not many times."""
+    squares = sum(r * r for r in rest)
+    if squares <= 0:
+        return 1.0
+    alike = sum(a * b for a, b in zip(rest, rest[1:])) / squares
+    alike = min(max(alike, 0.0), MOST_ALIKE)
+    return math.sqrt((1.0 + alike) / (1.0 - alike))
 
 
 def detectable_ratio(pair_noise: float) -> float:

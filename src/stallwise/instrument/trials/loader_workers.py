@@ -18,6 +18,7 @@ class LoaderWorkers(Change):
 
     name = "loader-workers"
     title = "more loader workers"
+    keeps_loss = False  # the second iterator begins at the first batch again
     causes = ("input-starved",)
     needs = "DataLoader(num_workers=...)"
     risk = "host memory; a dataset that can be used in several processes"
