@@ -38,7 +38,8 @@ from typing import Any
 
 from stallwise.costs import gain_doubt
 from stallwise.doctor.examine import diagnose
-from stallwise.evidence.catalog import gains, step
+from stallwise.doctor.predictions import change_of
+from stallwise.evidence.catalog import step
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Gain
 from stallwise.measures import _replay_range
@@ -271,9 +272,9 @@ def _promise(case: Case, diagnosis: Diagnosis, fix: Fix) -> Priced:
 
 def _priced(case: Case, fix: Fix, cause: str, gain: Gain) -> Priced:
     likely = gain.likely_s if gain.likely_s is not None else (gain.low_s + gain.high_s) / 2
-    told = gain.basis.partition("replayed: ")[2]
-    change = next((c for c, q in gains.OF_CHANGE.items() if told and q.meaning.endswith(f"replayed {told}")), "")
-    return Priced(case, fix.name, cause, gain.low_s, gain.high_s, fix.won_s, likely, change, fix.middle_s)
+    return Priced(
+        case, fix.name, cause, gain.low_s, gain.high_s, fix.won_s, likely, change_of(gain.basis), fix.middle_s
+    )
 
 
 def _best_trials(case: Case, diagnosis: Diagnosis) -> Iterator[Priced]:
@@ -325,7 +326,7 @@ def write_ratios(target: Path, rows: list[Priced]) -> None:
     head, *known = target.read_text().splitlines() if target.exists() else ["change,workload,recorded,ratio"]
     lines = {line for line in known if tuple(line.split(",")[1:3]) not in read}
     for r in rows:
-        if r.change and r.likely_s > 0 and r.measured_s > 0 and r.settled:
+        if r.change and r.likely_s > 0 and r.settled:  # a fix that lost time has a ratio below zero
             lines.add(f"{r.change},{workload_of(r.case)},{r.case.group},{r.measured_s / r.likely_s:.3f}")
     target.write_text("\n".join((head, *sorted(lines))) + "\n")
 

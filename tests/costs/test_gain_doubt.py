@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from stallwise.costs import gain_doubt
-from stallwise.costs.gain_doubt import Ratio, doubt_of, rows
+from stallwise.costs.gain_doubt import Ratio, doubt_of, learn, lost_in, rows
 from stallwise.costs.host_ways import autocast_ratio, checkpoint_beside_ratio
 from stallwise.evidence.catalog.gains import OF_CHANGE
 
@@ -20,6 +22,27 @@ def test_every_change_has_a_range_that_means_something(change: str) -> None:
 def test_a_row_is_of_a_change_that_can_be_replayed() -> None:
     assert {r.change for r in rows()} <= set(OF_CHANGE)
     assert all(r.ratio > 0 for r in rows())
+
+
+def test_trials_of_ones_own_join_where_a_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "gains.csv"
+    assert learn(file, []) == 0 and not file.exists()
+    assert learn(file, [Ratio("fuse", "train-1", 0.8), Ratio("fused-optimizer", "train-1", -0.26)]) == 2
+    assert learn(file, [Ratio("fuse", "train-1", 0.9)]) == 1  # the same job again replaces its row
+    before = len(rows())
+    file.write_text(file.read_text() + "fuse,torn\nfuse,odd,local,nan\n")
+    monkeypatch.setenv(gain_doubt.LOCAL, str(file))
+    for cached in (rows, doubt_of, lost_in):
+        cached.cache_clear()
+    try:
+        assert len(rows()) == before + 2 and Ratio("fuse", "train-1", 0.9) in rows()
+        lost, of = lost_in("fused-optimizer")
+        assert lost == 1 and of > 1 and lost_in("fuse")[0] == 0
+        assert doubt_of("fused-optimizer")[0] > 0  # a loss moves no range: it is stated
+    finally:
+        monkeypatch.delenv(gain_doubt.LOCAL)
+        for cached in (rows, doubt_of, lost_in):
+            cached.cache_clear()
 
 
 def test_a_workload_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.doctor.predictions import predictions_of
+from stallwise.doctor.predictions import change_of, predictions_of, ratios_of
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
@@ -126,6 +126,18 @@ def test_a_damaged_file_of_trials_does_not_end_a_diagnosis(text: str, tmp_path: 
     shutil.copytree(TRACE, tmp_path / "bundle")
     (tmp_path / "bundle" / "trials.json").write_text(text)
     assert diagnose(str(tmp_path / "bundle")).ranked[0] == "input-starved"
+
+
+def test_what_was_won_over_what_was_predicted_is_kept_by_change_and_program(tmp_path: Path) -> None:
+    won = bundle(tmp_path / "a", trial("last-batch-again", 2.0, "faster", "input-starved"))
+    (row,) = ratios_of(won)
+    assert row.change == "no-input-wait" and 0.2 < row.ratio < 5
+    assert change_of("replayed: with activations kept; it lost time in 1 of 4 measured jobs") == "no-recompute"
+    assert not change_of("idle time while the host was elsewhere")
+    lost = bundle(tmp_path / "b", trial("last-batch-again", 0.9, "slower", "input-starved"))
+    assert ratios_of(lost)[0].ratio < 0
+    unsure = bundle(tmp_path / "c", trial("last-batch-again", 1.2, "inconclusive", "input-starved"))
+    assert ratios_of(unsure) == ()
 
 
 def test_shown_to_be_nothing_and_lost_in_the_noise_are_told_apart(tmp_path: Path) -> None:

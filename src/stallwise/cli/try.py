@@ -37,10 +37,22 @@ Examples:
 @click.option("--no-trace", is_flag=True, help="No profiler before the trials: the verdict rests on stages alone.")
 @click.option("-o", "--output", "folder", default=None, help="Folder for the bundle (default stallwise_try/TIME).")
 @click.option("--html", type=ANSWER_FILE, help="Also write what was measured as a page.")
+@click.option(
+    "--learn",
+    envvar="STALLWISE_GAINS",
+    type=click.Path(dir_okay=False),
+    help="Add measured over predicted gains to this file of yours; STALLWISE_GAINS=FILE also lets later predictions use it.",
+)
 @click.option("--list", "listed", is_flag=True, help="List all trials and leave.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results and the diagnosis they join as JSON.")
 def command(
-    command_line: tuple[str, ...], listed: bool, folder: str | None, html: str | None, as_json: bool, **asked: Any
+    command_line: tuple[str, ...],
+    listed: bool,
+    folder: str | None,
+    html: str | None,
+    as_json: bool,
+    learn: str | None,
+    **asked: Any,
 ) -> None:
     """Run COMMAND, change one thing at a time in alternating blocks of steps, and say what each is worth, measured.
 
@@ -63,7 +75,8 @@ def command(
         raise BadRequest(
             "no trial is left", hint="stallwise try --list shows them all, and which leave the training as it is"
         )
-    _run(command_line, folder, html, as_json, wanted, options.rehearsal(changes))
+    where = _run(command_line, folder, wanted, options.rehearsal(changes))
+    _finish(where, html, as_json, learn)
 
 
 def _options(asked: dict[str, Any], known: set[str]) -> dict[str, Any]:
@@ -104,19 +117,35 @@ def _list(changes: list[Any], as_json: bool) -> None:
         click.echo(f"{c.name:20} {c.title}{kept}")
 
 
-def _run(
-    line: tuple[str, ...], folder: str | None, html: str | None, as_json: bool, wanted: dict[str, Any], rehearsal: bool
-) -> None:
+def _run(line: tuple[str, ...], folder: str | None, wanted: dict[str, Any], rehearsal: bool) -> tuple[str, int]:
     import time
 
+    where = folder or time.strftime("stallwise_try/%Y%m%d-%H%M%S")
+    return where, tried(line, where, wanted, rehearsal)
+
+
+def _finish(made: tuple[str, int], html: str | None, as_json: bool, learn: str | None) -> None:
+    """The answer, what is learned from it, and the job's own exit code whatever happens."""
     from stallwise.cli.record import leave
 
-    where = folder or time.strftime("stallwise_try/%Y%m%d-%H%M%S")
-    code = tried(line, where, wanted, rehearsal)
+    where, code = made
     try:
         _say(where, as_json, html)
+        if learn:
+            _learn(where, learn)
     finally:
         leave(code)
+
+
+def _learn(where: str, file: str) -> None:
+    """What was won over what was predicted, into the user's own file."""
+    from pathlib import Path
+
+    from stallwise.costs.gain_doubt import learn
+    from stallwise.doctor.predictions import ratios_of
+
+    count = learn(Path(file), ratios_of(where))
+    click.echo(f"stallwise: {count} measured {'gain' if count == 1 else 'gains'} kept in {file}", err=True)
 
 
 def tried(line: tuple[str, ...], where: str, wanted: dict[str, Any], rehearsal: bool) -> int:
@@ -138,7 +167,7 @@ def tried(line: tuple[str, ...], where: str, wanted: dict[str, Any], rehearsal: 
 
 def default_options() -> dict[str, Any]:
     """What `try` does where nothing is asked for."""
-    found = {o.name: o.get_default(click.Context(command)) for o in command.params if isinstance(o, click.Option)}
+    found = {str(o.name): o.get_default(click.Context(command)) for o in command.params if isinstance(o, click.Option)}
     return _options(found, set())
 
 

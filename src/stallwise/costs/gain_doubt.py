@@ -4,15 +4,24 @@
 and fix (bench/gains.py writes it). The doubt of a change is a normal one of the logarithms: centre and spread of its own
 rows, drawn towards those of all changes where its rows are few. From few rows neither is known well, so that the next one lies
 where Student's distribution has it. No workload has a constant of its own.
+
+A file of the user's own trials (the variable STALLWISE_GAINS, written by `stallwise try --learn`) adds its rows. A fix that lost time
+has a ratio of 0 or less: it has no logarithm and moves no range, and the promise of its change says that it can be negative.
 """
 
 from __future__ import annotations
 
 import csv
+import os
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
-from math import exp, log, sqrt
+from math import exp, isfinite, log, sqrt
+from pathlib import Path
 from typing import NamedTuple
+
+LOCAL = "STALLWISE_GAINS"  # a file of the user's own trials
+COLUMNS = ("change", "workload", "recorded", "ratio")
 
 PRIOR_ROWS = 4  # what all changes know weighs as much as this many rows of the change itself
 FARTHEST = log(
@@ -38,14 +47,47 @@ class Ratio(NamedTuple):
 def rows() -> tuple[Ratio, ...]:
     """All that was measured."""
     text = (files("stallwise.costs") / "measured" / "gain_ratios.csv").read_text(encoding="utf-8")
-    table = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-    return tuple(Ratio(r["change"], r["workload"], float(r["ratio"])) for r in table)
+    local = Path(os.environ.get(LOCAL, ""))
+    return (*_rows(text), *(_rows(local.read_text(encoding="utf-8", errors="replace")) if local.is_file() else ()))
+
+
+def _rows(text: str) -> Iterable[Ratio]:
+    """Whole rows of a table; what is no number is left out."""
+    for r in csv.DictReader(line for line in text.splitlines() if not line.startswith("#")):
+        try:
+            found = Ratio(str(r["change"]), str(r["workload"]), float(r["ratio"]))
+        except (KeyError, TypeError, ValueError):
+            continue
+        if isfinite(found.ratio):
+            yield found
+
+
+def learn(file: Path, measured: Iterable[Ratio]) -> int:
+    """Adds rows to the user's own file, one for a workload's change: a later trial of the same replaces it. How many."""
+    known = {
+        (r.change, r.workload): r.ratio for r in (_rows(file.read_text(encoding="utf-8")) if file.is_file() else ())
+    }
+    new = {(r.change, r.workload): r.ratio for r in measured}
+    if not new:
+        return 0
+    lines = [f"{change},{workload},local,{ratio:.3f}" for (change, workload), ratio in sorted({**known, **new}.items())]
+    part = file.with_name(file.name + ".part")
+    part.write_text("\n".join((",".join(COLUMNS), *lines)) + "\n", encoding="utf-8")
+    part.replace(file)
+    return len(new)
+
+
+@cache
+def lost_in(change: str) -> tuple[int, int]:
+    """In how many workloads this change lost time, and of how many."""
+    own = [r for r in rows() if r.change == change]
+    return sum(r.ratio <= 0 for r in own), len(own)
 
 
 @cache
 def doubt_of(change: str, without: str = "") -> tuple[float, float]:
     """The ends of what this change wins, as parts of what a replay of it says; `without` leaves a workload's rows out."""
-    known = [r for r in rows() if r.workload != without and abs(log(r.ratio)) < ANOTHER_FIX]
+    known = [r for r in rows() if r.workload != without and r.ratio > 0 and abs(log(r.ratio)) < ANOTHER_FIX]
     logs = {c: [_kept(r.ratio) for r in known if r.change == c] for c in dict.fromkeys(r.change for r in known)}
     everything = [x for c in logs.values() for x in c]
     middle, spread = _moments(everything, 0.0, log(1.3), 1)

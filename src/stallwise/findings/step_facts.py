@@ -121,7 +121,7 @@ class StepFacts:
         decided = self.knows(traced.CLEAN_STEP) and low_s > high
         if high <= 0 or decided or not self.knows(change):
             return self.host_gain(low_s, high_s, basis)
-        gain = self.host_gain(low, high, _replayed(change))
+        gain = self.host_gain(low, high, self._replayed(change))
         return replace(gain, likely_s=_between(gain, self.seconds(change) - self.slack_s))
 
     def less_work(self, change: Quantity, low_s: float, high_s: float, basis: str) -> Gain:
@@ -129,8 +129,14 @@ class StepFacts:
         if not self.knows(change):
             return self.device_gain(low_s, high_s, basis)
         low, high = self.range_of(change)
-        gain = self.gain(low, high, _replayed(change))
+        gain = self.gain(low, high, self._replayed(change))
         return replace(gain, likely_s=_between(gain, self.seconds(change)))
+
+    def _replayed(self, change: Quantity) -> str:
+        """What the gain rests on, and whether the change has lost time elsewhere."""
+        fact = self.evidence.get(change)
+        _, mark, lost = fact.note.partition("; ") if fact is not None else ("", "", "")
+        return f"replayed: {change.meaning.partition(', replayed ')[2]}{mark}{lost}"
 
     def account_of(self, change: Quantity, device_s: float) -> Account:
         """Where less work wins its time: on the device, or out of the host's launching where that is most of what the replay won."""
@@ -185,10 +191,6 @@ class StepFacts:
 
 def _between(gain: Gain, likely_s: float) -> float:
     return min(max(likely_s, gain.low_s), gain.high_s)
-
-
-def _replayed(change: Quantity) -> str:
-    return f"replayed: {change.meaning.partition(', replayed ')[2]}"
 
 
 def ms(seconds: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stallwise.costs.gain_doubt import lost_in
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Series
@@ -32,7 +33,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     for name, won in won_by.items():
         if won > WORTH_SAYING * unchanged:
             low, high = won_range_s(won, (name,), unchanged, busy)
-            yield said(book, gains.OF_CHANGE[name], won, low=low, high=high, note="replayed")
+            yield said(book, gains.OF_CHANGE[name], won, low=low, high=high, note=f"replayed{_may_lose(name)}")
         elif name in DEVICE_CHANGES:
             # The device would be done sooner and only wait longer: that nothing is won is an answer too.
             yield said(book, gains.OF_CHANGE[name], 0.0, low=0.0, high=0.0, note="replayed: the host keeps all of it")
@@ -40,3 +41,9 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     fewer = [replays.gain_s(Change(work=np.where(computing[replays.order], 1.0 - part, 1.0))) for part in PARTS]
     x = np.concatenate(([0.0], PARTS)) * book.mean_s(book.compute)
     yield Series(gains.LESS_DEVICE_WORK, x, np.concatenate(([0.0], fewer)), book.source, timeline.scope)
+
+
+def _may_lose(change: str) -> str:
+    """A change that lost time where it was measured can be negative, whatever a replay says."""
+    lost, of = lost_in(change)
+    return f"; it lost time in {lost} of {of} measured jobs" if lost else ""
