@@ -145,7 +145,8 @@ def _learn(where: str, file: str) -> None:
     from stallwise.doctor.predictions import ratios_of
 
     count = learn(Path(file), ratios_of(where))
-    click.echo(f"stallwise: {count} measured {'gain' if count == 1 else 'gains'} kept in {file}", err=True)
+    kept = f"{count} measured {'gain' if count == 1 else 'gains'} kept in {file}"
+    click.echo(f"stallwise: {kept if count else 'nothing to learn: no conclusive trial of a replayed gain'}", err=True)
 
 
 def tried(line: tuple[str, ...], where: str, wanted: dict[str, Any], rehearsal: bool) -> int:
