@@ -147,7 +147,7 @@ class Trying:
         """To the other side, and how many steps are to settle after it: a switch that took a while has let queues fill and the
         device cool, so the loop runs as long again before it is timed. What one side has queued is done before the other begins."""
         if changed == self.changed:
-            return 0  # nothing is switched
+            return min(settle, 1)  # nothing is switched; the queue that the last block's end has drained fills again
         self.sync()
         began = self._now()
         self.switch(changed)

@@ -30,10 +30,8 @@ CHECK_EVERY = 8  # steps between two decisions of several ranks on whether the l
 # A border costs the refill of the queue, some milliseconds. What disturbs a machine lasts seconds: short blocks and many pairs.
 LEAST_BLOCK_S, MOST_BLOCK_S = 0.15, 2.0
 NOISE_FROM = 24  # steps: the last of the warm-up, as many as tell a spread
-FEWEST_ONCE, MOST_ONCE = (
-    3,
-    24,
-)  # changed steps before the first block: compiling, autotuning and allocating are done by then
+# Changed steps before the first block: compiling, autotuning and allocating are done by then.
+FEWEST_ONCE, MOST_ONCE = 3, 24
 HOPELESS = 3.0  # times as slow once it has settled: no reason to make whole blocks of it
 ALIKE, LITTLE = 1.5, 0.1  # the last of them differ no more than this, or by no more than this part of a step as is
 WAITED_FOR = 48  # more steps as is for a trial that has not yet seen what it needs
@@ -262,10 +260,12 @@ class Session:
         settle = change.settle_steps(self.scene)
         steps = self._block_steps(change, recent, settle, part_s)
         settle, steps = self._ranks.decide([settle, change.block_steps(self.scene, steps)])
-        expected_s = 2 * paired.LOOKS[0][0] * (steps + settle) * self.scene.step_s + (ONCE_S / 2) * change.costly
+        expected_s = 2 * paired.LOOKS[0][0] * (steps + settle) * self.scene.step_s
+        if change.costly and any(r.estimate for r in self.out.trials):  # the only answer may cost all of the time
+            expected_s += ONCE_S / 2
         if self._ranks.decide(expected_s > self._budget.left_s(self.scene.step_s)):
-            gone = self._budget.left_s(self.scene.step_s) <= 0
-            why = "the time for trials was used up" if gone else "its first look would take %.0f s" % expected_s
+            over = self._budget.over()
+            why = "the time for trials was used up" if over else "its first look would take %.0f s" % expected_s
             return Result(change, results.NOT_REACHED, why + "; --seconds gives more")
         trying.begin(change)
         try:
