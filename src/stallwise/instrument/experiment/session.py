@@ -231,8 +231,10 @@ class Session:
     def _block_steps(self, change: Change, recent: List[float], settle: int, part_s: float) -> int:
         """Steps of a block: as many as show what is expected, within what this trial may cost."""
         most_s = max(LEAST_BLOCK_S, min(MOST_BLOCK_S, part_s / (2 * paired.LOOKS[1][0])))
-        steps, _ = paired.block_steps(recent, LEAST_BLOCK_S, most_s, self._effect(change))
-        return paired.fitting(steps, settle, self.scene.step_s, part_s, LEAST_BLOCK_S)
+        effect = self._effect(change)
+        least_s = LEAST_BLOCK_S / (2 if effect > 0.5 else 1)  # a large gain shows beside the refill of a queue
+        steps, _ = paired.block_steps(recent, least_s, most_s, effect)
+        return paired.fitting(steps, settle, self.scene.step_s, part_s, least_s)
 
     def _effect(self, change: Change) -> float:
         """The smallest gain that its blocks are to show: half of what the diagnosis expects, or what is worth a change at all."""
@@ -264,8 +266,8 @@ class Session:
         if change.costly and any(r.estimate for r in self.out.trials):  # the only answer may cost all of the time
             expected_s += ONCE_S / 2
         if self._ranks.decide(expected_s > self._budget.left_s(self.scene.step_s)):
-            over = self._budget.over()
-            why = "the time for trials was used up" if over else "its first look would take %.0f s" % expected_s
+            why = "its first look would take %.0f s" % expected_s
+            why = "the time for trials was used up" if self._budget.over() else why
             return Result(change, results.NOT_REACHED, why + "; --seconds gives more")
         trying.begin(change)
         try:
