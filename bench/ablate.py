@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fit_recognise import out_of_fold, platt, read, report, rows_of, threshold  # type: ignore[import-not-found]
+from fit_recognise import out_of_fold, platt, read, report, rows_of, settle, threshold  # type: ignore[import-not-found]
 
 from stallwise.doctor.recognise.model import recalibrated
 
@@ -73,6 +73,7 @@ def scored(rows: list[Row], change: Callable[[Row], Row], off: dict[str, bool]) 
     """First answers, among three, log loss."""
     with redirect_stdout(io.StringIO()):  # the fit reports its folds
         cases = read([change(row) for row in rows])
+        settle(cases)
         chances, _ = out_of_fold(cases, **off)
         curve = platt(cases, chances)
         chances = np.array([recalibrated(row, *curve) for row in chances])

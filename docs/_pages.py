@@ -41,7 +41,7 @@ def _causes() -> dict[str, str]:
         first, *rest = rule.page.splitlines()
         lines.append(f"- [{rule.cause}]({rule.cause}.md): {_plain(first)}")
         reads = "".join(f"- `{q.name}`: {_plain(q.meaning)}\n" for q in rule.needs)
-        explains = "".join(f"- {s.value}: {rate:.0%} of such complaints\n" for s, rate in rule.explains.items())
+        explains = "".join(f"- {s.value}: {word}\n" for s, word in rule.explains.items())
         body = "\n".join(_plain(line) if not line.startswith("#") else line for line in rest)
         found[f"causes/{rule.cause}.md"] = (
             f"# {rule.cause}\n\n*{_plain(first)}*\n{body}\n"

@@ -26,7 +26,7 @@ def test_the_report_leads_with_the_answer_and_its_price() -> None:
     answer, worth = rest.splitlines()[:2]
     assert subject.startswith("4 steps on NVIDIA H200 · ")
     assert " ".join(subject.split()).endswith(" · 120 ms a step")
-    assert answer.startswith("The GPU waits for input") and "input-starved" in answer
+    assert answer.startswith("FOUND  The GPU waits for input") and "input-starved" in answer
     assert worth.startswith("Worth ")
     for label in (
         "where a step goes",

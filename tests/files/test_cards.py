@@ -181,13 +181,13 @@ def test_processes_of_one_card_add_up(tmp_path: Path) -> None:
 def test_dcgmi_dmon_is_read_by_its_own_names(tmp_path: Path) -> None:
     text = "#Entity   GPUTL  POWER     TMPTR  SMCLK\nID                 W         C\nGPU 0     98     651.2     61     1980\nGPU 1     97     645.0     63     1980\n"
     said = said_of(tmp_path, "dmon.txt", text)
-    assert said.state == "healthy" and "97-98% busy, 645-651 W, 61-63 C, 1980 MHz" in said.text
+    assert said.state == "unclear" and "97-98% busy, 645-651 W, 61-63 C, 1980 MHz" in said.text
 
 
 def test_a_blank_of_dcgm_is_no_temperature(tmp_path: Path) -> None:
     text = 'DCGM_FI_DEV_GPU_UTIL{gpu="0"} 97\nDCGM_FI_DEV_GPU_TEMP{gpu="0"} 61\nDCGM_FI_DEV_POWER_USAGE{gpu="0"} 9223372036854775794\n'
     said = said_of(tmp_path, "page.prom", text)
-    assert said.state == "healthy" and "97% busy, 61 C" in said.text and " W" not in said.text.split("next")[0]
+    assert said.state == "healthy" and "97% busy, 61 C" in said.text and " W," not in said.text.split("next")[0]
 
 
 ROCM = """\

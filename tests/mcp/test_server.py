@@ -164,8 +164,9 @@ def test_diagnose_asks_and_takes_answers(root: Path) -> None:
         failed, first = await call(root, "diagnose", asked)
         (question,) = first["questions"]
         assert not failed and question["choices"][-1] == "don't know" and question["separates"]
-        failed, again = await call(root, "diagnose", {**asked, "answers": [question["choices"][1]]})
-        assert not failed and again["ranked"][0] == "input-starved" != first["ranked"][0]
+        loader = next(c for c in question["choices"] if "DataLoader" in c)
+        failed, again = await call(root, "diagnose", {**asked, "answers": [loader]})
+        assert not failed and again["ranked"][0] == "input-starved" and again != first
         failed, text = await call(root, "diagnose", {**asked, "answers": ["99"]})
         assert failed and "no choice 99" in str(text)
 

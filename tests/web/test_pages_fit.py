@@ -63,7 +63,7 @@ VERBS = {
     "trend": ["compare", "days"],
 }
 FEW = (*SETS, "kernels", "trend")
-MOST_BYTES = 800_000
+MOST_BYTES = 820_000
 SCHEME = {
     (0, 1280): ("light",),
     (0, 390): (),

@@ -10,6 +10,7 @@ from stallwise.doctor.asking import captures_of, completing, separating
 from stallwise.doctor.prove import Proved
 from stallwise.doctor.recognise import Ranking, recognise
 from stallwise.doctor.recognise.model import SOMETHING_ELSE
+from stallwise.doctor.stating import INPUT
 from stallwise.doctor.symptoms import Complaint
 from stallwise.doctor.table import HEALTHY, cleared, led_by, table_of, unasked
 from stallwise.doctor.verdict import LOUD, Judgement, judge
@@ -126,7 +127,7 @@ def _worded(evidence: Evidence, proved: Proved, complaints: Sequence[Complaint])
     ended = own_error(ended_in(evidence)) or says_all(evidence)
     if ended and not proved.findings and not any(c.by_person for c in complaints):
         return False  # the program says itself what ended it, and words around it are its source code
-    stated_ = any(f.stated for facts in evidence.facts.values() for f in facts)
+    stated_ = INPUT in evidence.formats  # by somebody, who has a reason to
     return bool(evidence.stems or evidence.events or complaints or proved.findings or stated_)
 
 

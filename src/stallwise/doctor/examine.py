@@ -107,7 +107,7 @@ class Consultation:
         self.diagnosis = found if self.asked < MOST_ASKED else replace(found, questions=())
 
 
-def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, float] | None = None) -> Diagnosis:
+def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, ...] | None = None) -> Diagnosis:
     """Measures, proves, recognises, answers; `put`: what was asked before, `curve`: how sure answers to it may make us."""
     rules = all_rules()
     proved = prove(evidence, rules, _verdicts(evidence, rules))

@@ -17,7 +17,7 @@ from stallwise.doctor.presence import Presence, presence_in
 from stallwise.evidence import capture
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import Diagnosis, NextStep
+from stallwise.findings.diagnosis import Diagnosis, NextStep, State
 from stallwise.findings.finding import Finding, Fix, Reason
 
 USUAL_COMMAND, USUAL_SCRIPT = "python train.py", "train.py"
@@ -51,7 +51,7 @@ def fitting(diagnosis: Diagnosis) -> Diagnosis:
         for s in diagnosis.next
         if _is_open(s.capture, present)
     )
-    if diagnosis.next and not steps:
+    if diagnosis.next and not steps and diagnosis.state is not State.HEALTHY:
         steps = tuple(NextStep(_told(c, present)) for c in FALLBACK if _is_open(c, present))[:1]
     limit = diagnosis.limit
     return replace(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Note, Source
 from stallwise.readers._cells import as_columns, whole_of
 from stallwise.readers._gpu_samples import Card, GpuSamples, gpu_words
 from stallwise.readers._patterns import patterns
@@ -30,7 +31,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     rows: dict[tuple[float, Card], dict[str, float]] = {}
     lines: dict[tuple[float, Card], int] = {}
     names: dict[Card, str] = {}
-    for name, _, value, line, labels in ((*sample, sample.labels) for sample in samples_in(artifact.lines())):
+    told = [*samples_in(artifact.lines())]
+    for name, _, value, line, labels in ((*sample, sample.labels) for sample in told):
         gpu = whole_of(labels.get("gpu", ""))
         if gpu is None or value != value or value in BLANK or name not in words:
             continue
@@ -41,6 +43,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
         lines.setdefault((scrape, card), line)
         rows.setdefault((scrape, card), {"time_s": scrape})[column] = value * scale
         names[card] = labels.get("modelName") or names.get(card, "")
+    broken = sum(line.strip() != "" and not line.startswith("#") for line in artifact.lines()) - len(told)
+    if broken > 0:
+        yield Note(f"{broken} lines are no samples", Source(artifact.name), lost=True)
     columns = as_columns([*rows.values()])
     if "engine_active_share" in columns:
         columns.setdefault("utilisation_share", columns["engine_active_share"])

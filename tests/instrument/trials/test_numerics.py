@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("torch", reason="needs CPU PyTorch: pip install torch")
+
 import torch
 from tests.instrument.trials.jobs import Training, looked_at, recorded
 

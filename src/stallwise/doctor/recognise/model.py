@@ -30,7 +30,7 @@ LEVELS = (("certain", 0.9), ("strong", 0.8), ("weak", 0.0))  # what a prover's c
 
 def level_of(confidence: float) -> str:
     """Certain, strong or weak: how often each is right is counted, not typed."""
-    return next(level for level, least in LEVELS if confidence >= least)
+    return next((level for level, least in LEVELS if confidence >= least), LEVELS[-1][0])  # NaN of a damaged file, too
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,9 @@ def _quotes(
     names, parts = known.contributions(words)
     row = {name: i for i, name in enumerate(names)}
     mean = parts.mean(axis=1, keepdims=True) if len(names) else parts
-    once = {p.text: p for p in reversed(passages)}.values()  # what is typed stands among facts and among words
+    once = {
+        p.text: p for p in reversed(passages) if " " in p.text
+    }.values()  # what is typed stands among facts and among words
     held = [(p, [row[w] for w in words_in(p.text) if w in row]) for p in once]
     found: dict[str, tuple[Reason, ...]] = {}
     for cause in causes:

@@ -124,6 +124,8 @@ def _too_little(evidence: Evidence, says: str) -> str:
     timed = any(evidence.all(q) for q in (v.TTFT, v.QUEUE_TIME, v.TPOT))
     if not running and not done:
         return f"the service is idle ({says}): nothing here tells how it serves."
+    if evidence.all(v.RUNNING) and not any(evidence.all(q) for q in (v.WAITING, v.QUEUE_TIME)):
+        return f"{says}; how many wait, or how long, is not on this page."
     if done >= SERVED and timed:
         return ""
     if running < LOADED or (done and not timed and not value(v.SAMPLES, 0.0) > 1):

@@ -29,6 +29,8 @@ MOSTLY = 0.8  # of the samples: at work so often, a card is busy
 KEPT_CLOCK = 0.8  # of the highest clock; consumer cards list one that they never hold under load
 AT_LIMIT = 0.9  # of the power limit: what draws so much is held by it, whoever records the reason
 BRIEF = 0.02  # of the samples: a reason that shows for a moment is not what slows a run
+FEWEST_PEERS = 3  # cards: of two nobody knows which is the odd one
+HOT_C = 85.0  # data-centre cards slow down from 83 to 90 C
 HOLDS_WORK_BYTES = 1 << 30  # a context alone takes a few hundred MiB
 MOST_ROWS = 16
 TELLING = ("utilisation_share", "temperature_c", "power_w", "clock_sm_hz", "reasons", "ecc_uncorrected")
@@ -100,16 +102,38 @@ def _out_of_line(evidence: Evidence, cards: Sequence[Card]) -> str:
     slow = next((c for c in cards if _slow(evidence, c)), None)
     if slow:
         return f"{slow.label} stays below its own clock under load ({described([slow])})."
+    if odd := _unlike_peers(cards):
+        return odd
+    hot = max(cards, key=lambda c: c.most("temperature_c") if len(c.known("temperature_c")) else -np.inf)
+    if hot.most("temperature_c") > HOT_C:
+        return f"{hot.label} is at {hot.most('temperature_c'):.0f} C."
     narrow = next((c for c in cards if c.most("pcie_width") < c.most("pcie_width_max")), None)
     if narrow is None or narrow.busy_share <= HARDLY:  # an idle link saves power
         return ""
     return f"{narrow.label} uses {narrow.most('pcie_width'):.0f} of {narrow.most('pcie_width_max'):.0f} PCIe lanes."
 
 
+def _unlike_peers(cards: Sequence[Card]) -> str:
+    """One card of several at work that runs far below the clock of the others."""
+    clocks = {c.label: c.typical("clock_sm_hz") for c in cards if c.busy_share != c.busy_share or c.busy_share > HARDLY}
+    clocks = {label: clock for label, clock in clocks.items() if clock == clock}
+    if len(clocks) < FEWEST_PEERS:
+        return ""
+    slowest, usual = min(clocks, key=lambda label: clocks[label]), float(np.median(list(clocks.values())))
+    if clocks[slowest] >= KEPT_CLOCK * usual:
+        return ""
+    return f"{slowest} runs at {clocks[slowest] / 1e6:.0f} MHz where the others have {usual / 1e6:.0f} MHz."
+
+
 def _unexplained(cards: Sequence[Card]) -> tuple[str, tuple[Capture, ...]]:
     """What these files leave open, which another may answer, and which."""
     if not any(len(c.known(column)) for c in cards for column in TELLING):
         return "nothing in this file tells of load, heat, power, clocks or errors of the cards.", (NVIDIA_SMI,)
+    if unjudged := next((c for c in cards if not _judged(c)), None):
+        return (
+            f"{described([unjudged])}: neither a limit nor a throttle reason says whether {unjudged.label} is held back.",
+            (NVIDIA_SMI,),
+        )
     if alone := _idle_beside(cards):
         return alone, (TRAIN_LOG, NVIDIA_SMI)
     if held := _held_by_power(cards):
@@ -132,6 +156,17 @@ def _idle_beside(cards: Sequence[Card]) -> str:
     return f"{who} {is_} idle with {held:.0f} MiB held while {_count(len(busy), 'other card')} {'is' if len(busy) == 1 else 'are'} busy."
 
 
+def _judged(card: Card) -> bool:
+    """Whether the file holds what a value is to be compared with: a reason, a highest clock, a power limit, or a card at rest."""
+    limits = (("reasons", "reasons"), ("clock_sm_hz", "clock_sm_max_hz"), ("power_w", "power_limit_w"))
+    at_rest = card.typical("utilisation_share") <= LITTLE
+    load_alone = (
+        len(card.known("utilisation_share")) and not len(card.known("power_w")) and not len(card.known("clock_sm_hz"))
+    )
+    compared = any(len(card.known(a)) and len(card.known(b)) for a, b in limits)
+    return bool(at_rest or compared or load_alone)
+
+
 def _held_by_power(cards: Sequence[Card]) -> str:
     """A power cap is in line where the clock is known and kept; else it may be what slows the run."""
     for card in cards:
@@ -149,6 +184,12 @@ def _waits(cards: Sequence[Card]) -> str:
         if LITTLE < card.typical("utilisation_share") < MOSTLY and card.samples < FEWEST_SAMPLES:
             return (
                 f"{card.label} is {card.typical('utilisation_share'):.0%} busy; what it waits for is not in this file."
+            )
+        held = card.most("memory_used_bytes")
+        if card.samples >= FEWEST_SAMPLES and card.busy_share <= HARDLY and held >= HOLDS_WORK_BYTES:
+            return (
+                f"{card.label} is idle in nearly all of {card.samples} samples with up to {held / MIB:.0f} MiB held; "
+                "what it waits for is not in this file."
             )
         if card.samples >= FEWEST_SAMPLES and HARDLY < card.busy_share < MOSTLY:
             return (
