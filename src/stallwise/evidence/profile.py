@@ -44,7 +44,7 @@ def profile_table(
     is the kind of it: kernels, device, workers. `unit` is "samples" where times are counts of them.
     """
     told = _by_name(rows)
-    kept = sorted(told, key=lambda r: -max(r.own_s, r.device_s))[:MOST_ROWS]
+    kept = sorted(told, key=lambda r: (-max(r.own_s, r.device_s), r.name))[:MOST_ROWS]
     columns = {
         name: np.array([row[at] for row in kept], dtype=object if name == "name" else np.float64)
         for at, name in enumerate(Spent._fields)

@@ -32,4 +32,4 @@ def seconds_by_kind(rows: Iterable[Spent]) -> dict[str, float]:
     for name, seconds in by_name.items():
         if seconds >= least and (kind := kind_of(name)):
             found[kind] = max(found.get(kind, 0.0), seconds)
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
