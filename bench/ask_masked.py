@@ -51,10 +51,11 @@ from stallwise.doctor.examine import Consultation
 from stallwise.doctor.gather import gather
 from stallwise.doctor.prove import TRUSTED
 from stallwise.doctor.recognise import model as models
-from stallwise.doctor.recognise.model import SOMETHING_ELSE, Model, probabilities, recalibrated
+from stallwise.doctor.recognise.model import Model, probabilities, recalibrated
 from stallwise.doctor.words import words_in
 from stallwise.errors import StallwiseError
 from stallwise.evidence.words import Words
+from stallwise.findings.diagnosis import SOMETHING_ELSE
 from stallwise.findings.question import DONT_KNOW, NONE_OF_THESE, Question
 
 INCIDENTS = ("improve", "kept", "strangers", "strangers_kept", "wave5")

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
 from stallwise.doctor.recognise import Ranking, recognise
-from stallwise.doctor.recognise.model import SOMETHING_ELSE, model, probabilities, recalibrated, set_costs
+from stallwise.doctor.recognise.model import model, probabilities, recalibrated, set_costs
 from stallwise.doctor.recognise.ranking import clue_key, in_domain, rule_odds
 from stallwise.doctor.stating import state
 from stallwise.doctor.words import bag_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import SPEAK_AGAINST, WHEN_SEEN
+from stallwise.findings.diagnosis import SOMETHING_ELSE
 from stallwise.findings.finding import Finding
 from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules

@@ -9,7 +9,6 @@ from stallwise.doctor.advice import advised
 from stallwise.doctor.asking import captures_of, completing, separating
 from stallwise.doctor.prove import Proved
 from stallwise.doctor.recognise import Ranking, recognise
-from stallwise.doctor.recognise.model import SOMETHING_ELSE
 from stallwise.doctor.stating import INPUT
 from stallwise.doctor.symptoms import Complaint
 from stallwise.doctor.table import HEALTHY, cleared, led_by, table_of, unasked
@@ -17,7 +16,7 @@ from stallwise.doctor.verdict import LOUD, Judgement, judge
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import Hypothesis, NextStep, State
+from stallwise.findings.diagnosis import SOMETHING_ELSE, Hypothesis, NextStep, State
 from stallwise.findings.finding import EVEN_ODDS, Finding, Reason
 from stallwise.findings.program_end import ended_in, own_error, says_all
 from stallwise.findings.rule import Rule

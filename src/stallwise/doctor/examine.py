@@ -20,7 +20,6 @@ from stallwise.doctor.idioms import in_its_words
 from stallwise.doctor.next_step import not_just_done, telling_first
 from stallwise.doctor.presence import presence_in
 from stallwise.doctor.prove import prove
-from stallwise.doctor.recognise.model import SOMETHING_ELSE
 from stallwise.doctor.scenes import scenes_of
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
@@ -31,7 +30,7 @@ from stallwise.evidence.contained import tried
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.limits import EXAMINATION_S, STEP_S, Limits, OutOfTime, at_most_of_work, out_of_time
-from stallwise.findings.diagnosis import Diagnosis, State
+from stallwise.findings.diagnosis import SOMETHING_ELSE, Diagnosis, State
 from stallwise.findings.finding import SAID_ALOUD, Finding, Unknown
 from stallwise.findings.program_end import ended_in, own_error
 from stallwise.findings.question import Question

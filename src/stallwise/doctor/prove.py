@@ -14,6 +14,7 @@ from stallwise.doctor.thresholds import past_threshold
 from stallwise.doctor.timed_stages import stage_owners
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Ledger
+from stallwise.evidence.step_time import run_ledger
 from stallwise.findings.finding import Finding, Unknown
 from stallwise.findings.rule import Rule
 
@@ -53,7 +54,7 @@ def trusted(finding: Finding) -> bool:
 
 def prove(evidence: Evidence, rules: tuple[Rule, ...], verdicts: Sequence[Finding | Unknown]) -> Proved:
     """Puts what every prover said in order."""
-    ledger = with_names_of_the_user(_main_ledger(evidence), evidence)
+    ledger = with_names_of_the_user(run_ledger(evidence), evidence)
     found = [v for v in verdicts if isinstance(v, Finding)]
     found += stage_owners(evidence, rules, found, ledger)
     found = join(found, evidence)
@@ -69,9 +70,3 @@ def prove(evidence: Evidence, rules: tuple[Rule, ...], verdicts: Sequence[Findin
         seen = tuple(sorted(seen, key=lambda f: not trusted(f)))
     unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
     return Proved(ledger, seen, of_kernels, bool(spoken), unknown)
-
-
-def _main_ledger(evidence: Evidence) -> Ledger | None:
-    """The run's ledger: the one of widest scope."""
-    # Of equals the newest: a corrected ledger comes after the one it corrects.
-    return min(reversed(evidence.ledgers), key=lambda x: len(x.scope.to_dict()), default=None)

@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from stallwise.doctor.recognise import Ranking
-from stallwise.doctor.recognise.model import SOMETHING_ELSE
-from stallwise.findings.diagnosis import Hypothesis
+from stallwise.findings.diagnosis import SOMETHING_ELSE, Hypothesis
 from stallwise.findings.finding import SAID_ALOUD, Finding
 
 HEALTHY = "none"  # the cause of a run that nothing ails

@@ -115,14 +115,7 @@ def _why_not(
     if complained:
         return "something is complained of, and nothing here decides between the causes."
     if last_words:
-        own = last_words.startswith(OWN_ERROR)
-        return (
-            last_words
-            if own
-            else f"the program was stopped from outside: {last_words}"
-            if stopped(last_words)
-            else f"the log ends in an error: {last_words}"
-        )
+        return _ended(last_words)
     if contradictions:
         return f"the evidence contradicts itself: {contradictions[0].text}"
     if unexplained:

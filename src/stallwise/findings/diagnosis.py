@@ -19,6 +19,9 @@ from stallwise.findings.trial import Trials
 SCHEMA = "stallwise.diagnosis/2"
 
 
+SOMETHING_ELSE = "something-else"  # what is left for causes that nobody named
+
+
 class State(Enum):
     """The three verdicts."""
 

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
+from stallwise.meaning.around import words_in
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, _agrees, _scale, name
-from stallwise.meaning.nouns import named, topic, words_in
+from stallwise.meaning.nouns import named, topic
 from stallwise.meaning.rows import MENTION
 from stallwise.meaning.scopes import EXPECTED, scope_of
 from stallwise.meaning.value import in_si, plausible

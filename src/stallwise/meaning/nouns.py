@@ -13,10 +13,21 @@ from typing import NamedTuple
 
 from stallwise.evidence.catalog import run, serving, stated
 from stallwise.evidence.reading import Reading
+from stallwise.meaning.around import (
+    Sentence,
+    clause_after,
+    clause_words,
+    counts_a_thing,
+    of_the_host,
+    runs_on,
+    scope_around,
+    words_in,
+    words_up_to,
+)
 from stallwise.meaning.entries import by_word, entries, weights
 from stallwise.meaning.mentions import begins_with_a_card, names_a_card
 from stallwise.meaning.name import UNITS, Name, _agrees, _scale, name
-from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, is_past, scope_of, scope_words
+from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, is_past, scope_words
 from stallwise.meaning.words import book, classed, classes, listed, turn, words_of
 from stallwise.units import Unit, readings_of
 
@@ -37,8 +48,6 @@ _THOUSANDS = {"k", "K", "M"}
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
 
 _EVERY = re.compile(r"\b(?:every|each)\s*$", re.IGNORECASE)
-
-Sentence = tuple[Reading, ...]
 
 
 class Kin(NamedTuple):
@@ -77,9 +86,9 @@ def named(sentence: Sentence) -> tuple[Name | None, ...]:
                 scope=BEFORE
             )  # "from 340 to 41 GB/s bus bandwidth"
     for at, reading in enumerate(sentence):
-        if names[at] is None and at not in settled and not _of_the_host(reading):
+        if names[at] is None and at not in settled and not of_the_host(reading):
             scope = scope_around(reading, sentence)
-            found = topic(_words_up_to(sentence[: at + 1]), reading.unit)
+            found = topic(words_up_to(sentence[: at + 1]), reading.unit)
             wrong = found is None or (found.quantity.unit is Unit.RATIO and reading.unit == "%")
             if found is not None and not wrong and (found.quantity.name, scope or NOW) not in taken:
                 taken.add((found.quantity.name, scope or NOW))
@@ -92,7 +101,7 @@ def named(sentence: Sentence) -> tuple[Name | None, ...]:
 
 def _own(reading: Reading, sentence: Sentence, taken: set[tuple[str, str]], used: int) -> tuple[Name | None, int]:
     """The quantity that the words right before or right behind a number name, and how many of those behind it do."""
-    clause, after = _words(reading.path[-1]), words_of(clause_after(reading.after))
+    clause, after = clause_words(reading.path[-1]), words_of(clause_after(reading.after))
     after = after[: after.index("per")] if "per" in after else after  # "869k per node": of each, not how many
     clause = clause[used:] if reading.path[-1] == reading.path[0] else clause
     scope = scope_around(reading, sentence)
@@ -110,7 +119,7 @@ def _own(reading: Reading, sentence: Sentence, taken: set[tuple[str, str]], used
     else:
         told = {q for q, s in taken if s == (scope or NOW)}
         found, used = _nearest(reading, clause, after, runs_on(reading, sentence), told)
-    if found is None and not _of_the_host(reading):
+    if found is None and not of_the_host(reading):
         found = _only_of(reading.unit, words_in(sentence))  # "card 7 reaches 87 degrees"
     if found is None or (found.quantity.unit is Unit.RATIO and reading.unit == "%"):
         return None, 0
@@ -181,7 +190,7 @@ def _may_be_bare(found: Name, reading: Reading) -> bool:
 def _bare(found: Name, reading: Reading, sentence: Sentence, named_behind: bool) -> Name | None:
     """A bare number that measures something has the unit of the nearest one that measures the like, or its meaning is lost."""
     dimension = found.quantity.unit
-    if dimension not in _COUNTED and not named_behind and _counts_a_thing(reading) and not runs_on(reading, sentence):
+    if dimension not in _COUNTED and not named_behind and counts_a_thing(reading) and not runs_on(reading, sentence):
         return None  # "bus bandwidth on 8 A100s": it counts what follows
     if dimension not in _MEASURED:
         return found
@@ -238,7 +247,7 @@ def _kin(sentence: Sentence, at: int) -> Kin | None:
     counted = not reading.unit or any(u in _COUNTED for u, _ in readings_of(reading.unit))
     if _compares(reading.path[0]) == (MOST, False):
         fits = _alike(sentence[at - 1], reading) or not sentence[at - 1].unit
-        return Kin(at - 1, "", most=True) if fits and not (counted and _counts_a_thing(reading)) else None
+        return Kin(at - 1, "", most=True) if fits and not (counted and counts_a_thing(reading)) else None
     kind, says_more = _compares(reading.path[-1])
     behind = clause_after(reading.after)
     if kind in ("", EITHER):
@@ -302,17 +311,6 @@ def _filling() -> frozenset[str]:
 # By the topic of the sentence.
 
 
-@lru_cache(maxsize=64)
-def words_in(sentence: Sentence) -> tuple[str, ...]:
-    """All words of a sentence."""
-    return tuple(w for r in sentence for p in (*r.path[:1], r.after) for w in words_of(p))
-
-
-def _words_up_to(sentence: Sentence) -> tuple[str, ...]:
-    """The words before the last number of these, and those of its own clause behind it."""
-    return tuple(w for r in sentence for w in _words(r.path[0])) + words_of(clause_after(sentence[-1].after))
-
-
 @lru_cache(maxsize=256)
 def topic(words: tuple[str, ...], unit: str) -> Name | None:
     """The weightiest quantity of this unit whose words are all said somewhere in the text."""
@@ -327,51 +325,6 @@ def topic(words: tuple[str, ...], unit: str) -> Name | None:
                     scale, inverse = _scale(entry.quantity, units)
                     best = heavy, Name(entry.quantity, scale, "", inverse, 0.5, True)
     return best[1] if best else None
-
-
-# The words around a number.
-
-
-def clause_after(text: str) -> str:
-    """The words behind a number that still belong to it."""
-    key = text.rstrip(" :=")
-    if turn("joined").match(text) or (key != text.rstrip() and not turn("break").search(key)):
-        return ""  # "TP 8 and DP 64": what follows names the next number
-    return " ".join(_WORD.findall(turn("others").split(f" {turn('break').split(text)[0]} ")[0])[:4])
-
-
-def runs_on(reading: Reading, sentence: Sentence) -> bool:
-    """Whether the words behind a number run on to the next one, so that they may be that one's key."""
-    return sentence.index(reading) + 1 < len(sentence) and not turn("break").search(f" {reading.after} ")
-
-
-def scope_around(reading: Reading, sentence: Sentence) -> str:
-    """Of which run or moment a number is: before, now, expected."""
-    before, after = reading.path[0].lower().split()[-1:], reading.after.split()[:1]
-    if before == ["from"] or (after and after[0] in ("->", "→", "=>")):
-        return BEFORE
-    words, behind = words_of(reading.path[-1] or reading.path[0]), words_of(clause_after(reading.after))
-    last = reading is sentence[-1]  # before another number the words are that one's
-    if any(scope_of((word,)) == EXPECTED for word in words[-4:]) or (last and scope_of(behind[:3]) == EXPECTED):
-        return EXPECTED
-    return BEFORE if last and is_past(behind) else scope_of(words_of(reading.path[-1]))
-
-
-def _words(text: str) -> tuple[str, ...]:
-    """The words of a clause; "it" in a sentence is not an iteration."""
-    return tuple(w for w in words_of(text) if w != "it")
-
-
-def _counts_a_thing(reading: Reading) -> bool:
-    """Whether a noun follows at once: neither a small word, nor one that says of when the number is."""
-    first = _WORD.match(reading.after.lstrip("-"))
-    word = first[0].lower() if first else ""
-    return bool(word) and word not in classes().ignored and word not in scope_words() and not scope_of((word,))
-
-
-def _of_the_host(reading: Reading) -> bool:
-    """ "one CPU core is at 100%" is not about the GPU of the same sentence."""
-    return bool(listed("turns.toml", "host") & {*words_of(reading.path[-1]), *words_of(reading.after)[:4]})
 
 
 def _hoped(found: Name, scope: str) -> Name:

@@ -11,11 +11,12 @@ from stallwise.evidence.catalog import quantities, stated
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
+from stallwise.meaning.around import clause_after
 from stallwise.meaning.binding import bound
 from stallwise.meaning.entries import by_word, entries
 from stallwise.meaning.name import Name, name
-from stallwise.meaning.nouns import clause_after, topic
 from stallwise.meaning.nouns import named as named_in
+from stallwise.meaning.nouns import topic
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
 from stallwise.meaning.sayings import said_in
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of

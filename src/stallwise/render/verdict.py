@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import Diagnosis, Hypothesis, State
+from stallwise.findings.diagnosis import SOMETHING_ELSE, Diagnosis, Hypothesis, State
 from stallwise.findings.finding import PERHAPS, Finding, Gain
 from stallwise.findings.question import Question
 from stallwise.render.phrases import place, places, worth
@@ -163,11 +163,8 @@ def _chance(diagnosis: Diagnosis, finding: Finding) -> float:
 
 def could_be(diagnosis: Diagnosis, most: int) -> list[Hypothesis]:
     """The first rows of the table, and always the last: what is left for causes that are not in it."""
-    named = [h for h in diagnosis.hypotheses if h.cause != REST]
-    return [*named[: most - 1], *(h for h in diagnosis.hypotheses if h.cause == REST)]
-
-
-REST = "something-else"
+    named = [h for h in diagnosis.hypotheses if h.cause != SOMETHING_ELSE]
+    return [*named[: most - 1], *(h for h in diagnosis.hypotheses if h.cause == SOMETHING_ELSE)]
 
 
 def how_they_add_up(diagnosis: Diagnosis) -> str:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from stallwise.evidence.bag import DENIED
 
-SOMETHING_ELSE = "something-else"
 AGAINST = 0.5  # of a word's weight: what a denial takes from the causes that the word speaks for
 STEP = 1 / 127  # of a column's scale: weights are stored as whole numbers of it
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.doctor.recognise.features import clue_outcomes, words_of
-from stallwise.doctor.recognise.model import SOMETHING_ELSE, Model, model, probabilities, recalibrated, set_costs
+from stallwise.doctor.recognise.model import Model, model, probabilities, recalibrated, set_costs
 from stallwise.doctor.words import words_in
 from stallwise.evidence.bag import Passage
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import Hypothesis
+from stallwise.findings.diagnosis import SOMETHING_ELSE, Hypothesis
 from stallwise.findings.finding import Finding, Reason
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
