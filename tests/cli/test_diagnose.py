@@ -32,7 +32,7 @@ def test_the_report_leads_with_the_answer_and_its_price() -> None:
         "where a step goes",
         "because",
         "fix, in this order",
-        "looks bad, is not",
+        "not the cause",
         "do not start here",
         "next",
     ):

@@ -145,8 +145,8 @@ def trying(folder: Path, after_s: float) -> str:
     kept = len(json.loads(held.read_text())["trials"])
     if kept < seen:
         return f"{seen - kept} of {seen} results lost"
-    if alone and "a bug of ours" in (folder / "told.txt").read_text():
-        return "the death of the job became a bug of ours"
+    if alone and "internal error" in (folder / "told.txt").read_text():
+        return "the death of the job became internal error"
     return broken_lines(out)
 
 

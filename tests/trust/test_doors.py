@@ -62,7 +62,7 @@ def test_a_question_apart_is_answered_given_up_cancelled_or_lost_alone() -> None
     assert Apart(not_a_number).wait() == {"x": None, "y": [None], "text": "\ud800"}
     with pytest.raises(StallwiseError, match="no"):
         Apart(refuses).wait()
-    with pytest.raises(StallwiseError, match="a bug of ours: KeyError"):
+    with pytest.raises(StallwiseError, match="internal error: KeyError"):
         Apart(breaks).wait()
     with pytest.raises(StallwiseError, match="more memory or time"):
         Apart(dies).wait()

@@ -132,13 +132,13 @@ def _run() -> None:
         sys.exit(2)
     except BrokenPipeError:  # a stream of somebody else: a server's, a pager's
         sys.exit(0)
-    except Exception as error:  # a bug of ours: say so in one line, keep the traceback for those who ask
+    except Exception as error:  # internal error: say so in one line, keep the traceback for those who ask
         if os.environ.get("STALLWISE_DEBUG"):
             raise
         if isinstance(error, OSError) and error.errno in NO_BUG:
             click.echo(complaint(visible(f"stallwise: {error.strerror}: {error.filename or 'a file'}")), err=True)
             sys.exit(StallwiseError.exit_code)
-        said = f"stallwise: a bug of ours: {type(error).__name__}: {error}"
+        said = f"stallwise: internal error: {type(error).__name__}: {error}"
         click.echo(complaint(visible(said[:LONGEST_PROBLEM])), err=True)
         click.echo("  try: set STALLWISE_DEBUG=1 for the traceback and file it with the input", err=True)
         sys.exit(BUG)

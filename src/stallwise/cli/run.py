@@ -33,7 +33,7 @@ def command(
         if recorded(where):
             say(where, as_json, shlex.join(command_line))
     finally:
-        leave(code)  # a bug of ours, a broken pipe or Ctrl-C while we think: the job's code all the same
+        leave(code)  # internal error, a broken pipe or Ctrl-C while we think: the job's code all the same
 
 
 def _prove(line: tuple[str, ...], folder: str | None, as_json: bool, *, light: bool, steps: str | None) -> None:
@@ -86,7 +86,7 @@ def say(where: str, as_json: bool, command_line: str = "") -> None:
 
             traceback.print_exc()
         click.echo(
-            f"stallwise: no diagnosis (a bug of ours: {type(error).__name__}: {error}); the job is not touched by it",
+            f"stallwise: no diagnosis (internal error: {type(error).__name__}: {error}); the job is not touched by it",
             err=True,
         )
         click.echo(f"  try: stallwise diagnose {where}   (STALLWISE_DEBUG=1 shows the traceback)", err=True)

@@ -17,6 +17,7 @@ from stallwise.findings.symptom import Symptom
 RULE_SEES = 0.85  # how often a rule fires when its cause is there and it has all it needs
 RULE_ERRS = 0.05  # and how often it fires when the cause is not there
 LEAST_BITS = 0.005
+WORTH_A_LOOK = 0.1  # of probability: many unlikely causes together must not choose what a likely one needs
 MOST = 4
 LOOKING_MIN = 10.0  # to read any artifact and send it on, however quickly it was captured
 
@@ -24,10 +25,11 @@ LOOKING_MIN = 10.0  # to read any artifact and send it on, however quickly it wa
 def next_steps(hypotheses: Iterable[Hypothesis], rules: Iterable[Rule], evidence: Evidence) -> tuple[NextStep, ...]:
     """Captures by expected information a minute of the user's time, best first."""
     probability = {h.cause: h.probability for h in hypotheses}
+    likely = {cause: p for cause, p in probability.items() if p >= WORTH_A_LOOK}
     bits: dict[Capture, float] = defaultdict(float)
     separates: dict[Capture, list[tuple[float, str]]] = defaultdict(list)
     for rule in rules:
-        p = probability.get(rule.cause, 0.0)
+        p = (likely or probability).get(rule.cause, 0.0)
         if not p:
             continue
         best: dict[Capture, float] = {}

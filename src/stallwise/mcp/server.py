@@ -33,7 +33,7 @@ def build_server(root: Path) -> Any:
     server = MCPServer("stallwise", instructions=INSTRUCTIONS, log_level="ERROR")
 
     def answered(act: Callable[P, Call], ask: Callable[[Call], Awaitable[dict[str, Any]]]) -> Callable[P, Any]:
-        """Our errors become a sentence for the agent; a bug of ours never shows a traceback."""
+        """Our errors become a sentence for the agent; internal error never shows a traceback."""
         act.__annotations__["return"] = dict[str, Any]  # what the client gets
 
         @wraps(act)

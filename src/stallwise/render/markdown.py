@@ -54,7 +54,7 @@ def to_markdown(diagnosis: Diagnosis) -> str:
     lines += _hypotheses(diagnosis)
     for question in diagnosis.questions if diagnosis.state is State.UNCLEAR else ():
         lines += _listed("One question", [plain(row) for row in question_rows(question)])
-    lines += _listed("Cannot be true", [_cited(r) for r in diagnosis.contradictions])
+    lines += _listed("Contradiction", [_cited(r) for r in diagnosis.contradictions])
     for number, step in enumerate(diagnosis.next):
         lines += ["## Capture next", ""] if number == 0 else []
         lines += [f"{plain(step.capture.artifact)}:", "", *_code(step.capture.command), ""]
@@ -103,7 +103,7 @@ def _proof(finding: Finding) -> list[str]:
             cells = (plain(fix.action), plain(fix_worth(fix)), plain(fix.cost), plain(fix.risk))
             lines.append(f"| {number} | {' | '.join(cells)} |")
         lines.append("")
-    lines += _listed("Looks bad, is not", [_cited(r) for r in finding.not_here])
+    lines += _listed("Not the cause", [_cited(r) for r in finding.not_here])
     if finding.avoid:
         lines += [f"> **Do not start here.** {plain(finding.avoid)}", ""]
     if finding.overturn:

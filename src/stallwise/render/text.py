@@ -6,16 +6,16 @@ import shutil
 import textwrap
 
 from stallwise.evidence.ledger import Ledger
-from stallwise.findings.diagnosis import Diagnosis, State
+from stallwise.findings.diagnosis import Diagnosis, Hypothesis, State
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place, places, worth
 from stallwise.render.trials import tried_rows
 from stallwise.render.verdict import (
     could_be,
+    found,
     leading_suspect,
     not_understood_rows,
     proof_rows,
-    question_rows,
     run_findings,
     unexplained_rows,
     verdict,
@@ -27,10 +27,11 @@ LABEL_WIDTH = 24  # "where an iteration goes" and a space
 BAR_CELLS = 40
 MIN_WIDTH, MAX_WIDTH = 80, 130
 QUOTES = "\u201c\u201d"
+CUT = "\u2026"  # where typed words were shortened
 PLAIN_ANSWER = 0.8  # sure enough that a list of other suspects would only distract
 MOST_CAUSES = 5  # that a person weighs
 MOST_REASONS = 2  # of an undecided answer
-HOW_TO_ANSWER = 'answer: the same command with --ask, or with --answer "..."'
+MOST_CAPTURES = 2  # one may be impossible to get
 SHOWN = 0.002  # of the step: smaller accounts are left out of the bar
 
 
@@ -48,20 +49,21 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = No
     if run and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0]):
         lines += _proof(run[0], page) if diagnosis.state is State.SICK else _nearest(run[0], page)
     lines += _well(diagnosis, page)
-    lines += _others(diagnosis, run, page)
-    lines += _suspects(diagnosis, run, page)
+    named = _shares(diagnosis, run)
+    lines += _others(diagnosis, run, {h.cause for h in named}, page)
+    lines += page.rows("could be", [_in_a_row(named, run)] if named else [])
     lines += page.rows(
         "tried in the job", [row for trials in diagnosis.trials for row in tried_rows(trials, diagnosis)]
     )
     if diagnosis.state is State.UNCLEAR:
         lines += page.rows("not understood", not_understood_rows(diagnosis))
     asks = diagnosis.questions if diagnosis.state is State.UNCLEAR else ()
-    for question in asks:
-        lines += page.rows("one question", [*question_rows(question), HOW_TO_ANSWER])
-    if not diagnosis.ledger and diagnosis.state is State.SICK:  # measured, an answer needs no questions
+    lines += page.rows("one question", [f"{q.text} ({len(q.choices)} answers to choose from: add --ask)" for q in asks])
+    if not diagnosis.ledger and found(diagnosis):  # measured, an answer needs no questions; unsure, it asks its own
         lines += page.rows("asked first", list(diagnosis.tree))
-    lines += page.rows("cannot be true", [r.text for r in diagnosis.contradictions])
-    lines += page.rows("next", [f"{n.capture.artifact}: {n.capture.command}" for n in diagnosis.next[:2]])
+    lines += page.rows("contradiction", [r.text for r in diagnosis.contradictions])
+    captures = diagnosis.next[: 1 if diagnosis.state is State.UNCLEAR else MOST_CAPTURES]
+    lines += page.rows("next", [f"{n.capture.artifact}: {n.capture.command}" for n in captures])
     lines += page.rows("note", [f"{n.text} ({place(n.source)})" for n in diagnosis.notes[:5]])
     return visible("\n".join(line.rstrip() for line in lines), colors=color)
 
@@ -113,7 +115,7 @@ def _proof(finding: Finding, page: _Page) -> list[str]:
     lines = page.rows("because", _cited(finding.because, page))
     lines += page.rows("against", _cited(finding.against, page))
     lines += page.rows("fix, in this order", [_fix(i + 1, f) for i, f in enumerate(finding.fixes)])
-    lines += page.rows("looks bad, is not", _cited(finding.not_here, page))
+    lines += page.rows("not the cause", _cited(finding.not_here, page))
     lines += page.rows("do not start here", [finding.avoid] if finding.avoid else [])
     if finding.confidence < PLAIN_ANSWER:
         lines += page.rows("would change this", list(finding.overturn))
@@ -133,9 +135,10 @@ def _fix(number: int, fix: Fix) -> str:
     return "   ".join(part for part in (f"{number}  {fix.action}", fix_worth(fix), *price) if part)
 
 
-def _others(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]:
+def _others(diagnosis: Diagnosis, run: list[Finding], named: set[str], page: _Page) -> list[str]:
+    """Further findings; one that is only likely and stands among the shares is not repeated."""
     shown = diagnosis.state is State.SICK or (bool(run) and leading_suspect(diagnosis) is run[0])
-    rest = run[1:] if shown else run
+    rest = [f for f in (run[1:] if shown else run) if not (f.recognised and f.cause in named)]
     rows = {True: [], False: []}  # type: dict[bool, list[str]]
     for finding in rest[:6]:
         gain = f" · {_left(finding, diagnosis.ledger)}" if finding.gain else ""
@@ -149,27 +152,43 @@ def _left(finding: Finding, ledger: Ledger | None) -> str:
     return worth(finding.gain, ledger) if finding.gain.high_s > 0 else "the same time as above"
 
 
-def _suspects(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]:
+def _shares(diagnosis: Diagnosis, run: list[Finding]) -> list[Hypothesis]:
+    """How the probability is shared, where it is not plain."""
     if diagnosis.healthy or (diagnosis.state is State.SICK and run[0].confidence >= PLAIN_ANSWER):
         return []
-    rows, told = [], set()
-    for h in could_be(diagnosis, MOST_CAUSES):
-        reason = next((r.text for r in (*h.because, *h.against) if r.text not in told), "")
-        told.add(reason)
-        rows.append(f"{h.probability:4.0%}  {h.cause:28} {reason}")
-    return page.rows("could be", rows)
+    return could_be(diagnosis, MOST_CAUSES)
+
+
+def _in_a_row(hypotheses: list[Hypothesis], run: list[Finding]) -> str:
+    """The causes with their shares in one row; each with a reason that stands nowhere else yet."""
+    shown = {r.text for f in run[:1] for r in (*f.because, *f.against)}
+    cells = []
+    for h in hypotheses:
+        reason = next((r.text for r in (*h.because, *h.against) if r.text not in shown and r.text[:1] != QUOTES[0]), "")
+        shown.add(reason)
+        cells.append(f"{h.cause} {h.probability:.0%}" + (f" ({reason})" if reason else ""))
+    return " · ".join(cells)
 
 
 def _cited(reasons: tuple[Reason, ...], page: _Page) -> list[str]:
-    """Sentences with their places; a place is not repeated from line to line."""
-    rows, last = [], ""
+    """Sentences with their places; a place is not repeated from line to line, nor typed words that were quoted already."""
+    rows: list[str] = []
+    last = ""
     for reason in reasons:
         where = places(reason.sources)
-        if where.strip(QUOTES) in reason.text:  # typed words are their own place
-            where = ""
-        rows.append(f"{reason.text}  {page.dim(where)}" if where and where != last else reason.text)
+        if _quotes(reason.text, where):
+            if _quotes(reason.text, last):
+                continue
+            last = where
+        cited = bool(where) and where != last
+        rows.append(f"{reason.text}  {page.dim(where)}" if cited else reason.text)
         last = where or last
     return rows
+
+
+def _quotes(text: str, where: str) -> bool:
+    """True when the sentence holds the typed words that are its place, shortened or whole."""
+    return where[:1] == QUOTES[0] and all(part.strip() in text for part in where.strip(QUOTES).split(CUT))
 
 
 class _Page:

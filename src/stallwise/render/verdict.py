@@ -95,6 +95,11 @@ def _voice(first: Finding, diagnosis: Diagnosis) -> str:
     return MOST_LIKELY if first.recognised or diagnosis.in_set else FOUND
 
 
+def found(diagnosis: Diagnosis) -> bool:
+    """True when a prover gives the answer."""
+    return diagnosis.state is State.SICK and _voice(run_findings(diagnosis)[0], diagnosis) == FOUND
+
+
 def basis_text(first: Finding, diagnosis: Diagnosis) -> str:
     """The cause, what the answer rests on, and how sure it is."""
     found = _voice(first, diagnosis) == FOUND
@@ -203,11 +208,11 @@ def unexplained_rows(diagnosis: Diagnosis) -> list[str]:
 def proof_rows(diagnosis: Diagnosis) -> list[str]:
     """What was shown to be well, wholly or in part; of a proof of its own subject also its parts, one by one.
 
-    Beside a finding only what the files account for: nothing is well then.
+    Beside a finding only what the files account for: nothing is well then. A ledger accounts for the time better.
     """
     rows = []
     for p in diagnosis.proofs:
-        if diagnosis.state is State.SICK and not p.accounts:
+        if diagnosis.state is State.SICK and (not p.accounts or diagnosis.ledger):
             continue
         rows.append(
             f"{p.of}: {p.says}"

@@ -98,7 +98,7 @@ def _answer(said: Connection, limit_s: float, act: Callable[..., Answer], argume
     except MemoryError:
         told = {"problem": "this does not fit into memory", "hint": "ask about fewer or smaller files"}
     except Exception as error:
-        told = {"problem": f"a bug of ours: {type(error).__name__}", "hint": "file it with the input"}
+        told = {"problem": f"internal error: {type(error).__name__}", "hint": "file it with the input"}
     with suppress(OSError):
         said.send_bytes(strict_json.dumps(told).encode("utf-8", "replace"))
 

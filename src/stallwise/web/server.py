@@ -148,9 +148,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._json({"problem": error.problem, "hint": error.hint}, status)
         except (BrokenPipeError, ConnectionResetError, TimeoutError):
             self.close_connection = True
-        except Exception as error:  # a bug of ours; the page says so and goes on
+        except Exception as error:  # internal error; the page says so and goes on
             self.close_connection = True
-            self._json({"problem": f"a bug of ours: {type(error).__name__}"}, 500)
+            self._json({"problem": f"internal error: {type(error).__name__}"}, 500)
 
     def _check_sender(self) -> None:
         """Only a page of ours, under our own name (no rebound DNS), from our own origin, with the token."""

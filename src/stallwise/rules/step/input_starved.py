@@ -99,7 +99,7 @@ def input_starved(evidence: Evidence) -> Finding | None:
             Fix(
                 "move the costliest transform out of __getitem__ (pre-decode, pre-tokenise, cache)",
                 gain,
-                cost="once, offline",
+                cost="one preprocessing run",
             ),
             Fix(
                 "prefetch_factor 4, persistent_workers=True"
