@@ -27,18 +27,17 @@ import numpy as np
 from case_features import features_of  # type: ignore[import-not-found]
 from fit_questions import WHAT_IS_WRONG, choice_features, shares  # type: ignore[import-not-found]
 from fit_recognise import (  # type: ignore[import-not-found]
+    SCALARS,
     Cases,
     Floats,
+    calm_counts,
     clue_tables,
-    families,
-    first_label,
+    compiled,
     leveled,
     out_of_fold,
-    page_matrix,
     platt,
     prover_rates,
     read,
-    ridge,
     rows_of,
     settle,
     threshold,
@@ -151,20 +150,14 @@ def _right(talk: Consultation, incident: Incident) -> bool:
 
 def fold_model(cases: Cases, rest: NDArray[np.bool_], final: Floats, cut: float, curve: tuple[float, ...]) -> Model:
     """The classifier as if the other cases were all there are."""
-    kept = rest & (cases.weight > 0)
-    alpha, mean = ridge(cases.x[kept] @ cases.x[kept].T, first_label(cases)[kept], cases.weight[kept])
-    w, same = cases.x[kept].T @ alpha, families(cases.causes)
-    weights = final[0] * w + final[1] * (w @ same) + final[2] * page_matrix(cases)
-    weights -= weights.mean(axis=1, keepdims=True)
-    bias = final[0] * mean + final[1] * (mean @ same)
-    bias[-1] += final[5]
+    weights, bias, of = compiled(cases, final, rest & (cases.weight > 0))
     scale = np.maximum(np.abs(weights).max(axis=0), 1e-9) / 127
     clues, answers = clue_tables(cases, rest)
     return Model(
         causes=tuple(cases.causes), words={w: i for i, w in enumerate(cases.words)},
         weights=np.round(weights / scale).astype(np.int8), idf=cases.idf.astype(np.float32), scale=scale.astype(np.float32),
-        bias=bias.astype(np.float32), clues={k: (final[3] * a, final[3] * b) for k, (a, b) in clues.items()}, rule=float(final[4]),
-        else_words=float(final[6]), else_quiet=float(final[7]), curve=curve, threshold=cut, answers=answers,
+        bias=bias.astype(np.float32), clues={k: (of["clues"] * a, of["clues"] * b) for k, (a, b) in clues.items()},
+        **{name: of[name] for name in SCALARS}, **calm_counts(cases), curve=curve, threshold=cut, answers=answers,
         provers=prover_rates([r for r, keep in zip(cases.rows, rest, strict=True) if keep]),
     )  # fmt: skip
 

@@ -24,11 +24,11 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.doctor.prove import TRUSTED
+from stallwise.doctor.prove import ANSWERS, TRUSTED
 from stallwise.doctor.recognise.model import AGAINST, level_of, recalibrated, set_costs
 from stallwise.doctor.recognise.ranking import SPOKE
 from stallwise.doctor.words import words_in
-from stallwise.evidence.bag import DENIED
+from stallwise.evidence.bag import DENIED, MANNER
 from stallwise.findings.clue import SPEAK_AGAINST, WHEN_SEEN, Tells
 from stallwise.findings.rule import Rule
 from stallwise.rules import all_rules
@@ -65,6 +65,7 @@ class Cases:
     words: list[str]
     idf: Floats
     x: Floats  # case x word, rows of length one
+    manner: Floats  # the same with the words that say how a text speaks; rows of length one
     right: NDArray[np.bool_]  # case x cause
     fold: NDArray[np.int64]
     weight: Floats
@@ -104,12 +105,14 @@ def read(rows: list[dict[str, Any]]) -> Cases:
         x[i, denied] -= AGAINST * idf[denied]
         for cause in row["accept"]:
             right[i, place.get(cause, place[ELSE])] = True
-        if any(c not in NOT_A_CAUSE for c in row["accept"]):
+        if right[i, :-1].any():
             right[i, place[ELSE]] = False
+    manner = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-9)
+    x[:, [w.startswith(MANNER) for w in words]] = 0.0
     x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-9)
     fold = np.array([int(hashlib.sha256(r["project"].encode()).hexdigest(), 16) % FOLDS for r in rows])
     weight = np.array([WEIGHTS[r["kind"]] for r in rows])
-    return Cases(rows, causes, words, idf, x, right, fold, weight)
+    return Cases(rows, causes, words, idf, x, manner, right, fold, weight)
 
 
 def ridge(kernel: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
@@ -128,6 +131,15 @@ def first_label(cases: Cases) -> Floats:
         named = [c for c in row["accept"] if c not in NOT_A_CAUSE]
         y[i, place.get(named[0], place[ELSE]) if named else place[ELSE]] = 1.0
     return y
+
+
+FINE = 4.0  # of weight: texts in which nothing is wrong are one in eight, and a false alarm is worse than a question
+
+
+def untroubled(cases: Cases, rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """One column: 1 where nothing is wrong; and what each case counts."""
+    fine = cases.right[rows, -1]
+    return fine[:, None].astype(np.float32), cases.weight[rows] * np.where(fine, FINE, 1.0)
 
 
 def families(causes: Sequence[str]) -> Floats:
@@ -174,7 +186,7 @@ def _counted(rule: Rule) -> dict[str, float]:
 def _add(counts: Counter[str], text: str, weight: float) -> None:
     for sentence in text.replace("\n", " ").split(". "):
         for word in words_in(sentence):
-            counts[word] += weight  # type: ignore[assignment]
+            counts[word] += weight * (not word.startswith(MANNER))  # type: ignore[assignment]
 
 
 def phrases() -> dict[str, list[str]]:
@@ -302,14 +314,31 @@ def ruled_out(cases: Cases) -> NDArray[np.bool_]:
 
 
 STACK: list[Floats] = []
-NAMES = ("text", "family", "page", "clues", "rule", "else", "else_words", "else_quiet")
+CALM: list[Floats] = []
+STAY_LOUD = 0.9  # of the complaints that somebody typed: the price of silence where nothing is wrong
+
+
+def calm_counts(cases: Cases) -> dict[str, float]:
+    """From which share of calm on a text makes no verdict by its words alone, and how often such a text has trouble all the same."""
+    calm = CALM[0]
+    typed = np.array([r["kind"] in ("wording", "question") for r in cases.rows])
+    fine = cases.right[:, -1]
+    cut = float(np.quantile(calm[typed & ~fine], STAY_LOUD))
+    return {"calm_from": round(cut, 4), "calm_trouble": round(float((~fine)[typed & (calm >= cut)].mean()), 4)}
+
+
+NAMES = (
+    "text", "family", "page", "clues", "rule", "else", "else_words", "else_quiet"
+)  # fmt: skip
+FROM = (8.0, 3.0, 2.0, 0.5, 0.8, -1.0, 0.5, 1.0)  # where the fit of these begins
 
 
 def stacked(cases: Cases, text: Floats, pages: Floats, clues: Floats, *, family: bool = True) -> Floats:
     """Case x cause x what the final weights are for."""
     is_else = np.zeros(cases.right.shape)
     is_else[:, -1] = 1.0
-    known = np.log1p((cases.x > 0).sum(axis=1))[:, None]
+    at = set(cases.words)
+    known = np.log1p([[sum(w.removeprefix(DENIED) in at for w in r["words"])] for r in cases.rows])
     quiet = np.array([not r["aloud"] for r in cases.rows], dtype=float)[:, None]
     return np.stack(
         [
@@ -328,7 +357,7 @@ def stacked(cases: Cases, text: Floats, pages: Floats, clues: Floats, *, family:
 
 def logit(z: Floats, right: NDArray[np.bool_], weight: Floats) -> Floats:
     """Weights that make the right causes likeliest: Newton on the expected information, with halved steps where it overshoots."""
-    w = np.array([8.0, 3.0, 2.0, 0.5, 0.8, -1.0, 0.5, 1.0])
+    w = np.array(FROM)
     gain, slope, info = _slope(z, right, weight, w)
     for _ in range(MOST_STEPS):
         step = np.linalg.solve(info + PRIOR * np.eye(len(w)), slope)
@@ -348,7 +377,7 @@ def logit(z: Floats, right: NDArray[np.bool_], weight: Floats) -> Floats:
 
 
 MOST_STEPS = 60
-PRIOR = 0.01  # of the final weights: seven numbers, four thousand cases
+PRIOR = 0.01  # of the final weights: eight numbers, five thousand cases
 
 
 def _slope(z: Floats, right: NDArray[np.bool_], weight: Floats, w: Floats) -> tuple[float, Floats, Floats]:
@@ -372,17 +401,21 @@ def out_of_fold(cases: Cases, *, pages: bool = True, family: bool = True) -> tup
     y, page = first_label(cases), page_matrix(cases) * pages
     text = np.zeros(cases.right.shape)
     clues = np.zeros(cases.right.shape)
-    kernel = cases.x @ cases.x.T
+    kernel, manner = cases.x @ cases.x.T, cases.manner @ cases.manner.T
+    calm = np.zeros(len(cases.rows))
     for f in range(FOLDS):
         held, rest = np.flatnonzero(cases.fold == f), cases.fold != f
         kept = np.flatnonzero(rest & (cases.weight > 0))
         alpha, mean = ridge(kernel[np.ix_(kept, kept)], y[kept], cases.weight[kept])
         text[held] = kernel[np.ix_(held, kept)] @ alpha + mean
         clues[held] = clue_scores(cases, clue_tables(cases, rest)[0], held)
+        alpha, mean = ridge(manner[np.ix_(kept, kept)], *untroubled(cases, kept))
+        calm[held] = (manner[np.ix_(held, kept)] @ alpha + mean)[:, 0]
         print(f"\rfold {f + 1} of {FOLDS}", end="", flush=True)
     print()
     z = stacked(cases, text, cases.x @ page, clues, family=family)
     STACK.append(z)
+    CALM.append(calm)
     open_ = np.array([not r["proved"] for r in cases.rows]) & (cases.weight > 0)
     chances = np.zeros(cases.right.shape)
     for f in range(FOLDS):
@@ -461,6 +494,7 @@ def report(cases: Cases, chances: Floats, cut: float) -> dict[str, Any]:
         }  # fmt: skip
         shares = "  ".join(f"{key} {found[name][key]:.3f}" for key in ("first", "three", "family"))
         print(f"{name:16s} {len(mine):5d}  {shares}  set {found[name]['set']:.2f} of {found[name]['size']:.1f}")
+    found["fine"] = _fine(cases, chances)
     open_ = open_cases(cases)
     top, hit = first_of(cases, chances, open_)
     found["bands"] = []
@@ -475,17 +509,46 @@ def report(cases: Cases, chances: Floats, cut: float) -> dict[str, Any]:
     return found
 
 
+SCALARS = ("rule", "else_words", "else_quiet")  # final weights that the model keeps as they are
+
+
+def compiled(cases: Cases, final: Floats, kept: NDArray[np.bool_]) -> tuple[Floats, Floats, dict[str, float]]:
+    """Word x cause and cause: what the final weights make of the kept cases' words, and the final weights by name.
+
+    One more column: how much a word speaks for a text in which nothing is wrong.
+    """
+    alpha, mean = ridge(cases.x[kept] @ cases.x[kept].T, first_label(cases)[kept], cases.weight[kept])
+    w, same = cases.x[kept].T @ alpha, families(cases.causes)
+    of = dict(zip(NAMES, map(float, final), strict=True))
+    weights = of["text"] * w + of["family"] * (w @ same) + of["page"] * page_matrix(cases)
+    weights -= weights.mean(axis=1, keepdims=True)  # what a word adds to every cause alike changes nothing
+    bias = of["text"] * mean + of["family"] * (mean @ same)
+    bias[-1] += of["else"]
+    alpha, level = ridge(cases.manner[kept] @ cases.manner[kept].T, *untroubled(cases, np.flatnonzero(kept)))
+    return np.hstack([weights, cases.manner[kept].T @ alpha]), np.append(bias, level), of
+
+
+def _fine(cases: Cases, chances: Floats) -> dict[str, list[float]]:
+    """Where nothing is wrong: how many cases, and the shares that are offered a cause at 30% and given one as the answer."""
+    found = {}
+    for name in [*dict.fromkeys(r["set"] for r in cases.rows), "all"]:
+        mine = [i for i in np.flatnonzero(cases.right[:, -1]) if name in (cases.rows[i]["set"], "all")]
+        if mine:
+            top = chances[mine, :-1].max(axis=1)
+            spoke = np.array([cases.rows[i]["proved"] for i in mine])
+            found[name] = [len(mine), float((top >= OFFERED).mean()), float(((top >= ANSWERS) | spoke).mean())]
+            print(
+                f"nothing wrong    {name:16s} {len(mine):5d}  offered {found[name][1]:.3f}  answered {found[name][2]:.3f}"
+            )
+    return found
+
+
+OFFERED = 0.3
+
+
 def write(cases: Cases, final: Floats, cut: float, curve: tuple[float, ...]) -> None:
     """Everything in one matrix of whole numbers, and what goes with it."""
-    y = first_label(cases)
-    kept = cases.weight > 0
-    alpha, mean = ridge(cases.x[kept] @ cases.x[kept].T, y[kept], cases.weight[kept])
-    w = cases.x[kept].T @ alpha
-    same = families(cases.causes)
-    weights = final[0] * w + final[1] * (w @ same) + final[2] * page_matrix(cases)
-    weights -= weights.mean(axis=1, keepdims=True)  # what a word adds to every cause alike changes nothing
-    bias = final[0] * mean + final[1] * (mean @ same)
-    bias[-1] += final[5]
+    weights, bias, of = compiled(cases, final, cases.weight > 0)
     scale = np.maximum(np.abs(weights).max(axis=0), 1e-9)
     stored = np.round(weights / scale * 127).astype(np.int8)
     used = np.flatnonzero(np.abs(stored).max(axis=1) > 1)
@@ -499,10 +562,9 @@ def write(cases: Cases, final: Floats, cut: float, curve: tuple[float, ...]) -> 
         "bias": [round(float(b), 5) for b in bias],
         "idf": [round(float(v), 4) for v in levels],
         "idf_of": "".join(chr(ord("0") + c) for c in codes),
-        "clues": {key: [round(final[3] * v, 4) for v in pair] for key, pair in sorted(clues.items())},
-        "rule": round(float(final[4]), 4),
-        "else_words": round(float(final[6]), 4),
-        "else_quiet": round(float(final[7]), 4),
+        "clues": {key: [round(of["clues"] * v, 4) for v in pair] for key, pair in sorted(clues.items())},
+        **{name: round(of[name], 4) for name in SCALARS},
+        **calm_counts(cases),
         "curve": [round(v, 4) for v in curve],
         "threshold": round(cut, 4),
         "provers": {cause: round(rate, 3) for cause, rate in prover_rates(cases.rows).items()},

@@ -14,7 +14,9 @@ INCIDENTS = ROOT / "tests" / "incidents"
 QUESTIONS = ROOT / "tests" / "questions"
 SHARED = ROOT.parent / "shared"
 KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
-COMPOSED = ("improve", "kept", "strangers", "strangers_kept", "wave5", "pairs", "controls")
+COMPOSED = (
+    "improve", "kept", "strangers", "strangers_kept", "wave5", "wave5_test", "pairs", "pairs_test", "controls", "controls_test"
+)  # fmt: skip
 COMPLAINTS = ("complaints", "complaints_kept")
 NOT_A_CAUSE = ("none", "unclear")
 
@@ -38,6 +40,10 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
             *_, owner, repo, _, number = str(row["url"]).split("/")
             words = {**row, "id": f"{owner}/{repo}#{number}"}
             yield name, words, f"{owner}/{repo}", "wording", [], (f"symptom={row['text']}",)
+    for place, row in enumerate(_rows(INCIDENTS / "topics.jsonl")):
+        cause = str(row["also"] or ("none" if row["kind"] == "fine" else row["cause"]))
+        words = {"id": f"{row['cause']} {row['kind']} {place}", "accept": [cause]}
+        yield "topics", words, f"topic:{row['cause']}", "wording", [], (f"symptom={row['text']}",)
     yield from _asked()
     if not SHARED.is_dir():
         return

@@ -52,7 +52,7 @@ def answer(
     answers = proved.answers or (not evidence.stems and any(f.is_verdict for f in proved.findings))
     if verdict.state is not State.HEALTHY and not answers and _worded(evidence, proved, complaints):
         ranking = recognise(evidence, [c.symptom for c in complaints], proved.findings, rules, aloud=aloud, curve=curve)
-        ranking = ranking if aloud else unasked(ranking)
+        ranking = ranking if aloud and not ranking.calm else unasked(ranking)
         if contradictions:  # words make no verdict of what contradicts itself
             ranking = unasked(ranking, besides={h.cause for h in ranking.hypotheses if not h.by_words_alone})
     findings = proved.findings

@@ -29,7 +29,7 @@ def table_of(findings: Sequence[Finding], ranking: Ranking | None) -> tuple[Hypo
 
 
 def unasked(ranking: Ranking, besides: Collection[str] = ()) -> Ranking:
-    """Nobody complains: recognition alone makes no verdict, and what is taken from it may be nothing at all."""
+    """Nobody complains, or the text is calm: recognition alone makes no verdict, and what is taken from it may be nothing at all."""
     capped = {h.cause for h in ranking.hypotheses if h.cause != SOMETHING_ELSE and h.cause not in besides}
     over = math.fsum(max(0.0, h.probability - JUST_UNSURE) for h in ranking.hypotheses if h.cause in capped)
     given = {SOMETHING_ELSE: over}

@@ -10,6 +10,7 @@ from itertools import pairwise
 from stallwise.evidence.fact import Source
 
 DENIED = "not:"  # before a stem that the text denies
+MANNER = "how:"  # before a joining word, a status or a negated stem: how the text says things, not what it is about
 LONGEST_TEXT = 1 << 21  # letters: the beginning and the end of a longer log hold its words
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Words, and the short names of this trade that carry a digit (fp16, h2d, x16, e4m3, a100) or have two letters (kv, tp).
@@ -54,6 +55,11 @@ def stems_of(text: str) -> frozenset[str]:
     known = {word: stem(word) for word in set(words)}
     stems = list(filter(None, map(known.__getitem__, words)))
     return frozenset(stems).union(map(" ".join, pairwise(stems)))
+
+
+def joining_words(text: str) -> frozenset[str]:
+    """The words that name nothing; whether a text complains shows in them: "if", "would", "had", "until"."""
+    return frozenset(w for w in map(str.lower, _WORD.findall(text)) if w in _JOINING)
 
 
 def _without_titles(text: str) -> Iterator[str]:

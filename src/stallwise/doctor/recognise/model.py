@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.evidence.bag import DENIED
+from stallwise.evidence.bag import DENIED, MANNER
 
 AGAINST = 0.5  # of a word's weight: what a denial takes from the causes that the word speaks for
 STEP = 1 / 127  # of a column's scale: weights are stored as whole numbers of it
@@ -38,14 +38,18 @@ class Model:
 
     causes: tuple[str, ...]  # columns; the last is "something else"
     words: Mapping[str, int]  # feature -> row
-    weights: NDArray[np.int8]
+    weights: NDArray[
+        np.int8
+    ]  # word x cause, and a last column: how much a word tells of a run in which nothing is wrong
     idf: NDArray[np.float32]
     scale: NDArray[np.float32]  # of each column
-    bias: NDArray[np.float32]
+    bias: NDArray[np.float32]  # of each column
     clues: Mapping[str, tuple[float, float]]  # "cause: says" -> weight where it holds, weight where it does not
     rule: float  # weight of a rule's log odds
     else_words: float  # "something else" grows with the logarithm of the number of words,
     else_quiet: float  # and where nobody complains
+    calm_from: float  # from this share of calm on words alone make no verdict,
+    calm_trouble: float  # for of such texts only so many have any trouble
     curve: tuple[float, ...]  # offset, slope and bend of the first answer's log odds: makes its probability a frequency
     threshold: float  # of `set_costs`: what the 90% set is cut at
     answers: Mapping[str, tuple[float, float]]  # by word of a clue: P(holds | cause), P(holds | another)
@@ -59,19 +63,17 @@ class Model:
 
     def contributions(self, words: Iterable[str]) -> tuple[list[str], NDArray[np.float32]]:
         """Known words and what each adds to every cause; a denied word speaks against what it names."""
-        known = sorted(w for w in words if w.removeprefix(DENIED) in self.words)
-        rows = np.array([self.words[w.removeprefix(DENIED)] for w in known], dtype=np.intp)
-        sign = np.array([-AGAINST if w.startswith(DENIED) else 1.0 for w in known], dtype=np.float32)
-        idf = self.idf[rows] * sign
+        known = sorted(w for w in words if w.removeprefix(DENIED) in self.words and not w.startswith(MANNER))
+        rows, idf = self._rows(known)
         norm = float(np.sqrt((idf**2).sum())) or 1.0
-        return known, self.weights[rows].astype(np.float32) * self.scale * (idf / norm)[:, None]
+        return known, self.weights[rows, :-1].astype(np.float32) * self.scale[:-1] * (idf / norm)[:, None]
 
     def scores(
         self, words: Iterable[str], clues: Mapping[str, float], rules: Mapping[str, float], *, aloud: bool
     ) -> NDArray[np.float64]:
         """Of every cause, from words, summed clue weights and log odds of rules."""
         known, parts = self.contributions(words)
-        found = self.bias.astype(np.float64) + parts.sum(axis=0)
+        found = self.bias[:-1].astype(np.float64) + parts.sum(axis=0)
         place = {cause: i for i, cause in enumerate(self.causes)}
         for cause, weight in clues.items():
             found[place[cause]] += weight
@@ -80,6 +82,17 @@ class Model:
                 found[place[cause]] += self.rule * odds
         found[-1] += self.else_words * math.log1p(len(known)) + (0.0 if aloud else self.else_quiet)
         return np.asarray(found)
+
+    def calm(self, words: Iterable[str]) -> float:
+        """How much the words, those that say how the text speaks included, tell of a run in which nothing is wrong: about 0 to 1."""
+        rows, idf = self._rows([w for w in words if w.removeprefix(DENIED) in self.words])
+        norm = float(np.sqrt((idf**2).sum())) or 1.0
+        return float(self.bias[-1] + (self.weights[rows, -1].astype(np.float32) * self.scale[-1] * idf).sum() / norm)
+
+    def _rows(self, known: list[str]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        rows = np.array([self.words[w.removeprefix(DENIED)] for w in known], dtype=np.intp)
+        sign = np.array([-AGAINST if w.startswith(DENIED) else 1.0 for w in known], dtype=np.float32)
+        return rows, self.idf[rows] * sign
 
 
 def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -127,14 +140,15 @@ def model() -> Model:
         scale=np.array(meta["scale"], dtype=np.float32),
         bias=np.array(meta["bias"], dtype=np.float32),
         clues={key: (pair[0], pair[1]) for key, pair in meta["clues"].items()},
-        rule=meta["rule"],
-        else_words=meta["else_words"],
-        else_quiet=meta["else_quiet"],
+        **{name: meta[name] for name in SCALARS},
         curve=tuple(meta["curve"]),
         threshold=meta["threshold"],
         provers=meta["provers"],
         answers={word: (pair[0], pair[1]) for word, pair in meta["answers"].items()},
     )
+
+
+SCALARS = ("rule", "else_words", "else_quiet", "calm_from", "calm_trouble")
 
 
 def _codes(text: str) -> NDArray[np.intp]:

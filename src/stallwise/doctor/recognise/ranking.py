@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stallwise.doctor.recognise.features import clue_outcomes, words_of
 from stallwise.doctor.recognise.model import Model, model, probabilities, recalibrated, set_costs
 from stallwise.doctor.words import words_in
-from stallwise.evidence.bag import Passage
+from stallwise.evidence.bag import MANNER, Passage
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import SOMETHING_ELSE, Hypothesis
@@ -37,6 +37,7 @@ class Ranking:
     hypotheses: tuple[Hypothesis, ...]
     in_set: tuple[str, ...]
     chances: Mapping[str, float] = field(default_factory=dict)  # of every cause, the unlikely ones too
+    calm: bool = False  # the text reads like one in which nothing is wrong
 
     def probability(self, cause: str) -> float:
         """Of one cause; 0 where it is not listed."""
@@ -67,6 +68,10 @@ def recognise(
             scores[place] = -math.inf
     shares = recalibrated(probabilities(scores), *known.curve)
     shares = recalibrated(shares, *curve) if curve is not None else shares
+    calm = known.calm(words) >= known.calm_from
+    if calm:
+        shares[:-1] *= known.calm_trouble
+        shares[-1] = 1.0 - shares[:-1].sum()
     chances = dict(zip(known.causes, map(float, shares), strict=True))
     order = sorted(chances, key=lambda c: (-chances[c], c))
     named = [c for c in order if c != SOMETHING_ELSE and chances[c] > 0.0]
@@ -82,12 +87,12 @@ def recognise(
     rest = max(0.0, 1.0 - math.fsum(h.probability for h in found))
     found.append(Hypothesis(SOMETHING_ELSE, rest))
     rows = tuple(sorted(found, key=lambda h: (-h.probability, h.cause)))
-    return Ranking(rows, _set_of(order, chances, known), chances)
+    return Ranking(rows, _set_of(order, chances, known), chances, calm)
 
 
 def in_domain(evidence: Evidence) -> bool:
     """Whether the words of the inputs are those of some cause, rather than of a licence, a letter or a changelog."""
-    words, known = words_of(evidence), model()
+    words, known = [w for w in words_of(evidence) if not w.startswith(MANNER)], model()
     held, pairs = sum(w in known.words for w in words), [w for w in words if " " in w]
     # Words of everybody, put together as nobody does who has such a trouble.
     strange = len(pairs) > 1 and not any(w in known.words for w in pairs)

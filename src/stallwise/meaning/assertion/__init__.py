@@ -76,9 +76,9 @@ _JOINING = re.compile(
 JOINED = 0.2  # of a quote's words: in English prose four of ten join others, in a program's message one
 _FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w.-]{1,60}(?:[= ]\S{1,80})?|\bhttps?://\S{1,300}")
 _PAIR = re.compile(
-    r"^[ \t|>*-]{0,60}(?P<key>[A-Za-z][^:=|\n]{1,80}?)[ \t.|]*(?:[:=|]|\t| {2,})[ \t\"']*"
+    r"(?:^|(?<=[,;.(:]))[ \t|>*-]{0,60}(?P<key>[A-Za-z][^:=|\n]{1,80}?)[ \t.|]*(?:[:=|]|\t| {2,})[ \t\"']*"
     r"(?P<value>0+(?:\.0+)?(?:[ \t]*%)?|none|no|n/?a|null|nil|false|off|ok|okay|pass(?:ed)?|clear|clean|normal|healthy|disabled|"
-    r"inactive|not[ _]active|not[ _]supported|not[ _]present|-+)[ \t\"'|,;}\])]*$",
+    r"inactive|not[ _]active|not[ _]supported|not[ _]present|-+)(?=[ \t\"'|,;}\])]*$|[ \t\"']*[,;.)](?:\s|$))",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -97,6 +97,28 @@ def spans_of(text: str) -> list[Span]:
             if sentence.end() - sentence.start() <= LONGEST_LINE:
                 found += _in_sentence(text, sentence.start(), sentence.end())
     return _merged(found)
+
+
+def negated(text: str) -> str:
+    """What stands behind a word of denial, whether it names a fault or not: "nobody waits", "no longer blocks"."""
+    scopes = []
+    for match in _triggers_pattern().finditer(text):
+        trigger = _trigger(_plain(match[0]))
+        if trigger.status is Status.ABSENT:
+            low, high = _sentence_around(text, match)
+            scopes.append(text[slice(*_scope(trigger, text, match, low, high))])
+    return "\n".join(scopes)
+
+
+def _sentence_around(text: str, match: re.Match[str]) -> tuple[int, int]:
+    ends = [i for mark in ".!?;\n" if (i := text.rfind(mark, 0, match.start())) >= 0]
+    stops = [i for mark in "!?;\n" if (i := text.find(mark, match.end())) >= 0]
+    return max(ends, default=-1) + 1, min(stops, default=len(text))
+
+
+def statuses(spans: list[Span]) -> frozenset[str]:
+    """The ways in which parts of the text do not assert what they name."""
+    return frozenset(s.status.value for s in spans)
 
 
 def affirmed(text: str, spans: list[Span], *, numbers: bool = False) -> str:
