@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Hundreds of short processes start in the tests: compiled modules halve what each costs.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare lint types check shared scores extras recognise questions ask accuracy ablate others recipes bench soak fuzz lock audit pages docs clean
+.PHONY: help demo test test-bare lint types check shared scores extras index new-cause rename-cause recognise questions ask accuracy ablate others recipes bench soak fuzz lock audit pages docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -70,6 +70,16 @@ scores: $(SCORES)
 	@$(if $(SCORES),,echo "no shared data here: scoring skipped")
 shared: $(VENV)/.dev ## score against the shared cases, where that folder is
 	@rm -f $(VENV)/.scored-* && $(MAKE) --no-print-directory -k -j2 scores
+
+index: $(VENV)/.dev ## compile what causes and measures look at, so that a start loads only what it needs
+	@$(BIN)/python .ci/index.py
+
+new-cause: ## write the two files of a cause: NAME=late-gather FAMILY=distributed
+	@$(PYTHON) .ci/new_cause.py "$(NAME)" "$(FAMILY)"
+
+rename-cause: $(VENV)/.dev ## rename a cause everywhere: OLD=slow-rank NEW=straggler-rank
+	@$(PYTHON) .ci/rename_cause.py "$(OLD)" "$(NEW)"
+	@$(BIN)/python .ci/index.py
 
 FEATURES := $(VENV)/features.jsonl
 $(FEATURES): $(VENV)/.dev

@@ -14,7 +14,6 @@ import hashlib
 import json
 import math
 import re
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from stallwise.doctor.words import words_in
 from stallwise.evidence.bag import DENIED, MANNER
 from stallwise.findings.clue import SPEAK_AGAINST, WHEN_SEEN, Tells
 from stallwise.findings.rule import Rule
-from stallwise.rules import all_rules
+from stallwise.rules import all_rules, table_of
 
 FOLDS = 10
 RIDGE = 1.0  # of 0.5 to 4 the least out-of-fold log loss
@@ -51,8 +50,7 @@ LEVELS = 40  # of idf, as stored
 COVERED = 0.90  # of out-of-fold cases whose truth the set holds
 ELSE = "something-else"
 NOT_A_CAUSE = {"none", "unclear"}
-PHRASES = Path(__file__).parents[1] / "src" / "stallwise" / "doctor" / "recognise" / "phrases"
-OUT = PHRASES.parent
+OUT = Path(__file__).parents[1] / "src" / "stallwise" / "doctor" / "recognise"
 Floats = NDArray[np.float64]
 
 
@@ -79,7 +77,7 @@ def rows_of(path: str) -> list[dict[str, Any]]:
 
 def read(rows: list[dict[str, Any]]) -> Cases:
     """The cases as arrays."""
-    causes = [r.cause for r in all_rules() if r.cause != "none"] + [ELSE]
+    causes = [r.cause for r in all_rules() if r.cause != "none" and not r.preview] + [ELSE]
     place = {c: i for i, c in enumerate(causes)}
     users: dict[str, set[str]] = defaultdict(set)
     for row in (r for r in rows if WEIGHTS[r["kind"]]):
@@ -150,7 +148,7 @@ def families(causes: Sequence[str]) -> Floats:
 
 def page_weights() -> dict[str, dict[str, float]]:
     """Cause -> word -> weight of its page and phrases (BM25)."""
-    raw = {r.cause: _counted(r) for r in all_rules() if r.cause != "none"}
+    raw = {r.cause: _counted(r) for r in all_rules() if r.cause != "none" and not r.preview}
     spread = Counter(word for page in raw.values() for word in page)
     sizes = {cause: math.fsum(page.values()) for cause, page in raw.items()}
     mean = math.fsum(sizes.values()) / len(sizes)
@@ -175,7 +173,7 @@ def _counted(rule: Rule) -> dict[str, float]:
         ". ".join([rule.cause.replace("-", " "), *(s.value for s in rule.explains), *(c.says for c in rule.clues)]),
         1.0,
     )
-    _add(counts, ". ".join(phrases().get(rule.cause, ())), PHRASED)
+    _add(counts, ". ".join(table_of(rule.cause).get("phrases", ())), PHRASED)
     floats: dict[str, float] = dict(counts)
     for quantity in {*rule.needs, *(q for c in rule.clues for q in c.reads)}:
         floats[f"q:{quantity.name}"] = PHRASED
@@ -187,14 +185,6 @@ def _add(counts: Counter[str], text: str, weight: float) -> None:
     for sentence in text.replace("\n", " ").split(". "):
         for word in words_in(sentence):
             counts[word] += weight * (not word.startswith(MANNER))  # type: ignore[assignment]
-
-
-def phrases() -> dict[str, list[str]]:
-    """How people describe each cause."""
-    found: dict[str, list[str]] = {}
-    for path in sorted(PHRASES.glob("*.toml")):
-        found |= tomllib.loads(path.read_text(encoding="utf-8"))
-    return found
 
 
 def page_matrix(cases: Cases) -> Floats:
@@ -581,7 +571,7 @@ def write(cases: Cases, final: Floats, cut: float, curve: tuple[float, ...]) -> 
 
 def empty() -> None:
     """A model that knows nothing, so that features can be computed before the first fit."""
-    causes = [r.cause for r in all_rules() if r.cause != "none"] + [ELSE]
+    causes = [r.cause for r in all_rules() if r.cause != "none" and not r.preview] + [ELSE]
     np.save(OUT / "weights.npy", np.zeros((1, len(causes)), dtype=np.int8))
     (OUT / "words.txt").write_text("nothing", encoding="utf-8")
     meta = {

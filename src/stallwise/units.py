@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from enum import Enum
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 from stallwise.errors import BadRequest
+from stallwise.tables import table
 
 
 class Unit(Enum):
@@ -130,9 +130,9 @@ def _bytes_scale(suffix: str, *, per_second: bool) -> float | None:
     else:
         per = 1.0
     body = body.strip()
-    for table in (_BINARY, _DECIMAL):
-        if body in table:
-            return table[body] * per
+    for prefixes in (_BINARY, _DECIMAL):
+        if body in prefixes:
+            return prefixes[body] * per
     upper = body[:1].upper() + body[1:]
     return next((table[upper] * per for table in (_BINARY, _DECIMAL) if upper in table), None)
 
@@ -217,9 +217,8 @@ _PER = re.compile(r"\s{0,9}(?:/|\bper\b|\ba\b)\s{0,9}", re.IGNORECASE)
 @cache
 def _forms() -> dict[str, tuple[tuple[str, float], ...]]:
     """Surface form -> (what, factor), several where a form is ambiguous ("B", "M")."""
-    text = (files("stallwise") / "unit_forms.toml").read_text(encoding="utf-8")
     found: dict[str, tuple[tuple[str, float], ...]] = {}
-    for what, forms in tomllib.loads(text).items():
+    for what, forms in table(Path(__file__).with_name("unit_forms.toml")).items():
         for form, factor in forms.items():
             found[form] = (*found.get(form, ()), (what, float(factor)))
             low = form.lower()

@@ -57,7 +57,7 @@ def test_the_compiled_weights_fit_together() -> None:
     assert columns == len(known.causes) == len(known.scale) == len(known.bias)
     assert rows == len(known.words) == len(known.idf)
     assert known.causes[-1] == SOMETHING_ELSE
-    assert set(known.causes[:-1]) == {r.cause for r in all_rules()} - {"none"}, "make recognise"
+    assert set(known.causes[:-1]) == {r.cause for r in all_rules() if not r.preview} - {"none"}, "make recognise"
     assert np.isfinite(known.bias).all() and (known.idf > 0).all()
 
 

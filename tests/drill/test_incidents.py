@@ -40,7 +40,7 @@ def worlds() -> tuple[Incident, ...]:
 
 
 def test_every_cause_has_an_incident() -> None:
-    assert set(authors()) == {rule.cause for rule in all_rules()}
+    assert set(authors()) == {rule.cause for rule in all_rules() if not rule.preview}
     assert len(authors()) >= 100
 
 

@@ -39,7 +39,7 @@ def _forget() -> None:
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The package's tables in a folder of the test."""
     shutil.copytree(str(files("stallwise.meaning") / "lexicon"), tmp_path / "lexicon")
-    monkeypatch.setattr(tables, "files", lambda _: tmp_path)
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
     _forget()
     yield tmp_path
     monkeypatch.undo()
@@ -96,7 +96,7 @@ def test_a_signature_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     shutil.copytree(str(files("stallwise.meaning") / "signatures"), tmp_path / "signatures")
     (tmp_path / "signatures" / "zz_mine.toml").write_text(SIGNATURE, encoding="utf-8")
-    monkeypatch.setattr(tables, "files", lambda _: tmp_path)
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
     judged.book.cache_clear()
     try:
         heard = match.matcher_of(judged.book()).hear(
@@ -115,7 +115,7 @@ def test_a_format_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     shutil.copytree(str(files("stallwise.meaning") / "gauges"), tmp_path / "gauges")
     (tmp_path / "gauges" / "zz_mine.toml").write_text(GAUGE, encoding="utf-8")
-    monkeypatch.setattr(tables, "files", lambda _: tmp_path)
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
     gauge_book.gauge_books.cache_clear()
     gauges._anchors.cache_clear()
     try:

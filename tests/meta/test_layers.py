@@ -14,21 +14,23 @@ ROOT = Path(__file__).parents[2] / "src" / "stallwise"
 # A package may import itself and these.
 MAY_IMPORT = {
     "errors": set(),
-    "units": {"errors"},
+    "tables": set(),
+    "units": {"tables", "errors"},
     "progress": {"units"},
     "evidence": {"units", "errors"},
-    "specs": {"units", "errors"},
-    "readers": {"evidence", "specs", "units", "errors"},
-    "meaning": {"evidence", "specs", "units", "errors"},
-    "costs": {"specs", "units", "errors"},
+    "specs": {"tables", "units", "errors"},
+    "readers": {"tables", "evidence", "specs", "units", "errors"},
+    "meaning": {"tables", "evidence", "specs", "units", "errors"},
+    "costs": {"tables", "specs", "units", "errors"},
     # A measure replays the trace it looks at: `sim.replay` is physics over columns and knows no names.
     "measures": {"sim", "evidence", "meaning", "costs", "specs", "units", "errors"},
     "findings": {"evidence", "units", "errors"},
-    "rules": {"findings", "evidence", "units", "errors"},
+    "rules": {"tables", "findings", "evidence", "units", "errors"},
     "sim": {"evidence", "costs", "specs", "units", "errors"},
-    "search": {"sim", "evidence", "costs", "specs", "progress", "units", "errors"},
+    "search": {"tables", "sim", "evidence", "costs", "specs", "progress", "units", "errors"},
     # Of `instrument` the doctor takes Student's quantile alone: a trend is judged as trials are.
     "doctor": {
+        "tables",
         "instrument",
         "rules",
         "measures",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -43,7 +43,7 @@ SENTENCES = (
 
 def quantities_of(rule: Rule) -> list[Quantity]:
     """What the rule's own files speak of."""
-    modules = [sys.modules[f.__module__] for f in (rule.judge, rule.advise) if f is not None]
+    modules = [import_module(f.__module__) for f in (rule.judge, rule.advise) if f is not None]
     found = {q.name: q for q in (*rule.needs, *(q for c in rule.clues for q in c.reads))}
     for module in modules:
         source = open(str(module.__file__), encoding="utf-8").read()  # noqa: PTH123, SIM115

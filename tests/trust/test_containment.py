@@ -128,7 +128,9 @@ def test_a_rule_that_fails_is_a_note_and_forbids_an_all_clear(monkeypatch: pytes
         raise KeyError("x")
 
     healthy = diagnose("examples/traces/healthy") if Path("examples/traces/healthy").exists() else None
-    rules = tuple(replace(r, judge=fails, needs=()) if r.cause == "nvlink-fault" else r for r in examine.all_rules())
+    rules = tuple(
+        replace(r, judge=fails, needs=(), reads=None) if r.cause == "nvlink-fault" else r for r in examine.all_rules()
+    )
     monkeypatch.setattr(examine, "all_rules", lambda: rules)
     found = diagnose("examples/traces/healthy") if healthy else diagnose(facts=["mfu=0.22"])
     assert any("the rule nvlink-fault failed" in n.text for n in found.notes)
@@ -153,7 +155,7 @@ def test_the_whole_examination_has_its_time(monkeypatch: pytest.MonkeyPatch) -> 
         while time.process_time() < ends:
             pass
 
-    rules = tuple(replace(r, judge=slow, needs=(), per=None, in_trace=None) for r in examine.all_rules())
+    rules = tuple(replace(r, judge=slow, needs=(), reads=None, per=None, in_trace=None) for r in examine.all_rules())
     monkeypatch.setattr(examine, "all_rules", lambda: rules)
     monkeypatch.setattr(examine, "EXAMINATION_S", 1.0)
     began = time.process_time()

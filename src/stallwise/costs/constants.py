@@ -6,14 +6,15 @@ allowed a scale of its own, so that nothing here stands for one of them. `stallw
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from stallwise.tables import parsed
 
 Array = NDArray[np.float64]
 
@@ -53,8 +54,8 @@ def prior_sigmas() -> Array:
 
 @cache
 def _sustained() -> dict[str, dict[str, float]]:
-    text = (files("stallwise.costs") / "measured" / "sustained.toml").read_text(encoding="utf-8")
-    found: dict[str, Any] = tomllib.loads(text)["ratio"]
+    text = (Path(__file__).parent / "measured" / "sustained.toml").read_text(encoding="utf-8")
+    found: dict[str, Any] = parsed(text)["ratio"]
     return {name: {bits: float(x) for bits, x in row.items()} for name, row in found.items()}
 
 

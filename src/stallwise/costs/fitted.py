@@ -6,21 +6,21 @@ releases and tables of one publisher are one.
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stallwise.costs.constants import NAMES, PRIORS, Array
+from stallwise.tables import parsed
 
 
 @cache
 def table() -> dict[str, Any]:
     """The whole file."""
-    path = files("stallwise.costs") / "measured" / "constants.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    path = Path(__file__).parent / "measured" / "constants.toml"
+    return parsed(path.read_text(encoding="utf-8"))
 
 
 def _vector(values: dict[str, float]) -> Array:

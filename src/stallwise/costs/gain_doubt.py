@@ -15,7 +15,6 @@ import csv
 import os
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
 from math import exp, isfinite, log, sqrt
 from pathlib import Path
 from typing import NamedTuple
@@ -46,7 +45,7 @@ class Ratio(NamedTuple):
 @cache
 def rows() -> tuple[Ratio, ...]:
     """All that was measured."""
-    text = (files("stallwise.costs") / "measured" / "gain_ratios.csv").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "measured" / "gain_ratios.csv").read_text(encoding="utf-8")
     local = Path(os.environ.get(LOCAL, ""))
     return (*_rows(text), *(_rows(local.read_text(encoding="utf-8", errors="replace")) if local.is_file() else ()))
 

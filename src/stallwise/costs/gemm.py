@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -149,7 +149,7 @@ def _correction(m: Any, n: Any, k: Any, gpu: Gpu, dtype: str, without: int) -> A
 @cache
 def table() -> tuple[dict[str, str], ...]:
     """The H200's measured products, as recorded."""
-    text = (files("stallwise.costs") / "measured" / "gemm_h200.csv").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "measured" / "gemm_h200.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import csv
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 
 @cache
 def _table() -> dict[str, tuple[float, float]]:
-    text = (files("stallwise.costs") / "measured" / "operators_h200_host.csv").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "measured" / "operators_h200_host.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines())
     return {r["what"]: (float(r["forward_us"]), float(r["backward_us"] or 0.0)) for r in rows}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from math import exp, log
+from pathlib import Path
 from typing import Any
+
+from stallwise.tables import parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,8 @@ class RecordingCost:
 
 @cache
 def _table() -> dict[str, Any]:
-    text = (files("stallwise.costs") / "measured" / "profiler.toml").read_text(encoding="utf-8")
-    table: dict[str, Any] = tomllib.loads(text)["torch"]
+    text = (Path(__file__).parent / "measured" / "profiler.toml").read_text(encoding="utf-8")
+    table: dict[str, Any] = parsed(text)["torch"]
     return table
 
 

@@ -9,7 +9,6 @@ widens the interval.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -18,6 +17,7 @@ from importlib.resources import files
 from typing import Any
 
 from stallwise.errors import BadRequest
+from stallwise.tables import parsed
 
 RELEASES_APART = 4.0  # about a quarter of a year of an engine's releases: so far apart is early from late
 EARLY_UNSTATED = 0.5  # how early a release counts that nobody named: half way between the two
@@ -69,8 +69,8 @@ FIELDS = tuple(f.name for f in fields(Constants))
 @cache
 def _table() -> dict[str, Any]:
     catalog = files("stallwise.specs") / "catalog"
-    fitted = tomllib.loads((catalog / "serving.toml").read_text(encoding="utf-8"))
-    known = tomllib.loads((catalog / "serving_known.toml").read_text(encoding="utf-8"))
+    fitted = parsed((catalog / "serving.toml").read_text(encoding="utf-8"))
+    known = parsed((catalog / "serving_known.toml").read_text(encoding="utf-8"))
     return {**fitted, **known}
 
 

@@ -76,12 +76,6 @@ def _advice(rule: Rule, evidence: Evidence, probability: float) -> Finding:
         return _from_page(rule, probability)
 
 
-def rests_on_words(finding: Finding) -> bool:
-    """True when every source of the finding is the user's own statement."""
-    sources = [source for reason in finding.because for source in reason.sources]
-    return bool(sources) and all(source.stated for source in sources)
-
-
 def _from_page(rule: Rule, probability: float) -> Finding:
     said = rule.page.splitlines()[0] if rule.page else ""
     return Finding(

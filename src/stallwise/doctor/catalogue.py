@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from stallwise.findings.rule import Rule
 from stallwise.rules import all_rules
+from stallwise.rules import table_of as _table_of
 
 
 @cache
@@ -18,3 +21,8 @@ def families() -> dict[str, str]:
 def by_cause() -> dict[str, Rule]:
     """Cause to its rule, whose docstring is its page."""
     return {rule.cause: rule for rule in all_rules()}
+
+
+def table_of(cause: str) -> Mapping[str, Any]:
+    """All that is data about a cause (cause.toml)."""
+    return _table_of(cause)

@@ -35,10 +35,6 @@ HIGHER_IS_BETTER = {
     "serve.per_request_rate",
     "accuracy",
 }
-SLOWER_WHEN_LARGER = {
-    "run.step_time", "change.steady_step", "step.time", "serve.ttft", "serve.tpot", "serve.ttft_tail",
-    "serve.tpot_tail", "serve.queue_time", "serve.ready_time", "serve.request_time", "run.epoch_time",
-}  # fmt: skip
 LOWER_IS_BETTER_UNITS = {Unit.SECOND}
 SEEN_BESIDE_LEDGER = (
     "run.loss",

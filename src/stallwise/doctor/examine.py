@@ -113,7 +113,8 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
     stated = tuple(complaints(evidence))
     cannot_be = contradictions(evidence)
     found = answer(evidence, rules, proved, stated, cannot_be, curve)
-    findings = (*found.findings, *proved.of_kernels)
+    owner = {rule.cause: rule.owner for rule in rules}
+    findings = tuple(replace(f, owner=owner.get(f.cause, "")) for f in (*found.findings, *proved.of_kernels))
     asks = telling_first(not_just_done(found.next, evidence), (c.symptom for c in stated))
     return fitting(
         Diagnosis(

@@ -7,10 +7,9 @@ words: its command for `python train.py`, its ranks for the usual eight.
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from stallwise.doctor.presence import Presence, presence_in
@@ -19,6 +18,7 @@ from stallwise.evidence.capture import Capture
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.findings.diagnosis import Diagnosis, NextStep, State
 from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.tables import table
 
 USUAL_COMMAND, USUAL_SCRIPT = "python train.py", "train.py"
 LONGEST_COMMAND = 100  # characters: a longer one is told by its script
@@ -144,7 +144,7 @@ def _warning(finding: Finding, ledger: Ledger | None) -> str:
 
 @cache
 def _table() -> dict[str, list[dict[str, Any]]]:
-    return tomllib.loads((files("stallwise.doctor") / "needs.toml").read_text(encoding="utf-8"))
+    return table(Path(__file__).with_name("needs.toml"))
 
 
 @cache

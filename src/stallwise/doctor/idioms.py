@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Finding, Fix
+from stallwise.tables import table
 
 
 class Framework(NamedTuple):
@@ -34,7 +34,7 @@ class Framework(NamedTuple):
 @cache
 def frameworks() -> tuple[Framework, ...]:
     """All of the table."""
-    rows = tomllib.loads((files("stallwise.doctor") / "idioms.toml").read_text(encoding="utf-8"))["framework"]
+    rows = table(Path(__file__).with_name("idioms.toml"))["framework"]
     return tuple(_framework(row) for row in rows)
 
 

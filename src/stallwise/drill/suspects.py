@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
+from stallwise.doctor.catalogue import families, table_of
 from stallwise.meaning.words import classed, words_of
 
 LEAST_LEAD = 1.2  # the best match must weigh so much more than the next, or the words could mean either
@@ -15,7 +14,7 @@ LEAST_LEAD = 1.2  # the best match must weigh so much more than the next, or the
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """One cause as the drill tells it (causes/*.toml)."""
+    """One cause as the drill shows it (`[drill]` of its cause.toml)."""
 
     cause: str
     says: str
@@ -29,21 +28,17 @@ class Suspect:
 @cache
 def suspects() -> dict[str, Suspect]:
     """All of them; `near` holds both ways."""
-    folder = files("stallwise.drill") / "causes"
-    rows: dict[str, dict[str, str | list[str]]] = {}
-    for file in sorted(folder.iterdir(), key=lambda f: f.name):
-        if file.name.endswith(".toml"):
-            rows |= tomllib.loads(file.read_text(encoding="utf-8"))
-    near = {cause: set(row["near"]) for cause, row in rows.items()}
+    tables = {cause: table_of(cause) for cause in families()}
+    near = {cause: set(table["drill"]["near"]) for cause, table in tables.items()}
     for cause, others in list(near.items()):
         for other in list(others):
             near[other].add(cause)
     return {
         cause: Suspect(
-            cause, str(row["says"]), tuple(row["words"]), str(row["fix"]), str(row["refuted"]), str(row["trap"]),
-            frozenset(near[cause]),
+            cause, table["title"], tuple(row["words"]), row["fix"], row["refuted"], row["trap"], frozenset(near[cause])
         )
-        for cause, row in rows.items()
+        for cause, table in tables.items()
+        for row in [table["drill"]]
     }  # fmt: skip
 
 

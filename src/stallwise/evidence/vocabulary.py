@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -55,6 +54,8 @@ def find(word: str) -> Quantity | None:
 
 def suggestions(word: str) -> list[str]:
     """Known words near this one."""
+    from difflib import get_close_matches
+
     close = get_close_matches(_plain(word), list(_words()), n=3, cutoff=0.6)
     return list(dict.fromkeys(_short(_words()[c]) for c in close))
 

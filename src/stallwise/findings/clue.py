@@ -47,11 +47,6 @@ class Clue:
         known = all(evidence.all(q) or evidence.series(q) for q in self.reads)
         return self.holds(evidence) if known else None
 
-    @property
-    def by_definition(self) -> bool:
-        """Whether it follows from what the cause is."""
-        return self.tells in ("required", "forbids")
-
     def rules_out(self, held: bool) -> bool:
         """Whether by definition this outcome leaves no room for the cause."""
         return self.tells == ("forbids" if held else "required")

@@ -108,6 +108,7 @@ class Finding:
     predicted: Gain | None = None  # what was expected before the gain was measured
     tried: str = ""  # the trial that measured it
     recognised: bool = False  # the classifier names it; no prover saw it
+    owner: str = ""  # who can mend it: your code, framework, node, network, storage, serving settings
 
     @property
     def is_verdict(self) -> bool:

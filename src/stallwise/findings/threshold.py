@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from stallwise.errors import BadRequest
 from stallwise.findings.diagnosis import Diagnosis, State
@@ -42,6 +41,8 @@ def threshold(wanted: str, known: frozenset[str]) -> Threshold:
     words = tuple(w.strip() for w in wanted.split(","))
     for word in words:
         if word not in (ANY, UNPROVEN, *known) and not _is_number(word):
+            from difflib import get_close_matches
+
             close = get_close_matches(word, (ANY, UNPROVEN, *known), n=2)
             meant = f"{' or '.join(close)}; " if close else ""
             raise BadRequest(f"--fail-on does not know '{word}'", hint=f"{meant}accepted are {ACCEPTED}")

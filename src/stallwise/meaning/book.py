@@ -7,7 +7,6 @@ An entry is an expression with a role, a source, and lines that fit and lines th
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,6 +14,7 @@ from functools import cache
 from stallwise.evidence.event import Role
 from stallwise.meaning.expressions import Expression, entry_of
 from stallwise.meaning.tables import tables_in
+from stallwise.tables import parsed
 
 SHORTEST = 4  # characters of an anchor: shorter ones stand in every second line
 
@@ -53,7 +53,7 @@ def book() -> tuple[Signature, ...]:
 
 def signatures_in(name: str, text: str) -> Iterator[Signature]:
     """The entries of one file; what its head says holds for all of them."""
-    document = tomllib.loads(text)
+    document = parsed(text)
     for row in document["signature"]:
         entry = {"component": name, "level": "", **document.get("book", {}), **row}
         yield entry_of(Signature, {**entry, "role": Role(entry["role"]), "not_samples": entry.get("not_sample", [])})

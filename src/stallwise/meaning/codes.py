@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def codes_of(table: str) -> dict[str, Code]:
 
 def rows_of(table: str) -> list[list[str]]:
     """The entries of a table: below its source and its titles, one a line."""
-    text = files("stallwise.meaning").joinpath("codes", f"{table}.tsv").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "codes" / f"{table}.tsv").read_text(encoding="utf-8")
     return [line.split("\t") for line in text.splitlines()[2:]]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from stallwise.evidence.catalog import quantities
 from stallwise.evidence.quantity import Quantity
 from stallwise.meaning.tables import tables_in
 from stallwise.meaning.words import classed, listed, words_of
+from stallwise.tables import parsed
 from stallwise.units import Unit
 
 
@@ -37,7 +37,7 @@ def entries() -> dict[str, Entry]:
     known, derived = quantities(), listed("classes.toml", "derived", "families")
     found: dict[str, Entry] = {}
     for _, text in tables_in("lexicon"):
-        for name, row in _rows(tomllib.loads(text)):
+        for name, row in _rows(parsed(text)):
             more = {key: value for key, value in row.items() if key not in ("words", "exact", "unit")}
             found[name] = Entry(known[name], _phrases(row["words"], row.get("exact", False)), **more)
     for name, quantity in known.items():

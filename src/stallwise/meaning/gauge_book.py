@@ -7,7 +7,6 @@ slots are, and what is kept of many lines. What a heading sets holds for the lin
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Any
 
 from stallwise.meaning.expressions import Expression, Value, entry_of
 from stallwise.meaning.tables import tables_in
+from stallwise.tables import parsed
 
 _PART = re.compile("«(.+?)»")
 
@@ -103,7 +103,7 @@ def gauge_books() -> tuple[GaugeBook, ...]:
 
 def book_in(text: str) -> GaugeBook:
     """The book of one file."""
-    document = tomllib.loads(text)
+    document = parsed(text)
     head: dict[str, Any] = dict(document["book"])
     keep, parts = head.pop("keep", "each"), head.pop("parts", {})
     gauges = tuple(entry_of(Gauge, {"keep": keep, **row, **_whole(row, parts)}) for row in document["gauge"])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -360,6 +359,14 @@ _CHOSEN: dict[str, Callable[[list[Kept]], list[Kept]]] = {
     "last": lambda values: values[-1:],
     "newest": lambda values: [max(values, key=_release)],
 }
+
+
+def _middle(numbers: Iterable[float]) -> float:
+    from statistics import median
+
+    return median(numbers)
+
+
 _WHOLE: dict[str, Callable[[list[Kept]], Value | None]] = {
     "common": lambda values: Counter(str(v.value) for v in values).most_common(1)[0][0],
     "count": lambda values: float(len(values)),
@@ -369,5 +376,5 @@ _WHOLE: dict[str, Callable[[list[Kept]], Value | None]] = {
     "sum": _of_numbers(sum),
     "most": _of_numbers(max),
     "least": _of_numbers(min),
-    "middle": _of_numbers(median),
+    "middle": _of_numbers(_middle),
 }

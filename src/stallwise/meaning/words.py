@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from stallwise.tables import table
 from stallwise.units import readings_of
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -20,7 +20,7 @@ REMEMBERED_LETTERS = 256  # names and clauses come again and again; a long text 
 @cache
 def book(name: str) -> dict[str, Any]:
     """A table of this package."""
-    return tomllib.loads((files("stallwise.meaning") / name).read_text(encoding="utf-8"))
+    return table(Path(__file__).with_name(name))
 
 
 @cache

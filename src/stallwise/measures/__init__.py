@@ -2,7 +2,7 @@
 
 A measure module defines `from_timeline(timeline)` (run once per rank, next to the file, in parallel) or
 `from_evidence(evidence)` (run once over everything, after all ranks), or both. It derives and never judges. ORDER
-(default 0) sorts the modules where one needs what another adds.
+(default 0) sorts the modules where one needs what another adds. What each looks at is compiled (`make index`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
-from types import ModuleType
+from pathlib import Path
 from typing import TypeVar
 
+from stallwise.evidence.compiled import Rows, load
 from stallwise.evidence.contained import kept, tried
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Source
+from stallwise.evidence.inputs import Inputs
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.limits import STEP_S
 from stallwise.evidence.timeline import Timeline
@@ -24,23 +25,22 @@ from stallwise.evidence.timeline import Timeline
 T = TypeVar("T")
 
 
-# They have no `from_evidence`: where no timeline was read nobody loads them.
-OF_TIMELINES = frozenset(
-    "allocations attention chains collectives copies iterations launches ledger matrix near_roof optimizer places purposes recompute "
-    "replayed_gains replayed_together step_timeline steps syncs top_copies top_kernels top_operators top_python_lines".split()
-)
+@cache
+def _rows() -> Rows:
+    """What is known of every measure before its module is loaded, in the order in which they run."""
 
+    def build() -> tuple[Rows, set[Path]]:
+        from stallwise.measures import _index
 
-def all_measures() -> tuple[ModuleType, ...]:
-    """Every measure module in the order they run."""
-    return _measures(frozenset())
+        return _index.build()
+
+    return load(Path(__file__).parent, build)
 
 
 @cache
-def _measures(without: frozenset[str]) -> tuple[ModuleType, ...]:
-    names = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-    found = [import_module(f"{__name__}.{name}") for name in names if name not in without]
-    return tuple(sorted(found, key=lambda m: (getattr(m, "ORDER", 0), m.__name__)))
+def _of_evidence() -> tuple[tuple[str, Inputs], ...]:
+    """Measures that run over everything, with what each looks at."""
+    return tuple((name, Inputs.of(row["reads"])) for name, row in _rows().items() if "reads" in row)
 
 
 def measure_timeline(timeline: Timeline) -> Iterator[Item]:
@@ -51,17 +51,18 @@ def measure_timeline(timeline: Timeline) -> Iterator[Item]:
     if cleaned is not None:
         timeline = cleaned.timeline
         yield from clean_steps(cleaned)
-    for module in all_measures():
-        if hasattr(module, "from_timeline"):
-            for item in kept(_late(module.from_timeline, timeline), _name(module), timeline.source):
-                yield cleaned.told(item) if cleaned is not None and isinstance(item, Ledger) else item
+    for name in (name for name, row in _rows().items() if row["of_timeline"]):
+        measure = import_module(f"{__name__}.{name}").from_timeline
+        for item in kept(_late(measure, timeline), _name(name), timeline.source):
+            yield cleaned.told(item) if cleaned is not None and isinstance(item, Ledger) else item
 
 
 def measure_evidence(evidence: Evidence) -> None:
-    """Adds what only the whole shows: across ranks, across artifacts."""
-    for module in _measures(OF_TIMELINES):
-        if hasattr(module, "from_evidence"):
-            evidence.add(tried(_late(module.from_evidence, evidence), _name(module), Source(""), STEP_S))
+    """Adds what only the whole shows: across ranks, across artifacts. A measure of which no input was read is not loaded."""
+    for name, inputs in _of_evidence():
+        if inputs.present(evidence):
+            measure = import_module(f"{__name__}.{name}").from_evidence
+            evidence.add(tried(_late(measure, evidence), _name(name), Source(""), STEP_S))
 
 
 def _late(measure: Callable[[T], Iterable[Item]], of: T) -> Iterator[Item]:
@@ -69,5 +70,5 @@ def _late(measure: Callable[[T], Iterable[Item]], of: T) -> Iterator[Item]:
     yield from measure(of)
 
 
-def _name(module: ModuleType) -> str:
-    return f"the measure of {module.__name__.rpartition('.')[2].replace('_', ' ')}"
+def _name(measure: str) -> str:
+    return f"the measure of {measure.replace('_', ' ')}"

@@ -36,7 +36,6 @@ class Why:
     share: float
     detail: str
     slowdown: float = float("nan")
-    by_kind_s: tuple[tuple[str, float], ...] = ()
 
 
 def reason(
@@ -52,15 +51,14 @@ def reason(
     if not len(peers) or delay_s <= 0:
         return None
     extra = np.median(sums[late], axis=0) - np.median(sums[peers], axis=0)
-    by_kind = tuple(sorted(zip(KINDS, extra.tolist(), strict=True), key=lambda pair: -pair[1]))
-    kind, most = by_kind[0]
+    kind, most = max(zip(KINDS, extra.tolist(), strict=True), key=lambda pair: pair[1])
     # What lies before the first shared collective is not in the books: such delay stays unexplained.
     share = max(most, 0.0) / max(delay_s, float(extra.sum()), 1e-12)
     slowdown = float("nan")
     detail = WORDS[kind]
     if kind == "compute":
         kind, slowdown, detail = _compute(tables, late, peers, fences, kernels)
-    return Why(kind, min(share, 1.0), detail, slowdown, by_kind)
+    return Why(kind, min(share, 1.0), detail, slowdown)
 
 
 def _sum(table: Table, kind: str, fence: tuple[int, int]) -> float:

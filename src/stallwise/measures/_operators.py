@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,13 +53,6 @@ class OperatorTree:
 
     def __len__(self) -> int:
         return len(self.row)
-
-    @cached_property
-    def has_child(self) -> NDArray[np.bool_]:
-        """Operators that called another operator."""
-        found = np.zeros(len(self), bool)
-        found[self.parent[self.parent >= 0]] = True
-        return found
 
     def without_callees(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """What of each operator's value none of those that it called directly has."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from stallwise.costs.cliffs import explain_jump
 from stallwise.costs.envelope import bubble_share, ring_bytes_factor, slowest_over_mean
-from stallwise.evidence.catalog import expected, quantities, run, stated
+from stallwise.evidence.catalog import expected, kernel, run, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
@@ -67,10 +67,10 @@ def _kernel(evidence: Evidence) -> Iterator[Item]:
         value = evidence.value(rate)
         if m == m and n == n and k == k and value > 0:
             yield _fact(quantity, 2.0 * m * n * k / value)
-    registers, threads = (quantities().get(name) for name in ("kernel.registers_per_thread", "kernel.block_threads"))
-    if card is not None and registers is not None and threads is not None:
-        per_thread, block = evidence.value(registers), evidence.value(threads)
-        if per_thread > 0 and block > 0 and evidence.get(registers) and evidence.get(registers).stated:  # type: ignore[union-attr]
+    registers, block = evidence.get(kernel.REGISTERS), evidence.value(kernel.BLOCK_THREADS)
+    if card is not None and registers is not None and registers.stated:
+        per_thread = registers.number
+        if per_thread > 0 and block > 0:
             blocks = np.floor(card.sm.registers / (per_thread * block))
             yield _fact(expected.WARP_LIMIT, float(min(1.0, blocks * block / WARP_LANES / card.sm.warps)))
     if evidence.get(stated.AUTOTUNE_CONFIGS):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
+from stallwise.tables import table
 
 _PART = re.compile("«(.+?)»")
 
@@ -15,7 +16,7 @@ _PART = re.compile("«(.+?)»")
 @cache
 def document(name: str) -> dict[str, Any]:
     """A book as it is written."""
-    return tomllib.loads(files("stallwise.readers").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    return table(Path(__file__).parent / f"{name}.toml")
 
 
 def entries(book: str) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -53,7 +53,7 @@ def document(template: str, parts: Mapping[Part, dict[str, Any] | None] | None =
 @cache
 def asset(name: str) -> str:
     """A file that is shipped beside this one."""
-    return (files("stallwise.render") / "assets" / name).read_text(encoding="utf-8")
+    return (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
 
 
 @cache

@@ -207,6 +207,7 @@ def _finding(finding: Finding, place: int, whole_s: float | None) -> dict[str, A
         "headline": finding.headline,
         "summary": finding.summary,
         "family": finding.family,
+        "owner": finding.owner or None,
         "scope": finding.scope.to_dict(),
         "account": finding.account.value if finding.account else None,
         "gain": _gain(finding.gain, whole_s),

@@ -1,51 +1,109 @@
-"""Every cause the doctor knows, one file each, in a folder per family.
+"""Every cause the doctor knows: two files each, `cause.py` and `cause.toml`, in a folder per family.
 
-Beside `cause.py` may stand `_cause.py`: what is known of the cause while it is only likely (EXPLAINS,
-CLUES, `advise`), kept apart where it would crowd the rule. What the two say is put together here.
-EXPLAINS has a word for how often the cause is behind a symptom, CLUES for how they tell: what a clue weighs is fitted to cases
-(`doctor.recognise`), never typed.
-A rule about single kernels may have `_cause_in_trace.py` with `in_trace`: the same cause as a whole trace shows it.
+`cause.py`: the docstring is the page of `stallwise explain`; then thresholds with their reasons, the prover, CLUES (what speaks for and
+against it, each with a word for how it tells), and perhaps `advise` (what to do while the cause is only likely) and `in_trace` (a cause of
+single kernels, as a whole trace shows it). `cause.toml`: title, owner, what people see and write, the symptoms it can be behind, single
+numbers that name it, and what the drill needs. What a clue weighs is fitted to cases (`doctor.recognise`), never typed.
+
+A module is loaded when something that it looks at was read (`index.json`, compiled by `make index`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from stallwise.evidence.catalog import quantities
+from stallwise.evidence.compiled import Rows, load
+from stallwise.evidence.inputs import Inputs
+from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import Clue
+from stallwise.findings.owned import Owned
 from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Often, Symptom
+from stallwise.findings.symptom import Symptom
+from stallwise.tables import parsed
 
-HEALTH = "health"  # the family of proofs: what shows that no cause is there
+FOLDER = Path(__file__).parent
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule of the product, in order of family and name; found by walking, never registered."""
-    found: list[Rule] = []
-    for family in iter_modules(__path__):
-        if family.name == HEALTH:
-            continue
-        package = import_module(f"{__name__}.{family.name}")
-        names = {module.name for module in iter_modules(package.__path__)}
-        for name in sorted(n for n in names if not n.startswith("_")):
-            loaded = [import_module(f"{package.__name__}.{name}")]
-            beside = [b for b in (f"_{name}", f"_{name}_in_trace") if b in names]
-            loaded += [import_module(f"{package.__name__}.{b}") for b in beside]
-            found.append(_whole(name, loaded))
-    return tuple(found)
+    """Every rule of the product, in order of family and name."""
+    return tuple(_rule(cause, row) for cause, row in index()["causes"].items())
 
 
-def _whole(name: str, modules: list[ModuleType]) -> Rule:
-    rule = getattr(modules[0], name)
-    assert isinstance(rule, Rule), f"{modules[0].__name__} must define the rule {name}"
-    explains: dict[Symptom, Often] = {}
-    for module in modules:
-        explains |= getattr(module, "EXPLAINS", {})
-        rule = replace(rule, clues=(*rule.clues, *getattr(module, "CLUES", ())))
-        rule = replace(rule, advise=getattr(module, "advise", rule.advise))
-        rule = replace(rule, owns=getattr(module, "OWNS", rule.owns))
-        rule = replace(rule, in_trace=getattr(module, "in_trace", rule.in_trace))
-    return replace(rule, explains=explains)
+@cache
+def index() -> Rows:
+    """What is known of causes and proofs before any of their modules is loaded."""
+
+    def build() -> tuple[Rows, set[Path]]:
+        from stallwise.rules import _index
+
+        return _index.build()
+
+    return load(FOLDER, build)
+
+
+@cache
+def table_of(cause: str) -> Mapping[str, Any]:
+    """The whole of `cause.toml`."""
+    path = FOLDER / index()["causes"][cause]["family"] / f"{_name(cause)}.toml"
+    return parsed(path.read_text(encoding="utf-8"))
+
+
+def _rule(cause: str, row: Rows) -> Rule:
+    name, module = _name(cause), f"{__name__}.{row['family']}.{_name(cause)}"
+    known = quantities()
+    trace = row.get("in_trace")
+    return Rule(
+        cause=cause,
+        family=row["family"],
+        judge=_late(module, lambda m: getattr(m, name).judge),
+        needs=tuple(known[q] for q in row["needs"]),
+        per=row["per"],
+        explains={Symptom[s.upper()]: often for s, often in row.get("explains", {}).items()},
+        clues=tuple(_clue(module, place, *clue) for place, clue in enumerate(row["clues"])),
+        in_trace=None
+        if trace is None
+        else Rule(
+            "in-trace", row["family"], _late(module, lambda m: m.in_trace.judge), tuple(known[q] for q in trace["needs"]),
+            trace["per"], reads=Inputs.of(trace["reads"]),
+        ),
+        owns=_owned(row["owns"]) if "owns" in row else None,
+        advise=_late(module, lambda m: m.advise) if row["advise"] else None,
+        reads=Inputs.of(row["reads"]),
+        owner=row.get("owner", ""),
+        seen=row.get("seen", ""),
+        thresholds=tuple(row.get("threshold", ())),
+        preview=row.get("preview", False),
+    )  # fmt: skip
+
+
+def _clue(module: str, place: int, reads: list[str], tells: Any, says: str, says_not: str) -> Clue:
+    held = _late(module, lambda m: m.CLUES[place].holds)
+    return Clue(tuple(quantities()[q] for q in reads), held, tells, says, says_not)
+
+
+def _owned(row: Rows) -> Owned:
+    known = quantities()
+    parts, shares, bursts = (tuple(known[q] for q in row.get(key, ())) for key in ("parts", "shares", "bursts"))
+    whole = row.get("whole_account", True)
+    return Owned(Account(row["account"]), parts, row["right"], row["of"], shares, bursts, whole)
+
+
+def _late(module: str, function: Callable[[ModuleType], Callable[..., Any]]) -> Callable[..., Any]:
+    """A function of a module that is loaded when it is first called."""
+
+    def call(*args: Any) -> Any:
+        return function(import_module(module))(*args)
+
+    call.__module__ = module
+    return call
+
+
+def _name(cause: str) -> str:
+    return cause.replace("-", "_")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
 from importlib.resources import files
+
+from stallwise.tables import parsed
 
 # Results are never read: only what was asked of the run.
 TEXTS = ("row_id", "run_id", "name", "load", "mode", "notes", "citation")
@@ -14,7 +15,7 @@ COLUMNS = {"gpus": ("num_gpus", "gpus"), "concurrency": ("concurrency", "max_con
 
 @cache
 def _wordings() -> dict[str, tuple[re.Pattern[str], ...]]:
-    words = tomllib.loads((files("stallwise.specs") / "catalog" / "load_words.toml").read_text(encoding="utf-8"))
+    words = parsed((files("stallwise.specs") / "catalog" / "load_words.toml").read_text(encoding="utf-8"))
     return {quantity: tuple(_pattern(wording) for wording in wordings) for quantity, wordings in words.items()}
 
 

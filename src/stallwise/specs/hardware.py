@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from stallwise.errors import BadRequest
+from stallwise.tables import table
 
 # What large copies and large GEMMs reach of the data sheet where nobody measured this very card: the H200 here reached
 # 0.90 and 0.80, published A100 and H100 figures lie within 0.05 of these.
@@ -105,9 +103,7 @@ _FALLBACK = {
 @cache
 def all_gpus() -> tuple[Gpu, ...]:
     """The catalogue, in order of name."""
-    folder = files("stallwise.specs") / "catalog" / "gpus"
-    texts = sorted((f.name, f.read_text(encoding="utf-8")) for f in folder.iterdir() if f.name.endswith(".toml"))
-    return tuple(_gpu(tomllib.loads(text)) for _, text in texts)
+    return tuple(_gpu(table(path)) for path in sorted((Path(__file__).parent / "catalog" / "gpus").glob("*.toml")))
 
 
 def _gpu(entry: dict[str, Any]) -> Gpu:
@@ -211,6 +207,8 @@ def gpu(name: str) -> Gpu:
     # A driver string may carry more words than we know; a typed slug may not ("h100-sxn" is a typo, not an H100).
     if found is None or (" " not in name.strip() and not any(typed in _plain(n) for n in _names(found))):
         names = [n.lower() for g in all_gpus() for n in _names(g)]
+        from difflib import get_close_matches
+
         close = get_close_matches(name.lower(), names, n=3, cutoff=0.4)
         hint = f"did you mean {', '.join(close)}?" if close else f"known: {', '.join(g.name for g in all_gpus())}"
         raise BadRequest(f"no GPU called '{name}' is in the catalogue", hint=hint)

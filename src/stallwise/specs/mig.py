@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from stallwise.specs.hardware import Gpu
+from stallwise.tables import parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ def profiles(gpu: Gpu) -> tuple[Profile, ...]:
 
 @cache
 def _boards() -> dict[str, tuple[Profile, ...]]:
-    text = (files("stallwise.specs") / "catalog" / "mig.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "catalog" / "mig.toml").read_text(encoding="utf-8")
     found = {}
-    for board in tomllib.loads(text)["board"]:
+    for board in parsed(text)["board"]:
         compute, memory = board["compute_slices"], board["memory_slices"]
         cut = tuple(Profile(name, c / compute, m / memory, count) for name, c, m, count in board["profiles"])
         found.update(dict.fromkeys(board["gpus"], cut))

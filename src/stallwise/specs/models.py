@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.specs.hf_config import read_config
 from stallwise.specs.model import Model
+from stallwise.tables import parsed
 
 CATALOG = Path(__file__).parent / "catalog" / "models"
 
@@ -30,7 +30,7 @@ def catalog() -> dict[str, dict[str, Any]]:
     """Every catalogued model's config by its name."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(CATALOG.glob("*.toml")):
-        found.update(tomllib.loads(path.read_text(encoding="utf-8")))
+        found.update(parsed(path.read_text(encoding="utf-8")))
     return found
 
 

@@ -7,14 +7,14 @@ Words are data (`catalog/recipe_words.toml`), and so are the habits by which an 
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from stallwise.specs.network_text import network_rate, node_size
 from stallwise.specs.states import States
+from stallwise.tables import parsed
 
 RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?:\.\d+)?(?![\d.])")
 MONTH = re.compile(r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (20[12]\d)\b")
@@ -66,13 +66,13 @@ class Said:
 
 @cache
 def _words() -> dict[str, dict[str, re.Pattern[str]]]:
-    text = (files("stallwise.specs") / "catalog" / "recipe_words.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "catalog" / "recipe_words.toml").read_text(encoding="utf-8")
     return {
         name: {
             value: re.compile("|".join(rf"(?<![a-z0-9])(?:{p})(?![a-z0-9])" for p in patterns))
             for value, patterns in table.items()
         }
-        for name, table in tomllib.loads(text).items()
+        for name, table in parsed(text).items()
     }
 
 
@@ -192,8 +192,8 @@ def usual_states(framework: str, precision: str, year: float = 0.0, **said: str)
 
 @cache
 def _habits() -> dict[str, list[dict[str, Any]]]:
-    text = (files("stallwise.specs") / "catalog" / "recipe_habits.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    text = (Path(__file__).parent / "catalog" / "recipe_habits.toml").read_text(encoding="utf-8")
+    return parsed(text)
 
 
 def habit(name: str, *, year: float = 0.0, **known: str | None) -> dict[str, float]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.findings.question import Choice
+from stallwise.rules import all_rules
+from stallwise.tables import table
 
 Floats = NDArray[np.float64]
 SEEN = "seen: "  # before a cause: the key of what is to be seen of it
@@ -46,7 +47,7 @@ class Bank:
 
 def fixed_questions() -> tuple[Fixed, ...]:
     """As written."""
-    rows = tomllib.loads((files(__package__) / "asked.toml").read_text(encoding="utf-8"))["question"]
+    rows = table(Path(__file__).with_name("asked.toml"))["question"]
     return tuple(
         Fixed(
             row["text"],
@@ -64,17 +65,17 @@ def fixed_questions() -> tuple[Fixed, ...]:
 
 def seen_choices() -> dict[str, Choice]:
     """Cause -> what a person sees of it."""
-    rows: dict[str, str] = tomllib.loads((files(__package__) / "seen.toml").read_text(encoding="utf-8"))
-    return {cause: Choice(text, (f"symptom={text}",), key=f"{SEEN}{cause}") for cause, text in rows.items()}
+    seen = {rule.cause: rule.seen for rule in all_rules() if rule.seen and not rule.preview}
+    return {cause: Choice(text, (f"symptom={text}",), key=f"{SEEN}{cause}") for cause, text in seen.items()}
 
 
 @cache
 def bank() -> Bank:
     """As the last count left it."""
-    table = json.loads((files(__package__) / "answers.json").read_text(encoding="utf-8"))
-    shares = {key: decoded(text) for key, text in table["shares"].items()}
-    curve = (float(table["curve"][0]), float(table["curve"][1]))
-    return Bank(tuple(table["causes"]), fixed_questions(), seen_choices(), curve, shares)
+    counted = json.loads(Path(__file__).with_name("answers.json").read_bytes())
+    shares = {key: decoded(text) for key, text in counted["shares"].items()}
+    curve = (float(counted["curve"][0]), float(counted["curve"][1]))
+    return Bank(tuple(counted["causes"]), fixed_questions(), seen_choices(), curve, shares)
 
 
 def encoded(shares: Floats) -> str:

@@ -52,8 +52,3 @@ def clue_outcomes(rule: Rule, evidence: Evidence) -> Iterator[tuple[Clue, bool, 
 def parts_of(rule: Rule, evidence: Evidence) -> list[Scope]:
     """The kernels, GPUs or ranks that the rule judges one by one."""
     return list(evidence.scopes(rule.per)) if rule.per else []
-
-
-def impossible(rule: Rule, evidence: Evidence) -> bool:
-    """Whether by definition the evidence leaves no room for the cause."""
-    return any(clue.rules_out(held) for clue, held, _ in clue_outcomes(rule, evidence))

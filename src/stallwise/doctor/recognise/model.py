@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -127,11 +127,10 @@ READABLE, FINE = 4, 0.05  # regularised adaptive sets: of 1-5 and 0.02-0.2 the s
 @cache
 def model() -> Model:
     """As the last fit left it."""
-    folder = files(__package__)
+    folder = Path(__file__).parent
     meta: dict[str, Any] = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     words = (folder / "words.txt").read_text(encoding="utf-8").split("\n")
-    with as_file(folder / "weights.npy") as path:
-        weights = np.load(path, mmap_mode="r", allow_pickle=False)
+    weights = np.load(folder / "weights.npy", mmap_mode="r", allow_pickle=False)
     return Model(
         causes=tuple(meta["causes"]),
         words={word: row for row, word in enumerate(words)},

@@ -162,7 +162,9 @@ def _quotes(
     once = {
         p.text: p for p in reversed(passages) if " " in p.text
     }.values()  # what is typed stands among facts and among words
-    held = [(p, [row[w] for w in words_in(p.text) if w in row]) for p in once]
+    held = [
+        (p, sorted(row[w] for w in words_in(p.text) if w in row)) for p in once
+    ]  # lines of the same words weigh the same
     found: dict[str, tuple[Reason, ...]] = {}
     for cause in causes:
         column: NDArray[np.float32] = (parts - mean)[:, known.causes.index(cause)]

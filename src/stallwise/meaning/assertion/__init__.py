@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 MOST_WORDS = 12  # of a scope: denials of lists ("no ECC errors, Xids or throttling") are this long
 LONGEST_LINE = 4000  # characters that are looked at
@@ -210,7 +210,7 @@ def _plain(phrase: str) -> str:
 
 @cache
 def _triggers() -> dict[str, _Trigger]:
-    rows = (files(__package__) / "triggers.tsv").read_text(encoding="utf-8").splitlines()
+    rows = Path(__file__).with_name("triggers.tsv").read_text(encoding="utf-8").splitlines()
     found = {}
     for row in rows:
         if row and not row.startswith(("#", "phrase\t")):
@@ -264,6 +264,6 @@ def _conditions() -> re.Pattern[str]:
 @cache
 def _faults() -> str:
     """Beginnings of words that name a fault, as one alternative."""
-    rows = (files(__package__) / "conditions.txt").read_text(encoding="utf-8").splitlines()
+    rows = Path(__file__).with_name("conditions.txt").read_text(encoding="utf-8").splitlines()
     words = sorted((r for r in rows if r and not r.startswith("#")), key=len, reverse=True)
     return "|".join(map(re.escape, words))

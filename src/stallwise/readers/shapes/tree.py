@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -124,6 +123,8 @@ def _toml(text: str) -> Any:
     if "=" not in text or len(text) > MAX_YAML:
         return None
     try:
+        import tomllib
+
         return tomllib.loads(text) or None
     except (ValueError, RecursionError):  # no TOML, or a number of more digits than numbers have
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from xml.parsers import expat
 
 from stallwise.evidence.reading import Reading, Rows, Shape, cell_of
 from stallwise.readers.shapes import tree
@@ -48,6 +47,8 @@ def _with_unit(reading: Reading) -> Reading:
 
 def parsed(text: str) -> Any:
     """Elements as dicts, repeated ones as lists, leaves as their text; None where entities are declared."""
+    from xml.parsers import expat
+
     root: dict[str, Any] = {}
     stack: list[tuple[str, dict[str, Any], list[str]]] = [("", root, [])]
     parser = expat.ParserCreate()

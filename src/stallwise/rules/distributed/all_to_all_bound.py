@@ -27,13 +27,10 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.owned import Owned
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.08  # of the step
 MOSTLY = 0.5  # of the exposed communication
-EXPLAINS = {Symptom.SLOW_COLLECTIVE: "at times", Symptom.SLOW_STEP: "seldom"}
 CLUES = (
     Clue(
         (q.ALL_TO_ALL_TIME, q.COMM_EXPOSED),
@@ -43,8 +40,6 @@ CLUES = (
         "other collectives dominate",
     ),
 )
-
-OWNS = Owned(Account.COMMUNICATION, (q.ALL_TO_ALL_TIME,), right=0, of=0, whole_account=False)
 
 
 @rule(q.ALL_TO_ALL_TIME, q.COMM_EXPOSED, q.COMM_SHARE)

@@ -28,12 +28,10 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 MANY = 16  # reductions a step; fewer are not worth merging
 NOTICEABLE = 0.03  # of the step
 MERGED_SHARE = 0.25  # of the small ones' time that the bytes themselves need, at most: below the knee latency rules
-EXPLAINS = {Symptom.SLOW_COLLECTIVE: "at times", Symptom.SLOW_SCALING: "at times"}
 CLUES = (
     Clue(
         (q.SMALL_COUNT,),

@@ -24,27 +24,17 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import NCCL_LOG, NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
-from stallwise.evidence.catalog import stages
-from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.owned import Owned
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.05  # of a step; well overlapped jobs show 1 to 4%
 LARGE = 0.15
 MOSTLY_WAITING = 0.6  # of the exposed time across ranks: then a late peer is the cause, not the bytes
 COVERABLE = 0.5  # of the exposed time, when there is compute to hide it behind: buckets and prefetch hide about so much
-EXPLAINS = {
-    Symptom.SLOW_SCALING: "mostly",
-    Symptom.SLOW_COLLECTIVE: "often",
-    Symptom.SLOW_STEP: "at times",
-    Symptom.LOW_GPU_UTILISATION: "seldom",
-}
 CLUES = (
     Clue(
         (q.COMM_SHARE,),
@@ -53,14 +43,6 @@ CLUES = (
         "much of the step is communication that nothing hides",
         "little communication is exposed",
     ),
-)
-
-OWNS = Owned(
-    Account.COMMUNICATION,
-    (stages.GRADIENT_SYNC, q.COMM_EXPOSED, s.EXPOSED_COMMUNICATION),
-    right=2,
-    of=3,
-    shares=(q.COMM_SHARE,),
 )
 
 

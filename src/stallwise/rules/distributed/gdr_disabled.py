@@ -35,11 +35,9 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 FEW = 0.1  # of the RDMA connections with GPUDirect
 SEVERAL = 2  # connections: of one line that somebody quotes the end may be missing
-EXPLAINS = {Symptom.SLOW_SCALING: "at times", Symptom.SLOW_COLLECTIVE: "at times"}
 CLUES = (
     yes(ONE_NODE, "forbids", "every rank is on one node: nothing goes over a network"),
     Clue(

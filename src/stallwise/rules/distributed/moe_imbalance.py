@@ -29,11 +29,9 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 UNEVEN = 1.3  # busiest over mean; random routing of thousands of tokens stays within a few percent
 VERY = 2.0
-EXPLAINS = {Symptom.SLOW_COLLECTIVE: "at times", Symptom.SLOW_STEP: "seldom"}
 CLUES = (
     Clue(
         (q.EXPERT_SPREAD,),

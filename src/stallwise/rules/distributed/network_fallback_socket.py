@@ -39,11 +39,9 @@ from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 SLOW_PROVIDERS = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
 RDMA_PORTS = ("ib", "hsn", "mlx", "roce", "rdma", "efa", "hfi")  # names of interfaces that stand on an RDMA adapter
-EXPLAINS = {Symptom.SLOW_SCALING: "at times", Symptom.SLOW_COLLECTIVE: "often", Symptom.SERVING_SLOW: "seldom"}
 CLUES = (
     yes(ONE_NODE, "forbids", "every rank is on one node: nothing goes over a network"),
     Clue(

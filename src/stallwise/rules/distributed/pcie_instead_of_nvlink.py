@@ -38,12 +38,10 @@ from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 FAR_BELOW = 0.4  # of the low end of what the card's links give: then it is another path
 HOST_ONLY = 0.4  # a fact about the machine that costs every collective; whether it hurts this job nothing tells
 SLOWER = 1.1  # with more GPUs or without peer-to-peer; less is noise
-EXPLAINS = {Symptom.SLOW_SCALING: "often", Symptom.SLOW_COLLECTIVE: "at times", Symptom.SERVING_SLOW: "seldom"}
 CLUES = (
     Clue(
         (NVLINK_PAIRS_SHARE,),

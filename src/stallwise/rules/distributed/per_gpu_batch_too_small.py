@@ -27,12 +27,10 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 MORE_THAN_COMPUTE = 1.0  # communication over compute: above this overlap cannot save it
 NOTICEABLE = 0.15  # of the step, exposed
 LARGE_BYTES = 4e6  # the links are used; smaller messages are a matter of latency and buckets
-EXPLAINS = {Symptom.SLOW_SCALING: "often", Symptom.SLOW_STEP: "seldom"}
 CLUES = (
     Clue(
         (q.COMM_TIME, q.COMPUTE_BUSY),

@@ -30,12 +30,10 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import over
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.08  # of the step; pipelines are run with about so much
 SAME = 1.3  # measured over ideal: beyond that something else idles too
 EQUAL_STAGES = 1.1
-EXPLAINS = {Symptom.PIPELINE_IDLE: "mostly", Symptom.SLOW_SCALING: "seldom"}
 CLUES = (
     over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, "against",
          "more idle than the schedule has", "the idle time is what the schedule must have"),

@@ -28,11 +28,9 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.05  # of the step
 LONG = 0.15  # of a micro-batch's compute, when told
-EXPLAINS = {Symptom.PIPELINE_IDLE: "often"}
 CLUES = (
     above(stated.P2P_SHARE, LONG, "strong", "hand-offs take a large part of a micro-batch", "hand-offs are short"),
 )

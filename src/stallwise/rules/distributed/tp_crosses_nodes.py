@@ -28,10 +28,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 USUAL_GPUS_PER_NODE = 8  # nearly all servers of the last years; GB200 racks have 72 in one domain and 4 per tray
-EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.SLOW_SCALING: "at times", Symptom.SERVING_SLOW: "seldom"}
 CLUES = (
     yes(ONE_NODE, "forbids", "every rank is on one node: nothing goes over a network"),
     Clue(

@@ -28,11 +28,9 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 WORTH_IT = 0.03  # of the step
 MOST_CHUNKS = 8
-EXPLAINS = {Symptom.PIPELINE_IDLE: "at times"}
 CLUES = ()
 
 

@@ -43,9 +43,7 @@ from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: "mostly"}
 CLUES = (
     Clue((HANG_MISMATCH,), lambda e: True, "decisive when seen", "ranks wait in different collectives"),
     Clue((HANG_NEVER_WORKED,), lambda e: e.value(HANG_NEVER_WORKED) > 0, "against", "no collective ever completed"),

@@ -28,9 +28,7 @@ from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.CRASH: "at times"}
 CLUES = (
     Clue((job.FAILED_WRITE,), lambda e: True, "strong when seen", "a file could not be written"),
     Clue((job.EXIT_CODE,), lambda e: e.value(job.EXIT_CODE, 0.0) != 0, "decisive, needed", "the job left with a code"),

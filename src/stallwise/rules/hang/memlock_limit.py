@@ -26,10 +26,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 SMALL_BYTES = 128e6  # NCCL registers tens of megabytes per connection; defaults are 64 KiB to 64 MiB
-EXPLAINS = {Symptom.HANG: "seldom", Symptom.CRASH: "seldom"}
 CLUES = (
     Clue((MEMLOCK_ERROR,), lambda e: True, "decisive when seen", "memory could not be registered for RDMA"),
     Clue(

@@ -38,9 +38,7 @@ from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: "at times"}
 CLUES = (
     Clue((NCCL_VERSIONS,), lambda e: bool(_trouble(e)), "strong when seen", "ranks print different NCCL versions"),
     Clue((TRUNCATED_MESSAGE,), lambda e: True, "decisive when seen", "peers exchange messages of different layout"),

@@ -35,9 +35,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: "at times"}
 CLUES = (
     Clue((P2P_OFF_WORKS,), lambda e: True, "decisive when seen", "it works with peer-to-peer off"),
     Clue((IOMMU_FAULT,), lambda e: True, "fair when seen", "the IOMMU refused device accesses"),

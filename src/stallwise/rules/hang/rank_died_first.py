@@ -45,9 +45,7 @@ from stallwise.evidence.fact import WHOLE, Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: "mostly", Symptom.CRASH: "mostly"}
 CLUES = (
     Clue((PEER_LOST,), lambda e: True, "strong when seen", "ranks say that a peer went away"),
     Clue((PROCESS_KILLED,), lambda e: True, "strong when seen", "a process was killed from outside"),

@@ -25,9 +25,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: "at times", Symptom.CRASH: "at times"}
 CLUES = (Clue((SHM_ERROR,), lambda e: True, "decisive when seen", "shared memory could not be allocated"),)
 
 

@@ -27,9 +27,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: "at times"}
 CLUES = (Clue((BATCHES_UNEVEN,), lambda e: True, "decisive when seen", "ranks have different numbers of batches"),)
 
 

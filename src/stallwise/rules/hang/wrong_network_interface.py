@@ -33,9 +33,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.HANG: "often"}
 CLUES = (
     Clue((INTERFACE_ERROR,), lambda e: True, "strong when seen", "an address could not be bound or reached"),
     Clue((UNREACHABLE_ADDRESS,), lambda e: True, "fair when seen", "nodes use an address that others cannot reach"),

@@ -42,9 +42,7 @@ from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.CRASH: "often", Symptom.GPU_ERROR: "mostly", Symptom.HANG: "seldom"}
 CLUES = (
     Clue((XID_APPLICATION,), lambda e: True, "decisive when seen", "the driver logged a fault that programs cause"),
     Clue((ILLEGAL_ACCESS,), lambda e: True, "strong when seen", "a program reports an illegal access"),

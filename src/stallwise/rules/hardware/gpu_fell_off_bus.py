@@ -35,10 +35,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 COOL_C = 70.0  # well below any slowdown point
-EXPLAINS = {Symptom.CRASH: "at times", Symptom.GPU_ERROR: "mostly", Symptom.HANG: "seldom"}
 CLUES = (
     Clue((GPU_LOST,), lambda e: True, "decisive when seen", "the driver says the GPU is lost"),
     Clue((XID_BUS,), lambda e: True, "decisive when seen", "the driver logged that the GPU left the bus"),

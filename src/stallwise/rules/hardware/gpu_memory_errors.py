@@ -38,11 +38,9 @@ from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 MOST_SHOWN = 8  # sentences of evidence
 MANY_CORRECTED = 10_000  # in one uptime: far above the handful a healthy card shows
-EXPLAINS = {Symptom.CRASH: "at times", Symptom.GPU_ERROR: "mostly", Symptom.HANG: "seldom"}
 CLUES = (
     Clue(
         (GPU_ECC_UNCORRECTED,),

@@ -37,15 +37,8 @@ from stallwise.evidence.fact import Fact
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 MANY_ERRORS = 1000  # replays and CRC errors since boot; a few happen on healthy links
-EXPLAINS = {
-    Symptom.HANG: "at times",
-    Symptom.CRASH: "at times",
-    Symptom.GPU_ERROR: "often",
-    Symptom.SLOW_COLLECTIVE: "seldom",
-}
 CLUES = (Clue((XID_NVLINK,), lambda e: True, "decisive when seen", "the driver logged NVLink errors"),)
 LINKS = Capture("the state and error counters of all NVLinks", "nvidia-smi nvlink -s; nvidia-smi nvlink -e", "free")
 

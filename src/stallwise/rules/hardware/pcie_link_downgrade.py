@@ -37,16 +37,9 @@ from stallwise.evidence.fact import Fact, Scope
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 MANY_ERRORS = 100  # corrected PCIe errors in one log; a few are normal
 MOST_GENERATIONS = 8  # between two that are spoken of in one file
-EXPLAINS = {
-    Symptom.SLOW_STEP: "seldom",
-    Symptom.SUDDEN_SLOWDOWN: "seldom",
-    Symptom.SLOW_COLLECTIVE: "at times",
-    Symptom.GPU_ERROR: "at times",
-}
 CLUES = (
     Clue(
         (GPU_PCIE_GEN, GPU_PCIE_GEN_MAX),

@@ -23,6 +23,7 @@ The clock of the neighbours or the card's own clock before, against the clock no
 from __future__ import annotations
 
 from stallwise.evidence.capture import NVIDIA_SMI, NVIDIA_SMI_Q
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.catalog.hardware import (
     GPU_CLOCK,
     GPU_CLOCK_BEHIND,
@@ -40,26 +41,15 @@ from stallwise.evidence.catalog.hardware import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, unchanged, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 LOWERED = 0.93  # of the default; small reductions are a common and cheap choice for efficiency
 FAR_LOWERED = 0.6  # of the published power: no card that shares its name with a weaker twin ships with less
 AT_LIMIT = 0.85  # of the limit; a card that draws this much is held by it
 BEHIND = 0.2  # of the neighbours' clock or power under the same load
 BRAKED = 0.05  # of loaded samples
-EXPLAINS = {Symptom.SUDDEN_SLOWDOWN: "at times", Symptom.SLOW_STEP: "seldom", Symptom.BUSY_BUT_SLOW: "at times"}
-CLUES = (
-    Clue(
-        (GPU_POWER_LIMIT, GPU_POWER_DEFAULT),
-        lambda e: e.value(GPU_POWER_LIMIT) < LOWERED * e.value(GPU_POWER_DEFAULT),
-        "decisive",
-        "the power limit is below the card's default",
-        "the power limit is the default",
-    ),
-)
 
 
 @rule(GPU_SAMPLES)
@@ -167,3 +157,28 @@ def _finding(
 def _name(scope: Scope) -> str:
     node = f" of {scope.node}" if scope.node else ""
     return f"GPU {scope.gpu}{node}"
+
+
+# Clocks held back by power, while only suspected.
+CLUES = (
+    Clue(
+        (GPU_POWER_LIMIT, GPU_POWER_DEFAULT),
+        lambda e: e.value(GPU_POWER_LIMIT) < LOWERED * e.value(GPU_POWER_DEFAULT),
+        "decisive",
+        "the power limit is below the card's default",
+        "the power limit is the default",
+    ),
+    unchanged(),
+    yes(
+        stated.THROTTLED,
+        "fair",
+        "a GPU runs at reduced clocks with a throttle reason",
+        "no GPU shows a throttle reason",
+    ),
+    yes(
+        stated.GPU_BUSY_UNCHANGED,
+        "against",
+        "the GPU's own work takes no longer than before",
+        "the GPU's own work takes longer",
+    ),
+)

@@ -25,6 +25,7 @@ ratio, memory-bound work little.
 from __future__ import annotations
 
 from stallwise.evidence.capture import NVIDIA_SMI, NVIDIA_SMI_Q
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.catalog.hardware import (
     GPU_CLOCK,
     GPU_CLOCK_BEHIND,
@@ -40,38 +41,15 @@ from stallwise.evidence.catalog.hardware import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, unchanged, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
 NOTICEABLE = 0.1  # of loaded samples; a touch of the limit now and then is how boost works
 HOT_C = 87.0  # data-centre and consumer cards alike start to slow between 83 and 95 degrees
 MUCH_LOWER = 0.1  # where no reason is recorded
 LOWER = 0.05  # of the clock; smaller differences lie between healthy cards
-EXPLAINS = {
-    Symptom.SUDDEN_SLOWDOWN: "often",
-    Symptom.GRADUAL_SLOWDOWN: "at times",
-    Symptom.SLOW_STEP: "seldom",
-    Symptom.BUSY_BUT_SLOW: "at times",
-}
-CLUES = (
-    Clue(
-        (GPU_TEMPERATURE,),
-        lambda e: any(f.number >= HOT_C for f in e.all(GPU_TEMPERATURE)),
-        "fair",
-        "a GPU is as hot as its slowdown point",
-        "no GPU is hot",
-    ),
-    Clue(
-        (GPU_CLOCK_FALL,),
-        lambda e: any(f.number > LOWER for f in e.all(GPU_CLOCK_FALL)),
-        "fair",
-        "clocks under load fell over time",
-        "clocks hold steady",
-    ),
-)
 
 
 @rule(GPU_SAMPLES)
@@ -191,3 +169,35 @@ def _regained(clock: Fact | None, lower: float) -> str:
         return "full clocks"
     could = show(clock.number / (1 - lower), Unit.HERTZ)
     return f"{could} instead of {clock}" if could != str(clock) else "full clocks"
+
+
+# Clocks held back by heat, while only suspected.
+CLUES = (
+    Clue(
+        (GPU_TEMPERATURE,),
+        lambda e: any(f.number >= HOT_C for f in e.all(GPU_TEMPERATURE)),
+        "fair",
+        "a GPU is as hot as its slowdown point",
+        "no GPU is hot",
+    ),
+    Clue(
+        (GPU_CLOCK_FALL,),
+        lambda e: any(f.number > LOWER for f in e.all(GPU_CLOCK_FALL)),
+        "fair",
+        "clocks under load fell over time",
+        "clocks hold steady",
+    ),
+    unchanged(),
+    yes(
+        stated.THROTTLED,
+        "strong, needed",
+        "a GPU runs at reduced clocks with a throttle reason",
+        "no GPU shows a throttle reason",
+    ),
+    yes(
+        stated.GPU_BUSY_UNCHANGED,
+        "against",
+        "the GPU's own work takes no longer than before",
+        "the GPU's own work takes longer",
+    ),
+)

@@ -9,13 +9,27 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 
-from stallwise.findings.proof import Prover
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.inputs import Inputs
+from stallwise.findings.proof import Proof, Prover
+from stallwise.rules import index
 
 
 @cache
 def all_proofs() -> tuple[Prover, ...]:
     """Every proof the product knows, in order of name."""
-    names = sorted(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
-    return tuple(getattr(import_module(f"{__name__}.{name}"), name) for name in names)
+    return tuple(_proof(name, Inputs.of(row)) for name, row in index()["proofs"].items())
+
+
+def _proof(name: str, reads: Inputs) -> Prover:
+    """Loaded where something that it looks at was read."""
+
+    def prove(evidence: Evidence) -> Proof | None:
+        if not reads.present(evidence):
+            return None
+        found: Proof | None = getattr(import_module(f"{__name__}.{name}"), name)(evidence)
+        return found
+
+    prove.__module__, prove.__name__ = f"{__name__}.{name}", name
+    return prove

@@ -26,13 +26,11 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.005  # of all instructions are atomics; each costs as much as hundreds of others when they collide
 QUEUED_CYCLES = 2000.0  # waited an instruction; an access to idle DRAM takes 500 to 1000
 HOT_SLICE = 0.5  # the mean L2 slice does at most half of the busiest one's work
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "seldom"}
 CLUES = (
     Clue((k.ATOMIC_REQUESTS,), lambda e: e.value(k.ATOMIC_REQUESTS) > 0, "fair, needed", "the kernel does atomics"),
 )

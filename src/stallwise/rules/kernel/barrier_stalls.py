@@ -26,11 +26,9 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 DOMINANT = 0.30  # of the cycles between two instructions
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
 CLUES = (Clue((k.STALL_BARRIER,), lambda e: e.value(k.STALL_BARRIER) >= DOMINANT, "fair", "warps wait at barriers"),)
 
 

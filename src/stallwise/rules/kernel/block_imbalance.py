@@ -25,12 +25,10 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 UNEVEN = 0.12  # the mean SM stays this far under the busiest; equal blocks stay within a few per cent
 IDLE = 0.15
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "seldom"}
 CLUES = (Clue((k.SM_IMBALANCE,), lambda e: e.value(k.SM_IMBALANCE) >= UNEVEN, "fair", "SMs are unevenly busy"),)
 
 

@@ -25,15 +25,12 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.counters import AT_ROOF, Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 PIPE_FULL = 0.75  # of a math pipe; dependent issue and epilogues keep real kernels below 0.95
 ISSUE_FULL = 0.88  # of the issue slots
 PRODUCT = 0.7  # sure enough that it is a matrix product: then the tensor pipe is its ceiling, and no other
 HALF_FED = 0.5  # of the tensor pipe: attention fills other pipes beside it; a product with less has no ceiling there
 LANES = 24.0  # of 32: with fewer, the slots are full of masked work
-
-EXPLAINS = {Symptom.SLOW_KERNEL: "at times"}
 
 
 @rule(k.SM_SHARE, per="kernel")

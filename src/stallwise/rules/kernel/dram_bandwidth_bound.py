@@ -21,19 +21,21 @@ The distance from the measured share of DRAM to the 93% that the best streams re
 
 from __future__ import annotations
 
+from stallwise.evidence.capture import NCU
 from stallwise.evidence.catalog import kernel as k
+from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
+from stallwise.findings.step_facts import StepFacts, ms, percent
 
 AT_BANDWIDTH = 0.70  # of DRAM's peak; large copies reach 0.80 to 0.93, reads mixed with writes less
 BEST = 0.93
 REPAIRABLE = 0.3  # of the traffic: above, the bytes are waste and another rule answers
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "often", Symptom.BUSY_BUT_SLOW: "often"}
 CLUES = (
     Clue((k.DRAM_SHARE,), lambda e: e.value(k.DRAM_SHARE) >= AT_BANDWIDTH, "strong, needed", "DRAM runs near its peak"),
 )
@@ -70,3 +72,35 @@ def _not_here(c: Counters) -> tuple[Reason, ...]:
     if c.get(k.SM_SHARE, 1.0) < 0.5:
         found.append(c.reason(f"compute at {c.get(k.SM_SHARE):.0%}: there is little to compute", k.SM_SHARE))
     return tuple(found)
+
+
+# The same cause over a whole run, as a trace shows it: most of the device's time goes into kernels that only
+# move data.
+MOST = 0.6  # of the busy time: below, products still decide
+BUSY = 0.8  # of the step: an idle device is not bound by its memory
+
+
+@rule(s.MEMORY_BOUND_TIME, s.BUSY_TIME, s.STEP_TIME)
+def in_trace(evidence: Evidence) -> Finding | None:
+    """Looks for a step made of norms, activations, copies, optimizers and other streams."""
+    facts = StepFacts(evidence)
+    moving, busy = facts.seconds(s.MEMORY_BOUND_TIME), facts.seconds(s.BUSY_TIME)
+    if facts.share(busy) < BUSY or moving < MOST * busy:
+        return None
+    gain = facts.device_gain(0.0, 0.3 * moving, "fewer bits or fewer passes; nothing at the roof itself")
+    return Finding(
+        headline=f"The {facts.unit} is limited by memory: {percent(moving / busy)} of the busy time only moves data.",
+        confidence=0.6,
+        account=Account.COMPUTE,
+        gain=gain,
+        because=(
+            facts.because(f"norms, pointwise kernels, copies and the optimizer take {ms(moving)}", s.MEMORY_BOUND_TIME),
+        ),
+        fixes=(
+            Fix("fuse chains (torch.compile)", gain, cost="compile time"),
+            Fix("16-bit activations, channels_last for convolutions", gain, risk="compare the loss"),
+        ),
+        avoid="Do not look for faster matrix kernels: they are the smaller part.",
+        next=(NCU,),
+        optional=True,
+    )

@@ -20,17 +20,18 @@ The FP64 pipe's share of the time, less what the same work takes in FP32 on this
 from __future__ import annotations
 
 from stallwise.evidence.catalog import kernel as k
+from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
+from stallwise.findings.step_facts import StepFacts, ms, percent
 
 ACTIVE = 0.08  # of the FP64 pipe: more than an address or a final scale
 USUAL_RATIO = 32.0  # FP32 over FP64 on chips that are not built for it
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "seldom", Symptom.CUSTOM_KERNEL_SLOWER: "seldom"}
 CLUES = (Clue((k.FP64_SHARE,), lambda e: e.value(k.FP64_SHARE) >= ACTIVE, "strong, needed", "the FP64 pipe is active"),)
 
 
@@ -64,3 +65,30 @@ def fp64_in_hot_path(evidence: Evidence) -> Finding | None:
         explains=("compute-roof",),
         optional=meant,
     )  # fmt: skip
+
+
+# The same cause over a whole run, as a trace shows it: matrix products in double precision.
+NOTABLE = 0.1  # of the step: a small solve in double precision may be meant
+# Cards for data centres do fp64 products at about the rate of fp32 on ordinary cores, consumer cards at a sixty-fourth of it.
+SLOWER = (2.0, 30.0)
+
+
+@rule(s.DOUBLE_TIME, s.STEP_TIME)
+def in_trace(evidence: Evidence) -> Finding | None:
+    """Looks for matrix work in double precision."""
+    facts = StepFacts(evidence)
+    double = facts.seconds(s.DOUBLE_TIME)
+    if facts.share(double) < NOTABLE:
+        return None
+    low, high = (double * (1 - 1 / ratio) for ratio in SLOWER)
+    gain = facts.device_gain(low, high, "the same products in single precision or less")
+    return Finding(
+        headline=f"Matrix work runs in double precision: {ms(double)} of every {ms(facts.step_s)}.",
+        confidence=0.88,
+        account=Account.COMPUTE,
+        gain=gain,
+        because=(facts.because(f"{percent(facts.share(double))} of the {facts.unit} is fp64 products", s.DOUBLE_TIME),),
+        against=(Reason("a solver may need it"),),
+        fixes=(Fix("find the float64 tensor (numpy arrays default to it) and convert it once", gain, cost="one line"),),
+        avoid="Do not lower the precision of the whole model before this one tensor.",
+    )

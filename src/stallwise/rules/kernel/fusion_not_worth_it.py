@@ -28,7 +28,6 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import above, below
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
 LOSES = 1.05  # times the library path: more than the noise of timing
@@ -36,7 +35,6 @@ WIDE = 24  # timed configurations over at least three axes
 
 SMALL_PART = 0.1  # of the unfused time: fusing it away wins at most this
 
-EXPLAINS = {Symptom.CUSTOM_KERNEL_SLOWER: "often"}
 CLUES = (
     above(
         stated.WIDE_SEARCH_SPEEDUP, 1.0, "against",

@@ -26,12 +26,10 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 FILLED = 0.9  # of the SMs have a block: the rest is rounding
 THIN = 0.2  # of the places that registers and shared memory leave for blocks: one small block an SM hides no latency
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
 CLUES = (Clue((k.WAVES,), lambda e: e.value(k.WAVES) < 0.5, "fair, needed", "less than half a wave of blocks"),)
 
 

@@ -27,13 +27,11 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 LOW = 0.35  # of the warps an SM can hold; most kernels hide latency well from about 0.4 on
 FAR = 0.60  # of a roof: under it neither bandwidth nor a pipe is the limit
 ISSUE_FAR = 0.50
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
 CLUES = (
     Clue(
         (k.ACHIEVED_OCCUPANCY,), lambda e: e.value(k.ACHIEVED_OCCUPANCY) < LOW, "fair, needed", "few warps are resident"

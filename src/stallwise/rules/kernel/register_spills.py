@@ -27,13 +27,11 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.02  # of all instructions are spill loads and stores
 PER_WARP = 16.0  # requests a warp where instructions are not known: more than a prologue's worth
 TRAFFIC = 0.10  # of the L1 sectors
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "often"}
 CLUES = (
     Clue((k.SPILL_REQUESTS,), lambda e: e.value(k.SPILL_REQUESTS) > 0, "strong, needed", "there are spill requests"),
     Clue(

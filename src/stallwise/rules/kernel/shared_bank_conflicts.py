@@ -27,12 +27,10 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 MANY = 0.25  # of the wavefronts are conflicts; good kernels stay under 0.1, library stores reach 0.2
 PRESSED = 0.45  # of L1 and shared-memory bandwidth
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
 CLUES = (
     Clue((k.CONFLICT_SHARE,), lambda e: e.value(k.CONFLICT_SHARE) >= MANY, "strong", "shared memory has conflicts"),
 )

@@ -28,13 +28,10 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 NOTICEABLE = 0.08  # of the time is lost by rounding up
 IDLE = 0.04  # measured: a mean SM without work at least this long
 ROUNDING = 0.005  # reports round waves to two digits
-
-EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "seldom"}
 
 
 @rule(k.WAVES, per="kernel")

@@ -23,27 +23,23 @@ measured DRAM traffic needs; the rest of the kernel's time is the gain.
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import expected, gains, run, stated
 from stallwise.evidence.catalog import kernel as k
+from stallwise.evidence.catalog import step as s
+from stallwise.evidence.catalog.card import HAND_WRITTEN_SHARE
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
 from stallwise.findings.arithmetic import narrower_types
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, over, says_one_of, yes
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
+from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 
 IDLE = 0.02  # of the tensor pipe: below, the few cycles are half-precision moves that share the pipe
 LIKELY_MATRIX = 0.7
-NOTICEABLE = 0.03  # of all kernel time
+LEAST_SHARE = 0.03  # of all kernel time
 USUAL_RATIO = 8.0  # tensor over vector peak where the chip is not known; 4 (small cards) to 28 (B200)
-
-EXPLAINS = {
-    Symptom.SLOW_KERNEL: "often",
-    Symptom.CUSTOM_KERNEL_SLOWER: "often",
-    Symptom.SLOW_STEP: "seldom",
-    Symptom.BUSY_BUT_SLOW: "often",
-}
-CLUES = (Clue((k.TENSOR_SHARE,), lambda e: e.value(k.TENSOR_SHARE) < IDLE, "fair, needed", "the tensor pipe is idle"),)
 
 
 @rule(k.CONTRACTION, per="kernel")
@@ -51,7 +47,7 @@ def tensor_cores_unused(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)
     matrix = c.get(k.CONTRACTION)
-    named = not c.tensor_known and c.word(k.NAMED_PRECISION) == "fp32" and c.get(k.TIME_SHARE, 1.0) >= NOTICEABLE
+    named = not c.tensor_known and c.word(k.NAMED_PRECISION) == "fp32" and c.get(k.TIME_SHARE, 1.0) >= LEAST_SHARE
     if matrix < LIKELY_MATRIX or not (c.tensor_known or named) or c.tensor >= IDLE:
         return None
     if c.word(k.TOP_PIPE).upper().startswith("FP64") or c.get(k.FP64_SHARE) > c.get(k.FMA_SHARE):
@@ -104,3 +100,62 @@ def _not_here(c: Counters) -> tuple[Reason, ...]:
             c.reason(f"occupancy {c.get(k.ACHIEVED_OCCUPANCY):.0%}: not the ceiling here", k.ACHIEVED_OCCUPANCY)
         )
     return tuple(found)
+
+
+# Matrix work on CUDA cores, while only suspected.
+CLUES = (
+    Clue((k.TENSOR_SHARE,), lambda e: e.value(k.TENSOR_SHARE) < IDLE, "fair, needed", "the tensor pipe is idle"),
+    over(run.FLOP_RATE, expected.VECTOR_CEILING, 1.0, "against",
+         "the rate is above what CUDA cores alone can do", "CUDA cores alone could do this rate"),
+    over(stated.LIBRARY_FLOP_RATE, expected.VECTOR_CEILING, 1.0, "fair",
+         "the library's rate needs tensor cores", "the library does not use tensor cores either"),
+    says_one_of(stated.CHANGED, ("fp32", "tf32", "precision", "float32"), "strong when seen", "the precision changed", "the precision did not change"),
+    yes(stated.WGMMA, "against", "the SASS holds tensor-core instructions", "the SASS holds no tensor-core instruction"),
+)  # fmt: skip
+
+
+# The same cause over a whole run, as a trace shows it: by the names of matrix kernels and their share of the
+# step.
+MOSTLY = 0.5  # of the slow matrix time outside library calls: autocast does not reach it
+SHORT = 70  # characters of a kernel's name that a person reads
+
+
+@rule(s.SIMT_TIME, s.STEP_TIME)
+def in_trace(evidence: Evidence) -> Finding | None:
+    """Looks for matrix work on ordinary cores."""
+    facts = StepFacts(evidence)
+    slow = facts.seconds(s.SIMT_TIME)
+    if facts.share(slow) < NOTICEABLE:
+        return None
+    low, high = facts.range_of(s.SIMT_SAVING)
+    gain = facts.less_work(
+        gains.DTYPE, low, high, "the same work at the card's tensor rate: TF32 at half its peak to 16 bits at its peak"
+    )
+    matrix = facts.seconds(s.GEMM_TIME) + facts.seconds(s.CONV_TIME)
+    return Finding(
+        headline=f"Matrix work runs without tensor cores: {ms(slow)} of every {ms(facts.step_s)}.",
+        confidence=0.94,
+        account=Account.COMPUTE,
+        gain=gain,
+        because=(
+            facts.because(
+                f"{percent(slow / matrix if matrix else 0)} of the matrix time is in fp32 kernels of ordinary cores",
+                s.SIMT_TIME,
+            ),
+            facts.because(f"for example {facts.word(s.SIMT_KERNEL)[:SHORT]}", s.SIMT_KERNEL),
+        ),
+        fixes=_fixes(evidence, facts, low, high),
+        avoid="Do not tune kernels or batch sizes first: the ceiling of these units is the limit.",
+        explains=("precision-headroom",),
+        optional=facts.is_optional(gain),
+    )
+
+
+def _fixes(evidence: Evidence, facts: StepFacts, low: float, high: float) -> tuple[Fix, ...]:
+    gain = facts.gain(low, high, "16-bit products instead of fp32")
+    if evidence.value(HAND_WRITTEN_SHARE, 0.0) > MOSTLY:
+        return (
+            Fix("call the library's product instead of the hand-written kernel, or use its matrix instructions", gain,
+                cost="the kernel", risk="rounding of narrower inputs"),
+        )  # fmt: skip
+    return narrower_types(evidence, gain, facts.gain(low, 0.9 * high, "TF32 instead of fp32"))

@@ -28,13 +28,10 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 WASTE = 0.30  # of the sectors; a few misaligned rows reach 0.2 without costing time
 LIMITING = 0.50  # of the busiest memory unit: under it bandwidth is not what holds the kernel
-USEFUL_BYTES = 16.0  # of a 32-byte sector
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "often", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
 CLUES = (
     Clue(
         (k.EXCESS_SECTORS,), lambda e: e.value(k.EXCESS_SECTORS) >= WASTE, "strong, needed", "sectors carry little use"

@@ -26,12 +26,10 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 LANES = 32.0
 FEW = 22.0  # lanes at work; boundary handling alone rarely brings a kernel under 26
 
-EXPLAINS = {Symptom.SLOW_KERNEL: "at times", Symptom.CUSTOM_KERNEL_SLOWER: "at times"}
 CLUES = (
     Clue(
         (k.ACTIVE_THREADS,),

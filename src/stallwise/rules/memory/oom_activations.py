@@ -28,13 +28,11 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.units import Unit, show
 
 PHASES = ("forward", "backward", "warm-up", "")
 DOMINANT = 0.5  # of the peak
 
-EXPLAINS = {Symptom.OUT_OF_MEMORY: "mostly"}
 CLUES = (
     Clue((m.PHASE,), lambda e: e.text(m.PHASE) in PHASES, "hint", "it failed in a forward or backward pass"),
     Clue((m.REQUEST, m.FREE), lambda e: e.value(m.FREE) >= e.value(m.REQUEST), "forbids",

@@ -21,19 +21,12 @@ Micro-batch x heads x sequence squared x bytes, for each copy.
 from __future__ import annotations
 
 from stallwise.evidence.catalog import memory as m
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, above, yes
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
-
-EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times"}
-CLUES = (
-    Clue(
-        (m.TENSOR,), lambda e: "sequence^2" in e.text(m.TENSOR), "decisive", "the request is heads x sequence squared"
-    ),
-)
 
 
 @rule(m.FAILED)
@@ -59,3 +52,19 @@ def oom_attention_scores(evidence: Evidence) -> Finding | None:
         explains=("oom-activations",),
         blocking=True,
     )  # fmt: skip
+
+
+# Attention scores written out, while only suspected.
+CLUES = (
+    Clue(
+        (m.TENSOR,), lambda e: "sequence^2" in e.text(m.TENSOR), "decisive", "the request is heads x sequence squared"
+    ),
+    yes(stated.FLASH_ATTENTION, "against", "attention is fused and writes no scores", "attention writes its scores"),
+    above(
+        stated.SEQUENCE,
+        8191,
+        "hint when seen",
+        "the sequence is long: scores grow with its square",
+        "the sequence is short",
+    ),
+)

@@ -26,11 +26,9 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 POOLS = 0.2  # of the allocated memory in private pools
 
-EXPLAINS = {Symptom.SERVER_WONT_START: "often", Symptom.OUT_OF_MEMORY: "at times"}
 CLUES = (
     Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "capture", "decisive, needed", "it failed while capturing graphs"),
 )

@@ -26,9 +26,7 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times", Symptom.MEMORY_GROWTH: "at times"}
 CLUES = (Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "evaluation", "decisive, needed", "it failed in validation"),)
 
 

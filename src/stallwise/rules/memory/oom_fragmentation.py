@@ -28,9 +28,7 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.OUT_OF_MEMORY: "often"}
 CLUES = (
     Clue((m.REQUEST, m.UNUSED_RESERVED), lambda e: Failure(e).fragmented, "strong, needed",
          "free pieces together exceed the request", "free pieces together do not explain it"),

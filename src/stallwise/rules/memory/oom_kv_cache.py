@@ -27,11 +27,9 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 LOW_FRACTION = 0.5  # engines default to 0.88 to 0.9 of the GPU
 
-EXPLAINS = {Symptom.SERVER_WONT_START: "mostly", Symptom.OUT_OF_MEMORY: "at times"}
 CLUES = (Clue((m.KV_NO_ROOM,), lambda e: bool(e.value(m.KV_NO_ROOM)), "decisive", "no room is left for cache blocks"),)
 
 

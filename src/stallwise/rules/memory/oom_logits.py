@@ -28,12 +28,10 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 DWARFS = 4.0  # times the next largest tensor: nothing else in a model stands out so
 LARGE = 0.2  # of the device
 
-EXPLAINS = {Symptom.OUT_OF_MEMORY: "often"}
 CLUES = (
     Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "loss", "strong", "it failed in the loss"),
     Clue((m.TENSOR,), lambda e: "vocab (" in e.text(m.TENSOR) or "logits" in e.text(m.TENSOR), "decisive",

@@ -27,9 +27,7 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.OUT_OF_MEMORY: "often"}
 CLUES = (
     Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "optimizer", "decisive", "it failed in the optimizer's first step"),
     Clue((stated.OOM_IN_OPTIMIZER,), lambda e: bool(e.value(stated.OOM_IN_OPTIMIZER)), "decisive",

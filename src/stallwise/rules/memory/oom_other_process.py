@@ -26,10 +26,8 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 MOST_NAMED = 5  # holders
-EXPLAINS = {Symptom.OUT_OF_MEMORY: "often", Symptom.SERVER_WONT_START: "often"}
 CLUES = (
     Clue(
         (m.ELSEWHERE,),

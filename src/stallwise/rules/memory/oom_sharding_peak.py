@@ -19,23 +19,21 @@ Largest wrapped unit x (1 + prefetch) for the gather; activations x (old TP / ne
 
 from __future__ import annotations
 
+from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY, STEP_SHAPE
+from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import memory as m
-from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
+from stallwise.evidence.fact import Fact
+from stallwise.evidence.quantity import Quantity
+from stallwise.findings.clue import Clue, yes
 from stallwise.findings.failure import Failure
-from stallwise.findings.finding import Finding, Fix
+from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
+from stallwise.units import Unit, show
 
 
 def _sharded(evidence: Evidence) -> bool:
     return evidence.text(stated.SHARDING).lower() not in ("", "none", "no", "0")
-
-
-CLUES = (
-    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "gather", "strong", "it failed while gathering a sharded layer"),
-    Clue((stated.SHARDING,), _sharded, "hint", "states are sharded"),
-)
 
 
 @rule(m.FAILED)
@@ -56,3 +54,101 @@ def oom_sharding_peak(evidence: Evidence) -> Finding | None:
         avoid="Do not shard the optimizer further: the peak is the gathered layer and its activations.",
         blocking=True,
     )
+
+
+# A peak that grows when tensor parallelism shrinks, while only suspected.
+
+
+def _both(evidence: Evidence, quantity: Quantity) -> tuple[Fact | None, Fact | None]:
+    now = next((f for f in evidence.all(quantity) if f.scope.run is None), None)
+    return now, evidence.get(quantity, run="before")
+
+
+def _tp_shrank(evidence: Evidence) -> bool | None:
+    now, then = _both(evidence, stated.TP)
+    return None if now is None or then is None else now.number < then.number
+
+
+def _same_ranks(evidence: Evidence) -> bool | None:
+    (tp, tp_then), (dp, dp_then) = _both(evidence, stated.TP), _both(evidence, stated.DP)
+    if not (tp and tp_then and dp and dp_then):
+        return None
+    return tp.number * dp.number >= tp_then.number * dp_then.number
+
+
+CLUES = (
+    Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "gather", "strong", "it failed while gathering a sharded layer"),
+    Clue((stated.SHARDING,), _sharded, "hint", "states are sharded"),
+    Clue((stated.TP,), _tp_shrank, "strong, needed", "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
+    Clue((stated.TP, stated.DP), _same_ranks, "hint when seen", "the number of ranks that share the states did not fall", "fewer ranks share the states"),
+    yes(stated.OOM_IN_ATTENTION, "fair", "the failing allocation is in a layer's own activations", "the failing allocation is elsewhere"),
+    yes(stated.OOM_IN_OPTIMIZER, "forbids", "it fails in the optimizer step", "it does not fail in the optimizer"),
+)  # fmt: skip
+
+
+def _line(evidence: Evidence, quantity: Quantity, name: str) -> str:
+    now, then = _both(evidence, quantity)
+    return f"{name} {then} -> {now}" if now and then else f"{name} {now}" if now else ""
+
+
+def _summed(evidence: Evidence) -> list[Reason]:
+    """All parts of the fullest GPU as `plan memory` counts them, their sum, and what the card still has: nothing is left out."""
+    now, then = _both(evidence, expected.DEVICE_PEAK)
+    if now is None:
+        return []
+    found = []
+    for peak, run in ((then, "before"), (now, None)):
+        parts = [f for f in evidence.all(expected.DEVICE_PART) if f.scope.run == run]
+        if peak is not None and parts:
+            tp = next((f for f in evidence.all(stated.TP) if f.scope.run == run), None)
+            text = " + ".join(f"{f.scope.layer} {f}" for f in parts)
+            found.append(Reason(f"the fullest GPU{f' at TP {tp}' if tp else ''}: {text} = {peak} ({peak.note})"))
+    card, fused = evidence.get(expected.CARD_MEMORY), _both(evidence, expected.FUSED_FREES)[0]
+    if card and fused:
+        left = card.number - now.number
+        written = now.number + fused.number
+        text = f"held against the card: {now} of {card}"
+        if left > 0:
+            text += f", so {show(left, Unit.BYTE)} would be left and the failure is unexplained"
+            text += f", unless attention writes its scores: {show(written, Unit.BYTE)} " + (
+                "do not fit" if written > card.number else "fit as well, so only a snapshot tells"
+            )
+        found.append(Reason(text))
+    return found
+
+
+def advise(evidence: Evidence) -> Finding:
+    """The arithmetic by layout, then sequence parallelism, fused attention, a smaller micro-batch, and TP back."""
+    tp, tp_then = _both(evidence, stated.TP)
+    dp, dp_then = _both(evidence, stated.DP)
+    states, gathered, layer, scores = (
+        _line(evidence, q, n) for q, n in (
+            (expected.STATE_BYTES, "states a rank:"), (expected.GATHERED_LAYER, "gathered layers:"),
+            (expected.LAYER_ACTIVATIONS, "one layer's activations:"), (expected.LAYER_SCORES, "its scores, if written:"),
+        )
+    )  # fmt: skip
+    because = [Reason(text) for text in (states, gathered, layer, scores) if text]
+    because += _summed(evidence)
+    if tp and tp_then and dp and dp_then and tp.number * dp.number == tp_then.number * dp_then.number:
+        because.insert(0, Reason(
+            f"TP x DP is {tp.number * dp.number:.0f} in both layouts, so optimizer shards do not change and are not the cause"))  # fmt: skip
+    split, fused = (_both(evidence, q)[0] for q in (expected.SPLIT_FREES, expected.FUSED_FREES))
+    return Finding(
+        headline="Less tensor parallelism makes each layer's gathered weights and activations larger: the peak no longer fits.",
+        confidence=0.0,
+        because=tuple(because),
+        summary="Checkpointing keeps only layer inputs, but recomputing one layer holds all of it at once, split by TP alone.",
+        fixes=(
+            Fix("Sequence parallelism: split norm, dropout and residual activations along the sequence",
+                worth=f"frees {split} of the peak" if split else "divides what TP leaves whole by TP",
+                cost="all-gather and reduce-scatter in place of all-reduce, same bytes", risk="none known"),
+            Fix("FlashAttention, if scores are still written out", worth=f"frees {fused} of the peak" if fused else "removes the s x s scores",
+                cost="none", risk="masks or biases it does not support"),
+            Fix("Smaller micro-batch with more accumulation", worth="halves every activation above", cost="smaller GEMMs, longer pipeline of micro-batches",
+                risk="lower MFU under the GEMM knee"),
+            Fix(f"Tensor parallelism back to {tp_then}" if tp_then else "More tensor parallelism", worth="the layout that fits", cost="more all-reduce traffic a layer",
+                risk="only inside one NVLink domain"),
+        ),
+        avoid="More activation checkpointing: every layer is checkpointed already, and the peak is inside one recomputed layer.",
+        next=(MEMORY_SNAPSHOT, MEMORY_SUMMARY, STEP_SHAPE),
+    )  # fmt: skip

@@ -26,9 +26,7 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.failure import Failure
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
-EXPLAINS = {Symptom.OUT_OF_MEMORY: "at times"}
 CLUES = (Clue((m.REQUEST,), lambda e: Failure(e).absurd, "decisive, needed", "no device could hold the request"),)
 
 

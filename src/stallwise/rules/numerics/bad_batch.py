@@ -27,7 +27,6 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 SHORT = 2.5  # steps
 FEW = 4
@@ -35,7 +34,6 @@ FAR = 1.5  # times the usual loss: a jump that the gradient does not share is su
 JUMP = 1.15  # times the usual loss: less is noise
 
 # Suspected often, the reason in about one of eight.
-EXPLAINS = {Symptom.BAD_LOSS: "often"}
 CLUES = (
     Clue((n.SPIKE_STEPS,), lambda e: e.value(n.SPIKE_STEPS) <= SHORT, "fair", "the spike lasts a step or two"),
     Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) == "loss", "fair", "loss and gradient jump together"),

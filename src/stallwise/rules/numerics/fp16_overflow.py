@@ -28,7 +28,6 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 LARGEST = 65504.0
 EXPLODED = 10.0  # times the usual gradient norm: then the gradient came first
@@ -48,7 +47,6 @@ def _largest_seen(evidence: Evidence) -> float:
 
 
 # NaN in a half-precision run is mostly this.
-EXPLAINS = {Symptom.BAD_LOSS: "mostly", Symptom.ACCURACY_DROP: "often"}
 CLUES = (
     Clue(
         (run.PRECISION,), lambda e: e.text(run.PRECISION) == "fp16", "fair, needed", "the run is in fp16", "not in fp16"

@@ -27,12 +27,10 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 RISE = 0.01  # of all elements; sampling of embedding rows moves it by less than 0.003
 
 # Old mixed-precision code by hand.
-EXPLAINS = {Symptom.BAD_LOSS: "at times", Symptom.ACCURACY_DROP: "at times"}
 CLUES = (
     Clue(
         (run.PRECISION,), lambda e: e.text(run.PRECISION) == "fp16", "fair, needed", "the run is in fp16", "not in fp16"

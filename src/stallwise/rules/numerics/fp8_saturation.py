@@ -19,10 +19,11 @@ The share of clipped values and the error of the layer by context, against the e
 
 from __future__ import annotations
 
-from stallwise.evidence.capture import LAYER_STATS
+from stallwise.evidence.capture import LAYER_STATS, Capture
+from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, above, below, over, says_one_of
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 
@@ -30,9 +31,6 @@ CLIPPED = 0.001  # of the values; under it the error stays within rounding
 ROUNDING = 0.04  # relative error of E4M3 with a fitting scale
 
 # After a change to FP8 with static scales.
-CLUES = (
-    Clue((n.FP8_SATURATED,), lambda e: e.value(n.FP8_SATURATED) >= CLIPPED, "decisive, needed", "values clip in FP8"),
-)
 
 
 @rule(n.FP8_LAYER)
@@ -70,4 +68,94 @@ def fp8_saturation(evidence: Evidence) -> Finding | None:
         avoid="Do not go back to BF16 everywhere: one layer is the whole damage." if only else "Do not judge FP8 on short inputs.",
         next=(LAYER_STATS,),
         blocking=True,
+    )  # fmt: skip
+
+
+# FP8 scales that do not reach as far as the data, while only suspected.
+BY_LENGTH = Capture(
+    "task accuracy by context length, FP8 and BF16 side by side",
+    "lm_eval --model vllm --tasks TASK --limit 200 --model_args pretrained=MODEL,max_model_len=4096 (then 8192, 16384, 32768)",
+    "an hour of evaluation",
+)
+
+
+FOUR_BITS = ("int4", "4-bit", "4 bit", "fp4", "gptq", "awq", "nf4", "q4")
+EIGHT_BITS = ("fp8", "e4m3", "e5m2", "int8", "8-bit", "8 bit")
+
+
+def _few_bits(evidence: Evidence) -> bool | None:
+    return any(w in evidence.text(stated.FORMAT).lower() for w in (*EIGHT_BITS, *FOUR_BITS))
+
+
+CLUES = (
+    Clue((n.FP8_SATURATED,), lambda e: e.value(n.FP8_SATURATED) >= CLIPPED, "decisive, needed", "values clip in FP8"),
+    Clue((stated.FORMAT,), _few_bits, "hint, needed", "the model was cut to eight bits or fewer", "no format of few bits is involved"),
+    over(stated.TASK_CONTEXT, stated.CALIBRATION_CONTEXT, 1.9, "fair",
+         "the task is longer than anything the scales were calibrated on", "calibration covered this length"),
+    below(stated.ACCURACY_SHORT_DROP, 0.015, "hint", "short inputs are fine: range grows with length", "short inputs suffer too"),
+    says_one_of(stated.SCALING, ("tensor",), "hint", "one scale a tensor: a single outlier decides it", "scales are fine-grained"),
+    above(expected.CLIP_RATIO, 1.1, "strong, needed", "activations pass the calibrated maximum", "activations stay inside the calibrated range"),
+    above(stated.SATURATED_SHARE, 0.0005, "required", "values clip at the format's limit", "nothing clips"),
+)  # fmt: skip
+
+
+def advise(evidence: Evidence) -> Finding:
+    """Localise by layer and length, recalibrate, refine scales, keep attention wider."""
+    if any(w in evidence.text(stated.FORMAT).lower() for w in FOUR_BITS):
+        return _four_bits(evidence)
+    limit = evidence.value(expected.FP8_MAX, 448.0)
+    ratio, worst = evidence.get(expected.CLIP_RATIO), evidence.text(stated.WORST_LAYER)
+    task, short = evidence.get(stated.TASK_CONTEXT), evidence.get(stated.CALIBRATION_CONTEXT)
+    now = next((f for f in evidence.all(stated.ACCURACY) if f.scope.run is None), None)
+    then = evidence.get(stated.ACCURACY, run="before")
+    back = f"most of the {then} -> {now} loss" if now and then else "most of the loss"
+    because = [
+        Reason(f"the format ends at {limit:.0f}; scales map the calibrated maximum there, and what is larger clips")
+    ]
+    if task:
+        because.append(Reason(
+            f"sums and logits over {task} tokens reach further than over {short or 'short'}: log2 of the growth in range is lost in bits"))  # fmt: skip
+    if layer := evidence.get(expected.FP8_LAYER):
+        because.append(Reason.of(f"likeliest to break: {layer.value}", layer))
+    if ratio:
+        because.append(Reason(f"observed over calibrated maximum: {ratio}{f' in {worst}' if worst else ''}"))
+    return Finding(
+        headline="FP8 scales do not reach as far as long-context activations: values saturate.",
+        confidence=0.0,
+        because=tuple(because),
+        summary="The mean loss hides it, because few positions of few layers clip, and only where the context is long.",
+        fixes=(
+            Fix("Recalibrate the scales on data of the task's own length" + (f" ({task} tokens)" if task else ""), worth=back,
+                cost="one calibration pass", risk="a larger scale costs resolution on short inputs"),
+            Fix("Finer scales for the offending layers: per row or per block (MX) instead of per tensor", worth=f"{back}, without loss on short inputs",
+                cost="a few percent of GEMM speed, more scale memory", risk="needs kernel support"),
+            Fix("Keep attention scores and their accumulation in higher precision; quantise QKV and output projections only",
+                worth="removes the length-dependent part", cost="the FP8 gain of attention, a minor share of FLOP", risk="none for accuracy"),
+            Fix("Per-layer sensitivity: switch layers back to BF16 one group at a time and rank them", worth="names the two or three layers that matter",
+                cost="one evaluation a group", risk="interactions between layers"),
+        ),
+        avoid="Blaming the size of the calibration set before knowing which layer drifts: more data of the same length changes nothing.",
+        next=(LAYER_STATS, BY_LENGTH),
+    )  # fmt: skip
+
+
+def _four_bits(evidence: Evidence) -> Finding:
+    """Weights of four bits: what one scale must serve, and which weights cannot be served."""
+    now = next((f for f in evidence.all(stated.ACCURACY) if f.scope.run is None), None)
+    then = evidence.get(stated.ACCURACY, run="before")
+    back = f"most of the {then} -> {now} loss" if now and then else "most of the loss"
+    return Finding(
+        headline="Four bits hold 16 values: one scale serves too many weights, or outliers that need their own.",
+        confidence=0.0,
+        because=(Reason("a group's largest weight sets the scale of all; the others round to a fifteenth of its range"),),
+        summary="Quantisation error sits in few channels and layers: those that large activations meet.",
+        fixes=(
+            Fix("Smaller groups: a scale for every 128, then 64 or 32 weights", worth=back, cost="0.125 to 0.5 bits a weight more", risk="kernel support"),
+            Fix("A method that looks at activations (AWQ, GPTQ with act-order), calibrated on the task's own data and length", worth=back, cost="an hour", risk="none"),
+            Fix("Keep the worst layers and outlier channels wide (first, last, down projections): rank them by switching back one group at a time",
+                worth="names the few that matter", cost="an evaluation a group", risk="interactions"),
+            Fix("Eight bits where the task still suffers", worth="nearly all of it", cost="twice the weight bytes: decode about half as fast", risk="none"),
+        ),
+        avoid="More calibration data of the same kind: it moves scales, not the number of values.",
+        next=(LAYER_STATS, BY_LENGTH),
     )  # fmt: skip

@@ -31,7 +31,6 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 ORDERS = 10.0  # times the usual gradient norm
 OFTEN = 0.5  # of the spikes begin with the update or the gradient
@@ -42,7 +41,6 @@ RISEN = 1.3
 STUCK = 0.02  # the loss moves less than this over the log
 
 # The usual reason of divergence in 16-bit or wider training.
-EXPLAINS = {Symptom.BAD_LOSS: "mostly"}
 CLUES = (
     Clue((n.GRAD_RATIO,), lambda e: e.value(n.GRAD_RATIO) >= ORDERS, "fair", "the gradient norm grew by orders"),
     Clue((n.FIRST_MOVER,), lambda e: e.text(n.FIRST_MOVER) in ("gradient", "update"), "fair",

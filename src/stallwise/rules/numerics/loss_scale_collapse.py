@@ -26,13 +26,11 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 
 HALVINGS = 8  # in a row: finding its level takes a scaler at most four or five
 BELOW = 1.0
 
 # What is seen of several causes; named when the cause itself is not visible.
-EXPLAINS = {Symptom.BAD_LOSS: "at times"}
 CLUES = (
     Clue((n.SCALE_LAST,), lambda e: e.value(n.SCALE_LAST) < BELOW, "strong", "the loss scale is below 1"),
     Clue((n.SCALE_HALVINGS,), lambda e: e.value(n.SCALE_HALVINGS) >= HALVINGS, "strong", "the scale keeps halving"),

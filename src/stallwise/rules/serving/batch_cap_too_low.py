@@ -25,17 +25,11 @@ from __future__ import annotations
 from stallwise.evidence.capture import SERVE_LOG
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import above
+from stallwise.findings.clue import Clue, above
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 
-EXPLAINS = {Symptom.HIGH_TTFT: "often", Symptom.SERVING_COLLAPSE: "at times", Symptom.SERVING_SLOW: "at times"}
-CLUES = (
-    above(stated.WAITING, 0, "fair, needed", "requests wait", "nobody waits"),
-    above(stated.KV_USE, 0.6, "against", "the KV cache is used", "the KV cache is mostly empty"),
-)
 ROOM = 0.6  # KV use below which memory cannot be why requests wait
 QUEUED = 0.3  # share of samples with a queue: not a passing burst
 CROWDED = 0.4  # of the engine's time that prefill needs
@@ -86,3 +80,25 @@ def _judge(evidence: Evidence) -> Finding | None:
         next=(SERVE_LOG,),
         explains=("queue-saturated",),
     )  # fmt: skip
+
+
+# A cap on running requests, while only suspected.
+def _at_the_cap(evidence: Evidence) -> bool | None:
+    """Every slot taken, a queue at the door, and the cache far from full."""
+    running, cap = evidence.value(stated.RUNNING), evidence.value(stated.MAX_SEQS)
+    return (
+        running >= 0.95 * cap and evidence.value(stated.KV_USE, 0.5) < 0.6 and evidence.value(stated.WAITING, 1.0) > 0
+    )
+
+
+CLUES = (
+    above(stated.WAITING, 0, "fair, needed", "requests wait", "nobody waits"),
+    above(stated.KV_USE, 0.6, "against", "the KV cache is used", "the KV cache is mostly empty"),
+    Clue(
+        (stated.RUNNING, stated.MAX_SEQS),
+        _at_the_cap,
+        "decisive, needed",
+        "every slot is taken while the cache has room",
+        "slots are free or the cache is full",
+    ),
+)

@@ -26,10 +26,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 
-EXPLAINS = {Symptom.SERVING_SLOW: "often", Symptom.LOW_GPU_UTILISATION: "at times"}
 CLUES = (
     above(stated.RUNNING, 1, "against", "several requests run", "one request runs at a time"),
     above(stated.WAITING, 0, "against", "requests wait", "nobody waits"),

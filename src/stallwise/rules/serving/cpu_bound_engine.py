@@ -29,14 +29,8 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts
 
-EXPLAINS = {
-    Symptom.SERVING_SLOW: "often",
-    Symptom.LOW_GPU_UTILISATION: "at times",
-    Symptom.SERVING_COLLAPSE: "at times",
-}
 CLUES = (above(run.HOST_HOT_SHARE, 0.3, "fair when seen", "one function takes much of the host's own time"),)
 QUOTA = 0.93  # of the limit: throttling by the kernel's quota begins before the mean reaches it
 ONE_CORE = (0.9, 1.25)  # a process bound by one thread

@@ -26,10 +26,8 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 
-EXPLAINS = {Symptom.HIGH_TTFT: "often", Symptom.SERVING_COLLAPSE: "at times"}
 CLUES = ()
 OFTEN = 0.3  # of the samples: longer than a passing prompt
 

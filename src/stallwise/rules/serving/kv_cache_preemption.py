@@ -31,10 +31,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, fitting, surest
 
-EXPLAINS = {Symptom.SERVING_COLLAPSE: "mostly", Symptom.SERVING_SLOW: "often", Symptom.HIGH_TTFT: "often"}
 CLUES = (
     above(
         serving.CONCURRENCY,

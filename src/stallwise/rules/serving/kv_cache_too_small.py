@@ -29,10 +29,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, fitting, surest
 
-EXPLAINS = {Symptom.SERVING_COLLAPSE: "often", Symptom.HIGH_TTFT: "often", Symptom.SERVING_SLOW: "at times"}
 CLUES = (above(stated.KV_USE, 0.95, "fair", "the KV cache is full", "the KV cache has room"),)
 FULL = 0.9  # KV use beside a queue
 FEW = 3.0  # longest requests that fit at once: below this any mix of lengths queues

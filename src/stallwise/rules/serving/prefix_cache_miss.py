@@ -27,10 +27,8 @@ from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts
 
-EXPLAINS = {Symptom.HIGH_TTFT: "at times", Symptom.SERVING_SLOW: "at times"}
 CLUES = ()
 WORTH = 0.1  # of a prompt: a shorter shared prefix saves too little to look for
 ENOUGH_PROMPTS = 8.0  # prompts looked up, so that first-time misses cannot explain the rate

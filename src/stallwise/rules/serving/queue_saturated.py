@@ -29,11 +29,9 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import above, grew
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
-from stallwise.findings.symptom import Symptom
 from stallwise.rules.serving._each_run import facts, surest
 from stallwise.rules.serving._story import with_story
 
-EXPLAINS = {Symptom.HIGH_TTFT: "mostly", Symptom.SERVING_COLLAPSE: "often"}
 CLUES = (
     above(serving.CONCURRENCY, 1, "required", "several requests are in flight", "one request at a time: nobody queues"),
     above(stated.WAITING, 0, "hint, needed", "requests wait", "nobody waits"),

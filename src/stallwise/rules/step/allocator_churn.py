@@ -22,11 +22,12 @@ Idle time inside allocation calls and after the waits they force.
 from __future__ import annotations
 
 from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY
-from stallwise.evidence.catalog import gains, memory
+from stallwise.evidence.catalog import change, gains, memory, run
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
@@ -119,3 +120,10 @@ def _fixes() -> tuple[Fix, ...]:
         Fix("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", cost="a restart"),
         Fix("bucket shapes, and run the largest once at the start", cost="padding"),
     )
+
+
+# Allocation retries in the loop, while only suspected.
+CLUES = (
+    above(change.RETRIES_AT_DROP, 0, "decisive, needed", "the allocator flushes its cache and retries while training", "the allocator never had to retry"),
+    above(run.ALLOC_RETRIES, 0, "decisive, needed", "allocation retries are logged", "the allocator never had to retry"),
+)  # fmt: skip

@@ -32,11 +32,9 @@ from stallwise.findings.clue import Clue
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
-from stallwise.findings.symptom import Symptom
 
 SKIPPED = 0.9  # of the products' time: a causal fused kernel took a fifth of it on an H200
 
-EXPLAINS = {Symptom.SLOW_STEP: "at times", Symptom.OUT_OF_MEMORY: "at times", Symptom.BUSY_BUT_SLOW: "at times"}
 CLUES = (
     Clue(
         (FLASH_ATTENTION,), lambda e: e.value(FLASH_ATTENTION) == 0, "fair, needed", "attention is not the fused kind"

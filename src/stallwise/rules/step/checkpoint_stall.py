@@ -25,19 +25,18 @@ asynchronous save, and a few steps say little about how often a save comes.
 from __future__ import annotations
 
 from stallwise.evidence.capture import TRAIN_LOG
+from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, above, yes
 from stallwise.findings.finding import Finding, Fix, Gain
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
 from stallwise.rules.step.input_bursty import SPARED
 
 LONG_SAVE = 0.02  # of the wall time between saves: less is the price of having checkpoints
-
-CLUES = (Clue((logged.SAVES,), lambda e: e.value(logged.SAVES) > 0, "hint", "the log shows saves"),)
 
 
 @rule()
@@ -129,3 +128,37 @@ def _fixes(worth: Gain | None) -> tuple[Fix, ...]:
         Fix("write sharded, to local disk, and upload later", worth, cost="local disk"),
         Fix("save less often", worth, risk="more work lost at a crash"),
     )
+
+
+# Saving that blocks the loop, while only suspected.
+
+
+def _at_saves(evidence: Evidence) -> bool | None:
+    period, every = evidence.value(change.STALL_PERIOD), evidence.value(run.SAVE_EVERY)
+    return abs(period - every) < 0.1 * every
+
+
+def _stated_at_saves(evidence: Evidence) -> bool | None:
+    return abs(evidence.value(stated.PERIOD_STEPS) - evidence.value(run.SAVE_EVERY)) < 0.1 * evidence.value(
+        run.SAVE_EVERY
+    )
+
+
+def _saves_logged(evidence: Evidence) -> bool | None:
+    return bool(evidence.all(run.SAVES) or evidence.all(run.SAVE_EVERY))
+
+
+CLUES = (
+    Clue((logged.SAVES,), lambda e: e.value(logged.SAVES) > 0, "hint", "the log shows saves"),
+    Clue((change.STALL_PERIOD,), _saves_logged, "fair", "the log tells of saves", "the log tells of no save"),
+    yes(run.DIED_IN_SAVE, "decisive when seen", "the log ends in an error right after a save began"),
+    above(run.SAVE_TIME, 60.0, "fair when seen", "one save takes minutes", "a save is short"),
+    Clue((change.STALL_PERIOD, run.SAVE_EVERY), _at_saves, "decisive, needed", "slow steps come with the saves", "slow steps do not come with the saves"),
+    above(change.STALL_AT_SAVE, 0.6, "decisive, needed", "slow steps come right after a save", "slow steps do not come with the saves"),
+    above(change.STALL_AT_EVAL, 0.6, "against", "slow steps come with evaluations"),
+    Clue((stated.PERIOD_STEPS, run.SAVE_EVERY), _stated_at_saves, "decisive, needed", "the period is that of the saves", "the period is not that of the saves"),
+    yes(stated.CHECKPOINTING, "strong, needed", "a checkpoint was being written", "no checkpoint was being written"),
+    above(change.STALL_AT_GC, 0.5, "against", "slow steps coincide with garbage collection"),
+    above(change.STALL_IN_DATA, 0.5, "against", "slow steps wait for data"),
+    yes(run.GC_AUTOMATIC, "against", "collection is automatic"),
+)  # fmt: skip

@@ -22,10 +22,12 @@ What the first steps take above the median of the others.
 from __future__ import annotations
 
 from stallwise.evidence.capture import COMPILE_LOG
+from stallwise.evidence.catalog import change
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
@@ -131,3 +133,10 @@ def _mostly_once(facts: StepFacts) -> Finding | None:
         avoid="Do not tune launches or operators by this recording: it shows what happens once.",
         explains=("launch-bound", "host-work-unattributed", "host-sync", "allocator-churn", "elementwise-unfused"),
     )
+
+
+# Slow first iterations, while only suspected.
+CLUES = (
+    above(change.FIRST_STEPS_RATIO, 3.0, "fair, needed", "only the first steps are slow", "the first steps are like the rest"),
+    above(change.STALL_IN_DATA, 0.5, "against", "later steps are as slow, for want of data"),
+)  # fmt: skip

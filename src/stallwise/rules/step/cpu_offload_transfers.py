@@ -24,9 +24,11 @@ state may have to stay outside.
 from __future__ import annotations
 
 from stallwise.evidence.capture import NVIDIA_SMI
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import says_one_of, yes
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms, percent
@@ -71,3 +73,15 @@ def cpu_offload_transfers(evidence: Evidence) -> Finding | None:
         next=() if room == room else (NVIDIA_SMI,),
         explains=("h2d-copy-exposed",),
     )
+
+
+# States or activations moved to the host, while only suspected.
+CLUES = (
+    says_one_of(stated.CHANGED, ("offload",), "decisive", "offloading was switched on", "offloading did not change"),
+    yes(
+        stated.AFTER_MEMORY_SAVING,
+        "hint",
+        "it began after a change that saves memory",
+        "nothing was changed to save memory",
+    ),
+)

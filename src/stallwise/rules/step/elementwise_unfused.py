@@ -31,13 +31,10 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
-from stallwise.findings.symptom import Symptom
 
 # An ordinary eager transformer wins up to a fifth of its step by fusion and is not broken. Above a quarter, chains were added that
 # the architecture does not ask for.
 BEYOND_ORDINARY = 0.25
-
-EXPLAINS = {Symptom.SLOW_STEP: "at times", Symptom.BUSY_BUT_SLOW: "often"}
 
 
 @rule(s.FUSION_SAVING, s.STEP_TIME)

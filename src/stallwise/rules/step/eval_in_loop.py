@@ -22,9 +22,11 @@ low end takes 0.8 of it.
 
 from __future__ import annotations
 
+from stallwise.evidence.catalog import change
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
@@ -58,3 +60,16 @@ def eval_in_loop(evidence: Evidence) -> Finding | None:
         avoid="Do not optimise the extra pass before asking whether it is needed.",
         optional=facts.is_optional(gain),
     )
+
+
+# Evaluation that interrupts training, while only suspected.
+
+CLUES = (
+    above(
+        change.STALL_AT_EVAL,
+        0.6,
+        "decisive, needed",
+        "slow steps come with evaluations",
+        "slow steps do not come with evaluations",
+    ),
+)

@@ -22,22 +22,16 @@ forces. The low end keeps a tenth for copies that a prefetch cannot hide.
 
 from __future__ import annotations
 
-from stallwise.evidence.catalog import gains, stages
+from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.owned import Owned
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms, percent
-from stallwise.findings.symptom import Symptom
 
 ONE_WAY = 0.5  # copies to the host at most this part of those to the device; more means a shuttle
 KEPT = 0.1  # of the time stays: the first bytes of a batch cannot be hidden
-
-EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.LOW_GPU_UTILISATION: "at times"}
-
-OWNS = Owned(Account.COPY, (stages.H2D, s.EXPOSED_COPY), right=1, of=1)
 
 
 @rule(s.COPY_STALL, s.STEP_TIME)

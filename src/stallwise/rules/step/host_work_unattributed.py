@@ -22,11 +22,11 @@ The idle time during such silence; the low end is 0.8 of it, since what is moved
 from __future__ import annotations
 
 from stallwise.evidence.capture import GC_LOG, PY_SPY, TORCH_TRACE
-from stallwise.evidence.catalog import gains, hardware, stages
+from stallwise.evidence.catalog import gains, hardware, run, stages
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
+from stallwise.findings.clue import Clue, above
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
@@ -34,15 +34,6 @@ from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 UNRECORDED = 0.15  # of the step idle for no recorded reason
 HELD, IDLE = 0.6, 0.5  # of the looks at the main thread; of the time that a kernel runs
 STAYS = 0.2  # of the time remains after moving work off the main thread
-
-CLUES = (
-    Clue(
-        (stages.SIDE_LINE, hardware.GPU_UTILISATION),
-        lambda e: _one_line_and_idle(e),
-        "fair",
-        "one Python line holds the main thread while the GPU is mostly idle",
-    ),
-)
 
 
 def _one_line_and_idle(evidence: Evidence) -> bool:
@@ -148,3 +139,25 @@ def _not_recorded(facts: StepFacts) -> Finding | None:
         avoid="Do not guess: each of the possible reasons has another fix.",
         next=(TORCH_TRACE, PY_SPY),
     )
+
+
+# Host time that nothing accounts for, while only suspected.
+
+
+def _one_core(evidence: Evidence) -> bool | None:
+    busy = evidence.value(run.HOST_BUSY_CORES)
+    return 0.8 < busy < 1.3 if busy == busy else None
+
+
+CLUES = (
+    Clue(
+        (stages.SIDE_LINE, hardware.GPU_UTILISATION),
+        lambda e: _one_line_and_idle(e),
+        "fair",
+        "one Python line holds the main thread while the GPU is mostly idle",
+    ),
+    above(run.HOST_UNEXPLAINED_SHARE, 0.4, "decisive, needed", "most wall time is in no timed action and not on the device", "the timed actions cover the run"),
+    above(run.DATA_SHARE, 0.3, "against", "the loader explains the wait"),
+    above(run.HOST_HOT_SHARE, 0.3, "fair when seen", "one function takes much of the host's own time"),
+    Clue((run.HOST_BUSY_CORES,), _one_core, "hint when seen", "one core is busy all the time"),
+)  # fmt: skip

@@ -26,10 +26,11 @@ from __future__ import annotations
 
 from stallwise.evidence.capture import CLEAN_STEP as CLEAN_CAPTURE
 from stallwise.evidence.capture import NSYS
-from stallwise.evidence.catalog import gains
+from stallwise.evidence.catalog import gains, run
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import above, below, over
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
@@ -152,3 +153,12 @@ def _between_queued(facts: StepFacts) -> Finding | None:
         avoid="Do not speed up the host: it is ahead already.",
         next=(NSYS,),
     )
+
+
+# Too many launches, while only suspected.
+CLUES = (
+    over(run.LAUNCH_COST, run.REPLAY_COST, 2.0, "decisive, needed",
+         "launching a kernel costs several times what replaying it in a graph does", "a graph would replay no faster"),
+    above(run.DATA_SHARE, 0.3, "against", "time goes to loading"),
+    below(run.LOADER_WORKERS, 1, "against", "the loader has no worker"),
+)  # fmt: skip

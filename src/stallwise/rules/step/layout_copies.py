@@ -29,11 +29,8 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import StepFacts, ms, percent
-from stallwise.findings.symptom import Symptom
 
 NOTABLE = 0.12  # of the busy time: cutting heads apart and joining them again took an eager encoder 10% on an H200
-
-EXPLAINS = {Symptom.SLOW_STEP: "seldom"}
 
 
 @rule(s.LAYOUT_TIME, s.BUSY_TIME, s.STEP_TIME)

@@ -29,12 +29,9 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
-from stallwise.findings.symptom import Symptom
 
 AVOID = "Do not change the precision first: narrow loads slow every type."
 SHORT = 60  # characters of a kernel's name that a person reads
-
-EXPLAINS = {Symptom.SLOW_STEP: "seldom", Symptom.SLOW_KERNEL: "at times"}
 
 
 @rule()

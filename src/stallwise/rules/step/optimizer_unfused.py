@@ -31,13 +31,10 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix, Gain
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
-from stallwise.findings.symptom import Symptom
 
 MANY = 100  # kernels a step: a fused optimizer needs a few dozen at most, whatever the model
 FUSED = 0.5  # of its time in multi-tensor kernels: then it is fused already
 REMAINS = 0.34  # of its busy time: a fused step reads four and writes three arrays once, plain Adam does so for ten operations
-
-EXPLAINS = {Symptom.SLOW_STEP: "seldom"}
 
 
 @rule(s.OPTIMIZER_KERNELS, s.OPTIMIZER_SPAN, s.STEP_TIME)

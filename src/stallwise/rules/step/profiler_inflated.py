@@ -26,11 +26,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import StepFacts, ms
-from stallwise.findings.symptom import Symptom
 
 INFLATED = 1.15  # traced over clean: more than clocks and noise explain
-
-EXPLAINS = {Symptom.SLOW_STEP: "seldom"}
 
 
 @rule(s.CLEAN_STEP, s.TRACED_STEP)

@@ -23,10 +23,11 @@ them in the proportion of the forward pass.
 from __future__ import annotations
 
 from stallwise.evidence.capture import NVIDIA_SMI
-from stallwise.evidence.catalog import gains
+from stallwise.evidence.catalog import gains, stated
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_USED
 from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import says_one_of, yes
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
@@ -80,3 +81,21 @@ def recompute_unneeded(evidence: Evidence) -> Finding | None:
         avoid="Do not switch it off blindly on a run that needs it: look at the peak first.",
         next=() if known else (NVIDIA_SMI,),
     )
+
+
+# Recomputation that was switched on, while only suspected.
+CLUES = (
+    says_one_of(
+        stated.CHANGED,
+        ("checkpointing", "recompute", "rematerial"),
+        "decisive",
+        "recomputation was switched on",
+        "recomputation did not change",
+    ),
+    yes(
+        stated.AFTER_MEMORY_SAVING,
+        "hint",
+        "it began after a change that saves memory",
+        "nothing was changed to save memory",
+    ),
+)

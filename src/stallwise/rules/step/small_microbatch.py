@@ -30,13 +30,10 @@ from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import StepFacts, ms, percent
-from stallwise.findings.symptom import Symptom
 
 PASSES = 2  # there must be something to merge
 IDLE_SHARE = 0.15  # of the step idle between launches
 ROOM = 0.5  # of memory in use at most: room to double the micro-batch
-
-EXPLAINS = {Symptom.SLOW_STEP: "at times", Symptom.LOW_GPU_UTILISATION: "at times", Symptom.BUSY_BUT_SLOW: "at times"}
 
 
 @rule(s.MICROBATCHES, s.LAUNCH_WAIT, s.STEP_TIME)
