@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import pytest
+
 from tests.files.said import said_of
 from tests.files.test_cards import query
 
@@ -115,3 +117,33 @@ def test_half_a_packed_report_is_no_proof(tmp_path: Path) -> None:
     packed = gzip.compress(report(BOOT * 40, query(load=0)).encode())
     said = said_of(tmp_path, "nvidia-bug-report.log.gz", packed[: len(packed) // 2])
     assert said.state != "healthy" and "could be read" in said.text
+
+
+XID_BOOT = (
+    "[    7.812345] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\n"
+    "[    9.112345] nvidia-uvm: Loaded the UVM driver, major device number 509.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "means"), [(62, "internal controller halted"), (54, "auxiliary power"), (109, "timed out")]
+)
+def test_a_card_that_failed_inside_did_not_leave_the_bus(tmp_path: Path, code: int, means: str) -> None:
+    xid = f"[ 8123.554321] NVRM: Xid (PCI:0000:3b:00): {code}, pid='<unknown>', name=<unknown>, 2027(321c) 00000000 00000000\n"
+    said = said_of(tmp_path, "dmesg.log", XID_BOOT + xid)
+    assert said.state == "unclear" and "fell off the bus" not in said.text
+    assert f"Xid {code} on 0000:3b:00" in said.text and means in said.text and "(line 3)" in said.text
+
+
+def test_the_code_decides_what_left_the_bus(tmp_path: Path) -> None:
+    xid = (
+        "[ 8123.554321] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+    )
+    assert said_of(tmp_path, "dmesg.log", XID_BOOT + xid).first == "gpu-fell-off-bus"
+
+
+def test_a_message_that_repeats_is_counted_and_not_its_kept_lines(tmp_path: Path) -> None:
+    aer = "".join(
+        f"[  {900 + n}.554321] pcieport 0000:3a:00.0: AER: Corrected error received: 0000:3b:00.0\n" for n in range(60)
+    )
+    assert "60 x PCIe error" in said_of(tmp_path, "dmesg.log", XID_BOOT + aer).text

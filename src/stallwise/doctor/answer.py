@@ -127,7 +127,8 @@ def _worded(evidence: Evidence, proved: Proved, complaints: Sequence[Complaint])
     if ended and not proved.findings and not any(c.by_person for c in complaints):
         return False  # the program says itself what ended it, and words around it are its source code
     stated_ = INPUT in evidence.formats  # by somebody, who has a reason to
-    return bool(evidence.stems or evidence.events or complaints or proved.findings or stated_)
+    spoken = any(e.role in (Role.ROOT, Role.CASCADE) for e in evidence.events)  # settings and advice are no trouble
+    return bool(evidence.stems or spoken or complaints or proved.findings or stated_)
 
 
 def complained(evidence: Evidence, complaints: Sequence[Complaint]) -> bool:

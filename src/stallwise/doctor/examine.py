@@ -17,7 +17,7 @@ from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.fitting import fitting
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
 from stallwise.doctor.idioms import in_its_words
-from stallwise.doctor.next_step import not_just_done, telling_first
+from stallwise.doctor.next_step import not_just_done, of_its_kind, telling_first
 from stallwise.doctor.presence import presence_in
 from stallwise.doctor.prove import prove
 from stallwise.doctor.scenes import scenes_of
@@ -115,7 +115,7 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
     found = answer(evidence, rules, proved, stated, cannot_be, curve)
     owner = {rule.cause: rule.owner for rule in rules}
     findings = tuple(replace(f, owner=owner.get(f.cause, "")) for f in (*found.findings, *proved.of_kernels))
-    asks = telling_first(not_just_done(found.next, evidence), (c.symptom for c in stated))
+    asks = telling_first(of_its_kind(not_just_done(found.next, evidence), evidence), (c.symptom for c in stated))
     return fitting(
         Diagnosis(
             subject=subject_of(evidence),

@@ -15,6 +15,7 @@ from stallwise.readers.shapes.lines import Peeler, line_of, node_of_file, rank_o
 from stallwise.readers.shapes.unwrap import is_text
 
 MOST_LINES = 20  # loud lines of one file worth showing
+TRACEBACK = "Traceback (most recent call last):"
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
@@ -35,8 +36,14 @@ def messages_in(artifact: Artifact, *, written: bool = False) -> Iterator[Item]:
         yield Fact(
             quantities()[quantity], value, event.source, event.scope, note="ends the log" if event.ends_log else ""
         )
-    if heard.unknown:
-        yield Unread(artifact.name, error_lines=tuple(_without_repeats(heard.unknown)))
+    unknown = [(line, times) for line, times in heard.unknown if not _heads_traceback(lines, line)]
+    if unknown:
+        yield Unread(artifact.name, error_lines=tuple(_without_repeats(unknown)))
+
+
+def _heads_traceback(lines: list[str], line: Line) -> bool:
+    """A logger's line above a traceback ("Error in preprocessing prompt inputs"): what was raised says more."""
+    return line.number < len(lines) and lines[line.number].rstrip().endswith(TRACEBACK)
 
 
 def _without_repeats(lines: list[tuple[Line, int]]) -> Iterator[ErrorLine]:

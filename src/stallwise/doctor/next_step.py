@@ -5,9 +5,26 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from stallwise.doctor.recognise.model import model
-from stallwise.evidence.capture import DMESG, OOM_MESSAGE, TOPOLOGY, TORCH_TRACE, TRAIN_LOG, Capture
+from stallwise.evidence.capture import (
+    CLEAN_STEP,
+    COMPILE_LOG,
+    DATA_PROBE,
+    DMESG,
+    LOSS_LOG,
+    OOM_MESSAGE,
+    RANK_TRACES,
+    SERVE_BENCH,
+    SERVE_LOG,
+    SERVE_METRICS,
+    TOPOLOGY,
+    TORCH_TRACE,
+    TRAIN_LOG,
+    Capture,
+)  # fmt: skip
+from stallwise.evidence.catalog import run, serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.clue import WHEN_SEEN
 from stallwise.findings.diagnosis import Hypothesis, NextStep
@@ -101,6 +118,40 @@ OURS = ("stallwise record", "stallwise bundle")  # formats that only our recorde
 
 
 BROUGHT = {"kernel log": (DMESG,), "nvidia-smi topo -m": (TOPOLOGY,)}  # what a format answers whole
+
+
+OF_TRAINING = (TRAIN_LOG, OOM_MESSAGE, LOSS_LOG, TORCH_TRACE, RANK_TRACES, CLEAN_STEP, COMPILE_LOG, DATA_PROBE)
+OF_SERVING = (SERVE_LOG, SERVE_METRICS, SERVE_BENCH)
+
+
+def of_its_kind(asks: tuple[NextStep, ...], evidence: Evidence) -> tuple[NextStep, ...]:
+    """A service has no training steps to log, and a training run no requests: each is asked for what it can give."""
+    learns = any(evidence.series(q) or evidence.all(q) for q in (run.LOSS, run.REWARD, run.GRAD_NORM))
+    serves = any(evidence.all(q) for q in (serving.ENGINE, serving.SAMPLES, serving.START_PHASE, serving.REQUESTS_DONE))
+    if learns == serves:  # neither is known, or both run together
+        return asks
+    other = OF_SERVING if learns else OF_TRAINING
+    engine = evidence.text(serving.ENGINE)
+    kept = tuple(step for step in asks if step.capture not in other)
+    return tuple(replace(s, capture=_by_engine(s.capture, engine)) for s in kept) if engine in LAUNCHES else kept
+
+
+LAUNCHES = {
+    "sglang": ("python -m sglang.launch_server --model-path MODEL", "python -m sglang.bench_serving --request-rate 8"),
+    "tgi": ("text-generation-launcher --model-id MODEL", "text-generation-benchmark --tokenizer-name MODEL"),
+    "trtllm": (
+        "trtllm-serve MODEL",
+        "python -m tensorrt_llm.serve.scripts.benchmark_serving --model MODEL --request-rate 8",
+    ),
+    "llama.cpp": ("llama-server -m MODEL", "llama-batched-bench -m MODEL -npp 512 -ntg 128 -npl 1,4,16"),
+}  # how each is started and put under load
+
+
+def _by_engine(capture: Capture, engine: str) -> Capture:
+    start, load = LAUNCHES[engine]
+    if capture == SERVE_LOG:
+        return replace(capture, command=f"{start} 2>&1 | tee engine.log")
+    return replace(capture, command=load) if capture == SERVE_BENCH else capture
 
 
 def not_just_done(asks: tuple[NextStep, ...], evidence: Evidence) -> tuple[NextStep, ...]:

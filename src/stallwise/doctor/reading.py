@@ -27,7 +27,7 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence import collector
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
-from stallwise.evidence.catalog import stated
+from stallwise.evidence.catalog import run, serving, stated
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.contained import failure_of, kept
 from stallwise.evidence.event import Event, Role
@@ -35,6 +35,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Series, Source, Table
 from stallwise.evidence.last_asked import forget
 from stallwise.evidence.limits import Limits, OutOfTime, at_most, within
+from stallwise.evidence.own_lines import own_lines
 from stallwise.evidence.reading import Printed, Rows
 from stallwise.evidence.reading import Reading as ReadValue
 from stallwise.evidence.timeline import Timeline
@@ -49,6 +50,9 @@ from stallwise.readers.shapes.unwrap import plain
 
 STATED_FORMAT = "stated facts"
 IN_WORDS = "words and numbers"
+KERNEL_LOG = "kernel.log"  # boot messages of a machine: what matters in them calls itself a fault
+CODED = ("driver-error", "switch-error")  # their code says what they mean, and their other words are ids
+LOUD = ("error", "fatal", "critical")
 _RAISED = re.compile(rb"allocat|\b[A-Za-z]{2,40}(?:Error|Exception)\b|startup is less|No available memory")
 MESSAGES = "messages"
 MOST_BYTES = 1 << 21  # of a text that its reader found empty
@@ -134,7 +138,11 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
             formats, items = _with([x for x in lines if x not in spoken], formats, items)
         items += more
         labelled = any(getattr(r, "LABELLED", False) and r.FORMAT in formats for r in readers)
-        items.append(_bag(whole, items, labelled=labelled, composed=is_composed(stored)))
+        engine = not quoted and _of_an_engine(items)
+        labelled = labelled or (not quoted and any(isinstance(x, Table) and x.kind == KERNEL_LOG for x in items))
+        loud = _errors(items) if engine else _loud(items) if labelled else None
+        items += _last_line(whole) if engine else ()
+        items.append(_bag(whole, loud, composed=is_composed(stored)))
     elif not items and b"\x00" not in artifact.head[:4096]:  # of its format, yet nothing in it: the words remain
         items.append(bag_of(enumerate(told.text(MOST_BYTES).splitlines(), 1), artifact.name))
     elif is_composed(stored):
@@ -145,16 +153,37 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     return formats, items + _losses(stored, artifact, told)
 
 
-def _bag(whole: Artifact, items: list[Item], *, labelled: bool, composed: bool) -> Bag:
-    """The words of a text. Of a file that is labels and values only its error lines: labels and table heads are no evidence."""
-    if labelled and not composed:
-        return bag_of(((_line(text.source), text.text) for text in _loud(items)), whole.name)
+def _bag(whole: Artifact, loud: Iterator[Event | ErrorLine] | None, *, composed: bool) -> Bag:
+    """The words of a text. Of a file that is labels and values only its `loud` lines: labels and table heads are no evidence."""
+    if loud is not None and not composed:
+        return bag_of(((_line(text.source), text.text) for text in loud), whole.name)
     words = whole.skeletons  # lines that differ in digits alone have the same words
     kinds = [" ".join(key.split()) for key in words.keys]  # numbers of other lengths leave other gaps
     times = Counter(kinds[s] for s in words.of)
     rows = frozenset(s for s, first in enumerate(words.firsts) if _is_row(words.lines[first], times[kinds[s]]))
     lines = ((i + 1, words.lines[i]) for s, i in enumerate(words.firsts) if s not in rows)
     return replace(bag_of(lines, whole.name, prose=is_prose(whole)), composed=composed)
+
+
+def _of_an_engine(items: list[Item]) -> bool:
+    """Whether a serving engine wrote the log: what it announces of its start and its settings is no sign of anything."""
+    learns = any(isinstance(x, Series) and x.quantity in (run.LOSS, run.REWARD) for x in items)
+    return not learns and any(
+        x.kind == ENGINE_SAMPLES if isinstance(x, Table) else isinstance(x, Fact) and x.quantity in ENGINES_OWN
+        for x in items
+    )
+
+
+def _last_line(log: Artifact) -> Iterator[Fact]:
+    """What it ends in, and how many lines are like it: a start that hangs or is cut says there where it stood."""
+    text = log.skeletons
+    at = next((i for i in range(len(text.lines) - 1, -1, -1) if text.lines[i].strip()), None)
+    if at is not None:
+        line, alike = " ".join(text.lines[at].split())[:LONGEST_ROW], len(text.members(text.of[at]))
+        yield Fact(serving.LAST_LINE, line, Source(log.name, f"line {at + 1}"), samples=alike)
+
+
+ENGINES_OWN = (serving.START_PHASE, serving.READY_TIME, serving.PER_REQUEST_RATE, serving.KV_TOKENS, serving.VERSION)
 
 
 def _is_row(line: str, times: int) -> bool:
@@ -171,10 +200,19 @@ def _loud(items: list[Item]) -> Iterator[Event | ErrorLine]:
     for item in items:
         if isinstance(item, Fact) and item.quantity is stated.SYMPTOM:  # what somebody complains of, in a file of facts
             yield ErrorLine(str(item.value), item.source)
-        elif isinstance(item, Event):
+        elif isinstance(item, Event) and item.kind not in CODED:
             yield item
         elif isinstance(item, Unread):
             yield from item.error_lines
+
+
+def _errors(items: list[Item]) -> Iterator[Event | ErrorLine]:
+    """An engine warns at every start of what it falls back to: only its errors are signs, and of them those that tell of trouble."""
+    return (
+        line
+        for line in _loud(items)
+        if line.level in LOUD and not (isinstance(line, Event) and line.role in (Role.CONFIRMATION, Role.ADVICE))
+    )
 
 
 def _line(source: Source) -> int:
@@ -298,6 +336,7 @@ def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
                 if known is not None:
                     return known
             formats, items = read_artifact(artifact, keep_timelines=plan.keep_timelines)
+            items = own_lines(artifact, items)
     except (Exception, OutOfTime) as error:
         return Reading(artifact.name, problem=failure_of(artifact.name, error, seconds))
     finally:

@@ -193,8 +193,15 @@ def _grows(evidence: Evidence) -> Reason | None:
 
 
 def _bad_loss(evidence: Evidence) -> Reason | None:
-    return _fact_reason(evidence, run.NAN_STEPS, 0.0, "the loss is NaN or inf in {v} logged steps") or _fact_reason(
-        evidence, numerics.LOSS_OVER_CHANCE, 1.0, "the loss rises, and is {v} of what guessing every token alike costs"
+    return (
+        _fact_reason(evidence, run.NAN_STEPS, 0.0, "the loss is NaN or inf in {v} logged steps")
+        or _fact_reason(evidence, run.NAN_GRADIENTS, 0.0, "the gradient norm is NaN in the last {v} logged steps")
+        or _fact_reason(
+            evidence,
+            numerics.LOSS_OVER_CHANCE,
+            1.0,
+            "the loss rises, and is {v} of what guessing every token alike costs",
+        )
     )
 
 

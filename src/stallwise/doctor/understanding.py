@@ -43,7 +43,8 @@ MOST_LINES = 120
 STAMPED_SHARE = 0.1  # a pasted line or two do not make a page a log
 _STAMPED = re.compile(
     r"\d\d:\d\d:\d\d|^\W*(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL)\b|\bNCCL (?:INFO|WARN)|\[rank\d|^Traceback|"
-    r'^\s+File "|^\s*at \w|NVRM:|^\[\s*\d+\.\d+\]|\bpid\b|^[+|][-=+]{8}'
+    r'^\s+File "|^\s*at \w|NVRM:|^\[\s*\d+\.\d+\]|\bpid\b|^[+|][-=+]{8}|'
+    r"^(?:srv|slot|que) +\w+: |^(?:llama|ggml|whisper|common|sched)_\w+: "  # ggml programs put the function before each line
 )
 _HEADER = re.compile(
     r"^(?:> ?){0,4}\W{0,2}(?:Date|Sent|Received|On|Am|Le)\b:? ?.{0,60}\d\d:\d\d"
@@ -73,7 +74,7 @@ ANY_TEXT = {
     "stated facts", "run settings", "model settings", "rank progress", "rank layout", "training log", "run outcomes",
     "checkpoint lines", "evaluation lines", "notes on a load", "precision comparison", "run speed",
     "out-of-memory error", "messages", "tracebacks of collectives", "Python tracebacks", "table of steps", "autotune log",
-    "table of named columns", "engine start-up",
+    "table of named columns", "engine start-up", "tokens by expert",
 }  # fmt: skip
 
 

@@ -22,12 +22,11 @@ from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.unread import not_understood as left_over
 from stallwise.findings.diagnosis import State
 from stallwise.findings.finding import Finding, Reason
-from stallwise.findings.program_end import ended_in, own_error, stopped
+from stallwise.findings.program_end import ended_in, open_tracebacks, own_error, stopped
 from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 from stallwise.rules.health import all_proofs
 
 UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding explains forbids an all-clear
-TRACEBACK = "traceback"  # of Python, which ends in what was raised
 LOUD = ("error", "fatal", "critical")  # levels that forbid an all-clear where nobody knows the message
 MOST_LINES = 8  # quoted; the rest is counted
 OWN_ERROR = "the program ended by its own error, no matter of the GPU: "
@@ -156,7 +155,7 @@ def _last_words(evidence: Evidence) -> str:
     if ends:
         return ends[-1].text
     explained = {e.source.file for e in evidence.events if e.role is Role.ROOT}
-    cut = [e for e in evidence.events if e.kind == TRACEBACK and e.source.file not in explained]
+    cut = [e for e in open_tracebacks(evidence.events) if e.source.file not in explained]
     return f"{cut[-1].text.strip()} and what was raised is not in it" if cut else ""
 
 

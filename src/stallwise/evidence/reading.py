@@ -93,6 +93,7 @@ class Printed:
     over: str = "step"  # or time_s
     table: bool = False  # columns with titles, not lines of a log
     apart: bool = False  # columns of one quantity are variants of it
+    noun: str = "line"  # what a place in it counts
     by_clock: Callable[[], Course | None] | None = None  # seconds a step, where no key tells them
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from stallwise.evidence.catalog import job
-from stallwise.evidence.event import Role
+from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 
@@ -22,6 +25,34 @@ OWN = frozenset(
 def ended_in(evidence: Evidence) -> Fact | None:
     """The last exception of a log that ends in one; what a parent reports of its child is not it."""
     return next((f for f in reversed(evidence.all(job.RAISED)) if f.note == ENDS), None)
+
+
+SHUTDOWN = "shutdown-begins"
+REFUSED = "request-refused"  # an engine's word to a client, however it raises it
+TRACEBACK = "traceback"  # of Python, which ends in what was raised
+_FIRST = re.compile(r"\d+")
+
+
+def before_shutdown(events: Iterable[Event]) -> list[Event]:
+    """The messages of each file up to where its program was told to stop: what is raised while it is taken down is no trouble."""
+    found = list(events)
+    stops: dict[str, int] = {}
+    for event in found:
+        if event.kind == SHUTDOWN:
+            stops.setdefault(event.source.file, _line(event))
+    return [e for e in found if e.source.file not in stops or _line(e) < stops[e.source.file]]
+
+
+def open_tracebacks(events: Iterable[Event]) -> list[Event]:
+    """Tracebacks whose end is not known: none that a program raised while it was taken down, or to answer a client."""
+    found = before_shutdown(events)
+    answered = {e.source.file: _line(e) for e in found if e.kind == REFUSED}
+    return [e for e in found if e.kind == TRACEBACK and _line(e) > answered.get(e.source.file, 0)]
+
+
+def _line(event: Event) -> int:
+    number = _FIRST.search(event.source.where)
+    return int(number[0]) if number else 0
 
 
 def kind_of(raised: Fact) -> str:

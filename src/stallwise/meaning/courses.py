@@ -90,7 +90,8 @@ def _items(quantity: Quantity, scope: Scope, points: Points, log: Printed) -> It
     values = np.concatenate([all_in_si(name, r[:, 1]) for (name, _), r in zip(points, rows, strict=True)])
     xs, first = np.unique(np.concatenate([r[:, 0] for r in rows]), return_index=True)
     values, lines = values[first], np.concatenate([r[:, 2] for r in rows])[first].astype(int)
-    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines.min()}-{lines.max()}"
+    noun = log.noun
+    where = f"{noun} {lines[0]}" if len(lines) == 1 else f"{noun}s {lines.min()}-{lines.max()}"
     source = Source(log.file, where)
     if len(xs) >= MIN_POINTS:
         yield Series(quantity, xs, values, source, scope, log.over)
@@ -101,17 +102,18 @@ def _items(quantity: Quantity, scope: Scope, points: Points, log: Printed) -> It
         bad = np.flatnonzero(~np.isfinite(values))
         yield Fact(run.NAN_STEPS, float(len(bad)), Source(log.file), scope, samples=len(values))
         if len(bad):
-            yield Fact(run.FIRST_NAN_STEP, float(xs[bad[0]]), Source(log.file, f"line {lines[bad[0]]}"), scope)
+            yield Fact(run.FIRST_NAN_STEP, float(xs[bad[0]]), Source(log.file, f"{noun} {lines[bad[0]]}"), scope)
     if quantity is run.GRAD_NORM:
-        yield from _dead_gradient(xs, values, lines, log.file, scope)
+        yield from _dead_gradient(xs, values, lines, log, scope)
 
 
 def _dead_gradient(
-    xs: NDArray[np.float64], values: NDArray[np.float64], lines: NDArray[np.int64], file: str, scope: Scope
+    xs: NDArray[np.float64], values: NDArray[np.float64], lines: NDArray[np.int64], log: Printed, scope: Scope
 ) -> Iterator[Item]:
     """Gradients that are no numbers up to the end of the log: a scaler's search leaves such steps behind it, a dead run does not."""
     numbers = np.flatnonzero(np.isfinite(values))
     dead = len(values) - (int(numbers[-1]) + 1 if len(numbers) else 0)
     if dead >= LASTING and np.isnan(values[-1]):
-        yield Fact(run.NAN_STEPS, float(dead), Source(file), scope, samples=len(values))
-        yield Fact(run.FIRST_NAN_STEP, float(xs[-dead]), Source(file, f"line {lines[-dead]}"), scope)
+        first = Source(log.file, f"{log.noun} {lines[-dead]}")
+        yield Fact(run.NAN_GRADIENTS, float(dead), first, scope, samples=len(values))
+        yield Fact(run.FIRST_NAN_STEP, float(xs[-dead]), first, scope)

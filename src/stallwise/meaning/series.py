@@ -96,7 +96,12 @@ def courses(rows: Rows, file: str) -> Iterator[Item]:
         return
     places = _places(rows, axis)
     log = Printed(
-        file, lambda wanted: _columns(rows, axis, places, wanted), axis.over, table=True, apart=rows.noun != RECORD
+        file,
+        lambda wanted: _columns(rows, axis, places, wanted),
+        axis.over,
+        table=True,
+        apart=rows.noun != RECORD,
+        noun=rows.noun,
     )
     found = [i for i in named(log) if not _is_clock(i, rows)]
     yield from found

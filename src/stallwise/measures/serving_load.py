@@ -102,6 +102,7 @@ def _facts(table: Table, scope: Scope) -> Iterator[Fact]:
     yield from fact(serving.FULL_RATE_RATIO, _full_rate_ratio(s, alone))
     yield from fact(serving.PREFILL_RATE, _median(s.prompted[s.prompted > 0]))
     yield from fact(serving.LONE_PREFILL_SHARE, _lone_prefill(s))
+    yield from fact(serving.STUCK_SAMPLES, float(_stuck(s)))
     for quantity, value in (*_prefill_stalls(s).items(), *_iterations(table, s).items()):
         yield from fact(quantity, value)
     if np.any(s.hit == s.hit):
@@ -146,7 +147,7 @@ def _prefill_stalls(s: Samples) -> dict[Quantity, float]:
     if not most > 0 or quiet.sum() < 2:
         return {}
     usual = _median(s.generated[quiet])
-    crowd = 0.5 * _median(s.running[quiet])
+    crowd = max(2.0, 0.5 * _median(s.running[quiet]))  # a lone request's own prompt stops nobody
     mixed = _prefilling(s) & (s.running >= crowd) & (s.generated == s.generated) & ~(s.kv >= KV_FULL_SHARE)
     starved = mixed & (s.generated < STARVED_RATIO * usual)
     starved[0] = False
@@ -180,6 +181,13 @@ def _lone_prefill(s: Samples) -> float:
     known = (s.running == s.running) & (s.waiting == s.waiting)
     held = known & (s.running <= LONE) & (s.waiting > LONE) & ~(s.generated > 1.0) & ~(s.kv >= KV_FULL_SHARE)
     return float(held.mean()) if known.any() else float("nan")
+
+
+def _stuck(s: Samples) -> int:
+    """How many samples at the end show requests that run and no token, neither read nor made."""
+    still = (s.running > 0) & (s.generated == 0) & ~(s.prompted > 0)
+    moves = np.flatnonzero(~still)
+    return len(still) - 1 - int(moves[-1]) if len(moves) else len(still)
 
 
 def _slow_tokens(table: Table) -> Iterator[Fact]:

@@ -12,8 +12,10 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.reading import Reading, Rows
 from stallwise.readers.shapes import delimited, tree
+from stallwise.readers.shapes._cut_json import closed
 
 FORMAT = "table of steps"
+LABELLED = True  # names of columns and settings, whatever stands in them
 MAX_BYTES = 256 << 20
 FEWEST_ROWS = 2
 _OBJECTS = re.compile(
@@ -44,10 +46,16 @@ def read(artifact: Artifact) -> Iterator[Item | Rows | Reading]:
         yield from [rows] if rows is not None else []
         return
     found = tree.tree_of(artifact.name, text)
+    whole = found is not None
+    if not whole and (rest := closed(text)) is not None:
+        found = tree.tree_of(artifact.name, rest)
     if found is None:
         raise UnreadableInput(f"{artifact.name} is not whole JSON", hint="copy the file again")
     shapes = list(tree.shapes_of(found))
     tables = [s for s in shapes if isinstance(s, Rows) and len(s) >= FEWEST_ROWS]
+    if not whole:
+        count = max((len(t) for t in tables), default=0)
+        yield Note(f"the file is cut off: {count} whole records were read", Source(artifact.name), lost=True)
     yield from tables
     yield from (s for s in shapes if isinstance(s, Reading) and len(s.path) == 1)
     if not tables:

@@ -20,6 +20,7 @@ ROUTINE = {
         change.STEPS_LOGGED,
         change.STEADY_STEP,
         run.NAN_STEPS,
+        run.NAN_GRADIENTS,
         numerics.LOSS_PROGRESS,
         numerics.LOSS_RATIO,
     )

@@ -47,7 +47,12 @@ LOSS_SCALE = Quantity("run.loss_scale", Unit.RATIO, "scale of the fp16 loss", LO
 LEARNING_RATE = Quantity("run.learning_rate", Unit.RATIO, "learning rate", LOSS_LOG, ("lr", "learning_rate"))
 SKIPPED_STEPS = Quantity("run.skipped_steps", Unit.COUNT, "steps skipped for inf or NaN gradients", LOSS_LOG)
 NAN_STEPS = Quantity("run.nan_steps", Unit.COUNT, "logged steps whose loss is NaN or inf", LOSS_LOG, ("nan_steps",))
-FIRST_NAN_STEP = Quantity("run.first_nan_step", Unit.COUNT, "the first step with a NaN loss", LOSS_LOG)
+NAN_GRADIENTS = Quantity(
+    "run.nan_gradients", Unit.COUNT, "logged steps up to the end whose gradient norm is no number", LOSS_LOG
+)
+FIRST_NAN_STEP = Quantity(
+    "run.first_nan_step", Unit.COUNT, "the first step whose loss or gradient is no number", LOSS_LOG
+)
 ACTIVATION_MAX = Quantity(
     "run.activation_max",
     Unit.RATIO,

@@ -64,6 +64,12 @@ ACCEPTANCE = Quantity("serve.acceptance", _S, "draft tokens that speculation got
 # The start
 READY_TIME = Quantity("serve.ready_time", Unit.SECOND, "from the first line to ready", SERVE_LOG)
 START_PHASE = Quantity("serve.start_phase", Unit.SECOND, "one phase of the start; its name is the layer", SERVE_LOG)
+STUCK_SAMPLES = Quantity(
+    "serve.stuck_samples", _N, "last samples in which requests run and no token comes or goes", SERVE_LOG
+)
+LAST_LINE = Quantity(
+    "serve.last_line", _T, "what an engine's log ends in; its samples are the lines like it", SERVE_LOG
+)
 LATE_COMPILE = Quantity("serve.late_compile", _T, "a kernel that was compiled while requests waited", SERVE_LOG)
 
 # Events

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Note, Source
+from stallwise.evidence.fact import Note, Source, Table
 from stallwise.readers._patterns import patterns
 from stallwise.readers.native._ncu import Launch, facts_of
 from stallwise.readers.native._ncu_names import displayed
@@ -21,6 +23,8 @@ _P = patterns("ncu_text")
 def recognises(name: str, head: bytes) -> bool:
     """A kernel line and a section of metrics."""
     text = head[:65536].decode("utf-8", "replace")
+    if "==ERROR== " in text and "No kernels were profiled" in text:
+        return True
     if "Section: " not in text or ", Context " not in text:
         return False
     named = (line for line in text.splitlines() if ", Context " in line)
@@ -60,7 +64,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         else:
             _metric(launches[-1], line)
     if not launches:
-        yield Note("no kernel was profiled", source)
+        yield Table("kernels without counters", {"name": np.empty(0, np.str_)}, source)
     yield from facts_of(launches, source)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from shutil import copyfileobj
+from typing import Any
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
@@ -30,12 +31,11 @@ EVERY_EXPORT = (b"TARGET_INFO_SYSTEM_ENV", b"META_DATA_EXPORT", b"NVTX_EVENTS", 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 TABLES = {"CUPTI_ACTIVITY_KIND_KERNEL", "StringIds", "TARGET_INFO_GPU"}
 DEVICE_TABLES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "copies", "CUPTI_ACTIVITY_KIND_MEMSET": "memory sets"}
-_QUERY = """
-SELECT s.value, COUNT(*), SUM(r.end - r.start), AVG(r.gridX * r.gridY * r.gridZ), AVG(r.blockX * r.blockY * r.blockZ),
-       AVG(r.registersPerThread), AVG(r.staticSharedMemory + r.dynamicSharedMemory)
-FROM CUPTI_ACTIVITY_KIND_KERNEL r JOIN StringIds s ON s.id = r.demangledName
-GROUP BY r.demangledName ORDER BY 3 DESC
-"""
+NAMES = ("demangledName", "shortName", "mangledName")  # of a kernel, the fullest first
+SHAPE = {  # what its launch was like, by columns that not every release writes
+    "grid": ("gridX", "gridY", "gridZ"), "block": ("blockX", "blockY", "blockZ"), "registers": ("registersPerThread",),
+    "shared": ("staticSharedMemory", "dynamicSharedMemory"),
+}  # fmt: skip
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -57,13 +57,16 @@ def read(artifact: Artifact) -> Iterator[Item]:
         try:
             with closing(_opened(path)) as database:
                 captured = tables_of(database)
-                rows = database.execute(_QUERY).fetchall() if KERNELS in captured else []
+                rows = _kernels(database, captured) if KERNELS in captured else []
                 timeline = timeline_of(database, Source(artifact.name)) if rows or GRAPHS in captured else None
                 calls = list(host_calls(database)) if timeline is None and not rows else []
         except (sqlite3.Error, UnicodeDecodeError) as error:  # a damaged schema is quoted as it is in the message
             if out_of_time():
                 raise OutOfTime from error
-            raise UnreadableInput(f"{artifact.name}: {error}", hint="nsys export --type sqlite run.nsys-rep") from error
+            raise UnreadableInput(
+                f"{artifact.name} is cut or damaged: its database cannot be read ({error})",
+                hint="copy it again, or: nsys export --type sqlite run.nsys-rep",
+            ) from error
     if not rows and timeline is None:
         yield from _without_kernels(artifact.name, captured, calls)
     if timeline is not None:
@@ -78,6 +81,27 @@ def read(artifact: Artifact) -> Iterator[Item]:
         for quantity, value in values.items():
             if value is not None:
                 yield Fact(quantity, float(value), source, scope, samples=int(count))
+
+
+def _kernels(database: sqlite3.Connection, captured: set[str]) -> list[tuple[Any, ...]]:
+    """Name, launches, nanoseconds and the means of its shape, longest first; NULL for what this export does not hold."""
+    have = {row[1] for row in database.execute(f"PRAGMA table_info({KERNELS})")}
+    if not {"start", "end"} <= have:
+        return []
+    name = next((f"r.{column}" for column in NAMES if column in have), "NULL")
+    worded = "StringIds" in captured and name != "NULL"
+    said = "s.value" if worded else f"'kernel ' || {name}" if name != "NULL" else "'kernel'"
+    means = (
+        f"AVG({(' + ' if part == 'shared' else ' * ').join(f'r.{c}' for c in columns)})"
+        if {*columns} <= have
+        else "NULL"
+        for part, columns in SHAPE.items()
+    )
+    joined = f"JOIN StringIds s ON s.id = {name}" if worded else ""
+    return database.execute(
+        f"SELECT {said}, COUNT(*), SUM(r.end - r.start), {', '.join(means)} FROM {KERNELS} r {joined} "
+        f"GROUP BY {name} ORDER BY 3 DESC"
+    ).fetchall()
 
 
 def _without_kernels(file: str, captured: set[str], calls: list[Spent]) -> Iterator[Item]:

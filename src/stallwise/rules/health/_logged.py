@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.evidence.catalog import change, numerics, run, serving, stages
+from stallwise.evidence.catalog import change, distributed, numerics, run, serving, stages
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Series
@@ -81,7 +81,8 @@ def moved(values: NDArray[np.float64]) -> tuple[float, float]:
 def described(log: Logged) -> str:
     """The numbers of one log, one after the other."""
     said = [_pace(log), *_rates(log), _loading(log), _curve(log, run.LOSS, "loss"), _curve(log, run.REWARD, "reward")]
-    said += [_evaluation(log), _range(log, run.GRAD_NORM, "gradient norm"), _scale(log), _memory(log), _stamps(log)]
+    said += [_evaluation(log), _range(log, run.GRAD_NORM, "gradient norm"), _scale(log), _memory(log), _experts(log)]
+    said.append(_stamps(log))
     return ", ".join(part for part in said if part)
 
 
@@ -163,6 +164,11 @@ def _memory(log: Logged) -> str:
         return ""
     flat = used.max() <= 1.02 * used.min()
     return f"memory {used[-1] / 1e9:.1f} GB ({used[-1] / GIB:.2f} GiB) {'flat' if flat else f'from {used[0] / 1e9:.1f} GB'}"
+
+
+def _experts(log: Logged) -> str:
+    spread = log.value(distributed.EXPERT_SPREAD)
+    return f"the busiest expert or rank gets {spread:.2f}x the mean tokens" if spread == spread else ""
 
 
 def _stamps(log: Logged) -> str:

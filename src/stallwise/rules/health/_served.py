@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from stallwise.evidence.catalog import serving as v
+from stallwise.evidence.event import Event
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.step_facts import percent
 
+REFUSED = "request-refused"
 _LINE = re.compile(r"(\d+)\s*$")
 
 
@@ -17,6 +19,24 @@ def line_of(source: Source) -> int:
     """The last line that a source names; 0 where it names none."""
     found = _LINE.search(source.where)
     return int(found[1]) if found else 0
+
+
+def refusals(evidence: Evidence) -> str:
+    """How many requests were longer than the engine takes: a matter between client and settings, and no fault of the engine."""
+    refused = [e for e in evidence.events if e.kind == REFUSED]
+    if not refused:
+        return ""
+    counts: dict[str, int] = {}  # the first event of a file carries how often it came
+    for event in refused:
+        counts.setdefault(event.source.file, event.times)
+    times, asked, limit = sum(counts.values()), _largest(refused, "asked"), _largest(refused, "limit")
+    sizes = f": up to {asked:,.0f} tokens" if asked else ""
+    sizes += f" where {limit:,.0f} fit" if limit else ""
+    return f"{times:,} requests were refused as too long{sizes} ({refused[0].source.where})"
+
+
+def _largest(events: list[Event], slot: str) -> float:
+    return max((float(e.slots[slot]) for e in events if slot in e.slots), default=0.0)
 
 
 def described(evidence: Evidence) -> str:
@@ -27,6 +47,7 @@ def described(evidence: Evidence) -> str:
         _counted(evidence, v.PREEMPTED, "preempted"),
         _counted(evidence, v.REQUESTS_DONE, "served"),
         _counted(evidence, v.FAILED, "failed"),
+        refusals(evidence),
         _rate(evidence),
         f"prefix hits {percent(value(v.HIT_SHARE))}" if evidence.get(v.HIT_SHARE) else "",
         _time(evidence, v.TTFT, v.TTFT_MEDIAN, v.TTFT_TAIL, "first token in"),

@@ -55,9 +55,10 @@ def _nothing_counted(evidence: Evidence) -> Proof | None:
     if not tables:
         return None
     names = [short_name(str(name)) for table in tables for name in table.columns["name"]]
-    says = (
-        f"{len(names)} kernel{'s' * (len(names) != 1)} ({', '.join(names[:MOST_NAMED])}) and not one value of a metric"
-    )
+    says = "no kernel was profiled"
+    if names:
+        listed = ", ".join(names[:MOST_NAMED])
+        says = f"{len(names)} kernel{'s' * (len(names) != 1)} ({listed}) and not one value of a metric"
     return Proof(
         of="counters", says=says, because=(Reason(says, tuple(t.source for t in tables)),), lacks=f"{says}: nothing was measured.",
         next=(ALL_COUNTERS,), speaks_for_run=False, accounts=True,

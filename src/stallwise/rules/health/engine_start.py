@@ -13,11 +13,11 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.findings.finding import Reason
 from stallwise.findings.proof import Proof
-from stallwise.rules.health._served import line_of, short_time
+from stallwise.rules.health._served import line_of, refusals, short_time
 
-STARTING = (v.START_PHASE, v.READY_TIME, v.MAX_LENGTH, v.KV_TOKENS, v.MAX_SEQS)
+STARTING = (v.START_PHASE, v.READY_TIME, v.KV_TOKENS, v.MAX_LENGTH, v.MAX_SEQS, v.VERSION)
 SERVING = (v.SAMPLES, v.REQUESTS_DONE, v.RUNNING, v.TTFT, v.TPOT)
-BEGINS = "phase-begins"
+BEGINS, ENDS, READY = "phase-begins", "phase-ends", "engine-ready"
 LONGEST = 100  # letters of a quoted line
 MOST = 5  # phases
 
@@ -26,19 +26,32 @@ def engine_start(evidence: Evidence) -> Proof | None:
     """Phases, the last thing it did, and that it served nobody."""
     told = [f for q in STARTING for f in evidence.all(q)]
     begun = [e for e in evidence.events if e.kind == BEGINS]
-    if not told or not (evidence.all(v.START_PHASE) or begun) or any(evidence.all(q) for q in SERVING):
+    if (
+        not told
+        or not (evidence.all(v.START_PHASE) or evidence.all(v.VERSION) or begun)
+        or any(evidence.all(q) for q in SERVING)
+    ):
         return None
-    ready = evidence.get(v.READY_TIME)
-    end = f"it was ready after {ready}" if ready is not None else _last(evidence, begun)
-    says = "; ".join(part for part in (_phases(evidence), _pool(evidence), end) if part)
+    refused = refusals(evidence)
+    says = "; ".join(part for part in (_phases(evidence), _pool(evidence), _end(evidence, begun), refused) if part)
+    without = "whose only requests were refused" if refused else "without a request"
     return Proof(
         of="start of the engine",
         says=says,
         because=(Reason(says, (told[0].source,)),),
         confidence=0.7,
-        lacks=f"this is a start without a request: {says}; how it serves is not in this file.",
+        lacks=f"this is a start {without}: {says}; how it serves is not in this file.",
+        objects=bool(refused),
         next=(SERVE_LOG,),
     )
+
+
+def _end(evidence: Evidence, begun: list[Event]) -> str:
+    ready = evidence.get(v.READY_TIME)
+    if ready is not None:
+        return f"it was ready after {ready}"
+    said = next((e for e in evidence.events if e.kind == READY), None)
+    return f"it was ready ({said.source.where})" if said is not None else _last(evidence, begun)
 
 
 def _phases(evidence: Evidence) -> str:
@@ -55,11 +68,21 @@ def _pool(evidence: Evidence) -> str:
 
 
 def _last(evidence: Evidence, begun: list[Event]) -> str:
-    """What the log ends in: the last act that is known, else the last phase that began."""
-    last = max(begun, key=lambda e: line_of(e.source), default=None)
-    act = evidence.get(hang.HANG_LAST_ACT)
-    if act is not None and (last is None or line_of(act.source) >= line_of(last.source)):
-        return f"the log ends while it is {act.value} ({act.source.where})"
-    if last is None:
-        return "the log ends before it is ready"
-    return f"the log ends in: {' '.join(last.text.split())[:LONGEST]} ({last.source.where})"
+    """What the log ends in: the last act that is known, else the last phase that began and did not end; then its last line."""
+    ends = {(e.source.file, phase): line_of(e.source) for e in evidence.events if e.kind == ENDS for phase in e.slots}
+    still = [e for e in begun if all(line_of(e.source) > ends.get((e.source.file, phase), 0) for phase in e.slots)]
+    last = max(still, key=lambda e: line_of(e.source), default=None)
+    act, line = evidence.get(hang.HANG_LAST_ACT), evidence.get(v.LAST_LINE)
+    said = "the log ends before it is ready"
+    if act is not None and (last is None or line_of(act.source) > line_of(last.source)):
+        said = f"the log ends while it is {act.value} ({act.source.where})"
+    elif last is not None:
+        said = f"the log ends in: {_short(last.text)} ({last.source.where})"
+    if line is None or line.source.where in said:
+        return said
+    again = f", one of {line.samples} like it" if line.samples > 1 else ""
+    return f"{said}; its last line: {_short(str(line.value))} ({line.source.where}{again})"
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:LONGEST]

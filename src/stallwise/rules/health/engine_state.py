@@ -1,7 +1,8 @@
 """A serving engine is in line when, under load, nobody waits long, nobody is thrown out and the cache has room.
 
 Refuted by: the worst moment instead of the middle one (the fullest cache, any queue, the slowest hundredth of tokens and first
-tokens), requests that were given up or computed again, prompts that starve running answers. Whether tokens come as fast as they could is known only where a floor for them is. One that hardly runs shows nothing of load.
+tokens), requests that were given up or computed again, prompts that starve running answers, requests that run without a token.
+Whether tokens come as fast as they could is known only where a floor for them is. One that is idle or hardly runs shows nothing of load.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.finding import Reason
+from stallwise.findings.program_end import before_shutdown
 from stallwise.findings.proof import Limit, Proof
 from stallwise.findings.step_facts import ms, percent
 from stallwise.rules.health._ceiling import WEIGHT_LEVERS
@@ -31,6 +33,8 @@ LOST_REQUESTS = {
 }
 LOADED = 5.0  # requests at once: an engine with a few shows nothing about load
 SERVED = 30.0  # requests: fewer show no spread
+WATCHED = 6.0  # samples: a minute of an engine that prints one each ten seconds
+DEAD = ("engine-dead", "engine-stalled", "process-killed")
 LATE_S = 2.0  # a first token later than this is a complaint by itself
 QUEUED = 0.2  # of a request's time in the queue
 SEEN = (v.RUNNING, v.RUNNING_MAX, v.WAITING, v.REQUESTS_DONE, v.SAMPLES)
@@ -74,6 +78,10 @@ def _out_of_line(evidence: Evidence, seen: float, floor: float) -> str:
     waiting, thrown = _most(evidence, v.WAITING, 0.0), _most(evidence, v.PREEMPTED, 0.0)
     kv = max(_most(evidence, q, 0.0) for q in (v.KV_MAX, v.KV_MEDIAN))
     queue, whole = evidence.value(v.QUEUE_TIME), evidence.value(v.REQUEST_TIME)
+    if dead := next((e for e in before_shutdown(evidence.events) if e.kind in DEAD), None):
+        return f"{' '.join(dead.text.split())[:160]} ({dead.source.where})."
+    if (stuck := _most(evidence, v.STUCK_SAMPLES, 0.0)) >= WATCHED:
+        return f"requests run, and no token is read or made in the last {stuck:.0f} samples."
     if waiting > 0 or thrown > 0:
         counts = (
             f"{waiting:.0f} requests wait" if waiting > 0 else "",

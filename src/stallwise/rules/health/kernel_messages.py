@@ -11,7 +11,7 @@ from collections import Counter
 
 from stallwise.evidence.capture import LSPCI, NVIDIA_SMI_Q, Capture
 from stallwise.evidence.catalog import hardware as hw
-from stallwise.evidence.event import Role
+from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Table
 from stallwise.findings.finding import Reason
@@ -40,6 +40,8 @@ FAULTS = {
     "thermal-event": "thermal event",
     "process-killed": "process killed for memory",
 }
+CODED = (hw.XID_BUS, hw.XID_MEMORY, hw.XID_NVLINK, hw.XID_APPLICATION, hw.XID_OTHER)
+LONGEST = 140  # letters of a quoted message
 SILENT = "no GPU driver speaks in this log, so it tells nothing of a GPU."
 NICS = Capture(
     "the state and error counters of the network links", "ibstat; rdma link; ethtool -S IFACE", "free", minutes=1
@@ -54,10 +56,8 @@ def kernel_messages(evidence: Evidence) -> Proof | None:
     if not logs:
         return None
     files = {t.source.file for t in logs}
-    failed = Counter[str]()
-    for event in evidence.events:
-        if event.source.file in files and event.role is Role.ROOT and event.kind in FAULTS:
-            failed[FAULTS[event.kind]] += 1
+    faults = [e for e in evidence.events if e.source.file in files and e.role is Role.ROOT and e.kind in FAULTS]
+    failed = _counted(faults)
     lines = sum(len(t) for t in logs)
     found = ", ".join(f"{n} x {kind}" for kind, n in failed.most_common(6))
     said = (
@@ -72,11 +72,34 @@ def kernel_messages(evidence: Evidence) -> Proof | None:
         says=said + tail,
         because=tuple(Reason(said, (t.source,)) for t in logs),
         confidence=0.9,
-        lacks=f"the kernel log holds {found}." if failed else "" if any(t.meta["driver"] for t in logs) else SILENT,
+        lacks=f"the kernel log holds {found}{_first(evidence, faults)}."
+        if failed
+        else ""
+        if any(t.meta["driver"] for t in logs)
+        else SILENT,
         objects=bool(failed),
         next=tuple(dict.fromkeys(MORE.get(kind, NVIDIA_SMI_Q) for kind, _ in failed.most_common(2))) or (NVIDIA_SMI_Q,),
         speaks_for_run=False,
     )
+
+
+def _counted(faults: list[Event]) -> Counter[str]:
+    """How often each kind came: of a message that repeats only the first and the last are kept, and the first carries the count."""
+    kept: dict[tuple[str, str, str], list[Event]] = {}
+    for event in faults:
+        kept.setdefault((event.source.file, event.signature, FAULTS[event.kind]), []).append(event)
+    failed = Counter[str]()
+    for (_, _, kind), own in kept.items():
+        failed[kind] += max(len(own), max(e.times for e in own))
+    return failed
+
+
+def _first(evidence: Evidence, faults: list[Event]) -> str:
+    """What came first: a code with its meaning, or the message itself."""
+    first = faults[0]
+    coded = (f for q in CODED for f in evidence.all(q) if f.source == first.source)
+    said = next((str(f.value) for f in coded), " ".join(first.text.split())[:LONGEST])
+    return f"; first: {said} ({first.source.where})"
 
 
 def _span(logs: list[Table]) -> str:

@@ -12,7 +12,7 @@ from stallwise.evidence.catalog import hang, job
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.findings.finding import Reason
-from stallwise.findings.program_end import ended_in, kind_of, own_error, stopped
+from stallwise.findings.program_end import ended_in, kind_of, open_tracebacks, own_error, stopped
 from stallwise.findings.proof import Proof
 
 AROUND = 8  # lines of code on both sides
@@ -76,7 +76,7 @@ def program_end(evidence: Evidence) -> Proof | None:
 
 def _cut(evidence: Evidence) -> Proof | None:
     """A traceback whose end is missing."""
-    opened = evidence.said("traceback")
+    opened = open_tracebacks(evidence.events)
     if not opened or evidence.all(job.RAISED):
         return None
     said = "a traceback that is cut off before its error"

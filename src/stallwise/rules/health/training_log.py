@@ -131,11 +131,20 @@ def _fell(evidence: Evidence) -> str:
     return ""
 
 
+def _from_step(log: Logged) -> str:
+    step = min((f.number for f in log.evidence.all(run.FIRST_NAN_STEP) if f.source.file == log.file), default=np.nan)
+    return f", from step {step:.0f} on" if step == step else ""
+
+
 def _numbers_out(log: Logged) -> str:
     """Losses, rewards and scales that are not as they should be."""
     losses, rewards = log.values(run.LOSS), log.values(run.REWARD)
     if log.value(run.NAN_STEPS, 0.0) > 0:
-        return "the loss is not finite."
+        return f"the loss is not finite in {log.value(run.NAN_STEPS):.0f} logged steps{_from_step(log)}."
+    if (dead := log.value(run.NAN_GRADIENTS, 0.0)) > 0:
+        moves = len(losses) >= FEWEST_LOSSES and float(np.ptp(losses[-int(dead) :])) > 0
+        still = ", while the loss goes on: such steps are skipped, or the norm is not measured" if moves else ""
+        return f"the gradient norm is no number in the last {dead:.0f} logged steps{_from_step(log)}{still}."
     if len(rewards) >= FEWEST_LOSSES:  # a reward says how it learns; the loss of such a run may rise with it
         first, last = moved(rewards)
         return "" if last > first else f"the reward does not rise ({first:.4g} to {last:.4g})."

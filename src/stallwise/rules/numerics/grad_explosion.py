@@ -36,6 +36,7 @@ ORDERS = 10.0  # times the usual gradient norm
 OFTEN = 0.5  # of the spikes begin with the update or the gradient
 ABSURD = 1e5  # usual gradient norm of no sane start; transformers begin between 0.1 and 100
 FEWEST = 2  # logged points
+MOSTLY = 0.9  # of the logged steps after the first bad one
 GUESSING = 13.8  # nats: ln of a million, more words than any tokenizer has
 RISEN = 1.3
 STUCK = 0.02  # the loss moves less than this over the log
@@ -65,6 +66,8 @@ def grad_explosion(evidence: Evidence) -> Finding | None:
         confidence = 0.75
     elif level:
         confidence = 0.8
+    elif (dead := _died(evidence)) is not None:
+        return dead
     elif _worse_than_guessing(evidence):
         return _diverging(evidence)
     else:
@@ -76,6 +79,37 @@ def grad_explosion(evidence: Evidence) -> Finding | None:
         fixes=_fixes(evidence, level and not led),
         avoid="Do not look for a bad batch: the norms move before the loss does.",
         next=(LOSS_LOG,) if not evidence.series(run.UPDATE_NORM) else (),
+        explains=("bad-batch",),
+        blocking=True,
+    )
+
+
+def _died(evidence: Evidence) -> Finding | None:
+    """Gradients that are no number up to the end, and a loss that is none either: what trainers print as NaN or as 0."""
+    gone, steps = evidence.get(run.NAN_GRADIENTS), evidence.get(run.FIRST_NAN_STEP)
+    losses = next((s.values for s in evidence.series(run.LOSS)), np.empty(0))
+    if gone is None or steps is None or evidence.text(run.PRECISION) == "fp16" or len(losses) < FEWEST:
+        return None
+    after = losses[-min(int(gone.number), len(losses)) :]
+    lost = ~np.isfinite(after) | (after == 0)  # transformers' filter of NaN losses logs them as 0
+    if lost.mean() < MOSTLY or (losses == 0).all():
+        return None
+    shown = "0" if (after == 0).any() else "NaN"
+    return Finding(
+        headline=f"The gradient is no number from step {steps.number:.0f} on, and the loss is {shown} with it: the weights are lost.",
+        confidence=0.75,
+        because=(
+            Reason.of(f"the gradient norm is NaN in the last {gone.number:.0f} of {gone.samples} logged steps", gone),
+            Reason.of(f"the loss is {shown} in {lost.mean():.0%} of them", steps),
+        ),
+        against=(
+            Reason(
+                "whether it grew before, or a 16-bit value passed its range in one step, lies between two logged steps"
+            ),
+        ),
+        fixes=_fixes(evidence, level=False),
+        avoid="Do not train on from the last checkpoint after that step: it holds no numbers.",
+        next=(LOSS_LOG,),
         explains=("bad-batch",),
         blocking=True,
     )

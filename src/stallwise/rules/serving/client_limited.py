@@ -1,7 +1,7 @@
 """The load generator is the limit: the engine mostly waits for the next request.
 
 ## What it means
-One request runs, none waits, and the cache is nearly empty. Whoever sends requests waits for each answer before the next, or
+One request runs, or a few, none ever waits, and the cache is nearly empty. Whoever sends requests waits for each answer before the next, or
 cannot send faster.
 
 ## Why it costs
@@ -36,6 +36,9 @@ EMPTY = 0.05  # KV use
 HALF = 0.5  # of the concurrency that the client claims
 FEWER = 0.9  # of what the client claims and of what the engine takes: the flat count is not theirs
 ENOUGH = 3  # samples
+LOADED = 5  # requests at once: an engine with fewer has room for more
+STUCK = 6  # last samples in which requests run without a token: then they wait for the engine
+ROOMY = 0.25  # KV use
 MANY = 20  # samples of ten seconds: a client that never has two in flight sends one at a time
 
 
@@ -53,13 +56,18 @@ def _judge(evidence: Evidence) -> Finding | None:
     most, cap = value(serving.RUNNING_MAX), value(serving.MAX_SEQS, float("inf"))
     capped = running == most and most < FEWER * min(claimed, cap)  # a flat count that neither side has set
     few = value(serving.SAMPLES, 0.0) < ENOUGH
-    if few or waiting > 0 or not ((kv <= EMPTY and (running <= 1 or starved)) or capped):
+    if value(serving.STUCK_SAMPLES, 0.0) >= STUCK:
+        return None
+    watched = value(serving.SAMPLES, 0.0) >= MANY
+    light = watched and 0 < most < LOADED and kv <= ROOMY  # nobody ever waits, and a few at most are ever there
+    if few or waiting > 0 or not ((kv <= EMPTY and (running <= 1 or starved)) or capped or light):
         return None
     if value(serving.PREFILL_RATE, 0.0) > 0 and not value(serving.GENERATION_RATE, 0.0) > 0:
         return None  # embedding traffic: requests live too briefly to be seen running
+    at_most = f" ({most:.0f} at most)" if most > running else ""
     because = [
         Reason.of(
-            f"{running:.0f} runs, none waits, KV use stays at {kv:.1%}",
+            f"{running:.0f} run{'s' if running <= 1 else ''}{at_most}, none waits, KV use stays at {kv:.1%}",
             *facts(evidence, serving.RUNNING, serving.KV_MAX),
         )
     ]
@@ -69,12 +77,12 @@ def _judge(evidence: Evidence) -> Finding | None:
         because.append(
             Reason.of(f"the client means to keep {claimed:.0f} in flight", *facts(evidence, serving.CONCURRENCY))
         )
-    alone = most <= 1 and value(serving.SAMPLES, 0.0) >= MANY
+    alone = most <= 1 and watched
     artifacts = value(serving.IDLE_ARTIFACTS, 0.0)
     return Finding(
-        headline="The engine waits for its client: one request at a time." if running <= 1 else f"The client keeps only {running:.0f} of {claimed:.0f} requests in flight.",
+        headline=_headline(running, most, claimed),
         confidence=0.8 if starved else 0.7 if capped or alone else 0.6,
-        optional=not (starved or capped or alone),
+        optional=not (starved or capped or alone or light),
         because=tuple(because),
         fixes=(
             Fix("Send concurrently: an async client, higher --max-concurrency, several processes",
@@ -85,3 +93,11 @@ def _judge(evidence: Evidence) -> Finding | None:
         avoid="Tuning the engine: it is idle.",
         next=(SERVE_BENCH,),
     )  # fmt: skip
+
+
+def _headline(running: float, most: float, claimed: float) -> str:
+    if claimed == claimed and running > 1:
+        return f"The client keeps only {running:.0f} of {claimed:.0f} requests in flight."
+    if running <= 1:
+        return "The engine waits for its client: one request at a time."
+    return f"The engine waits for its client: at most {most:.0f} requests at once, and nobody queues."
