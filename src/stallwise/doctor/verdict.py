@@ -179,7 +179,10 @@ def _unexplained(ledger: Ledger | None, findings: Sequence[Finding]) -> tuple[Un
     """Accounts of lost time above a tenth of the whole that no likely finding claims."""
     if ledger is None or not ledger.whole_s:
         return ()
-    claimed = {f.account for f in findings if f.account is not None and f.confidence >= SURE_ENOUGH}
+    sure = [f for f in findings if f.confidence >= SURE_ENOUGH]
+    if any(f.account is None and f.gain is not None and f.gain.replayed for f in sure):
+        return ()  # replayed over all workers: waiting for them shows in every account
+    claimed = {f.account for f in sure if f.account is not None}
     rows = [
         Unexplained(account.value, seconds, seconds / ledger.whole_s)
         for account, seconds in ledger.seconds.items()

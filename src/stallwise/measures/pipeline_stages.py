@@ -9,13 +9,19 @@ import numpy as np
 
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import stated
+from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.step_time import step_time_s
 from stallwise.measures._collective_names import HAND_OFFS
 from stallwise.measures.collectives import TABLE as COLLECTIVES
+from stallwise.sim.job.faults import Kind, faults_of
+from stallwise.sim.job.scheduled import BACKWARD_RATIO, scheduled_job
 
 ORDER = 45
+ASSUMED_MICROBATCHES = (
+    4  # a stage and step, where nobody says how many: what large jobs use to keep the bubble near a fifth
+)
 MIN_HAND_OFFS = 4  # a step; fewer are not a pipeline
 QUICK = 0.1  # the quickest tenth of equal hand-offs shows the bytes alone; the rest is waiting for the other side
 
@@ -26,7 +32,9 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         axis = str(table.meta["axis"])
         a_stage_each = axis == "rank" and evidence.value(stated.PP) == len(table.columns[axis])
         if (axis == "stage" or a_stage_each) and table.meta["times"]:
-            yield from _stage_facts(dict(_from_table(table, axis)), table.source)
+            times = dict(_from_table(table, axis))
+            yield from _stage_facts(times, table.source)
+            yield from _replayed(evidence, times, table)
             return
     told = {f.scope.stage: f.number for f in evidence.all(stated.STAGE_TIME) if f.scope.stage is not None}
     if len(told) >= 2:
@@ -38,6 +46,25 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 def _from_table(table: Table, axis: str) -> Iterator[tuple[int, float]]:
     total = np.sum([table.columns[name] for name in table.meta["times"]], axis=0)
     yield from zip(table.columns[axis].tolist(), total.tolist(), strict=True)
+
+
+def _replayed(evidence: Evidence, times: dict[int, float], table: Table) -> Iterator[Fact]:
+    """What the slowest stage costs a step, and what equal ones would save, by the schedule; and how many layers each has."""
+    axis = table.columns[str(table.meta["axis"])].tolist()
+    for stage, layers in zip(axis, table.columns.get("layers", np.zeros(0)).tolist(), strict=False):
+        yield Fact(w.STAGE_LAYERS, layers, table.source, Scope(stage=stage))
+    if len(times) < 2:
+        return
+    known = evidence.get(stated.MICROBATCHES)
+    count = int(known.number) if known else ASSUMED_MICROBATCHES * len(times)
+    each = np.array([times[s] for s in sorted(times)])[:, None, None, None] * np.ones((1, count, 1, 1))
+    job = scheduled_job(each / (1 + BACKWARD_RATIO), each * BACKWARD_RATIO / (1 + BACKWARD_RATIO))
+    found = next((f for f in faults_of(job) if f.kind is Kind.STAGE), None)
+    how = f"1F1B with {count} microbatches" + ("" if known else ", assumed")
+    if found is not None:
+        yield Fact(q.JOB_STEP, job.step_s(), table.source, note=how)
+        yield Fact(w.STAGE_COST, found.cost_s, table.source, note=how)
+        yield Fact(w.STAGE_BALANCED, found.balanced_s, table.source, note=how)
 
 
 def _stage_facts(times: dict[int, float], source: Source, samples: int = 1) -> Iterator[Fact]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stallwise.evidence.catalog import change, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.measures._waiting_ranks import late_by_wait
 
 ORDER = 4
 FEWEST = 3  # members that have a middle
@@ -44,6 +45,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
             if far is None:
                 continue
             at, ratio = far
+            if axis == "rank" and _exchange(str(column)):
+                yield from late_by_wait(members, np.asarray(table.columns[column], dtype=float)[:, None], table.source)
             source = Source(table.source.file, f"{axis} {members[at]}, {column}")
             yield Fact(change.SPREAD_RATIO, ratio, source, Scope(layer=str(column)), samples=len(members))
             if axis == "rank" and not _exchange(str(column)) and not evidence.all(stated.SLOW_RANK_RATIO):

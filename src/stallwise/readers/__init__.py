@@ -20,7 +20,7 @@ from stallwise.evidence.reading import Printed, Shape
 from stallwise.readers import native
 
 # Asked before the others are even imported: the largest inputs, and a thousand of them at once. Must be exclusive.
-FIRST = ("native.torch_trace",)
+FIRST = ("native.operation_trace", "native.torch_trace")
 LONGEST_SENTENCE = 2000  # bytes
 
 

@@ -138,7 +138,7 @@ def _requests(table: Named) -> Iterator[Item]:
 def _places(table: Named) -> Iterator[Item]:
     """One table; times in seconds, what is neither time nor tokens in words."""
     rows = table.rows
-    axis, at = next((role, ats[0]) for role, ats in table.roles.items() if role not in ("times", "tokens"))
+    axis, at = next((role, ats[0]) for role, ats in table.roles.items() if role not in ("times", "tokens", "layers"))
     kept = [(i, place) for i, cell in enumerate(rows.cells[at]) if (place := whole_of(cell)) is not None]
     if len(kept) < MIN_ROWS:
         return
@@ -148,7 +148,9 @@ def _places(table: Named) -> Iterator[Item]:
         values = [rows.cells[number][i] for i, _ in kept]
         kind = next((k for k in meta if number in table.roles.get(k, ())), None)
         numeric = all(isinstance(value, float) for value in values)
-        if number != at and kind is None and not numeric:
+        if numeric and number in table.roles.get("layers", ()):
+            columns["layers"] = np.array(values, np.float64)
+        elif number != at and kind is None and not numeric:
             columns[title.lower()] = np.array(
                 ["" if v is None else f"{v:g}" if isinstance(v, float) else str(v) for v in values]
             )

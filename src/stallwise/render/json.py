@@ -13,6 +13,8 @@ from stallwise.findings.trial import Trial, Trials
 from stallwise.findings.without_finding import without_finding
 from stallwise.render.tables import tables_dict
 
+JOB = "job.attribution"  # slowdown of a job of many workers and who explains it
+
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     """Plain containers, ready for json.dumps."""
@@ -59,6 +61,8 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "unknown": [{"cause": u.cause, "missing": list(u.missing)} for u in diagnosis.unknown],
         "tree": list(diagnosis.tree),
     }
+    for job in diagnosis.evidence.table(JOB):
+        answer["job"] = job.meta
     if diagnosis.trials:
         answer["trials"] = [trials_to_dict(t) for t in diagnosis.trials]
     tables = tables_dict(diagnosis)

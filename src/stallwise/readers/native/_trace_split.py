@@ -153,12 +153,16 @@ class Split:
                 self.lost += 1
                 at = again.start()
                 continue
-            event = from_text(text[at:end], item)
+            event = self._event(text[at:end], item)
             at = end
             if event is None:
                 self.lost += 1
             else:
                 events.append(event)
+
+    def _event(self, text: str, item: Any) -> Any:
+        """One event that was read leniently, typed."""
+        return from_text(text, item)
 
     def _tail(self, rest: bytes) -> None:
         """Some writers put the properties after the events."""

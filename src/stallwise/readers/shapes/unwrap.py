@@ -76,7 +76,9 @@ def is_text(head: bytes) -> bool:
     start = head[:4096]
     if stored_as(start) != "utf-8":
         return True
-    return b"\x00" not in start and not start.lstrip().startswith((b"<?xml", b"SQLite")) and b"traceEvents" not in start
+    if b"traceEvents" in start or (b'"ph"' in start and b'"ts"' in start):  # events with or without a head
+        return False
+    return b"\x00" not in start and not start.lstrip().startswith((b"<?xml", b"SQLite"))
 
 
 def _lines_in(head: bytes) -> list[str]:

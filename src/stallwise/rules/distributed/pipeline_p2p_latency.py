@@ -23,13 +23,16 @@ from __future__ import annotations
 from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
+from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import above
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
+from stallwise.rules.distributed._replayed_job import of_the_job
 
 NOTICEABLE = 0.05  # of the step
+SLOW_LINK = 0.02  # of the step, by replay
 LONG = 0.15  # of a micro-batch's compute, when told
 CLUES = (
     above(stated.P2P_SHARE, LONG, "strong", "hand-offs take a large part of a micro-batch", "hand-offs are short"),
@@ -38,7 +41,9 @@ CLUES = (
 
 @rule()
 def pipeline_p2p_latency(evidence: Evidence) -> Finding | None:
-    """The bytes' own time of the hand-offs is a noticeable part of the step."""
+    """The bytes' own time of the hand-offs is a noticeable part of the step, or some links are slower than the others."""
+    if (slow := _slow_link(evidence)) is not None:
+        return slow
     time, step, count = evidence.get(q.P2P_TIME), evidence.get(q.JOB_STEP), evidence.get(q.P2P_COUNT)
     if not (time and step and count) or step.number <= 0:
         return _told(evidence)
@@ -57,6 +62,32 @@ def pipeline_p2p_latency(evidence: Evidence) -> Finding | None:
         fixes=_fixes(gain),
         avoid="More virtual stages: each adds hand-offs.",
         next=(RANK_TRACES, NCCL_TESTS),
+    )
+
+
+def _slow_link(evidence: Evidence) -> Finding | None:
+    """One of several like links: what it costs was replayed."""
+    cost, ratio, step = evidence.get(w.LINK_COST), evidence.get(w.LINK_RATIO), evidence.get(q.JOB_STEP)
+    where = evidence.text(w.LINK)
+    if not (cost and ratio and step) or cost.number < SLOW_LINK * step.number:
+        return None
+    gain = Gain(cost.number, cost.number, "replayed with this link like the others")
+    return Finding(
+        headline=f"The link between {where} is slow: hand-offs over it cost {cost} of every {step}.",
+        confidence=0.93,
+        because=(
+            Reason.of(f"a hand-off between {where} takes {ratio} that of the other links", ratio, cost),
+            *of_the_job(evidence),
+        ),
+        gain=gain,
+        fixes=(
+            Fix(f"Look at the link between {where}: cable, switch port, NIC and PCIe counters of both nodes", gain),
+            Fix("Move one of the two stages to another node", gain, cost="a restart"),
+            *_fixes(None)[:1],
+        ),
+        avoid="Tuning all hand-offs: the other links are well.",
+        next=(NCCL_TESTS, RANK_TRACES),
+        explains=("pipeline-bubble", "exposed-communication"),
     )
 
 

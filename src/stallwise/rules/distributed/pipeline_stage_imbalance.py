@@ -25,14 +25,17 @@ from __future__ import annotations
 from stallwise.evidence.capture import RANK_TRACES, STEP_SHAPE, Capture
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
+from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import above, over, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
+from stallwise.rules.distributed._replayed_job import of_the_job
 
 UNEVEN = 1.05  # slowest over mean; layers come whole, so a few percent are unavoidable
 CLEAR = 1.15
+NOTICEABLE = 0.02  # of a step, by replay
 
 
 @rule(q.STAGE_RATIO, q.PIPELINE_STAGES)
@@ -47,13 +50,27 @@ def pipeline_stage_imbalance(evidence: Evidence) -> Finding | None:
     mean = worst / ratio.number
     at = int(slowest.number)
     place = "the first" if at == 0 else "the last" if at == int(stages.number) - 1 else f"stage {at}"
-    step = evidence.get(q.JOB_STEP)
-    gain = Gain(0.5 * (worst - mean), worst - mean, "slowest less mean stage") if step and worst < step.number else None
+    step, cost, balanced = evidence.get(q.JOB_STEP), evidence.get(w.STAGE_COST), evidence.get(w.STAGE_BALANCED)
+    if step and cost and balanced:
+        if cost.number < NOTICEABLE * step.number:
+            return None
+        low, high = sorted((balanced.number, cost.number))
+        gain: Gain | None = Gain(low, high, "replayed: equal stages with the same work, to this stage like the others")
+    else:
+        gain = (
+            Gain(0.5 * (worst - mean), worst - mean, "slowest less mean stage")
+            if step and worst < step.number
+            else None
+        )
     faster = f"{worst * 1e3:.2f} -> {mean * 1e3:.2f} ms a pass: up to {ratio.number:.2f}x in the steady state"
     because = [
         Reason.of(f"stage {at} ({place}) takes {ratio} the mean of {stages} stages", ratio, stages),
         Reason.of("stage times: " + ", ".join(str(f) for f in times[:16]), *times[:1]),
     ]
+    if cost and balanced:
+        how = f" ({cost.note})" if cost.note else ""
+        text = f"beyond the other stages it costs {cost} a step{how}; moving work until all are equal saves {balanced}"
+        because += [Reason.of(text, cost, balanced), *of_the_job(evidence)]
     idle, ideal = evidence.get(q.PIPELINE_IDLE), evidence.get(q.BUBBLE_IDEAL)
     if idle and ideal:
         because.append(Reason.of(f"stages idle {idle}; equal stages would idle {ideal}", idle, ideal))
@@ -63,10 +80,10 @@ def pipeline_stage_imbalance(evidence: Evidence) -> Finding | None:
         headline=f"Pipeline stage {at} is {ratio.number - 1:.0%} slower than the mean: all stages wait for it.",
         confidence=0.75 + 0.2 * min((ratio.number - 1) / (CLEAR - 1), 1.0),
         because=tuple(because),
-        account=Account.BUBBLE,
+        account=None if cost else Account.BUBBLE,
         gain=gain,
         fixes=(
-            Fix(f"Move layers from stage {at} to the others, by measured time", gain, worth=faster,
+            Fix(_move(evidence, at, 1 - 1 / ratio.number), gain, worth=faster,
                 cost="a restart with a resharded checkpoint", risk="memory of the other stages grows"),
             Fix("Split the output head across stages or ranks (vocabulary parallelism)", gain, worth=faster, cost="framework support")
             if place == "the last" else
@@ -75,7 +92,7 @@ def pipeline_stage_imbalance(evidence: Evidence) -> Finding | None:
         not_here=(Reason("the schedule's own bubble: it is the same for all stages"),),
         avoid="More micro-batches: the excess is paid once for each of them.",
         next=(RANK_TRACES,),
-        explains=("pipeline-bubble", "straggler-rank", "exposed-communication"),  # a receive that waits moves no bytes
+        explains=("pipeline-bubble", "exposed-communication") if cost else ("pipeline-bubble", "straggler-rank", "exposed-communication"),  # a receive that waits moves no bytes
         summary=f"A pipeline runs at the pace of its slowest stage.{usual}",
     )  # fmt: skip
 
@@ -147,3 +164,11 @@ def advise(evidence: Evidence) -> Finding:
         avoid="Taking the bubble formula at face value: it holds for equal stages and free hand-offs, which is what is in doubt here.",
         next=(STAGES, RANK_TRACES, STEP_SHAPE),
     )  # fmt: skip
+
+
+def _move(evidence: Evidence, stage: int, share: float) -> str:
+    """How much of the stage: in layers where somebody says how many it has."""
+    layers = evidence.get(w.STAGE_LAYERS, stage=stage)
+    count = max(round(share * layers.number), 1) if layers else 0
+    some = f"{count} of its {layers} layers" if layers else f"{share:.0%} of its work"
+    return f"Move {some} from stage {stage} to the others, by measured time"

@@ -25,13 +25,14 @@ from __future__ import annotations
 from stallwise.evidence.capture import DMESG, NCCL_TESTS, NVIDIA_SMI, PY_SPY, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, run, stated
+from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import Scope
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import UNCHANGED, Clue, above, unchanged, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.rules.distributed._late_in_logs import late_in_logs
+from stallwise.rules.distributed._replayed_job import of_the_job
 from stallwise.units import Unit, show
 
 NOTICEABLE = 0.02  # of a step; run-to-run noise of healthy jobs is 1 to 2%
@@ -65,8 +66,34 @@ _CAPTURES = {"clocks": (NVIDIA_SMI, DMESG), "host": (PY_SPY,), "input": (PY_SPY,
 
 @rule()
 def straggler_rank(evidence: Evidence) -> Finding | None:
-    """From traces where there are any, else from what the logs of a hang say."""
-    return _in_traces(evidence) or late_in_logs(evidence)
+    """From traces where there are any, else from who waits least, else from what the logs of a hang say."""
+    return _in_traces(evidence) or _waits_least(evidence) or late_in_logs(evidence)
+
+
+def _waits_least(evidence: Evidence) -> Finding | None:
+    """All wait in the same collective, and one of them hardly."""
+    own, others = evidence.get(w.LEAST_WAIT), evidence.get(w.OTHERS_WAIT)
+    if not (own and others):
+        return None
+    name = f"rank {own.scope.rank}"
+    gain = Gain(
+        max((others.low or 0.0) - own.number, 0.0), others.number - own.number, "what the others wait beyond it"
+    )
+    return Finding(
+        headline=f"All ranks wait for {name}: it waits {own} in the collective, the others {others}.",
+        confidence=0.9,
+        because=(Reason.of(f"who comes last waits least: {name} {own}, the others {others}", own, others),),
+        scope=own.scope,
+        gain=gain,
+        fixes=(
+            Fix(f"Look at what {name} does while the others wait: its input, its host, its clocks", cost="free"),
+            Fix(f"Run without {name} (spare node) and compare", gain, cost="a restart"),
+        ),
+        not_here=(Reason("long collectives on the other ranks: they wait, the network does not"),),
+        avoid="Tuning NCCL or the network first: the collectives are long because they wait.",
+        next=(PY_SPY, NVIDIA_SMI),
+        summary="The rank that all others wait for has nobody to wait for.",
+    )
 
 
 def _in_traces(evidence: Evidence) -> Finding | None:
@@ -90,13 +117,14 @@ def _in_traces(evidence: Evidence) -> Finding | None:
     if even is not None and even.number > OTHERS_LATE * top:
         headline = f"Ranks wait for each other {even} of every {step}; {name} alone costs {cost} of it."
         basis, top = f"{basis}; at most: all ranks come with the middle one", even.number
-    gain = Gain(low, top, basis)
+    replayed = evidence.get(w.WORKERS) is not None  # all operations of all workers: waiting shows in every account
+    gain = Gain(low, top, "replayed with this worker like its peers" if replayed else basis)
     return Finding(
         headline=headline,
         confidence=_confidence(evidence, cost.number / step.number),
-        because=_because(evidence, name, known),
-        scope=Scope(rank=who.scope.rank) if who.scope.rank is not None else Scope(),
-        account=Account.COMMUNICATION,
+        because=(*_because(evidence, name, known), *of_the_job(evidence)),
+        scope=who.scope,
+        account=None if replayed else Account.COMMUNICATION,
         gain=gain,
         against=_against(evidence),
         fixes=(*fixes, Fix(f"Run without {name} (spare node) and compare", gain, cost="a restart")),

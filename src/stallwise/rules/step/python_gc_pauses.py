@@ -28,6 +28,8 @@ from stallwise.evidence.capture import GC_LOG, PY_SPY
 from stallwise.evidence.catalog import change, run
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
+from stallwise.evidence.catalog import workers as w
+from stallwise.evidence.catalog.distributed import JOB_STEP
 from stallwise.evidence.catalog.stated import PERIOD_STEPS
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
@@ -37,6 +39,8 @@ from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 
 SCHEDULED = 0.1  # of the pauses stay when collection runs every few hundred steps
+SELDOM = 0.5  # of workers and steps: pauses more frequent than this are no collections
+ONE_WORKER = 0.6  # of all pauses on one of several workers: then that one is at fault, not the collector
 LONG_PAUSE_S = 0.02  # a full collection that anybody notices in a step
 
 FIXES = (
@@ -47,7 +51,9 @@ FIXES = (
 
 @rule()
 def python_gc_pauses(evidence: Evidence) -> Finding | None:
-    """Looks for the collector's frame in a trace, or its pauses in a log."""
+    """Looks for pauses of single workers, for the collector's frame in a trace, or its pauses in a log."""
+    if (out_of_step := _out_of_step(evidence)) is not None:
+        return out_of_step
     facts = StepFacts(evidence)
     seen = facts.seconds(s.GC_WAIT)
     if facts.word(s.SILENT_SUSPECT) == "garbage collection":
@@ -143,3 +149,31 @@ def advise(evidence: Evidence) -> Finding:
         avoid="Hunting for slow storage or network: the pause has no input, output or collective in it.",
         next=(GC_LOG, PY_SPY),
     )  # fmt: skip
+
+
+def _out_of_step(evidence: Evidence) -> Finding | None:
+    """Workers stand still at different steps, and each time all others wait."""
+    cost, often, one = (evidence.get(x) for x in (w.PAUSE_COST, w.PAUSE_OFTEN, w.PAUSE_ONE))
+    step = evidence.get(JOB_STEP)
+    if not (cost and often and one and step) or cost.number < NOTICEABLE * step.number or often.number > SELDOM:
+        return None
+    gain = Gain((1 - SCHEDULED) * cost.number, cost.number, "replayed without the pauses")
+    single = one.number > ONE_WORKER and evidence.value(w.WORKERS, 1.0) > 2
+    reasons = (
+        Reason.of(
+            f"in {often} of all workers and steps the host stands still; nothing it waits for explains that", often
+        ),
+        Reason.of(f"the worker with most pauses ({one.note}) has {one} of them", one),
+    )
+    return Finding(
+        headline=f"Workers pause out of step: the job waits {cost} of every {step} for whoever stands still.",
+        confidence=0.55 if single else 0.85,
+        gain=gain,
+        because=reasons,
+        fixes=tuple(
+            Fix(text, gain, cost="one line", risk="memory of cycles until the next collection") for text in FIXES
+        ),
+        avoid="Replacing nodes: the pauses go round.",
+        next=(GC_LOG, PY_SPY),
+        explains=("host-work-unattributed", "exposed-communication", "pipeline-bubble"),
+    )

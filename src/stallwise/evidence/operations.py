@@ -1,0 +1,41 @@
+"""The operation table: what every worker of a job did, step by step, whatever program recorded it.
+
+A worker is one pipeline stage of one data-parallel replica; ranks of one tensor-parallel group run in lock step and count as one.
+A `Table` of KIND has these columns, and in its meta `labels` (names as recorded) and `works` (the kind of work of each label).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+KIND = "operations"
+UNKNOWN = -1
+INTEGERS = ("replica", "stage", "tensor", "step", "microbatch", "chunk", "order", "label")
+TIMES = ("start_s", "duration_s")
+
+
+class Work(IntEnum):
+    """What an operation does, as far as dependencies go."""
+
+    FORWARD = 0
+    BACKWARD = 1  # both gradients, or the half that the stage before waits for
+    WEIGHT_GRAD = 2  # the half that nobody waits for
+    FORWARD_SEND = 3
+    FORWARD_RECEIVE = 4
+    BACKWARD_SEND = 5
+    BACKWARD_RECEIVE = 6
+    GRADIENT_SYNC = 7
+    PARAMETER_GATHER = 8
+    OPTIMIZER = 9
+    GARBAGE = 10  # a collection of Python's
+    INPUT = 11
+    CHECKPOINT = 12
+    OTHER = 13
+    COMPUTE = 14  # forward and backward in one
+
+
+PASSES = (Work.FORWARD, Work.BACKWARD, Work.WEIGHT_GRAD, Work.COMPUTE)
+SENDS = (Work.FORWARD_SEND, Work.BACKWARD_SEND)
+RECEIVES = (Work.FORWARD_RECEIVE, Work.BACKWARD_RECEIVE)
+COLLECTIVES = (Work.GRADIENT_SYNC, Work.PARAMETER_GATHER)
+COMMUNICATION = (*SENDS, *RECEIVES, *COLLECTIVES)

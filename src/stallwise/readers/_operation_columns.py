@@ -1,0 +1,113 @@
+"""Tables with a row a worker, step or microbatch: titles place a row, and name times of parts of a step or of operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.evidence.fact import Source, Table
+from stallwise.evidence.operations import INTEGERS, KIND, UNKNOWN, Work
+from stallwise.evidence.reading import Cell, Rows
+from stallwise.readers._cells import seconds_in
+from stallwise.readers._operation_names import rank_in_file, roles, work_of
+from stallwise.readers.shapes._plainly import plain_words
+
+PLACES = ("replica", "stage", "tensor", "rank")
+MIN_ROWS = 4
+KINDS = ("kind", "name", "op", "optype", "op_type", "operation", "event", "type")
+STARTS, LENGTHS = ("start", "start_ts", "begin", "ts", "start_time"), ("duration", "dur", "length", "elapsed", "time")
+_UNIT = re.compile(r"_(?:ns|us|ms|s|sec|seconds)$")
+
+
+def operations_in(rows: Rows, file: str) -> Table | None:
+    """The operation table of such rows; None where they are none. Without starts (`laid_out`) a row's parts follow one another."""
+    titles = [re.sub(r"\W+", "_", c.lower()).strip("_") for c in rows.columns]
+    found: dict[str, NDArray[np.int64]] = {}
+    for at, title in enumerate(titles):
+        role = roles().get(title)
+        if role and role not in found and _whole(rows.cells[at]):
+            found[role] = _integers(rows.cells[at])
+    if not (found.keys() & set(PLACES)) and (own := rank_in_file(file)) is not None:
+        found["rank"] = np.full(len(rows), own, np.int64)
+    if not (found.keys() & set(PLACES)) or not (found.keys() & {"step", "microbatch"}) or len(rows) < MIN_ROWS:
+        return None
+    bare = [_UNIT.sub("", title) for title in titles]
+    kind = next(
+        (at for at, t in enumerate(bare) if t in KINDS and any(isinstance(c, str) for c in rows.cells[at])), None
+    )
+    length = next((at for at, t in enumerate(bare) if t in LENGTHS), None)
+    if kind is not None and length is not None:
+        return _long(rows, file, found, kind, next((at for at, t in enumerate(bare) if t in STARTS), None), length)
+    parts = [at for at, t in enumerate(titles) if t not in roles() and _is_part(rows.columns[at], rows.cells[at])]
+    return _wide(rows, file, found, parts) if parts else None
+
+
+def _is_part(title: str, cells: Sequence[Cell]) -> bool:
+    """A time of a known part of a step."""
+    return (
+        seconds_in(plain_words(title)) is not None
+        and work_of(title) is not Work.OTHER
+        and all(isinstance(c, float) for c in cells)
+    )
+
+
+def _long(
+    rows: Rows, file: str, found: dict[str, NDArray[np.int64]], kind: int, start: int | None, length: int
+) -> Table:
+    """A row an operation."""
+    names = [str(c) for c in rows.cells[kind]]
+    labels = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    took = _seconds(rows, length)
+    begin = _seconds(rows, start) if start is not None else np.full(len(names), np.nan)
+    return _table(file, found, [labels[n] for n in names], list(labels), begin, took, laid_out=start is None)
+
+
+def _wide(rows: Rows, file: str, found: dict[str, NDArray[np.int64]], parts: list[int]) -> Table:
+    """A row a worker in a step: its parts one after the other."""
+    took = np.stack([_seconds(rows, at) for at in parts], axis=1)
+    begin = np.cumsum(took, axis=1) - took
+    count = len(rows)
+    spread = {role: np.repeat(values, len(parts)) for role, values in found.items()}
+    labels = [rows.columns[at] for at in parts]
+    return _table(file, spread, list(range(len(parts))) * count, labels, begin.ravel(), took.ravel(), laid_out=True)
+
+
+def _seconds(rows: Rows, at: int) -> NDArray[np.float64]:
+    scale = seconds_in(plain_words(rows.columns[at])) or 1.0
+    return np.array([c if isinstance(c, float) else np.nan for c in rows.cells[at]]) * scale
+
+
+def _table(
+    file: str, found: dict[str, NDArray[np.int64]], label: Sequence[int], labels: list[str], begin: NDArray[np.float64],
+    took: NDArray[np.float64], *, laid_out: bool,
+) -> Table:  # fmt: skip
+    keep = np.isfinite(took) & (laid_out | np.isfinite(begin))
+    columns = {name: np.full(len(took), UNKNOWN, np.int64) for name in (*INTEGERS, "rank")} | found
+    columns["label"] = np.array(label, np.int64)
+    every = {**columns, "start_s": begin, "duration_s": took}
+    kept = {name: values[keep] for name, values in every.items()}
+    meta = {"labels": labels, "works": [int(work_of(x)) for x in labels], "laid_out": laid_out}
+    return Table(KIND, kept, Source(file, f"{len(took)} operations"), meta=meta)
+
+
+def of_step_parts(
+    file: str, ranks: NDArray[np.int64], steps: NDArray[np.int64], labels: list[str], seconds: NDArray[np.float64]
+) -> Table:
+    """Parts of a step that lines of a log time, (line, part)."""
+    count = len(labels)
+    found = {"rank": np.repeat(ranks, count), "step": np.repeat(steps, count)}
+    begin = np.cumsum(seconds, axis=1) - seconds
+    return _table(file, found, list(range(count)) * len(ranks), labels, begin.ravel(), seconds.ravel(), laid_out=True)
+
+
+def _whole(cells: Sequence[Cell]) -> bool:
+    return all(isinstance(c, float) and c == int(c) for c in cells if c is not None) and any(
+        c is not None for c in cells
+    )
+
+
+def _integers(cells: Sequence[Cell]) -> NDArray[np.int64]:
+    return np.array([int(c) if isinstance(c, float) else UNKNOWN for c in cells], np.int64)

@@ -1,0 +1,186 @@
+"""Timelines of whole jobs in Chrome's JSON: processes and threads are ranks, events are passes, sends and collectives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from stallwise.errors import UnreadableInput
+from stallwise.evidence import collector
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.blocks import Blocks
+from stallwise.evidence.evidence import Item
+from stallwise.evidence.fact import Note, Source, Table
+from stallwise.evidence.operations import KIND, UNKNOWN, Work
+from stallwise.readers._operation_names import places_in, roles, work_of
+from stallwise.readers.native._trace_split import Split
+from stallwise.readers.native.torch_trace import is_chrome_trace, is_of_xla
+
+FORMAT = "timeline of operations"
+EXCLUSIVE = True
+
+SAMPLE = 1 << 18  # bytes in which a pass of each direction occurs
+_NAME = re.compile(rb'"name"\s*:\s*"([^"\\]{1,60})"')
+_KEY = re.compile(rb'"(\w+)"\s*:\s*"?-?\d')
+_OF_PROFILERS = (b'"cpu_op"', b'"kernel"', b'"cuda_runtime"', b'"schemaVersion"', b'"deviceProperties"')
+MICROSECOND = 1e-6
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """Passes of both directions with the step or the microbatch that they belong to; nothing that a profiler of one process writes."""
+    if not is_chrome_trace(name, head) or any(word in head for word in _OF_PROFILERS) or is_of_xla(head):
+        return False
+    keys = {roles().get(k.decode()) for k in set(_KEY.findall(head[:SAMPLE]))}
+    if not keys & {"step", "microbatch"}:
+        return False
+    names = {work_of(n.decode()) for n in set(_NAME.findall(head))}
+    return Work.FORWARD in names and bool(names & {Work.BACKWARD, Work.WEIGHT_GRAD})
+
+
+def read(artifact: Artifact) -> Iterator[Item]:
+    """One table of operations, and what was lost."""
+    columns = _Columns(sorted(k for k in {x.decode() for x in _KEY.findall(artifact.head)} if k in roles()))
+    blocks = Blocks(artifact)
+    split = _Events(blocks, columns.event)
+    with collector.paused():
+        for events in split:
+            columns.add(events)
+    source = Source(artifact.name)
+    if not columns.count:
+        raise UnreadableInput(f"{artifact.name}: no operation with a time was found in {blocks.read_bytes:,} bytes")
+    yield columns.table(source)
+    if blocks.damage:
+        yield Note(
+            f"{blocks.damage} after {blocks.read_bytes:,} unpacked bytes; what came before was used", source, lost=True
+        )
+    if split.cut_off:
+        yield Note("the timeline ends in the middle of an event; what came before was used", source, lost=True)
+    if split.lost:
+        yield Note(f"{split.lost:,} events were not readable and are left out", source, lost=True)
+
+
+class _Events(Split):
+    """Blocks of events of one type."""
+
+    def __init__(self, blocks: Blocks, event: type) -> None:
+        super().__init__(blocks)
+        self._list = msgspec.json.Decoder(list[event], strict=False)  # type: ignore[valid-type]
+        self._one: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event, strict=False)
+
+    def _events(self, rest: bytes, block: bytes, stop: int, start: int) -> tuple[list[Any], bytes]:
+        if stop > 0:
+            try:
+                return self._list.decode(b"".join((b"[", rest, memoryview(block)[:stop], b"]"))), block[start:]
+            except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
+                pass
+        return self._leniently(rest + block)
+
+    def _event(self, text: str, item: Any) -> Any:
+        try:
+            return self._one.decode(text)
+        except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
+            return None
+
+
+class _Columns:
+    """Columns in the making, block by block."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self.keys = keys
+        args = msgspec.defstruct(
+            "Args",
+            [*((k, int | float | None, UNKNOWN) for k in keys if k != "name"), ("name", str | None, None)],
+            gc=False,
+        )
+        self.event = msgspec.defstruct(
+            "Event",
+            [("name", str, ""), ("ph", str, "X"), ("pid", int | str | None, 0), ("tid", int | str | None, 0),
+             ("ts", float | None, None), ("dur", float | None, None), ("args", args | None, None)],
+            gc=False,
+        )  # fmt: skip
+        self._empty = args()
+        self._fields = attrgetter("name", "pid", "tid", "ts", "dur")
+        self._args = (
+            attrgetter(*keys) if len(keys) > 1 else (lambda a: (getattr(a, keys[0]),)) if keys else (lambda a: ())
+        )
+        self._labels: dict[str, int] = {}
+        self._tracks: dict[tuple[Any, Any], int] = {}
+        self._names: dict[tuple[Any, Any], str] = {}
+        self._open: dict[tuple[Any, Any], list[Any]] = {}
+        self._parts: list[tuple[Any, ...]] = []
+        self.count = 0
+
+    def add(self, events: list[Any]) -> None:
+        """Complete events; a begin waits for its end."""
+        whole = [e for e in events if e.ph == "X" and e.ts is not None and e.dur is not None and e.dur >= 0]
+        if len(whole) < len(events):
+            for event in events:
+                if event.ph == "M":
+                    self._named(event)
+                elif event.ph in ("B", "E"):
+                    whole += self._paired(event)
+        if not whole:
+            return
+        names, pids, tids, starts, lengths = zip(*map(self._fields, whole), strict=True)
+        labels, tracks = self._labels, self._tracks
+        places = [self._args(e.args or self._empty) for e in whole]
+        self._parts.append((
+            np.array([labels.setdefault(n, len(labels)) for n in names], np.int32),
+            np.array([tracks.setdefault(t, len(tracks)) for t in zip(pids, tids, strict=True)], np.int32),
+            np.array(starts, np.float64),
+            np.array(lengths, np.float64),
+            np.nan_to_num(np.array(places, np.float64), nan=UNKNOWN).astype(np.int32),
+        ))  # fmt: skip
+        self.count += len(whole)
+
+    def _named(self, event: Any) -> None:
+        if event.name in ("thread_name", "process_name") and event.args is not None and event.args.name:
+            tid = event.tid if event.name == "thread_name" else None
+            self._names[event.pid, tid] = event.args.name
+
+    def _paired(self, event: Any) -> list[Any]:
+        begun = self._open.setdefault((event.pid, event.tid), [])
+        if event.ph == "B":
+            begun.append(event)
+        elif begun and event.ts is not None and begun[-1].ts is not None:
+            first = begun.pop()
+            first.dur = max(event.ts - first.ts, 0.0)
+            return [first]
+        return []
+
+    def table(self, source: Source) -> Table:
+        """All of it."""
+        label, track, start, length, args = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        self._parts.clear()
+        columns: dict[str, Any] = {"label": label, "start_s": start * MICROSECOND, "duration_s": length * MICROSECOND}
+        by_track = self._places()
+        for role in ("replica", "stage", "tensor", "rank"):
+            columns[role] = np.array([p.get(role, UNKNOWN) for p in by_track], np.int32)[track]
+        for at, key in enumerate(self.keys):
+            role = roles()[key]
+            values = args[:, at]
+            columns[role] = np.where(values >= 0, values, columns[role]) if role in columns else values
+        for role in ("step", "microbatch", "chunk", "order"):
+            columns.setdefault(role, np.full(len(label), UNKNOWN, np.int32))
+        names = sorted(self._labels, key=lambda n: self._labels[n])
+        return Table(KIND, columns, source, meta={"labels": names, "works": [int(work_of(n)) for n in names]})
+
+    def _places(self) -> list[dict[str, int]]:
+        """The ranks of each track: by the names of thread and process, and a process without such a name by its number."""
+        found = []
+        for pid, tid in self._tracks:
+            place = places_in(self._names.get((pid, None), "")) | places_in(self._names.get((pid, tid), ""))
+            if "replica" not in place and "rank" not in place:
+                number = int(pid) if isinstance(pid, int) or str(pid).isdigit() else None
+                place |= (
+                    {"replica" if "stage" in place else "rank": number}
+                    if number is not None
+                    else places_in(f"{pid} {tid}")
+                )
+            found.append(place)
+        return found

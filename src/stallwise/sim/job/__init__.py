@@ -1,0 +1,1 @@
+"""A job of many workers as operations with dependencies, replayed with other durations."""

@@ -1,0 +1,207 @@
+"""Rows of an operation table laid out as (operation, replica, step): all steps of all replicas run the same program.
+
+What most replicas and steps have in common is the program. A replica that lacks part of it in some step (a file that ends early, a
+lost event) is filled with the usual duration; one that lacks most of it is left out of that step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallwise.evidence.operations import PASSES, Work
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+ENOUGH = 0.5  # of all replicas and steps: an operation this common is part of the program
+DENSE = 1 << 22  # values this close together are numbered by a lookup table, others by sorting
+SAMPLE_CELLS = 512  # replicas times steps that a usual duration is taken from
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the program."""
+
+    stage: int
+    work: Work
+    label: str
+    chunk: int
+    number: int  # microbatch of a pass, else its place among its like
+    known: bool = True  # False: nobody recorded it, its time follows from its neighbours'
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether it is a forward or backward pass."""
+        return self.work in PASSES
+
+
+@dataclass(slots=True, eq=False)
+class Grid:
+    """What the workers did, in the same order everywhere."""
+
+    operations: list[Operation]
+    begin_s: Floats  # (operation, replica, step), from the first begin in the step
+    work_s: Floats
+    present: Bools  # (replica, step)
+    replicas: Ints  # their names
+    steps: Ints
+    filled: int = 0  # entries that were not recorded
+    left_out: list[str] = field(default_factory=list)
+
+    @property
+    def end_s(self) -> Floats:
+        """When each operation ended."""
+        return self.begin_s + self.work_s
+
+    @property
+    def stages(self) -> list[int]:
+        """Pipeline stages, in order."""
+        return sorted({o.stage for o in self.operations})
+
+    @property
+    def workers(self) -> int:
+        """How many there are."""
+        return len(self.replicas) * len(self.stages)
+
+    def where(self, *works: Work, stage: int | None = None) -> list[int]:
+        """Places of the operations of these kinds."""
+        return [i for i, o in enumerate(self.operations) if o.work in works and stage in (None, o.stage)]
+
+    def measured_s(self) -> Floats:
+        """Length of each step as recorded: first begin to last end on any worker."""
+        recorded = [i for i, o in enumerate(self.operations) if o.known]
+        last = np.where(self.present, self.end_s[recorded].max(axis=0), -np.inf).max(axis=0)
+        first = np.where(self.present, self.begin_s[recorded].min(axis=0), np.inf).min(axis=0)
+        return np.asarray(last - first)
+
+
+def grid_of(columns: Mapping[str, NDArray[Any]], labels: Sequence[str], works: Sequence[int]) -> Grid | None:
+    """Lays rows out; None where no two workers or steps share a program."""
+    rows = _one_of_each_tensor_group(columns)
+    label, stage = rows["label"].astype(np.int64), rows["stage"].astype(np.int64)
+    replicas, replica = numbered(rows["replica"])
+    steps, step = numbered(rows["step"])
+    cell = replica * len(steps) + step
+    chunk = np.maximum(rows["chunk"], 0).astype(np.int64)
+    number = _numbers(rows, np.array(works, np.int64)[label], cell, label, stage, chunk)
+    span = [int(values.max(initial=0)) + 1 for values in (chunk, number)]
+    code = ((stage * len(labels) + label) * span[0] + chunk) * span[1] + number
+    codes, at = numbered(code)
+    cells = len(replicas) * len(steps)
+    common = np.bincount(at, minlength=len(codes)) >= ENOUGH * len(np.unique(cell))
+    if not common.any():
+        return None
+    place = np.cumsum(common) - 1
+    keep = common[at]
+    flat = place[at[keep]] * cells + cell[keep]
+    shape = (int(common.sum()), len(replicas), len(steps))
+    begin, work = np.full(shape, np.nan), np.full(shape, np.nan)
+    begin.reshape(-1)[flat], work.reshape(-1)[flat] = rows["start_s"][keep], np.maximum(rows["duration_s"][keep], 0.0)
+    operations = [_operation(int(c), span, labels, works) for c in codes[common].tolist()]
+    left_out = [f"{int((~keep).sum()):,} operations outside of the common program"] if not keep.all() else []
+    return _filled(Grid(operations, begin, work, np.ones(shape[1:], bool), replicas, steps, 0, left_out))
+
+
+def numbered(values: NDArray[Any]) -> tuple[Ints, Ints]:
+    """The distinct values in order, and the place of each among them."""
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    least, most = int(values.min()), int(values.max())
+    if most - least >= DENSE:
+        found, at = np.unique(values, return_inverse=True)
+        return found.astype(np.int64), at.astype(np.int64)
+    seen = np.zeros(most - least + 1, bool)
+    seen[values - least] = True
+    return np.flatnonzero(seen) + least, (np.cumsum(seen) - 1)[values - least]
+
+
+def _operation(code: int, span: list[int], labels: Sequence[str], works: Sequence[int]) -> Operation:
+    rest, number = divmod(code, span[1])
+    rest, chunk = divmod(rest, span[0])
+    stage, label = divmod(rest, len(labels))
+    return Operation(stage, Work(works[label]), labels[label], chunk, number)
+
+
+def _one_of_each_tensor_group(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Rows in an order in which the longest of a tensor-parallel group comes last and so is kept."""
+    rows = dict(columns)
+    tensor = rows.get("tensor")
+    if tensor is not None and len(tensor) and (tensor != tensor[0]).any():
+        order = np.argsort(rows["duration_s"], kind="stable")
+        rows = {name: values[order] for name, values in rows.items()}
+    return rows
+
+
+def _numbers(rows: Mapping[str, NDArray[Any]], work: Ints, cell: Ints, label: Ints, stage: Ints, chunk: Ints) -> Ints:
+    """The microbatch of a pass; else the recorder's own count; else the place by time among operations of the same name."""
+    is_pass = np.isin(work, [int(w) for w in PASSES])
+    microbatch, order = rows["microbatch"].astype(np.int64), rows["order"].astype(np.int64)
+    number = np.where(is_pass & (microbatch >= 0), microbatch, order)
+    bare = np.flatnonzero(number < 0)
+    if len(bare):
+        tensor = np.maximum(rows["tensor"][bare], 0).astype(np.int64) if "tensor" in rows else 0
+        key = ((cell[bare] * (int(stage.max()) + 1) + stage[bare]) * (int(label.max()) + 1) + label[bare]) * (
+            int(chunk.max()) + 1
+        ) + chunk[bare]
+        key = key * (int(np.max(tensor)) + 1) + tensor
+        by_time = np.lexsort((rows["start_s"][bare], key))
+        sorted_key = key[by_time]
+        first = np.concatenate(([True], sorted_key[1:] != sorted_key[:-1]))
+        start = np.maximum.accumulate(np.where(first, np.arange(len(bare)), 0))
+        number[bare[by_time]] = np.arange(len(bare)) - start
+    return number
+
+
+def _filled(grid: Grid) -> Grid | None:
+    """Begins count from the step's first; what is missing takes the usual place and duration."""
+    here = np.isfinite(grid.work_s)
+    grid.present = here.mean(axis=0) >= ENOUGH
+    if not grid.present.any():
+        return None
+    grid = _without_empty_steps(grid)
+    here = np.isfinite(grid.work_s)
+    first = np.nanmin(np.where(grid.present, grid.begin_s, np.nan), axis=(0, 1))
+    grid.begin_s -= first
+    grid.filled = int((~here[:, grid.present]).sum())
+    if here.all():
+        return grid
+    usual_begin, usual_work = usual(grid.begin_s, grid.present), usual(grid.work_s, grid.present)
+    grid.begin_s = np.where(here, grid.begin_s, usual_begin[:, None, None])
+    grid.work_s = np.where(here, grid.work_s, usual_work[:, None, None])
+    absent = int((~grid.present).sum())
+    if absent:
+        grid.left_out.append(f"{absent:,} of {grid.present.size:,} replicas times steps, which lack most operations")
+    if grid.filled:
+        share = grid.filled / max(here[:, grid.present].size, 1)
+        grid.left_out.append(f"{grid.filled:,} operations ({share:.1%}) were not recorded and take the usual time")
+    return grid
+
+
+def _without_empty_steps(grid: Grid) -> Grid:
+    seen = np.asarray(grid.present.any(axis=0))
+    if not seen.all():
+        grid.left_out.append(
+            f"{int((~seen).sum())} of {len(seen)} steps, which have another program or lack most operations"
+        )
+        grid.begin_s, grid.work_s = grid.begin_s[:, :, seen], grid.work_s[:, :, seen]
+        grid.present, grid.steps = grid.present[:, seen], grid.steps[seen]
+    kept = grid.present.any(axis=1)
+    if not kept.all():
+        grid.begin_s, grid.work_s = grid.begin_s[:, kept], grid.work_s[:, kept]
+        grid.present, grid.replicas = grid.present[kept], grid.replicas[kept]
+    return grid
+
+
+def usual(values: Floats, present: Bools) -> Floats:
+    """The median of each operation over replicas and steps, of a sample where there are many."""
+    cells = np.flatnonzero(present.reshape(-1))
+    cells = cells[:: max(1, len(cells) // SAMPLE_CELLS)]
+    with np.errstate(all="ignore"):
+        found = np.nanmedian(values.reshape(len(values), -1)[:, cells], axis=1)
+    return np.where(np.isfinite(found), found, 0.0)
