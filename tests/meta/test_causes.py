@@ -18,7 +18,7 @@ FOLDER = Path(stallwise.rules.__file__).parent
 PAIRS = sorted(p for p in FOLDER.glob("*/[a-z]*.py") if p.parent.name != "health")
 NONE = "none"  # healthy by name: no owner, nothing to see, no phrases
 OWNERS = {"your code", "framework", "node", "network", "storage", "serving settings"}
-KEYS = {"title", "owner", "seen", "phrases", "explains", "owns", "threshold", "drill", "preview"}
+KEYS = {"title", "owner", "seen", "phrases", "explains", "owns", "threshold", "rival", "drill", "preview"}
 DRILL = {"words", "fix", "refuted", "trap", "near"}
 OWNS = {"account", "parts", "shares", "bursts", "right", "of", "whole_account"}
 THRESHOLDS = {
@@ -64,6 +64,8 @@ def test_its_table_is_complete_and_has_no_unknown_key(path: Path) -> None:
 @pytest.mark.parametrize("path", PAIRS, ids=lambda p: p.stem)
 def test_its_table_speaks_of_things_that_exist(path: Path) -> None:
     row, known = table(path), quantities()
+    for rival in row.get("rival", ()):
+        assert rival["cause"] in {r.cause for r in all_rules()} and rival.get("ruled_out", "gpus") in known
     assert set(row["drill"]["near"]) <= CAUSES - {path.stem.replace("_", "-")}
     for symptom, often in row.get("explains", {}).items():
         assert symptom.upper() in Symptom.__members__ and often in get_args(Often)

@@ -12,7 +12,16 @@ def bubble_share(stages: float, microbatches: float, chunks: float = 1.0) -> flo
 
     x = (p - 1) / (v m) is idle over useful time (Narayanan et al. 2021); the share of the step is x / (1 + x).
     """
-    over_useful = (stages - 1.0) / (chunks * microbatches)
+    return of_the_step(bubble_over_useful(stages, microbatches, chunks))
+
+
+def bubble_over_useful(stages: float, microbatches: float, chunks: float = 1.0) -> float:
+    """Idle over useful time of a balanced pipeline, the formula that people quote: (p - 1) / (v m)."""
+    return (stages - 1.0) / (chunks * microbatches)
+
+
+def of_the_step(over_useful: float) -> float:
+    """Idle over useful time as a part of the whole step."""
     return over_useful / (1.0 + over_useful)
 
 
@@ -65,6 +74,11 @@ def layer_activation_bytes(
     """
     per_token = 34.0 / tp if sequence_parallel else 10.0 + 24.0 / tp
     return sequence * microbatch * hidden * per_token
+
+
+def score_matrix_bytes(sequence: float, microbatch: float, heads: float, tp: float, width: float = 2.0) -> float:
+    """One s x s matrix of scores for the heads of a rank: what a single allocation of unfused attention asks for."""
+    return heads / tp * sequence * sequence * microbatch * width
 
 
 def score_bytes(sequence: float, microbatch: float, heads: float, tp: float, copies: float = 2.5) -> float:

@@ -155,29 +155,6 @@ def _bubble_under_minimum(evidence: Evidence) -> Iterator[Reason]:
         )  # fmt: skip
 
 
-def _bubble_formula(evidence: Evidence) -> Iterator[Reason]:
-    """(p-1)/m is idle over useful time; of the whole step it is (p-1)/(m+p-1), and interleaving divides by v."""
-    expected, stages, count = (
-        evidence.get(stated.BUBBLE_EXPECTED),
-        evidence.get(stated.PP),
-        evidence.get(stated.MICROBATCHES),
-    )
-    if expected is None or stages is None or count is None or min(stages.number, count.number) < 1:
-        return
-    over_useful = (stages.number - 1) / count.number
-    if abs(expected.number - over_useful) < 0.015 and over_useful > 0.02:
-        share = over_useful / (1 + over_useful)
-        interleaved = ""
-        if "interleav" in evidence.text(stated.SCHEDULE).lower():
-            chunks = max(evidence.value(stated.VIRTUAL_STAGES, 2.0), 1.0)
-            x = over_useful / chunks
-            interleaved = f"; interleaved with {chunks:.0f} chunks a rank it is {x / (1 + x):.0%}"
-        yield Reason.of(
-            f"the expected {expected} is (p-1)/m, idle over useful time: of the whole step plain 1F1B idles {share:.0%}{interleaved}",
-            expected, stages, count,
-        )  # fmt: skip
-
-
 def _occupancy_over_limit(evidence: Evidence) -> Iterator[Reason]:
     """Registers bound the resident blocks: achieved occupancy cannot exceed what they allow."""
     limit, achieved = evidence.get(expected.WARP_LIMIT), evidence.get(kernel.ACHIEVED_OCCUPANCY)
@@ -239,7 +216,6 @@ _CHECKS: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _free_over_request,
     _parts_over_step,
     _bubble_under_minimum,
-    _bubble_formula,
     _mfu_and_rate,
     _occupancy_over_limit,
     _pipe_and_rate,

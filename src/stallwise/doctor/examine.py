@@ -37,7 +37,7 @@ from stallwise.findings.question import Question
 from stallwise.findings.rule import Rule
 from stallwise.findings.trial import trials_in
 from stallwise.measures import measure_evidence
-from stallwise.rules import all_rules
+from stallwise.rules import all_rules, rivals_of
 
 MOST_ASKED = 5  # questions of one consultation
 Ask = Callable[[Question, Diagnosis], str | None]
@@ -113,8 +113,10 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
     stated = tuple(complaints(evidence))
     cannot_be = contradictions(evidence)
     found = answer(evidence, rules, proved, stated, cannot_be, curve)
+    measured = proved.ledger is not None and not proved.ledger.source.stated  # every second has its account
+    argued = found.findings if measured else _with_rivals(found.findings, evidence)
     owner = {rule.cause: rule.owner for rule in rules}
-    findings = tuple(replace(f, owner=owner.get(f.cause, "")) for f in (*found.findings, *proved.of_kernels))
+    findings = tuple(replace(f, owner=owner.get(f.cause, "")) for f in (*argued, *proved.of_kernels))
     asks = telling_first(of_its_kind(not_just_done(found.next, evidence), evidence), (c.symptom for c in stated))
     return fitting(
         Diagnosis(
@@ -141,6 +143,14 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
             questions=_questions(evidence, found, put, complained=bool(stated)),
         )
     )
+
+
+def _with_rivals(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Finding, ...]:
+    """The first finding with what else shows the same symptom and is not excluded."""
+    if not findings:
+        return findings
+    rivals = rivals_of(findings[0].cause)
+    return (replace(findings[0], rivals=tuple(r for r in rivals if r.open(evidence))), *findings[1:])
 
 
 def _questions(evidence: Evidence, found: Answer, put: Collection[str], *, complained: bool) -> tuple[Question, ...]:

@@ -82,6 +82,7 @@ def _finding(finding: Finding, present: Presence, ledger: Ledger | None) -> Find
         not_here=_sound(finding.not_here),
         fixes=_fixes(finding.fixes, present) or (finding.fixes if finding.confidence >= PROVED else ()),
         avoid=_warning(finding, ledger),
+        rivals=tuple(r for r in finding.rivals if fits(f"{r.less_likely} {r.check}", present)),
         overturn=tuple(_in_its_words(o, present) for o in finding.overturn if fits(o, present)),
         next=_captures(finding.next, present),
     )

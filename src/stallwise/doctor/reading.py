@@ -129,7 +129,7 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
         formats += [MESSAGES] if any(isinstance(item, Event) for item in said) else []
         items += said
-        more = list(kept(_understood(told, items, formats, written), "the lexicon", source))
+        more = list(kept(_understood(told, items, formats, written, whole), "the lexicon", source))
         if any(isinstance(item, (Fact, Series, Table)) for item in more):
             formats += [] if formats else [IN_WORDS]
         elif len(first) + len(spoken) < len(readers) + len(lines):  # the page says nothing in words: a log after all
@@ -268,8 +268,11 @@ def _each(parts: list[Artifact], keep_timelines: bool) -> tuple[list[str], list[
     return formats, items + [Note(problem.problem, Source(parts[0].name), lost=True) for problem in problems]
 
 
-def _understood(told: Artifact, known: list[Item], formats: list[str], written: bool) -> Iterator[Item]:
-    yield from understood(told, known, formats, written=written)
+def _understood(
+    told: Artifact, known: list[Item], formats: list[str], written: bool, whole: Artifact
+) -> Iterator[Item]:
+    denying = whole.text() if written and whole is not told else ""
+    yield from understood(told, known, formats, written=written, whole=denying)
 
 
 def _read(

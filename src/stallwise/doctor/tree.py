@@ -94,9 +94,15 @@ def _local(evidence: Evidence) -> str:
         return f"{question}One{name}{tail}: hardware, data or placement of that rank; the rest only wait."
     if local is False:
         return f"{question}All alike: no straggler, so the cause is shared: code, fabric, storage or schedule."
-    if evidence.value(stated.GPUS, 1.0) == 1.0 and not list(evidence.scopes("rank")):
+    if not _several(evidence):
         return f"{question}One GPU, nothing to compare with."
     return f"{question}Not known: ask for per-rank times of the same steps."
+
+
+def _several(evidence: Evidence) -> bool:
+    """Whether more than one GPU is spoken of, by their number or by how the work is split."""
+    counts = (stated.GPUS, stated.TP, stated.PP, stated.DP)
+    return any(evidence.value(q, 1.0) > 1.0 for q in counts) or len(list(evidence.scopes("rank"))) > 1
 
 
 def _where(evidence: Evidence, ledger: Ledger | None) -> str:

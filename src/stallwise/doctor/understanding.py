@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog import stated
+from stallwise.evidence.catalog import fabric, stated
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
 from stallwise.evidence.reading import Printed, Reading, Rows, Shape
@@ -21,7 +21,7 @@ from stallwise.meaning.series import courses
 from stallwise.meaning.steps import understood_steps
 from stallwise.meaning.telling import is_manual, is_settled, told_in, unresolved
 from stallwise.meaning.troubles import undenied
-from stallwise.meaning.understand import understand
+from stallwise.meaning.understand import excluded_in, understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
 from stallwise.readers.shapes._plainly import SAMPLE_ROWS, as_csv, retold
@@ -55,6 +55,9 @@ DOCUMENT_STAMPED = 0.02  # a program that prints stamps does so more often than 
 LEAST_WORDS = 4  # of a sentence
 _SAID_AT = re.compile(r"^\s*\[\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]\s*")  # when a line of a chat was said
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
+_BLANKED = re.compile(
+    r"^ {2,}| {2,}(?=[.,;:!?)]|$)"
+)  # a denied clause, blanked to its end; gaps of a table come before a cell
 _DIGITS = str.maketrans("", "", "0123456789#█▏▎▍▌▋▊▉ =>.")  # and the bars of progress
 
 
@@ -78,8 +81,13 @@ ANY_TEXT = {
 }  # fmt: skip
 
 
-def understood(artifact: Artifact, known: list[Item], formats: list[str], *, written: bool) -> list[Item]:
-    """Facts that no reader gave, tables inside documents, complaints, and what stayed without a name."""
+def understood(
+    artifact: Artifact, known: list[Item], formats: list[str], *, written: bool, whole: str = ""
+) -> list[Item]:
+    """Facts that no reader gave, tables inside documents, complaints, and what stayed without a name.
+
+    `whole`: the text with what it denies, which says what is not there.
+    """
     told = sum(isinstance(i, Fact) and not isinstance(i.value, str) for i in known)
     if any(f not in ANY_TEXT for f in formats) and (
         told > FEW_FACTS or any(isinstance(i, Series) or _is_of_a_format(i) for i in known)
@@ -106,6 +114,7 @@ def understood(artifact: Artifact, known: list[Item], formats: list[str], *, wri
     items += _tables(artifact, found.rows, known)
     if written:
         items += [f for f in mentions(text, artifact.name) if not _given(f, [*known, *items])]
+        items += [f for f in excluded_in(whole, artifact.name) if not _given(f, [*known, *items])]
         items += _complaint(text, artifact.name, [*known, *items])
     if found.unread is not None:
         silent = not any(isinstance(i, (Fact, Series, Table)) for i in (*known, *items))
@@ -241,11 +250,13 @@ def _titles(rows: Rows) -> Iterator[tuple[int, tuple[str, list[float | str | Non
     from stallwise.meaning.words import words_of
 
     for at, title in enumerate(rows.columns):
-        column = by_label.get(" ".join(words_of(title)))
+        column = by_label.get(" ".join(words_of(title))) or by_label.get(title)
         if axis_of(title) in ("rank", "gpu") and [c for c in rows.cells[at] if c is not None][:3] == [0.0, 1.0, 2.0]:
             continue  # which one it is, not how many there are
         if column is not None and column.named.quantity is stated.GPUS:
             yield at, ("gpus", column.values)
+        elif column is not None and column.named.quantity is fabric.NODES:
+            yield at, ("nodes", column.values)
         elif column is not None and rows.numbers(at) is None and any(isinstance(c, str) for c in rows.cells[at]):
             yield (
                 at,
@@ -258,7 +269,7 @@ _SUFFIX = {"s": "_s", "share": "", "B": "_bytes"}
 
 def _is_sentence(text: str) -> bool:
     """Words, one after the other; not a row of a report, nor what a program has written down as data."""
-    text = _SAID_AT.sub("", text)
+    text = _BLANKED.sub("", _SAID_AT.sub("", text))
     if text.lstrip()[:1] in ("{", "["):
         return False
     return len(_WORD.findall(text)) >= LEAST_WORDS and "  " not in text and text.count(",") < len(text) / 8
@@ -279,7 +290,7 @@ def _complaint(text: str, file: str, known: list[Item]) -> Iterator[Item]:
         if not settled and (s := symptom_in(unresolved(undenied(x))))
     ]
     if heard:
-        _, _, sentence = min(heard)
+        sentence = _BLANKED.sub("", min(heard)[2])
         yield Fact(stated.SYMPTOM, sentence[:200], Source(file, sentence[:40], True))
     elif not settled and any(isinstance(i, Fact) and not isinstance(i.value, str) for i in known):
         sentence, asked = told_in(sentences, text)

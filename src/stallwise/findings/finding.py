@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.ledger import Account
+from stallwise.findings.rival import Rival
 
 PERHAPS = "Perhaps: "  # opens the headline of what is less likely than all else together
 EVEN_ODDS = 0.5  # a prover this sure has found its cause
@@ -98,6 +99,7 @@ class Finding:
     fixes: tuple[Fix, ...] = ()
     not_here: tuple[Reason, ...] = ()  # what looks bad here and is not
     avoid: str = ""  # the tempting first move that does not help: "do not start here"
+    rivals: tuple[Rival, ...] = ()  # what else shows the same symptom, the common first, with the check that decides
     overturn: tuple[str, ...] = ()  # what, if it were so, would speak against it: what would change one's mind
     next: tuple[Capture, ...] = ()
     explains: tuple[str, ...] = ()  # causes that are only consequences of this one

@@ -11,6 +11,7 @@ from stallwise.meaning.words import classes, listed, turn, words_of
 
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
 Sentence = tuple[Reading, ...]
+EXPECTING = 6  # words before a number among which one says that it was hoped for: "the estimate was a gain of"
 
 
 @lru_cache(maxsize=64)
@@ -44,7 +45,7 @@ def scope_around(reading: Reading, sentence: Sentence) -> str:
         return BEFORE
     words, behind = words_of(reading.path[-1] or reading.path[0]), words_of(clause_after(reading.after))
     last = reading is sentence[-1]  # before another number the words are that one's
-    if any(scope_of((word,)) == EXPECTED for word in words[-4:]) or (last and scope_of(behind[:3]) == EXPECTED):
+    if any(scope_of((word,)) == EXPECTED for word in words[-EXPECTING:]) or (last and scope_of(behind[:3]) == EXPECTED):
         return EXPECTED
     return BEFORE if last and is_past(behind) else scope_of(words_of(reading.path[-1]))
 

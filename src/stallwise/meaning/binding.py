@@ -32,6 +32,7 @@ LONGEST_NOUN = 3  # words
 LONGEST_NAME = 6
 LONGEST_GAP = 10  # words between a value and its condition
 INTRODUCED = 5  # words before a condition among which a link introduces it
+NO_KIND = ("", "")
 THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
 _TOKEN = re.compile(r"[A-Za-z][\w'-]*|→|->|=>|⇒|[,;:=()|/@]")
 _BREAK = re.compile(r"[,;:=()|/→]|->")
@@ -64,12 +65,39 @@ def bound(singles: list[Reading], text: str) -> tuple[list[Reading], list[Rows]]
             sentences[reading.place].append(reading)
     tables: list[Rows] = []
     used: set[int] = set()
-    for readings in sentences.values():
-        sentence = tuple(readings)
-        for group in lists_in(sentence, text):
+    for run in _runs([tuple(readings) for readings in sentences.values()]):
+        joined = tuple(reading for sentence in run for reading in sentence)
+        groups = lists_in(joined, text) if len(run) > 1 else []
+        told = [(joined, g) for g in groups if len(g.pairs) == sum(len(_pairs(s, 1)) for s in run)]
+        told = told or [(sentence, group) for sentence in run for group in lists_in(sentence, text)]
+        for sentence, group in told:
             tables.append(group.rows)
             used |= {id(sentence[at]) for pair in group.pairs for at in pair}
     return [r for r in singles if id(r) not in used], tables
+
+
+def _runs(sentences: list[Sentence]) -> list[list[Sentence]]:
+    """Sentences or lines one after the other whose pairs are of one kind: "61 ms at 256. But 340 ms at 512" is one list."""
+    runs: list[list[Sentence]] = []
+    kinds: list[tuple[str, str]] = []
+    for sentence in sentences:
+        kind = _kind_of(sentence)
+        if runs and kind != NO_KIND and kinds[-1] == kind:
+            runs[-1].append(sentence)
+        else:
+            runs.append([sentence])
+            kinds.append(kind)
+    return runs
+
+
+def _kind_of(sentence: Sentence) -> tuple[str, str]:
+    """The setting and the unit of all pairs of a sentence that consists of nothing else."""
+    pairs = _pairs(sentence, 1)
+    if not pairs or 2 * len(pairs) != len(sentence):
+        return NO_KIND
+    settings = {q.name for p in pairs if (q := condition_of(sentence, p.condition)) is not None}
+    units = {sentence[p.value].unit for p in pairs} - {""}
+    return (settings.pop(), units.pop()) if len(settings) == 1 == len(units) else NO_KIND
 
 
 class Group(NamedTuple):
@@ -96,9 +124,9 @@ def lists_in(sentence: Sentence, text: str) -> list[Group]:
 # Which number belongs to which.
 
 
-def _pairs(sentence: Sentence) -> list[Pair]:
+def _pairs(sentence: Sentence, least: int = LEAST_PAIRS) -> list[Pair]:
     """The reading of the sentence that binds most numbers: value first, condition first, or two lists side by side."""
-    if len(sentence) < 2 * LEAST_PAIRS:
+    if len(sentence) < 2 * least:
         return []
     conditions = [condition_of(sentence, at) is not None for at in range(len(sentence))]
     readings = (
@@ -218,11 +246,19 @@ def condition_of(sentence: Sentence, at: int) -> Quantity | None:
         return setting(reading.unit)
     behind = words_of(_BREAK.split(reading.after.removeprefix("-"))[0])
     before = [w for w in words_of(reading.path[-1]) if w not in _listed("fillers") or w in ("size", "count")]
+    if at and not sentence[at - 1].unit and _counts_with(sentence[at - 1].after):
+        before = []  # "128 cards 52": the noun is that of the number before it
     for size in range(LONGEST_NOUN, 0, -1):
         for words in (behind[:size], tuple(before[-size:])):
             if len(words) == size and (found := setting(" ".join(words))) is not None:
                 return found
     return None
+
+
+def _counts_with(after: str) -> bool:
+    """Whether nothing but the noun that a number counts stands between it and the next."""
+    words = words_of(after)
+    return 0 < len(words) <= LONGEST_NOUN and not _BREAK.search(after) and setting(" ".join(words)) is not None
 
 
 @cache

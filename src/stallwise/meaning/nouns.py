@@ -27,7 +27,7 @@ from stallwise.meaning.around import (
 from stallwise.meaning.entries import by_word, entries, weights
 from stallwise.meaning.mentions import begins_with_a_card, names_a_card
 from stallwise.meaning.name import UNITS, Name, _agrees, _scale, name
-from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, is_past, scope_words
+from stallwise.meaning.scopes import BEFORE, EXPECTED, NOW, is_past, scope_of, scope_words
 from stallwise.meaning.words import book, classed, classes, listed, turn, words_of
 from stallwise.units import Unit, readings_of
 
@@ -40,6 +40,7 @@ EXPLAINED = 0.15  # for each further word of a name that explains all the words:
 UNIT_ALONE = 0.4  # how sure a name is that only the unit gives: any other number of that unit may know better
 TOPIC_WEIGHT = 3.0  # what the words of a topic must weigh together: "mfu" does, "gpu" alone does not
 LONGEST_BARE_S = 100.0  # a time without a unit that is longer was rather meant in milliseconds, and nobody knows
+PERCENT = 0.01
 EITHER, MOST = "either", "most"
 _COUNTED = {Unit.COUNT, Unit.TOKEN}
 _MEASURED = {Unit.SECOND, Unit.BYTE, Unit.BYTE_PER_S, Unit.FLOP_PER_S, Unit.WATT, Unit.HERTZ, Unit.CELSIUS}
@@ -82,10 +83,15 @@ def named(sentence: Sentence) -> tuple[Name | None, ...]:
         names[at] = found
         taken.add((found.quantity.name, found.scope or NOW))
         if kin is not None and names[kin.to] is None and kin.to not in settled and kin.scope == NOW:
-            names[kin.to] = _in_unit(found, sentence[kin.to])._replace(
-                scope=BEFORE
-            )  # "from 340 to 41 GB/s bus bandwidth"
+            hoped = (
+                scope_around(sentence[kin.to], sentence) == EXPECTED
+            )  # "in theory 11%, the profiler shows 27% bubble"
+            earlier = _in_unit(found, sentence[kin.to])._replace(scope=BEFORE)  # "from 340 to 41 GB/s bus bandwidth"
+            names[kin.to] = _hoped(earlier, EXPECTED) if hoped else earlier
     for at, reading in enumerate(sentence):
+        if names[at] is None and at not in settled and (found := _length_of_task(reading, sentence)) is not None:
+            names[at] = found
+            continue
         if names[at] is None and at not in settled and not of_the_host(reading):
             scope = scope_around(reading, sentence)
             found = topic(words_up_to(sentence[: at + 1]), reading.unit)
@@ -93,7 +99,39 @@ def named(sentence: Sentence) -> tuple[Name | None, ...]:
             if found is not None and not wrong and (found.quantity.name, scope or NOW) not in taken:
                 taken.add((found.quantity.name, scope or NOW))
                 names[at] = _hoped(found, scope)
+    for at in range(len(sentence)):
+        if names[at] is None and at not in settled and _are_points(sentence, at, names):
+            scope = scope_around(sentence[at], sentence) or _precision_before(sentence[at])
+            names[at] = Name(stated.ACCURACY, PERCENT, scope, False, UNIT_ALONE, True)
     return tuple(names)
+
+
+def _are_points(sentence: Sentence, at: int, names: list[Name | None]) -> bool:
+    """Two numbers that are compared, in a sentence on a test, are its results in points of a hundred."""
+    if not _scores(sentence) or any(n is not None and n.quantity is stated.ACCURACY for n in names[: max(at - 1, 0)]):
+        return False
+    of_models = bool(_precision_of(sentence[at])) and sum(bool(_precision_of(r)) for r in sentence) > 1
+    if of_models and sentence[at].unit in ("%", "percent", ""):
+        return 1.0 < float(sentence[at].value) <= 100.0
+    compared = (_kin(sentence, at) is not None and not sentence[at - 1].unit) or (
+        at + 1 < len(sentence) and (kin := _kin(sentence, at + 1)) is not None and kin.to == at
+    )
+    return compared and not sentence[at].unit and 1.0 < float(sentence[at].value) <= 100.0
+
+
+def _precision_of(reading: Reading) -> str:
+    """The number format that stands right before a number: "the bf16 model finds 82 %", "fp8 70.9"."""
+    return next((w for w in reversed(words_of(reading.path[-1])[-4:]) if w in listed("turns.toml", "formats")), "")
+
+
+def _precision_before(reading: Reading) -> str:
+    """A result of the wider format is what it was before the model was cut."""
+    return BEFORE if _precision_of(reading) in listed("turns.toml", "wide_formats") else ""
+
+
+def _scores(sentence: Sentence) -> bool:
+    """Whether a sentence is on the results of a test."""
+    return "accuracy" in classed(words_in(sentence)) or bool(set(words_in(sentence)) & listed("turns.toml", "scored"))
 
 
 # By its own words.
@@ -103,11 +141,15 @@ def _own(reading: Reading, sentence: Sentence, taken: set[tuple[str, str]], used
     """The quantity that the words right before or right behind a number name, and how many of those behind it do."""
     clause, after = clause_words(reading.path[-1]), words_of(clause_after(reading.after))
     after = after[: after.index("per")] if "per" in after else after  # "869k per node": of each, not how many
+    if clause and all(word in _filling() for word in clause):
+        clause = clause_words(reading.path[0])  # "bubble: expected 0.22"
     clause = clause[used:] if reading.path[-1] == reading.path[0] else clause
     scope = scope_around(reading, sentence)
     is_bytes = Unit.BYTE in {unit for unit, _ in readings_of(reading.unit)}
     if is_bytes and (turn("card").match(reading.after) or names_a_card(reading.path[-1])):  # "80 GB GPUs", "A100 80GB"
         return _in_unit(Name(entries()["memory.capacity"].quantity, 1.0, "", False, 1.0, True), reading), 0
+    if not reading.unit and begins_with_a_card(reading.after) and _of_each_node(reading, sentence):
+        return None, 0  # "64 nodes of 8 H100s": those of a node, which mentions of cards tell
     if not reading.unit and begins_with_a_card(reading.after):
         return Name(stated.GPUS, 1.0, scope, False, 1.0, True), 0
     if reading.unit == "%" and (whole := _wholes().match(reading.after)) is not None:
@@ -127,9 +169,19 @@ def _own(reading: Reading, sentence: Sentence, taken: set[tuple[str, str]], used
         found = found._replace(
             quantity=serving.PER_REQUEST_RATE
         )  # "users see 180 tokens per second", "22 tokens/s each"
+    if found.quantity is stated.MICROBATCHES and not used and clause[-1:] in (("batch",), ("microbatch",)):
+        found = found._replace(quantity=stated.MICROBATCH)  # "micro batch 2" is its size, "16 micro batches" are many
     if not reading.unit:
-        found = _bare(found, reading, sentence, bool(used))
+        found = _in_points(_bare(found, reading, sentence, bool(used)), reading)
     return (_hoped(found, scope) if found is not None else None), used
+
+
+def _of_each_node(reading: Reading, sentence: Sentence) -> bool:
+    at = sentence.index(reading)
+    before = f"{sentence[at - 1].unit} {sentence[at - 1].after}".split() if at else []
+    return (
+        len(before) > 1 and "node" in classed((before[0].lower(),)) and before[-1] in ("of", "with", "x", "×", "each")
+    )
 
 
 def _awaited(clause: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -184,7 +236,7 @@ def _nearest(
 def _may_be_bare(found: Name, reading: Reading) -> bool:
     """Counts, ratios and shares below one are written without a unit; what else is measured is not."""
     unit = found.quantity.unit
-    return unit in _COUNTED or unit is Unit.RATIO or (unit is Unit.SHARE and 0 < float(reading.value) <= 1)
+    return unit in _COUNTED or unit is Unit.RATIO or (unit is Unit.SHARE and 0 < float(reading.value) <= 100)
 
 
 def _bare(found: Name, reading: Reading, sentence: Sentence, named_behind: bool) -> Name | None:
@@ -200,6 +252,13 @@ def _bare(found: Name, reading: Reading, sentence: Sentence, named_behind: bool)
             return _in_unit(found, other)
     long = dimension is Unit.SECOND and float(reading.value) >= LONGEST_BARE_S
     return None if long or dimension is Unit.BYTE_PER_S else found
+
+
+def _in_points(found: Name | None, reading: Reading) -> Name | None:
+    """ "MFU was 48": a share above one is in points of a hundred."""
+    if found is None or found.quantity.unit is not Unit.SHARE or not 1.0 < float(reading.value) <= 100.0:
+        return found
+    return found._replace(scale=PERCENT)
 
 
 def _only_of(unit: str, words: tuple[str, ...]) -> Name | None:
@@ -222,6 +281,16 @@ def _part_of(whole: re.Match[str], clause: tuple[str, ...]) -> Name | None:
         if found is not None and found.quantity.unit is Unit.SHARE:
             return found
     return None
+
+
+def _length_of_task(reading: Reading, sentence: Sentence) -> Name | None:
+    """So many tokens beside an accuracy are the length at which it was measured: "retrieval at 32k tokens", "32k: 61%"."""
+    counted = "token" in classed(words_of(reading.after)[:1]) or reading.unit in ("tokens", "token")
+    if not counted and not (reading.unit in _THOUSANDS and not counts_a_thing(reading)):
+        return None
+    if not _scores(sentence):
+        return None
+    return _in_unit(Name(stated.TASK_CONTEXT, 1.0, "", False, UNIT_ALONE, True), reading)
 
 
 def _is_no_level(reading: Reading) -> bool:
@@ -253,9 +322,13 @@ def _kin(sentence: Sentence, at: int) -> Kin | None:
     if kind in ("", EITHER):
         later = BEFORE if is_past(words_of(behind)) else _compares(behind)[0]
         kind = later if later in (BEFORE, EXPECTED) and (kind or not reading.path[-1].strip()) else kind
+    if kind == EITHER and (own := scope_of(words_of(reading.path[-1]))) in (BEFORE, EXPECTED):
+        kind = own  # "2.31 vs the BF16 baseline of 2.28"
     if not kind or kind == MOST:
         return None
     for to in range(at - 1, -1, -1):
+        if not reading.unit and _lasts(sentence[to]) and any(not r.unit for r in sentence[:to]):
+            continue  # "it was 48 for 3 h, now 22": how long it lasted is not what it was
         if _alike(sentence[to], reading):
             return Kin(to, "" if kind == EITHER else kind) if not says_more else None
         if not reading.unit:
@@ -263,11 +336,23 @@ def _kin(sentence: Sentence, at: int) -> Kin | None:
     return None
 
 
+def _lasts(reading: Reading) -> bool:
+    """A span of time behind a preposition: "for 3 h", "after 20 min"."""
+    spans = reading.path[-1].lower().split()[-1:]
+    return (
+        bool(spans)
+        and spans[0] in listed("turns.toml", "spans")
+        and {unit for unit, _ in readings_of(reading.unit)} == {Unit.SECOND}
+    )
+
+
 def _lent(kin: Kin, names: list[Name | None], sentence: Sentence, at: int) -> Name | None:
     """The name of the number that this one is compared with, in its own unit."""
     other = names[kin.to]
     if other is None or other.quantity.name not in entries():
         return None
+    if other.scope == EXPECTED and kin.scope != EXPECTED:
+        other = _measured_instead(other)  # "should be 22%, we measure 41%"
     found = _in_unit(other, sentence[at]) if sentence[at].unit else other
     if not kin.most:
         share = other.quantity.unit is Unit.SHARE and 0 < float(sentence[at].value) <= 1 < float(sentence[kin.to].value)
@@ -305,7 +390,8 @@ def _phrases() -> dict[tuple[str, ...], str]:
 
 @cache
 def _filling() -> frozenset[str]:
-    return frozenset(book("scopes.toml")["compared"]["filling"]) | classes().ignored | scope_words()
+    data = book("scopes.toml")["compared"]
+    return frozenset(data["filling"]) | frozenset(data["moved"]) | classes().ignored | scope_words()
 
 
 # By the topic of the sentence.
@@ -327,9 +413,35 @@ def topic(words: tuple[str, ...], unit: str) -> Name | None:
     return best[1] if best else None
 
 
+def time_told(reading: Reading) -> str:
+    """Of when a number is by the words before it: before, now, expected; empty where they do not say."""
+    kind = _compares(reading.path[-1])[0] or scope_of(words_of(reading.path[-1]))
+    return kind if kind in (BEFORE, NOW, EXPECTED) else ""
+
+
+def told_of(known: Name, scope: str) -> Name:
+    """The quantity of another sentence's number, for one of another time."""
+    if known.scope == EXPECTED and scope != EXPECTED:
+        known = _measured_instead(known)
+    return _hoped(known._replace(scope=""), scope)
+
+
+def _measured_instead(hoped: Name) -> Name:
+    """What is measured, where another number of it was hoped for."""
+    twin = next((e.quantity for e in entries().values() if e.expected == hoped.quantity.name), hoped.quantity)
+    return hoped._replace(quantity=twin, scope="")
+
+
 def _hoped(found: Name, scope: str) -> Name:
     """A number that is hoped for is of the quantity that says so, where there is one."""
-    hoped = entries()[found.quantity.name].expected if scope == EXPECTED and found.quantity.name in entries() else ""
+    entry = entries().get(found.quantity.name)
+    if (
+        scope == EXPECTED
+        and (entry is None or not (entry.expected or entry.better))
+        and "expected" not in found.quantity.name
+    ):
+        found, scope = found._replace(scope=""), ""  # a setting is as it is, whatever was promised of it
+    hoped = entry.expected if scope == EXPECTED and entry is not None else ""
     quantity = entries()[hoped].quantity if hoped in entries() else found.quantity
     if quantity is not found.quantity and "expected" not in quantity.name:
         scope = ""  # "Gen1 instead of Gen5": the most it can be is a quantity of its own
@@ -349,6 +461,8 @@ def _in_unit(found: Name, reading: Reading) -> Name:
 def _words_of_unit(unit: str) -> str:
     """What a unit says of the thing itself: requests, tokens/s; of milliseconds a token, the token."""
     dimensions = readings_of(unit)
+    if any(d is Unit.FLOP_PER_S for d, _ in dimensions):
+        return "tflops"
     if not dimensions or len(unit) <= 2:  # too short for a word
         return ""
     return unit.partition("/")[2] or unit if any(d is Unit.SECOND for d, _ in dimensions) else unit

@@ -11,17 +11,17 @@ from stallwise.evidence.catalog import quantities, stated
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
-from stallwise.meaning.around import clause_after
+from stallwise.meaning.around import clause_after, scope_around
 from stallwise.meaning.binding import bound
 from stallwise.meaning.entries import by_word, entries
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.nouns import named as named_in
-from stallwise.meaning.nouns import topic
+from stallwise.meaning.nouns import time_told, told_of, topic
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
 from stallwise.meaning.sayings import said_in
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
-from stallwise.meaning.words import book, classed, words_of
+from stallwise.meaning.words import book, classed, listed, words_of
 from stallwise.specs.hardware import find_gpu
 from stallwise.units import Unit, readings_of
 
@@ -66,6 +66,7 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         singles, records = alike_lines(singles)
         tables += records
     named, unnamed = _named(singles)
+    named += _of_a_kernel(named, unnamed, text) if written else []
     single, repeated = _repeated(named, unnamed, singles, text)
     if any(next(contrast_facts(rows, file, written), None) is not None for rows in repeated):
         named = single
@@ -103,8 +104,10 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
         if one.reading.said:
             beside[one.reading.place].append(one)
     likened: set[int] = set()
+    subjects = _subjects(singles)
     for reading in [r for r in unnamed if id(r) not in endless]:
-        one = _like_neighbour(reading, found, beside[reading.place])
+        sentence = sentences[reading.place] if reading.said else ()
+        one = _of_subject(reading, sentence, subjects) or _like_neighbour(reading, found, beside[reading.place])
         if one is not None:
             likened.add(id(reading))
             found.append(one)
@@ -113,6 +116,52 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
     order = {id(r): at for at, r in enumerate(singles)}
     left = [r for r in unnamed if id(r) not in likened]
     return sorted(found, key=lambda one: order[id(one.reading)]), left
+
+
+def _of_a_kernel(named: list[_Named], unnamed: list[Reading], text: str) -> list[_Named]:
+    """Bare ratios in a text on a kernel of one's own: the one that was hoped for, and the one that was measured."""
+    known = {one.name.quantity for one in named}
+    if not listed("turns.toml", "kernels") & set(words_of(text)) or stated.CUSTOM_SPEEDUP in known:
+        return []
+    found: dict[str, _Named] = {}
+    for reading in unnamed:
+        value = number_in(reading.value) if isinstance(reading.value, str) else (reading.value, reading.unit)
+        if value is None or isinstance(value[0], bool) or not any(u is Unit.RATIO for u, _ in readings_of(value[1])):
+            continue
+        hoped = EXPECTED in (scope_of(words_of(reading.path[-1])), scope_of(words_of(reading.path[0])))
+        quantity = stated.EXPECTED_SPEEDUP if hoped else stated.CUSTOM_SPEEDUP
+        if quantity not in known:
+            scope = EXPECTED if hoped else ""
+            found[quantity.name] = _Named(reading, Name(quantity, 1.0, scope, False, 0.5, True), float(value[0]))
+    return list(found.values()) if stated.CUSTOM_SPEEDUP.name in found else []
+
+
+def _subjects(singles: list[Reading]) -> frozenset[str]:
+    """What the text as a whole is about, of the subjects that qualify nouns."""
+    spoken = {w for r in singles if r.said for part in (r.path[0], r.after) for w in classed(words_of(part))}
+    return frozenset(spoken & listed("turns.toml", "subjects"))
+
+
+def _of_subject(reading: Reading, sentence: tuple[Reading, ...], subjects: frozenset[str]) -> _Named | None:
+    """A noun that names a quantity together with the text's subject: "35 percent idle" where a pipeline is spoken of."""
+    units = readings_of(reading.unit)
+    if not sentence or not subjects or not (any(u is Unit.SHARE for u, _ in units) or 0 < float(reading.value) < 1):
+        return None
+    before, behind = words_of(reading.path[-1]), words_of(clause_after(reading.after))
+    for subject in sorted(subjects):
+        for words in (*(behind[:n] for n in (1, 2)), *(before[-n:] for n in (4, 3, 2, 1))):
+            found = name((" ".join((subject, *words)),), reading.unit or "%", False, True) if words else None
+            if (
+                found is None
+                or found.quantity.unit is not Unit.SHARE
+                or name((subject,), reading.unit or "%", False, True)
+            ):
+                continue
+            if not reading.unit:
+                found = found._replace(scale=1.0)
+            named = told_of(found._replace(scope=""), scope_around(reading, sentence))
+            return _Named(reading, named, in_si(named, float(reading.value)))
+    return None
 
 
 def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named]) -> _Named | None:
@@ -129,6 +178,8 @@ def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named])
             if o.name.quantity.unit in (Unit.COUNT, Unit.TOKEN) and plausible(o.name.quantity, float(value[0]))
         ]
         return _Named(reading, counted[-1].name, float(value[0])) if counted else None
+    if reading.said and (later := _later_sentence(reading, found, float(value[0]))) is not None:
+        return later
     if not scope_of(words) or readings_of(value[1]) == ():
         return None
     if scope_of(words) != EXPECTED:  # "Measured: 0.7x" beside what was hoped for
@@ -143,6 +194,32 @@ def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named])
         if hoped and readings_of(one.reading.unit or _unit_of(one.reading)) == readings_of(value[1]):
             name_ = one.name._replace(quantity=entries()[hoped].quantity, scope=EXPECTED)
             return _Named(reading, name_, in_si(name_, float(value[0])))
+    return None
+
+
+def _later_sentence(reading: Reading, found: list[_Named], number: float) -> _Named | None:
+    """ "MFU was 46% until eleven. Since then it shows 19%": what a later sentence says of when is of the last measure of its unit."""
+    scope = time_told(reading)
+    units = {unit for unit, _ in readings_of(reading.unit)}
+    if not scope or not units or units <= {Unit.COUNT, Unit.TOKEN}:
+        return None
+    for one in reversed(found):
+        entry = entries().get(one.name.quantity.name)
+        hoped = any(e.expected == one.name.quantity.name for e in entries().values())
+        measure = entry is not None and (entry.better or hoped)
+        if (
+            not measure
+            or not one.reading.said
+            or one.reading.place == reading.place
+            or one.name.quantity.unit not in units
+        ):
+            continue
+        name_ = told_of(one.name, scope)._replace(
+            scale=next(f for u, f in readings_of(reading.unit) if u is one.name.quantity.unit)
+        )
+        value = in_si(name_, number)
+        same = any(o.name.quantity is name_.quantity and o.value == value for o in found)
+        return _Named(reading, name_, value) if plausible(name_.quantity, value) and not same else None
     return None
 
 
@@ -287,7 +364,7 @@ def _cut(valued: list[tuple[Reading, str, Cell, str]], lead: str) -> tuple[list[
     used: set[int] = set()
     for reading, title, value, behind in valued:
         if title and (title == lead if lead else not records or title in records[-1]):
-            records.append({"outcome": reading.path[0] if reading.said else ""})
+            records.append({"outcome": reading.path[0] if reading.said else " ".join(reading.path)})
         if not records:
             continue
         records[-1]["outcome"] = f"{records[-1]['outcome']} {behind}"
@@ -344,6 +421,17 @@ def _said(text: str, file: str, known: set[str]) -> Iterator[Fact]:
             value = float(said.value)  # "no NVLink": a share of nothing
         if value is not None:
             yield Fact(quantity, value, Source(file, said.text, True))
+
+
+def excluded_in(text: str, file: str) -> Iterator[Fact]:
+    """What a text says is not there or is well: "no stragglers, the fabric is healthy" are facts, though no complaints."""
+    catalogue, well = quantities(), book("said.toml")["well"]
+    for said in said_in(text):
+        quantity = catalogue[said.quantity]
+        if quantity.unit is Unit.FLAG and (said.value == "no" or said.quantity in well):
+            value = flag_in(said.value)
+            if value is not None:
+                yield Fact(quantity, value, Source(file, said.text, True))
 
 
 def _unread(file: str, singles: list[Reading], named: list[_Named], tables: list[Rows], repeated: list[Rows]) -> Unread:

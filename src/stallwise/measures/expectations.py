@@ -8,7 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from stallwise.costs.cliffs import explain_jump
-from stallwise.costs.envelope import bubble_share, ring_bytes_factor, slowest_over_mean
+from stallwise.costs.envelope import (
+    bubble_over_useful,
+    bubble_share,
+    of_the_step,
+    ring_bytes_factor,
+    slowest_over_mean,
+)
 from stallwise.evidence.catalog import expected, kernel, run, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
@@ -73,8 +79,11 @@ def _kernel(evidence: Evidence) -> Iterator[Item]:
         if per_thread > 0 and block > 0:
             blocks = np.floor(card.sm.registers / (per_thread * block))
             yield _fact(expected.WARP_LIMIT, float(min(1.0, blocks * block / WARP_LANES / card.sm.warps)))
-    if evidence.get(stated.AUTOTUNE_CONFIGS):
+    if evidence.get(stated.AUTOTUNE_CONFIGS) or evidence.table("autotune"):
         yield _fact(expected.AUTOTUNE_SPACE, float(HOPPER_SPACE))
+
+
+NAMES = {run.MFU: "MFU", run.TOKENS_PER_S: "tokens", run.SAMPLES_PER_S: "samples", run.STEP_TIME: "a step"}
 
 
 def _slowdown(evidence: Evidence) -> Iterator[Item]:
@@ -89,7 +98,7 @@ def _slowdown(evidence: Evidence) -> Iterator[Item]:
         if now is None or before is None or not now.number or not before.number:
             continue
         ratio = now.number / before.number if upward else before.number / now.number
-        yield _fact(expected.SLOWDOWN, ratio)
+        yield _fact(expected.SLOWDOWN, ratio, f"{NAMES[quantity]} {before} -> {now}")
         gpus, card = evidence.value(stated.GPUS), card_of(evidence)
         if gpus == gpus and ratio > 1:
             lost = gpus * (1.0 - 1.0 / ratio)
@@ -146,6 +155,16 @@ def _trend(ranks: np.ndarray, times: np.ndarray, at: float) -> float:
     return float(max(slope, 0.0) * at + offset) if slope > 0 else float(times[-1])
 
 
+def _counted_of_useful(evidence: Evidence, stages: float, count: float) -> bool:
+    """Whether the expectation beside a measured bubble is idle over useful time: both were then counted alike."""
+    hoped = evidence.value(stated.BUBBLE_EXPECTED)
+    if hoped != hoped:
+        return False
+    chunks = (1.0, evidence.value(stated.VIRTUAL_STAGES, DEFAULT_CHUNKS))
+    useful = min(abs(hoped - bubble_over_useful(stages, count, v)) for v in chunks)
+    return useful < min(abs(hoped - bubble_share(stages, count, v)) for v in chunks)
+
+
 def _most_microbatches(evidence: Evidence) -> float:
     """What the global batch leaves a pipeline: with more replicas than are known of, each has fewer still."""
     replicas = max(evidence.value(stated.DP, 1.0), 1.0)
@@ -171,10 +190,15 @@ def _pipeline(evidence: Evidence) -> Iterator[Item]:
     yield _fact(expected.BUBBLE_1F1B, bubble_share(stages, count))
     yield _fact(expected.BUBBLE_SCHEDULE, bubble_share(stages, count, chunks), note=f"{chunks:.0f} chunks a rank")
     yield _fact(expected.BUBBLE_DOUBLED, bubble_share(stages, 2 * count, chunks))
+    yield _fact(expected.BUBBLE_FORMULA, bubble_over_useful(stages, count), note=f"{stages - 1:.0f}/{count:.0f}")
     bubble = evidence.get(stated.BUBBLE)
-    if bubble is not None:
-        yield _fact(expected.STAGE_RATIO_NEEDED, _needed(evidence, bubble.number, stages))
-        yield from _idle_by_stage(evidence, bubble.number, stages)
+    if bubble is not None and 0.0 < bubble.number < 1.0:
+        like_formula = _counted_of_useful(evidence, stages, count)
+        share = of_the_step(bubble.number) if like_formula else bubble.number
+        note = "of useful time, as the formula counts" if like_formula else "of the whole step"
+        yield _fact(expected.BUBBLE_OF_STEP, share, note=note)
+        yield _fact(expected.STAGE_RATIO_NEEDED, _needed(evidence, share, stages))
+        yield from _idle_by_stage(evidence, share, stages)
     # Forward 1, backward 2: a stage that re-runs its forward pass takes 4 where the others take 3.
     yield _fact(expected.RECOMPUTE_STAGE_RATIO, (4 / 3) / ((4 / 3 + stages - 1) / stages))
     for series in evidence.series(stated.STAGE_TIME):

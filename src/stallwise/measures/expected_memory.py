@@ -12,6 +12,7 @@ from stallwise.costs.envelope import (
     kv_budget_bytes,
     layer_activation_bytes,
     score_bytes,
+    score_matrix_bytes,
     speculative_gain,
     state_bytes,
 )
@@ -23,7 +24,7 @@ from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.quantity import Quantity
 from stallwise.measures._stated_model import card_of, dtype_of, shape_of
 from stallwise.measures.expectations import ARITHMETIC
-from stallwise.specs.hardware import Gpu
+from stallwise.specs.hardware import Gpu, find_gpu
 from stallwise.specs.layout import Layout
 from stallwise.specs.model import Model
 from stallwise.specs.workload import Workload
@@ -34,6 +35,9 @@ BYTES = {"fp8": 1.0, "int8": 1.0, "fp4": 0.5, "fp32": 4.0}
 DEFAULT_PROMPT, DEFAULT_OUTPUT = 2048.0, 512.0  # tokens of a chat request where nobody says
 SEEN_PART = 0.01  # of the peak: smaller parts are told together
 DEFAULT_SEQUENCE = 8192.0
+LONGEST, TOKENS_APART = 1 << 20, 128  # tokens: no layout is asked for more, and nobody plans finer
+GIB = 1 << 30
+USUAL_CARD = "h100"  # 80 GB, where nobody names one
 MOST = 1e9  # ranks or tokens: beyond it no layout and no sequence
 DRAFTED, ACCEPTED = 4, 0.7  # a usual draft length and the acceptance EAGLE-like drafters report on chat
 E4M3_MAX, E5M2_MAX = 448.0, 57344.0  # OCP FP8 specification
@@ -108,6 +112,9 @@ def _training(evidence: Evidence, model: Model, when: str | None) -> Iterator[It
     yield _fact(expected.GATHERED_LAYER, 2 * 2.0 * model.layer_params() / tp, scope=scope, note="two layers, prefetch")
     activations = layer_activation_bytes(sequence, microbatch, model.hidden, tp, parallel)
     yield _fact(expected.LAYER_ACTIVATIONS, activations, scope=scope, note=f"{sequence:.0f} tokens")
+    each = score_matrix_bytes(sequence, microbatch, model.heads, tp)
+    yield _fact(expected.SCORES_EACH, each, scope=scope, note=f"{sequence:.0f} tokens, microbatch {microbatch:.0f}")
+    yield _fact(expected.HEADS_EACH, model.heads / tp, scope=scope, note=f"{model.heads}")
     yield _fact(expected.LAYER_SCORES, score_bytes(sequence, microbatch, model.heads, tp), scope=scope)
     if all(n == n for n in counts):
         layout = _layout(evidence, int(tp), int(pp), int(dp), int(microbatch), parallel)
@@ -124,10 +131,35 @@ def _training(evidence: Evidence, model: Model, when: str | None) -> Iterator[It
             yield _fact(expected.SPLIT_FREES, peak - float(split.device[0]), scope=scope)
         written = _peak(model, replace(layout, attention="unfused"), int(sequence))
         yield _fact(expected.FUSED_FREES, float(written.device[0]) - peak, scope=scope)
-        if (card := card_of(evidence)) is not None and when is None:
+        card = card_of(evidence)
+        if card is not None and when is None:
             yield _fact(expected.CARD_MEMORY, float(card.memory_bytes))
+        if evidence.get(stated.TP, run="before"):
+            yield from _longest(model, layout, card or find_gpu(USUAL_CARD), scope)
     inputs = 2.0 * sequence * microbatch * model.hidden * model.layers / pp / (tp if parallel else 1.0)
     yield _fact(expected.LAYER_INPUTS, inputs, scope=scope)
+
+
+def _longest(model: Model, layout: Layout, card: Gpu | None, scope: Scope) -> Iterator[Item]:
+    """Up to how many tokens a layout fits, with fused attention and with scores written out."""
+    if card is None:
+        return
+    for attention in ("fused", "unfused"):
+        fits = replace(layout, attention=attention if attention == "unfused" else "", micro_batch=1)
+        low, high = 0, LONGEST // TOKENS_APART
+        while low < high:
+            middle = (low + high + 1) // 2
+            if float(_peak(model, fits, middle * TOKENS_APART).device[0]) <= card.memory_bytes:
+                low = middle
+            else:
+                high = middle - 1
+        tokens = low * TOKENS_APART
+        yield _fact(
+            expected.LONGEST_FIT,
+            tokens,
+            scope=replace(scope, layer=attention),
+            note=f"{card.memory_bytes / GIB:.0f} GiB",
+        )
 
 
 def _layout(evidence: Evidence, tp: int, pp: int, dp: int, microbatch: int, parallel: bool) -> Layout:

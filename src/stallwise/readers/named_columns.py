@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from stallwise.readers.shapes.delimited import table_in
 
 FORMAT = "table of named columns"
 SAMPLE_BYTES = 1 << 16
+LABEL_WORDS = 5
 MIN_ROWS = 2
 PLATEAU_GROWTH = 1.05  # more load that raises the rate by less than this has hit something
 WITHOUT = {"no", "without", "wo", "off", "removed", "nosync", "async"}
@@ -170,6 +171,11 @@ def _staged(table: Named) -> Iterator[Item]:
     yield from _places(table._replace(rows=rows, roles=roles))
 
 
+def _is_label(cell: Cell) -> TypeGuard[str]:
+    """Words that name a row; a sentence around it does not."""
+    return isinstance(cell, str) and len(cell.split()) <= LABEL_WORDS
+
+
 def _scaling(table: Named) -> Iterator[Item]:
     """Columns: ranks, nodes (NaN where unknown), seconds (NaN) and rate per GPU (NaN), label."""
     kind = next(role for role in MEASURED if role in table.roles)
@@ -180,7 +186,7 @@ def _scaling(table: Named) -> Iterator[Item]:
     kept = np.flatnonzero((ranks >= 1) & (value > 0))  # a number of GPUs; an index starts at 0
     if len(kept) < MIN_ROWS:
         return
-    labels = [" ".join(str(column[i]) for column in table.rows.cells if isinstance(column[i], str)) for i in kept]
+    labels = [" ".join(c for column in table.rows.cells if _is_label(c := column[i])) for i in kept]
     none = np.full(len(kept), np.nan)
     rate = value[kept] / (ranks[kept] if kind == "rate" else 1.0)
     columns = {"ranks": ranks[kept], "nodes": nodes[kept], "seconds": value[kept] * table.scale(at) if kind == "time" else none,

@@ -11,7 +11,7 @@ from stallwise.evidence.ledger import Ledger
 from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.document import document
-from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place
+from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place, rival_row
 from stallwise.render.pictures import figures
 from stallwise.render.pictures._accounts import CLASS, guilty
 from stallwise.render.sliders import SLIDERS, sliders_parts
@@ -183,6 +183,7 @@ def _finding(finding: Finding, ledger: Ledger | None) -> dict[str, Any]:
         "against": [_reason(r) for r in finding.against],
         "not_here": [_reason(r) for r in finding.not_here],
         "avoid": finding.avoid,
+        "rivals": [rival_row(r) for r in finding.rivals],
         "would_change": finding.overturn,
         "fixes": _fixes([finding]),
     }

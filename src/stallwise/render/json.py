@@ -223,6 +223,7 @@ def _finding(finding: Finding, place: int, whole_s: float | None) -> dict[str, A
         "fixes": [_fix(f, whole_s) for f in finding.fixes],
         "looks_bad_is_not": [_reason(r) for r in finding.not_here],
         "avoid": finding.avoid,
+        "rivals": [{"cause": r.cause, "less_likely": r.less_likely, "check": r.check} for r in finding.rivals],
         "would_change": list(finding.overturn),
     }
 

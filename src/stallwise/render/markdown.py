@@ -6,7 +6,7 @@ import re
 
 from stallwise.findings.diagnosis import Diagnosis, State
 from stallwise.findings.finding import Finding, Reason
-from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, places
+from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, places, rival_row
 from stallwise.render.verdict import (
     ACCOUNT_MEANING,
     could_be,
@@ -106,6 +106,7 @@ def _proof(finding: Finding) -> list[str]:
     lines += _listed("Not the cause", [_cited(r) for r in finding.not_here])
     if finding.avoid:
         lines += [f"> **Do not start here.** {plain(finding.avoid)}", ""]
+    lines += _listed("If it is not that", [plain(rival_row(r)) for r in finding.rivals])
     if finding.overturn:
         lines += [f"> **Would change this.** {plain('; '.join(finding.overturn))}", ""]
     return lines

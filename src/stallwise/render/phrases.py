@@ -9,6 +9,7 @@ from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.words import is_label
 from stallwise.findings.finding import Fix, Gain
+from stallwise.findings.rival import Rival
 from stallwise.units import Unit, show
 
 RANGE_SHARE = 0.05  # of the step: smaller accounts are told without their range
@@ -70,6 +71,11 @@ def fix_worth(fix: Fix) -> str:
     if fix.gain is None or fix.gain.high_s <= 0:
         return fix.worth
     return f"{gain_range(fix.gain)} less" + (", measured" if fix.gain.measured else "")
+
+
+def rival_row(rival: Rival) -> str:
+    """Another cause of the same symptom, why it comes later, and what decides."""
+    return f"{rival.cause}: {rival.less_likely}. Check {rival.check}"
 
 
 def account_ends(ledger: Ledger, account: Account) -> str:

@@ -8,7 +8,7 @@ import textwrap
 from stallwise.evidence.ledger import Ledger
 from stallwise.findings.diagnosis import Diagnosis, Hypothesis, State
 from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place, places, worth
+from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place, places, rival_row, worth
 from stallwise.render.trials import tried_rows
 from stallwise.render.verdict import (
     could_be,
@@ -30,6 +30,7 @@ QUOTES = "\u201c\u201d"
 CUT = "\u2026"  # where typed words were shortened
 PLAIN_ANSWER = 0.8  # sure enough that a list of other suspects would only distract
 MOST_CAUSES = 5  # that a person weighs
+MOST_RIVALS = 3  # of an undecided answer
 MOST_REASONS = 2  # of an undecided answer
 MOST_CAPTURES = 2  # one may be impossible to get
 SHOWN = 0.002  # of the step: smaller accounts are left out of the bar
@@ -117,6 +118,7 @@ def _proof(finding: Finding, page: _Page) -> list[str]:
     lines += page.rows("fix, in this order", [_fix(i + 1, f) for i, f in enumerate(finding.fixes)])
     lines += page.rows("not the cause", _cited(finding.not_here, page))
     lines += page.rows("do not start here", [finding.avoid] if finding.avoid else [])
+    lines += page.rows("if it is not that", [rival_row(r) for r in finding.rivals])
     if finding.confidence < PLAIN_ANSWER:
         lines += page.rows("would change this", list(finding.overturn))
     return lines
@@ -125,7 +127,8 @@ def _proof(finding: Finding, page: _Page) -> list[str]:
 def _nearest(finding: Finding, page: _Page) -> list[str]:
     """What points at the nearest cause of an undecided answer: nothing is to be fixed before it is known."""
     lines = page.rows("because", _cited(finding.because[:MOST_REASONS], page))
-    return lines + page.rows("against", _cited(finding.against[:MOST_REASONS], page))
+    lines += page.rows("against", _cited(finding.against[:MOST_REASONS], page))
+    return lines + page.rows("if it is not that", [rival_row(r) for r in finding.rivals[:MOST_RIVALS]])
 
 
 def _fix(number: int, fix: Fix) -> str:

@@ -23,6 +23,7 @@ from stallwise.evidence.inputs import Inputs
 from stallwise.evidence.ledger import Account
 from stallwise.findings.clue import Clue
 from stallwise.findings.owned import Owned
+from stallwise.findings.rival import Rival
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
 from stallwise.tables import parsed
@@ -53,6 +54,17 @@ def table_of(cause: str) -> Mapping[str, Any]:
     """The whole of `cause.toml`."""
     path = FOLDER / index()["causes"][cause]["family"] / f"{_name(cause)}.toml"
     return parsed(path.read_text(encoding="utf-8"))
+
+
+@cache
+def rivals_of(cause: str) -> tuple[Rival, ...]:
+    """What else shows the symptoms of the cause, in the order in which an engineer rules it out."""
+    known = quantities()
+    rows = table_of(cause).get("rival", ()) if cause in index()["causes"] else ()
+    return tuple(
+        Rival(r["cause"], r["less_likely"], r["check"], known.get(r.get("ruled_out", "")), r.get("by", False))
+        for r in rows
+    )
 
 
 def _rule(cause: str, row: Rows) -> Rule:

@@ -258,14 +258,18 @@ def _changes(
 
 
 def ranked(found: list[Trial], now: Outcome, ttft_s: float, tpot_s: float) -> list[Trial]:
-    """What helps, the least effort first; then what does not; after it what rests on a guess, last what is bought."""
+    """What helps, by what it leaves of both latencies, the least effort first among equals; then what does not.
 
-    def key(trial: Trial) -> tuple[bool, bool, bool, int]:
+    After it comes what rests on a guess, last what is bought.
+    """
+
+    def key(trial: Trial) -> tuple[bool, bool, bool, float, int]:
         o = trial.outcome
         before, after = now.pain(ttft_s, tpot_s), o.pain(ttft_s, tpot_s)
         plain = o.ttft_s / max(now.ttft_s, 1e-9) * o.tpot_s / max(now.tpot_s, 1e-9)
         helps = after < HELPS * before or (after <= before and plain < HELPS)
-        return trial.more_gpus, trial.guessed, not helps, EFFORT.index(trial.name)
+        left = round(plain, 2) if helps else 0.0
+        return trial.more_gpus, trial.guessed, not helps, left, EFFORT.index(trial.name)
 
     return sorted(found, key=key)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.findings.diagnosis import SOMETHING_ELSE, Hypothesis
 from stallwise.findings.finding import Finding, Reason
 from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Symptom
+from stallwise.findings.symptom import Kind, Symptom
 
 KEPT = 0.01  # hypotheses below this are not worth a line
 ALWAYS_NAMED = 3  # however weak: an answer that names nobody helps nobody
@@ -57,8 +57,10 @@ def recognise(
 
     `aloud`: somebody complains. `curve`: how often first answers that sure are right, where it differs from the model's own.
     """
-    known, words = model(), words_of(evidence, symptoms)
+    seen = tuple(symptoms)
+    known, words = model(), words_of(evidence, seen)
     clues, reasons, against, cannot = _weigh_clues(evidence, rules, known)
+    cannot |= {rule.cause for rule in rules if _of_another_kind(rule, seen, evidence.stems)}
     odds = rule_odds(findings)
     if not words and not clues and not odds:
         return Ranking((Hypothesis(SOMETHING_ELSE, 1.0),), ())
@@ -88,6 +90,15 @@ def recognise(
     found.append(Hypothesis(SOMETHING_ELSE, rest))
     rows = tuple(sorted(found, key=lambda h: (-h.probability, h.cause)))
     return Ranking(rows, _set_of(order, chances, known), chances, calm)
+
+
+MEMORY_WORDS = frozenset(("oom", "memory", "vram", "alloc", "allocat", "allocation", "allocator"))
+
+
+def _of_another_kind(rule: Rule, symptoms: Sequence[Symptom], stems: Collection[str]) -> bool:
+    """A failed allocation is no answer to a complaint of speed alone: who ran out of memory says so."""
+    kinds, own = {s.kind for s in symptoms}, {s.kind for s in rule.explains}
+    return kinds == {Kind.SPEED} and own == {Kind.MEMORY} and not any(w in stems for w in MEMORY_WORDS)
 
 
 def in_domain(evidence: Evidence) -> bool:

@@ -38,6 +38,11 @@ LAYER_SCORES = Quantity("expected.layer_scores", Unit.BYTE, "attention scores of
 DEVICE_PEAK = Quantity("expected.device_peak", Unit.BYTE, "all memory of the fullest GPU, as plan memory counts it", _C)
 DEVICE_PART = Quantity("expected.device_part", Unit.BYTE, "a part of the fullest GPU's memory at its peak", _C)
 SPLIT_FREES = Quantity("expected.split_frees", Unit.BYTE, "what sequence parallelism frees of the peak", _C)
+LONGEST_FIT = Quantity(
+    "expected.longest_fit", Unit.TOKEN, "tokens of a micro-batch of one up to which a layout fits the card", _C
+)
+SCORES_EACH = Quantity("expected.scores_each", Unit.BYTE, "one s x s score matrix of a layer's heads on a rank", _C)
+HEADS_EACH = Quantity("expected.heads_each", Unit.COUNT, "attention heads on a rank", _C)
 FUSED_FREES = Quantity("expected.fused_frees", Unit.BYTE, "what fused attention frees where scores are written", _C)
 CARD_MEMORY = Quantity("expected.card_memory", Unit.BYTE, "memory of the stated card", _C)
 LAYER_INPUTS = Quantity("expected.layer_inputs", Unit.BYTE, "checkpointed layer inputs of all layers", _C)
@@ -51,6 +56,8 @@ RAIL_SPREAD = Quantity(
 RAIL_PINNED = Quantity("expected.rail_pinned", Unit.RATIO, "an exchange with a rail gone, rings pinned to rails", _C)
 CLIFF_GPUS = Quantity("expected.cliff_gpus", Unit.COUNT, "scale at which the time leaves its trend", _C)
 BUBBLE_1F1B = Quantity("expected.bubble_1f1b", Unit.SHARE, "idle share of plain 1F1B with equal stages", _C)
+BUBBLE_FORMULA = Quantity("expected.bubble_formula", Unit.SHARE, "(p-1)/m: idle over useful time of equal stages", _C)
+BUBBLE_OF_STEP = Quantity("expected.bubble_of_step", Unit.SHARE, "the measured bubble as a part of the whole step", _C)
 BUBBLE_SCHEDULE = Quantity(
     "expected.bubble_schedule", Unit.SHARE, "idle share of the stated schedule, equal stages", _C
 )
@@ -67,4 +74,9 @@ RECOMPUTE_STAGE_RATIO = Quantity(
 STAGE_RATIO = Quantity("expected.stage_ratio_seen", Unit.RATIO, "slowest over mean stage as measured", RANK_TRACES)
 BUBBLE_DOUBLED = Quantity("expected.bubble_doubled", Unit.SHARE, "ideal bubble with twice the micro-batches", _C)
 HEAD_LAYERS = Quantity("expected.head_layers", Unit.RATIO, "output head, counted in transformer layers", _C)
+DRAM_MOVED = Quantity("expected.dram_moved", Unit.BYTE, "bytes that the product moved from and to DRAM", _C)
+DRAM_LEAST = Quantity("expected.dram_least", Unit.BYTE, "bytes of both operands and the result, once", _C)
+FUSED_PASS = Quantity(
+    "expected.fused_pass", Unit.SHARE, "one pass over a product's input, over the product's own time", _C
+)
 AUTOTUNE_SPACE = Quantity("expected.autotune_space", Unit.COUNT, "configurations worth trying on this card", _C)

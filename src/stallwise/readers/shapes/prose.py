@@ -26,7 +26,7 @@ def sentences(text: str) -> list[str]:
 
 def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
     """Every number of a sentence; `path` holds the words before it and those of its own clause, `after` what follows."""
-    sentence = told_plainly(sentence)
+    sentence = told_plainly(_P["formula"].sub(" ", sentence))
     for match in _P["product"].finditer(sentence):  # rows, columns and inner dimension
         for key, digits in zip("mnk", match.groups(), strict=True):
             yield Reading(("gemm", key), float(digits), "", place)

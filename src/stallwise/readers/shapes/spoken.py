@@ -15,8 +15,9 @@ _COUNTED = (Unit.COUNT, Unit.TOKEN)
 
 def told_plainly(sentence: str) -> str:
     """The same sentence with every number as digits, a point and a unit."""
-    if not any(c.isdigit() for c in sentence) and not _fractions().search(sentence):
+    if not any(c.isdigit() for c in sentence) and not _fractions().search(sentence) and not _tens().search(sentence):
         return sentence
+    sentence = _tens().sub(_in_digits, sentence)
     sentence = _side_by_side(_P["arrow"].sub(" → ", sentence))
     said = _P["decimal_comma"].sub(lambda m: f"{m[1]}.{m[2]}" if _measures(m[3]) else m[0], sentence)
     said = _P["hours"].sub(lambda m: f"{int(m[1]) * 60 + int(m[2])} min", said)
@@ -29,6 +30,7 @@ def told_plainly(sentence: str) -> str:
     said = _P["and_more"].sub("", said)
     said = _P["part"].sub(lambda m: f"{100 * int(m[1]) / int(m[2]):.4g}%" if 0 < int(m[1]) <= int(m[2]) else m[0], said)
     said = _fractions().sub(lambda m: f"{_share(m[1]):.4g}% of ", said)
+    said = _P["chained"].sub(_same_value, said)
     said = _P["keys"].sub(_each_with_its_key, said)
     said = _P["of_most"].sub(_of_most, said)
     said = _written_out().sub(lambda m: f"{document('shapes/spoken')['number'][m[1].lower()]}{m[2]}", said)
@@ -68,6 +70,12 @@ def _each_with_its_key(match: re.Match[str]) -> str:
     return ", ".join(f"{match['head']}{k.strip()} {v.strip()}{unit}" for k, v in zip(keys, values, strict=True))
 
 
+def _same_value(match: re.Match[str]) -> str:
+    """ "M=N=K=4096" gives each of the keys this value."""
+    keys = [key.strip() for key in match["keys"].split("=") if key.strip()]
+    return ", ".join(f"{key}={match['value']}" for key in keys)
+
+
 def _of_most(match: re.Match[str]) -> str:
     """ "310W/350W", "61/80 GB": so much of so much; not two values of one key."""
     same = match[2] in (None, match[4])
@@ -85,6 +93,16 @@ def _fractions() -> re.Pattern[str]:
     return re.compile(
         rf"(?<![\w-])(?<!by )({said})(?: of | (?=(?:{document('shapes/spoken')['whole']['words']})\b))", re.IGNORECASE
     )
+
+
+@cache
+def _tens() -> re.Pattern[str]:
+    tens, units = ("|".join(_DATA[key]) for key in ("tens", "unit"))
+    return re.compile(rf"(?<![\w-])({tens})(?:[- ]({units}))?(?![\w-])", re.IGNORECASE)
+
+
+def _in_digits(match: re.Match[str]) -> str:
+    return str(_DATA["tens"][match[1].lower()] + (_DATA["unit"][match[2].lower()] if match[2] else 0))
 
 
 @cache

@@ -22,6 +22,8 @@ Slowest stage less the mean, once for each micro-batch.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stallwise.evidence.capture import RANK_TRACES, STEP_SHAPE, Capture
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
@@ -38,8 +40,39 @@ CLEAR = 1.15
 NOTICEABLE = 0.02  # of a step, by replay
 
 
-@rule(q.STAGE_RATIO, q.PIPELINE_STAGES)
+BEYOND = 1.25  # times the idle share of plain 1F1B: rounding of the formula and warm-up steps explain less
+LONG_HANDOFFS = 0.15  # of the step in sends and receives: they may be the whole excess
+STATED, STATED_SURE = (
+    0.65,
+    0.75,
+)  # of stated shares: the split is likeliest; surer where stragglers and links are excluded
+
+
+@rule()
 def pipeline_stage_imbalance(evidence: Evidence) -> Finding | None:
+    """From the times of the stages where there are any, else from an idle share that no schedule of equal stages has."""
+    return _in_times(evidence) or _in_idle_share(evidence)
+
+
+def _in_idle_share(evidence: Evidence) -> Finding | None:
+    """Stages, micro-batches and the measured idle share are stated: what the schedule does not explain, the split does.
+
+    Hand-offs and stragglers are the other two that can; who has measured either, or names a rank, is not answered here.
+    """
+    measured, plain = evidence.get(expected.BUBBLE_OF_STEP), evidence.get(expected.BUBBLE_1F1B)
+    if measured is None or plain is None or measured.number < BEYOND * plain.number:
+        return None
+    if evidence.value(stated.STRAGGLERS, 0.0) or evidence.value(stated.P2P_SHARE, 0.0) > LONG_HANDOFFS:
+        return None
+    excluded = [evidence.get(flag) for flag in (stated.STRAGGLERS, stated.FABRIC_HEALTHY)]
+    found = advise(evidence)
+    because = found.because
+    if all(excluded):
+        because = (*because, Reason.of("no rank lags and the fabric is healthy, as stated: what is left is the split", *filter(None, excluded)))  # fmt: skip
+    return replace(found, confidence=STATED_SURE if all(excluded) else STATED, because=because)
+
+
+def _in_times(evidence: Evidence) -> Finding | None:
     """The slowest stage stands out from the mean."""
     ratio, stages = evidence.get(q.STAGE_RATIO), evidence.get(q.PIPELINE_STAGES)
     slowest = evidence.get(q.SLOWEST_STAGE)
@@ -105,7 +138,7 @@ STAGES = Capture(
 )
 
 CLUES = (
-    over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, "fair, needed",
+    over(expected.BUBBLE_OF_STEP, expected.BUBBLE_SCHEDULE, 1.25, "fair, needed",
          "more idle than the schedule has", "the idle time is the schedule's own"),
     yes(stated.STRAGGLERS, "against", "some rank lags", "no rank lags, so the split itself is uneven"),
     yes(stated.FABRIC_HEALTHY, "hint when seen", "the fabric is healthy"),
@@ -120,10 +153,13 @@ def advise(evidence: Evidence) -> Finding:
         stated.BUBBLE, expected.BUBBLE_1F1B, expected.BUBBLE_SCHEDULE, expected.STAGE_RATIO_NEEDED, expected.STAGE_RATIO))  # fmt: skip
     doubled, head = evidence.get(expected.BUBBLE_DOUBLED), evidence.get(expected.HEAD_LAYERS)
     because = []
-    if bubble and plain and ideal:
-        because.append(Reason(
-            f"of the whole step plain 1F1B idles {plain}, interleaved ({ideal.note}) {ideal}; measured {bubble}: "
-            f"{100 * (bubble.number - ideal.number):.0f} points have another cause"))  # fmt: skip
+    formula, of_step = evidence.get(expected.BUBBLE_FORMULA), evidence.get(expected.BUBBLE_OF_STEP)
+    hoped = evidence.get(stated.BUBBLE_EXPECTED)
+    if bubble and of_step and plain and ideal and formula:
+        interleaved = f", interleaved ({ideal.note}) {ideal}" if ideal.number != plain.number else ""
+        because.append(Reason.of(
+            f"measured {bubble} {of_step.note}, {of_step} of the step; equal stages idle (p-1)/m = {formula.note} = {hoped or formula} of useful time, "
+            f"{plain} of the step in plain 1F1B{interleaved}: {100 * (of_step.number - ideal.number):.0f} points have another cause", bubble))  # fmt: skip
     if needed:
         because.append(
             Reason(
@@ -132,7 +168,7 @@ def advise(evidence: Evidence) -> Finding:
         )
     if idle := evidence.all(expected.STAGE_IDLE):
         because.append(
-            Reason("idle by stage: " + ", ".join(f"{f.scope.layer}: {f}" for f in idle) + f"; the mean is {bubble}")
+            Reason("idle by stage: " + ", ".join(f"{f.scope.layer}: {f}" for f in idle) + f"; the mean is {of_step}")
         )
     again = evidence.get(expected.RECOMPUTE_STAGE_RATIO)
     if needed and again:
@@ -142,9 +178,14 @@ def advise(evidence: Evidence) -> Finding:
     if head:
         because.append(Reason(f"the output head alone weighs as much as {head.number:.1f} layers, on one stage"))
     balanced = (
-        f"idle {bubble} -> {ideal}: {(1 - ideal.number) / (1 - bubble.number):.2f}x throughput"
-        if bubble and ideal
+        f"idle {of_step} -> {ideal} of the step: {(1 - ideal.number) / (1 - of_step.number):.2f}x throughput"
+        if of_step and ideal
         else "the excess over the schedule's own bubble"
+    )
+    chunked = (
+        f"of equal stages: one chunk {plain}, {ideal.note} {ideal}, twice as many {doubled}, before hand-offs"
+        if plain and ideal and doubled
+        else "between plain 1F1B and the ideal of v chunks"
     )
     more = f"ideal bubble {ideal} -> {doubled}" if doubled and ideal else "a smaller ideal bubble"
     return Finding(
@@ -155,7 +196,7 @@ def advise(evidence: Evidence) -> Finding:
         fixes=(
             Fix("Rebalance the split: fewer layers on the first and last stage, and the same recompute on all", worth=balanced, cost="a restart, resharded checkpoint",
                 risk="memory of the middle stages grows"),
-            Fix("Choose the number of virtual stages by simulation, not by habit", worth="between plain 1F1B and the ideal of v chunks", cost="more hand-offs",
+            Fix("Choose the number of virtual stages by simulation, not by habit", worth=chunked, cost="more hand-offs",
                 risk="p2p latency eats the gain for small micro-batches"),
             Fix("More micro-batches a step", worth=more, cost="activation memory or a larger global batch", risk="does nothing for imbalance: it scales with m"),
             Fix("A zero-bubble schedule (ZB-H1, ZB-H2)", worth="removes most of the ideal bubble that is left", cost="framework support, for H2 memory",

@@ -22,6 +22,8 @@ waiting that nothing else hid is counted.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stallwise.evidence.capture import DMESG, NCCL_TESTS, NVIDIA_SMI, PY_SPY, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, run, stated
@@ -40,6 +42,9 @@ ALWAYS_THEM = 0.5  # of what any equally large set of ranks could save: below th
 EXPLAINED = 0.8  # a cause that explains less of the delay is not named
 MOSTLY_WAITING = 0.5  # of the exposed communication
 OTHERS_LATE = 1.2  # times what the late rank costs: from here the lateness of the others counts too
+SUDDEN = 1.3  # times the step before: what clocks, inputs and other tenants vary by themselves is less
+ONE_NODE = 8  # GPUs
+SUSPECTED = 0.45  # below even odds: no prover saw the rank
 ONE_STEP_LIMIT = 0.85  # one or two steps show who was late then, not who is late
 
 _FIXES: dict[str, tuple[Fix, ...]] = {
@@ -66,8 +71,30 @@ _CAPTURES = {"clocks": (NVIDIA_SMI, DMESG), "host": (PY_SPY,), "input": (PY_SPY,
 
 @rule()
 def straggler_rank(evidence: Evidence) -> Finding | None:
-    """From traces where there are any, else from who waits least, else from what the logs of a hang say."""
-    return _in_traces(evidence) or _waits_least(evidence) or late_in_logs(evidence)
+    """From traces, else from who waits least, else from what the logs of a hang say, else from what somebody states."""
+    return _in_traces(evidence) or _waits_least(evidence) or late_in_logs(evidence) or _in_statement(evidence)
+
+
+def _in_statement(evidence: Evidence) -> Finding | None:
+    """A run of many GPUs became slower at one moment and stayed so, and nobody changed it: a suspicion, not a proof.
+
+    What was measured of the steps themselves (an exchange, a loader, ranks alike) speaks for itself and is left to its prover.
+    """
+    slower, gpus = evidence.get(expected.SLOWDOWN), evidence.value(stated.GPUS, 1.0)
+    told = (
+        stated.RANK_LOCAL,
+        stated.STRAGGLERS,
+        stated.GPU_BUSY_UNCHANGED,
+        stated.ALLREDUCE_TIME,
+        run.DATA_TIME,
+        stated.SLOW_RANK_RATIO,
+    )
+    if slower is None or slower.number < SUDDEN or gpus <= ONE_NODE or any(evidence.get(known) for known in told):
+        return None
+    changed = evidence.text(stated.CHANGED).lower()
+    if changed and not any(word in changed for word in UNCHANGED):
+        return None
+    return replace(advise(evidence), confidence=SUSPECTED)
 
 
 def _waits_least(evidence: Evidence) -> Finding | None:
@@ -212,9 +239,10 @@ def advise(evidence: Evidence) -> Finding:
     slowdown, lost, dollars = (evidence.get(q) for q in (expected.SLOWDOWN, expected.LOST_GPUS, expected.LOST_DOLLARS))
     node = evidence.text(stated.SLOW_NODE)
     back = f"back from {_mfu(evidence)}: {slowdown} per step" if slowdown else "the whole of the slowdown"
-    price = f"; {lost} GPUs' worth of work lost" if lost else ""
+    gpus = evidence.get(stated.GPUS)
+    price = f"; {lost} of {gpus} GPUs' worth of work lost" if lost and gpus else ""
     price += f", about {dollars} at list price" if dollars else ""
-    because = [Reason(f"steps take {slowdown} as long{price}")] if slowdown else []
+    because = [Reason(f"{slowdown.note}: steps take {slowdown} as long{price}")] if slowdown else []
     if slowdown:
         because.append(Reason(f"in lock step one node at 1/{slowdown.number:.2f} of its speed is enough to cause it"))
     return Finding(

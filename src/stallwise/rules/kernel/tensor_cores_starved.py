@@ -31,6 +31,7 @@ from stallwise.findings.clue import Clue, above, over, yes
 from stallwise.findings.counters import AT_ROOF, NEAR_ROOF, Counters
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
+from stallwise.rules.kernel._gemm_numbers import gemm_numbers
 
 IN_USE = 0.02  # of the tensor pipe: above, tensor instructions do real work
 STARVED = 0.60  # fused attention at 60 to 75% is as good as it gets; under it time is lost
@@ -63,7 +64,7 @@ def tensor_cores_starved(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"tensor cores wait for tiles: the pipe is {c.tensor:.0%} busy",
         confidence=confidence,
-        because=_because(c),
+        because=(*_because(c), *gemm_numbers(evidence)),
         gain=c.gain(*_to_win(c), "the pipe's share against 60-85% in tuned kernels, not under the bytes' own time"),
         fixes=_fixes(c),
         not_here=_not_here(c),
@@ -199,8 +200,8 @@ def advise(evidence: Evidence) -> Finding:
     return Finding(
         headline="Tensor cores run but starve: the kernel cannot feed them.",
         confidence=0.0,
-        because=tuple(because),
-        summary=f"{gap}. The tensor pipe is the tenfold factor; the stalls say what keeps it waiting." if gap else "",
+        because=(*because, *gemm_numbers(evidence)),
+        summary=f"{gap}. The stalls say what keeps the tensor pipe waiting." if gap else "",
         fixes=(
             Fix("Move the inner product to the native tensor path: wgmma on Hopper (CUTLASS, CuTe), mma.sync before it", whole,
                 worth=gap or "several times, where the pipe is a tenth busy", cost="a rewrite of the main loop", risk="layouts and tile shapes become fixed"),

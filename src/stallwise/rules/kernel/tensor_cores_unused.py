@@ -35,6 +35,7 @@ from stallwise.findings.counters import Counters
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
+from stallwise.rules.kernel._gemm_numbers import gemm_numbers
 
 IDLE = 0.02  # of the tensor pipe: below, the few cycles are half-precision moves that share the pipe
 LIKELY_MATRIX = 0.7
@@ -70,7 +71,7 @@ def tensor_cores_unused(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"a matrix product on ordinary cores: tensor cores would be up to {ratio:.0f}x faster",
         confidence=0.86 if named else min(0.95, 0.25 + 0.75 * matrix),
-        because=tuple(because),
+        because=(*because, *gemm_numbers(evidence)),
         gain=c.gain(1 - slow, 1 - fast, f"the same work at 40-80% of the tensor peak ({ratio:.0f}x the ordinary cores)"),
         fixes=(Fix("use the library product or tensor-core instructions (WMMA, WGMMA, tl.dot)", cost="a rewrite of the inner loop"),)
         if half

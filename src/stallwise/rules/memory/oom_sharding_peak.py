@@ -19,6 +19,8 @@ Largest wrapped unit x (1 + prefetch) for the gather; activations x (old TP / ne
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY, STEP_SHAPE
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import memory as m
@@ -31,14 +33,33 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.units import Unit, show
 
+STATED = 0.75  # of two layouts by statement: attention scores may be the larger part of the same peak
+SHORT = ("oom", "memory")  # affirmed words of a failed allocation
+
 
 def _sharded(evidence: Evidence) -> bool:
     return evidence.text(stated.SHARDING).lower() not in ("", "none", "no", "0")
 
 
-@rule(m.FAILED)
+@rule()
 def oom_sharding_peak(evidence: Evidence) -> Finding | None:
-    """Judges the failed allocation."""
+    """Judges the failed allocation, or two stated layouts of which only that with more tensor parallelism fits."""
+    return (_at_gather(evidence) if evidence.all(m.FAILED) else None) or _in_layouts(evidence)
+
+
+def _in_layouts(evidence: Evidence) -> Finding | None:
+    """Tensor parallelism shrank, the ranks that share the states did not, and memory ran out."""
+    shared = same_ranks(evidence)
+    failed = evidence.value(m.FAILED, 0.0) > 0 or any(word in evidence.stems for word in SHORT)
+    if not failed or not tp_shrank(evidence) or shared is False or evidence.value(stated.OOM_IN_OPTIMIZER, 0.0):
+        return None
+    facts = [f for q in (stated.TP, stated.DP) for f in evidence.all(q)]
+    seen = Reason.of("it fits with more tensor parallelism and not with less", *facts)
+    found = advise(evidence)
+    return replace(found, confidence=STATED, because=(seen, *found.because), blocking=True)
+
+
+def _at_gather(evidence: Evidence) -> Finding | None:
     f = Failure(evidence)
     if f.phase != "gather" or f.fragmented or f.foreign or f.absurd:
         return None
@@ -64,12 +85,14 @@ def _both(evidence: Evidence, quantity: Quantity) -> tuple[Fact | None, Fact | N
     return now, evidence.get(quantity, run="before")
 
 
-def _tp_shrank(evidence: Evidence) -> bool | None:
+def tp_shrank(evidence: Evidence) -> bool | None:
+    """Whether the failing layout has less tensor parallelism than the one that fits."""
     now, then = _both(evidence, stated.TP)
     return None if now is None or then is None else now.number < then.number
 
 
-def _same_ranks(evidence: Evidence) -> bool | None:
+def same_ranks(evidence: Evidence) -> bool | None:
+    """Whether at least as many ranks share the states."""
     (tp, tp_then), (dp, dp_then) = _both(evidence, stated.TP), _both(evidence, stated.DP)
     if not (tp and tp_then and dp and dp_then):
         return None
@@ -79,8 +102,8 @@ def _same_ranks(evidence: Evidence) -> bool | None:
 CLUES = (
     Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "gather", "strong", "it failed while gathering a sharded layer"),
     Clue((stated.SHARDING,), _sharded, "hint", "states are sharded"),
-    Clue((stated.TP,), _tp_shrank, "strong, needed", "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
-    Clue((stated.TP, stated.DP), _same_ranks, "hint when seen", "the number of ranks that share the states did not fall", "fewer ranks share the states"),
+    Clue((stated.TP,), tp_shrank, "strong, needed", "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
+    Clue((stated.TP, stated.DP), same_ranks, "hint when seen", "the number of ranks that share the states did not fall", "fewer ranks share the states"),
     yes(stated.OOM_IN_ATTENTION, "fair", "the failing allocation is in a layer's own activations", "the failing allocation is elsewhere"),
     yes(stated.OOM_IN_OPTIMIZER, "forbids", "it fails in the optimizer step", "it does not fail in the optimizer"),
 )  # fmt: skip
@@ -117,6 +140,47 @@ def _summed(evidence: Evidence) -> list[Reason]:
     return found
 
 
+def _smaller(evidence: Evidence) -> tuple[Fix, ...]:
+    """A micro-batch of one cannot be halved: then the sequence is split."""
+    size = evidence.get(stated.MICROBATCH)
+    if size is not None and size.number <= 1:
+        return (Fix("Context parallelism: split the sequence, the micro-batch is 1 already", worth="divides every activation above by its degree",
+                    cost="K and V pass around a ring", risk="framework support"),)  # fmt: skip
+    above = "" if size else ", where it is above 1"
+    return (Fix(f"Smaller micro-batch with more accumulation{above}", worth="halves every activation above", cost="smaller GEMMs, longer pipeline of micro-batches",
+                risk="lower MFU under the GEMM knee"),)  # fmt: skip
+
+
+def _breaking(evidence: Evidence) -> list[Reason]:
+    """The lengths at which the smaller TP fails and the larger does not, fused and with scores written."""
+    found = []
+    (tp, tp_then), now, then = _both(evidence, stated.TP), {}, {}
+    for fact in evidence.all(expected.LONGEST_FIT):
+        (now if fact.scope.run is None else then)[fact.scope.layer] = fact
+    for attention, words in (("fused", "with FlashAttention"), ("unfused", "with scores written out")):
+        small, large = now.get(attention), then.get(attention)
+        if small and large and tp and tp_then and small.number < large.number:
+            found.append(Reason(
+                f"{words} TP {tp} fits {small.note} up to {small} tokens x micro-batch and TP {tp_then} up to {large}: "
+                "between the two only the smaller TP fails"))  # fmt: skip
+    (peak, peak_then), card = _both(evidence, expected.DEVICE_PEAK), now.get("fused")
+    if found and card and peak and peak_then and not evidence.get(stated.SEQUENCE):
+        found.insert(0, Reason(
+            f"nobody states sequence and micro-batch: {peak.note} is assumed, at which fused attention takes {peak_then} and {peak} "
+            f"of {card.note}; ask for both"))  # fmt: skip
+    return found
+
+
+def _heads(evidence: Evidence) -> list[Reason]:
+    """Scores double with the heads of a rank."""
+    (now, then), (each, each_then) = _both(evidence, expected.HEADS_EACH), _both(evidence, expected.SCORES_EACH)
+    if not (now and then and each and each_then and then.number > 0):
+        return []
+    return [Reason(
+        f"heads a rank {then} -> {now} of {now.note}, {now.number / then.number:.3g}x: each s x s score matrix of a layer takes "
+        f"{each_then} -> {each} ({each.note}, 2 bytes), unless FlashAttention keeps it on chip")]  # fmt: skip
+
+
 def advise(evidence: Evidence) -> Finding:
     """The arithmetic by layout, then sequence parallelism, fused attention, a smaller micro-batch, and TP back."""
     tp, tp_then = _both(evidence, stated.TP)
@@ -128,7 +192,7 @@ def advise(evidence: Evidence) -> Finding:
         )
     )  # fmt: skip
     because = [Reason(text) for text in (states, gathered, layer, scores) if text]
-    because += _summed(evidence)
+    because += [*_heads(evidence), *_summed(evidence), *_breaking(evidence)]
     if tp and tp_then and dp and dp_then and tp.number * dp.number == tp_then.number * dp_then.number:
         because.insert(0, Reason(
             f"TP x DP is {tp.number * dp.number:.0f} in both layouts, so optimizer shards do not change and are not the cause"))  # fmt: skip
@@ -144,8 +208,7 @@ def advise(evidence: Evidence) -> Finding:
                 cost="all-gather and reduce-scatter in place of all-reduce, same bytes", risk="none known"),
             Fix("FlashAttention, if scores are still written out", worth=f"frees {fused} of the peak" if fused else "removes the s x s scores",
                 cost="none", risk="masks or biases it does not support"),
-            Fix("Smaller micro-batch with more accumulation", worth="halves every activation above", cost="smaller GEMMs, longer pipeline of micro-batches",
-                risk="lower MFU under the GEMM knee"),
+            *_smaller(evidence),
             Fix(f"Tensor parallelism back to {tp_then}" if tp_then else "More tensor parallelism", worth="the layout that fits", cost="more all-reduce traffic a layer",
                 risk="only inside one NVLink domain"),
         ),

@@ -25,14 +25,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_LOG, SERVE_METRICS
-from stallwise.evidence.catalog import expected, serving, stated
+from stallwise.evidence.catalog import expected, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
+from stallwise.evidence.quantity import Quantity
 from stallwise.findings.clue import Clue, above, grew, over, yes
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 from stallwise.rules.serving._each_run import facts, fitting, surest
 from stallwise.rules.serving._story import with_story
+from stallwise.units import Unit, show
 
 OFTEN = 3  # samples; one may be the start of the run
 NOTICEABLE = 0.05  # of the time
@@ -42,6 +44,8 @@ LONG_ITERATION = 3.0  # times an iteration of decodes alone: a chunk of sensible
 CARRIED = 0.2  # of the time in iterations with prompts
 FULL = 0.92  # of the KV cache
 LONGER, SLOWER = 4.0, 2.0  # times, first and later tokens of a sweep: a larger batch alone costs less
+BEFORE = "before"
+BUSY = 0.85  # of the time
 CROWDED = 0.4  # of the engine's time that prefill needs
 STRETCHED = 1.8  # token time over what decode alone takes: more than the model of decode errs
 
@@ -66,18 +70,44 @@ def _swept(evidence: Evidence) -> Finding | None:
         headline=f"First and later tokens both suffer: {load:.1f}x the load made them {waits:.0f}x and {slows:.1f}x slower.",
         confidence=0.45 if chunked > 0 else 0.7,
         because=(
-            Reason.of(f"the first token came {waits:.0f}x later", *facts(evidence, serving.TTFT_GROWTH)),
-            Reason.of(f"later tokens took {slows:.1f}x as long: prompts run between them", *facts(evidence, serving.TPOT_GROWTH)),
+            Reason.of(f"the first token{_grew(evidence, serving.TTFT)} came {waits:.0f}x later", *facts(evidence, serving.TTFT_GROWTH)),
+            Reason.of(f"later tokens{_grew(evidence, serving.TPOT)} took {slows:.1f}x as long: prompts run between them", *facts(evidence, serving.TPOT_GROWTH)),
             *((Reason.of(f"memory is not why: KV use peaks at {kv}", kv),) if kv else ()),
         ),
         against=() if kv else (Reason("nothing shows how full the KV cache was"),),
         account=Account.DECODE,
         fixes=_fixes(evidence, 1 - 1 / slows),
+        not_here=_busy(evidence),
         avoid="Adding GPUs first: each new replica would stall its own decodes the same way.",
         next=(SERVE_METRICS, SERVE_LOG),
         explains=("queue-saturated",),
     )  # fmt: skip
     return with_story(found, evidence)
+
+
+def _grew(evidence: Evidence, quantity: Quantity) -> str:
+    """From the quiet load to the high one, where both are known; a rate a user is told as the time of a token."""
+    found = []
+    for then in (True, False):
+        fact = next((f for f in evidence.all(quantity) if (f.scope.run == BEFORE) is then), None)
+        rate = next((f for f in evidence.all(stated.USER_RATE) if (f.scope.run == BEFORE) is then), None)
+        if fact is not None:
+            found.append(show(fact.number, Unit.SECOND))
+        elif quantity is serving.TPOT and rate is not None and rate.number > 0:
+            found.append(show(1.0 / rate.number, Unit.SECOND))
+    return f" ({found[0]} -> {found[1]})" if len(found) == 2 else ""
+
+
+def _busy(evidence: Evidence) -> tuple[Reason, ...]:
+    """A utilisation near 100% is no sign of work done."""
+    busy = evidence.get(run.GPU_BUSY)
+    if busy is None or busy.number < BUSY:
+        return ()
+    return (
+        Reason.of(
+            f"GPU utilisation of {busy}: some kernel always runs, and decode that waits for memory shows the same", busy
+        ),
+    )
 
 
 def _judge(evidence: Evidence) -> Finding | None:
