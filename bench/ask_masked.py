@@ -121,7 +121,7 @@ def _symptom(key: str, incident: Incident) -> float:
     """How surely the full record shows this complaint: as what its likely causes are complained of for."""
     known = banks.bank()
     looks = np.array([incident.looks.get(c, 0.0) for c in known.causes])
-    return float(known.shares[key] @ looks)
+    return float(np.dot(known.shares[key], looks))
 
 
 def consult(incident: Incident, features: Mapping[str, set[str]]) -> dict[str, Any]:
@@ -186,9 +186,9 @@ def looked(model: Model, words: Iterable[str], row: Mapping[str, Any], settled: 
     for cause, key, held, never in row["clues"]:
         if cause in model.causes and not never:
             clues[cause] = clues.get(cause, 0.0) + model.clues.get(key, (0.0, 0.0))[0 if held else 1]
-    scores = model.scores(words, clues, row["rules"], aloud=row["aloud"])
+    scores = np.array(model.scores(words, clues, row["rules"], aloud=row["aloud"]))
     scores[[c in out for c in model.causes]] = -np.inf
-    found = recalibrated(probabilities(scores), *model.curve)
+    found = np.array(recalibrated(probabilities(scores), *model.curve))
     if settled:
         found = (found + probabilities(model.scores(words_in(settled), {}, {}, aloud=True))) / 2.0
     known = model.provers

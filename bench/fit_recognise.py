@@ -475,7 +475,7 @@ def report(cases: Cases, chances: Floats, cut: float) -> dict[str, Any]:
             family += of.get(order[0]) in {of.get(c) for c in row["accept"]}
             if not row["proved"]:
                 ranked = np.argsort(-chances[i])
-                n = max(1, int((set_costs(chances[i][ranked]) <= cut).sum()))
+                n = max(1, int((np.array(set_costs(chances[i][ranked])) <= cut).sum()))
                 sizes.append(n)
                 held += any(cases.right[i, c] for c in ranked[:n])
         found[name] = {

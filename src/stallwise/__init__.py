@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from stallwise.instrument import gauge, mark, recording, span, start, step, steps, stop
-
 if TYPE_CHECKING:
     from stallwise.findings.comparison import Comparison
     from stallwise.findings.diagnosis import Diagnosis
     from stallwise.findings.whatif import WhatIf
+    from stallwise.instrument import gauge, mark, recording, span, start, step, steps, stop
     from stallwise.probe.timing import Timing
     from stallwise.search.search import Plan
 
@@ -39,7 +38,22 @@ __all__ = [
 ]
 
 
-# Plain functions rather than a module `__getattr__`: with one, every `stallwise.span` takes a third longer.
+def __getattr__(name: str) -> Any:
+    """Loads the verbs of a recording at the first use of one, all at once: the doctor needs none of them.
+
+    Then it goes, and all else here are plain functions: beside a `__getattr__` every `stallwise.span` takes a third longer.
+    """
+    if name not in _VERBS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from stallwise.instrument import verbs
+
+    found = {verb: getattr(verbs, verb) for verb in _VERBS}
+    globals().update(found)
+    globals().pop("__getattr__", None)
+    return found[name]
+
+
+_VERBS = ("gauge", "mark", "recording", "span", "start", "step", "steps", "stop")
 
 
 def diagnose(*paths: str | PathLike[str] | Iterable[str | PathLike[str]], **options: Any) -> Diagnosis:

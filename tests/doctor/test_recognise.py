@@ -54,11 +54,11 @@ def ranking_of(text: str, *facts: str, findings: tuple[Finding, ...] = (), aloud
 def test_the_compiled_weights_fit_together() -> None:
     known = model()
     rows, columns = known.weights.shape
-    assert columns == len(known.causes) == len(known.scale) == len(known.bias)
+    assert columns == len(known.causes) + 1 == len(known.scale) == len(known.bias)  # the last is calm
     assert rows == len(known.words) == len(known.idf)
     assert known.causes[-1] == SOMETHING_ELSE
     assert set(known.causes[:-1]) == {r.cause for r in all_rules() if not r.preview} - {"none"}, "make recognise"
-    assert np.isfinite(known.bias).all() and (known.idf > 0).all()
+    assert np.isfinite(known.bias).all() and min(known.idf) > 0
 
 
 def test_every_weight_of_a_clue_keeps_the_side_of_its_word() -> None:
@@ -88,8 +88,8 @@ def test_probabilities_add_up_and_the_set_holds_the_first(text: str, aloud: bool
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.floats(-20.0, 20.0), min_size=3, max_size=30), st.floats(-3.0, 3.0), st.floats(0.2, 2.0))
 def test_recalibration_keeps_shares_and_the_first(scores: list[float], offset: float, slope: float) -> None:
-    before = probabilities(np.array(scores))
-    after = recalibrated(before, offset, slope)
+    before = np.array(probabilities(scores))
+    after = np.array(recalibrated(before, offset, slope))
     assert math.isclose(float(after.sum()), 1.0, abs_tol=1e-9) and (after >= 0.0).all()
     first = int(before[:-1].argmax())
     assert after[first] >= after[:-1].max() - 1e-12

@@ -11,8 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "src" / "stallwise"
 
+EVERYWHERE = {"late"}  # numpy at its first use
 # A package may import itself and these.
 MAY_IMPORT = {
+    "late": set(),
     "errors": set(),
     "tables": set(),
     "units": {"tables", "errors"},
@@ -91,7 +93,7 @@ def test_a_file_imports_only_what_its_layer_may_see(path: Path) -> None:
     layer = path.relative_to(ROOT).parts[0].removesuffix(".py")
     if layer in ANYTHING:
         return
-    too_far = imports_of(path) - MAY_IMPORT[layer] - {layer}
+    too_far = imports_of(path) - MAY_IMPORT[layer] - EVERYWHERE - {layer}
     assert not too_far, f"{layer} must not import {sorted(too_far)}"
 
 

@@ -98,7 +98,6 @@ def command(
     from stallwise.doctor.stating import split_words
     from stallwise.evidence.limits import FILE_S, MOST_FILES, Limits
     from stallwise.findings.threshold import threshold
-    from stallwise.render.json import to_dict
     from stallwise.rules import all_rules
     from stallwise.units import Unit, parse
 
@@ -122,6 +121,8 @@ def command(
     for output in outputs:
         write_report(diagnosis, output, places, share=share)
     if as_json:
+        from stallwise.render.json import to_dict
+
         click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
     else:
         from stallwise.cli._fitted import colored

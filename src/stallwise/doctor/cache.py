@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tempfile
 import time
 from contextlib import suppress
 from functools import cache
@@ -30,11 +29,11 @@ _STAGES = ("readers", "meaning", "measures", "sim", "costs", "specs", "evidence"
 
 def recall(artifact: Artifact) -> tuple[str, Reading | None]:
     """The key of this artifact (empty when it is not to be cached) and what is known of it."""
-    from stallwise.doctor.cache_format import decoded
-
     folder = cache_folder()
     if folder is None or artifact.url is not None or artifact.size_bytes < WORTH_KEEPING_BYTES:
         return "", None
+    from stallwise.doctor.cache_format import decoded
+
     key = _key(artifact)
     path = folder / key
     try:
@@ -47,6 +46,8 @@ def recall(artifact: Artifact) -> tuple[str, Reading | None]:
 
 def remember(key: str, reading: Reading) -> None:
     """Keeps a reading; failing to is never an error."""
+    import tempfile
+
     from stallwise.doctor.cache_format import encoded
 
     folder = cache_folder()

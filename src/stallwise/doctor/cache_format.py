@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from stallwise.doctor.reading import Reading
 from stallwise.evidence.bag import Bag, Passage
@@ -24,6 +23,7 @@ from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Device, Kind, Lane, MemoryCounters
 from stallwise.evidence.unread import ErrorLine, Unread
+from stallwise.late import np
 from stallwise.units import Unit
 
 _RECORDS: dict[str, Any] = {

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from stallwise.doctor.answer import Answer, answer
 from stallwise.doctor.ask.bank import bank
 from stallwise.doctor.ask.choose import best_question
@@ -36,6 +34,7 @@ from stallwise.findings.program_end import ended_in, own_error
 from stallwise.findings.question import Question
 from stallwise.findings.rule import Rule
 from stallwise.findings.trial import trials_in
+from stallwise.late import unwarned
 from stallwise.measures import measure_evidence
 from stallwise.rules import all_rules, rivals_of
 
@@ -166,7 +165,7 @@ def _verdicts(evidence: Evidence, rules: Sequence[Rule]) -> list[Finding | Unkno
     """What measures and provers say in the time there is for all of them."""
     found: list[Finding | Unknown] = []
     try:
-        with at_most_of_work(EXAMINATION_S), np.errstate(all="ignore"):  # damaged numbers are judged, not warned of
+        with at_most_of_work(EXAMINATION_S), unwarned():
             measure_evidence(evidence)
             for rule in rules:
                 found += _verdict(rule, evidence)

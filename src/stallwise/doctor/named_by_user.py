@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from stallwise.evidence.catalog import stages
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.quantity import Quantity
+from stallwise.late import np
 
 
 def with_names_of_the_user(ledger: Ledger | None, evidence: Evidence) -> Ledger | None:

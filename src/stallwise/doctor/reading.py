@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-import numpy as np
-
 from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_reading
 from stallwise.doctor.gauged import Gauged, gauged
 from stallwise.doctor.messages import messages_in
@@ -40,8 +38,8 @@ from stallwise.evidence.reading import Printed, Rows
 from stallwise.evidence.reading import Reading as ReadValue
 from stallwise.evidence.timeline import Timeline
 from stallwise.evidence.unread import ErrorLine, Unread
+from stallwise.late import unwarned
 from stallwise.meaning.samples import KIND as GPU_SAMPLES
-from stallwise.meaning.steps import understood_steps
 from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
 from stallwise.readers.shapes._plainly import SAMPLE_ROWS, plainly, redrawn
@@ -287,6 +285,8 @@ def _read(
             shaped, given = False, len(items)
             for item in reader.read(told):
                 if isinstance(item, Printed | Rows | ReadValue):
+                    from stallwise.meaning.steps import understood_steps
+
                     shaped = True
                     known = any(isinstance(x, Table) and x.kind == GPU_SAMPLES for x in items)
                     items += understood_steps(item, told.name, with_cards=not known)
@@ -333,7 +333,7 @@ def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
     key, seconds = "", plan.limits.file_s
     try:
         seconds = plan.limits.seconds_for(artifact.size_bytes)
-        with within(plan.limits), at_most(seconds), np.errstate(all="ignore"), collector.paused():
+        with within(plan.limits), at_most(seconds), unwarned(), collector.paused():
             if plan.cache and not plan.keep_timelines:
                 key, known = recall(artifact)
                 if known is not None:

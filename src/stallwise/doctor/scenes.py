@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import numpy as np
-
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Table
 from stallwise.evidence.ledger import Account
 from stallwise.findings.finding import Finding
 from stallwise.findings.scene import Scene
+from stallwise.late import np
 
 KIND = "timeline"
 MOST_SCENES = 4  # what one page holds

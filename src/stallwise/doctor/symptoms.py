@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from stallwise.evidence.catalog import change, hang, hardware, memory, numerics, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED, Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.finding import Reason
 from stallwise.findings.symptom import Symptom
+from stallwise.late import np
 from stallwise.meaning.entries import entries
 from stallwise.meaning.sayings import symptom_in
 from stallwise.measures.worse import more_work

@@ -11,14 +11,10 @@ from stallwise.evidence.catalog import fabric, stated
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
 from stallwise.evidence.reading import Printed, Reading, Rows, Shape
-from stallwise.meaning.load_course import load_course
 from stallwise.meaning.mentions import mentions
-from stallwise.meaning.requests import request_facts
 from stallwise.meaning.rows import named_columns
 from stallwise.meaning.sayings import order_of, symptom_in
 from stallwise.meaning.scopes import axis_of
-from stallwise.meaning.series import courses
-from stallwise.meaning.steps import understood_steps
 from stallwise.meaning.telling import is_manual, is_settled, told_in, unresolved
 from stallwise.meaning.troubles import undenied
 from stallwise.meaning.understand import excluded_in, understand
@@ -218,6 +214,11 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
     if any(isinstance(item, Series) or _is_of_a_format(item) for item in known):
         return  # the file itself was a table, or its log was read
     for rows in tables:
+        from stallwise.meaning.load_course import load_course
+        from stallwise.meaning.requests import request_facts
+        from stallwise.meaning.series import courses
+        from stallwise.meaning.steps import understood_steps
+
         if len(rows) < 2:
             continue
         if served := list(load_course(rows, artifact.name)):

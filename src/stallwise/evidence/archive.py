@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tarfile
-import zipfile
 from dataclasses import replace
 
 from stallwise.errors import UnreadableInput
-from stallwise.evidence.artifact import UNOPENED, Artifact
+from stallwise.evidence.artifact import Artifact, unopened
 from stallwise.evidence.limits import current, too_much
 
 MOST_MEMBERS = 100_000
@@ -25,7 +23,7 @@ def members_of(artifact: Artifact) -> list[Artifact] | None:
             members = _in_tar(artifact)
         else:
             return None
-    except UNOPENED as error:
+    except unopened() as error:
         raise UnreadableInput(
             f"{artifact.name} is a damaged or encrypted archive: {error}", hint="unpack it by hand"
         ) from error
@@ -43,6 +41,8 @@ def _begins_as_tar(artifact: Artifact) -> bool:
 
 
 def _in_zip(artifact: Artifact) -> list[Artifact]:
+    import zipfile
+
     with artifact.raw() as stream, zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
     if sum(info.file_size for info in members) > current().unpacked_for(artifact.size_bytes):
@@ -63,6 +63,8 @@ def _in_tar(artifact: Artifact) -> list[Artifact]:
                 f"{artifact.name} unpacks to more than {MOST_HELD >> 30} GiB", hint="unpack it by hand"
             )
         artifact = replace(artifact, path=None, url=None, inside=None, content=data)
+    import tarfile
+
     with artifact.raw() as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
         files = [info for info in archive if info.isreg()]
     return [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from collections import deque
 from dataclasses import dataclass, replace
@@ -12,12 +11,11 @@ from pathlib import Path
 from typing import IO
 
 from stallwise.errors import UnreadableInput
-from stallwise.evidence.blocks import BLOCK_BYTES, DAMAGE, LONGEST_MAGIC, Blocks, Piece, Unpacked, is_packed
+from stallwise.evidence.blocks import BLOCK_BYTES, LONGEST_MAGIC, Blocks, Piece, Unpacked, damage, is_packed
 from stallwise.evidence.skeletons import Skeletons, bare_lines, skeletons_of
 
 TEXT_BYTES = 512 << 20  # of a text that are held; a longer one is read at its beginning and at its end
 MOST_LINES = 16_000_000  # of a text that are held, for the same reason
-UNOPENED: tuple[type[Exception], ...] = (*DAMAGE, RuntimeError, NotImplementedError, IndexError)  # and zips besides
 LONG_SAMPLE = 1 << 15  # bytes, and lines, below which all lines of a sample are looked at
 FEW_LINES = 64
 HALVES = 256  # bytes that tell how letters are stored
@@ -90,9 +88,11 @@ class Artifact:
         if self.offset_bytes is not None:
             return io.BufferedReader(Piece(self.inside.raw(), self.offset_bytes, self.member_bytes), BLOCK_BYTES)
         try:
+            import zipfile
+
             with zipfile.ZipFile(self.inside.raw()) as archive:
                 return archive.open(archive.infolist()[self.member])
-        except UNOPENED as error:
+        except unopened() as error:
             raise UnreadableInput(
                 f"{self.name} is damaged or encrypted: {error}", hint="unpack the zip by hand"
             ) from error
@@ -102,7 +102,7 @@ class Artifact:
         try:
             with self.raw() as stream:
                 return stream.read(length_bytes)
-        except DAMAGE:
+        except damage():
             return b""
 
     @cached_property
@@ -242,3 +242,8 @@ def _open_url(url: str) -> IO[bytes]:
     except Exception as error:  # back ends raise whatever their clients raise
         raise UnreadableInput(f"cannot open {url}: {error}", hint="check the URL and your credentials") from error
     return stream
+
+
+def unopened() -> tuple[type[Exception], ...]:
+    """What opening an archive raises: all that unpacking does, and what zips raise besides."""
+    return (*damage(), RuntimeError, NotImplementedError, IndexError)

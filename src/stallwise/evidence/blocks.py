@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import bz2
 import io
-import lzma
-import tarfile
-import zipfile
+import sys
 import zlib
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, ClassVar
-
-from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError  # twice the speed of the standard library's
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.limits import current, too_much
@@ -22,30 +18,53 @@ if TYPE_CHECKING:
 
     from stallwise.evidence.artifact import Artifact
 
-try:
-    from compression.zstd import ZstdDecompressor, ZstdError  # type: ignore[import-not-found,unused-ignore]
-except ImportError:  # before Python 3.14
-    ZstdDecompressor, ZstdError = None, OSError
 
-_ISAL: type[Exception] = IsalError  # type: ignore[assignment]
-# What unpacking raises.
-DAMAGE: tuple[type[Exception], ...] = (
-    OSError,
-    EOFError,
-    ValueError,
-    zlib.error,
-    _ISAL,
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    lzma.LZMAError,
-    ZstdError,
-)
+@cache
+def damage() -> tuple[type[Exception], ...]:
+    """What unpacking raises. Asked for where something was raised: who unpacks nothing loads none of these libraries."""
+    import lzma
+    import tarfile
+    import zipfile
+
+    from isal.igzip_lib import IsalError
+
+    of_isal: type[Exception] = IsalError  # type: ignore[assignment]
+    zstd = _zstd()
+    of_zstd: type[Exception] = zstd.ZstdError if zstd is not None else OSError
+    return (
+        OSError, EOFError, ValueError, zlib.error, of_isal, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, of_zstd,
+    )  # fmt: skip
+
+
+def _gzip() -> Any:
+    from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor  # twice the speed of the standard library's
+
+    return IgzipDecompressor(flag=DECOMP_GZIP)
+
+
+def _bzip2() -> Any:
+    import bz2
+
+    return bz2.BZ2Decompressor()
+
+
+def _xz() -> Any:
+    import lzma
+
+    return lzma.LZMADecompressor()
+
+
+def _zstd() -> Any:
+    """The module; None before Python 3.14."""
+    return import_module("compression.zstd") if sys.version_info >= (3, 14) else None
+
+
 # The first bytes of what is packed -> its name, and what unpacks one stream of it.
 _PACKINGS: dict[bytes, tuple[str, Callable[[], Any]]] = {
-    b"\x1f\x8b": ("gzip", partial(IgzipDecompressor, flag=DECOMP_GZIP)),
-    b"BZh": ("bzip2", bz2.BZ2Decompressor),
-    b"\xfd7zXZ\x00": ("xz", lzma.LZMADecompressor),
-    **({b"\x28\xb5\x2f\xfd": ("zstd", ZstdDecompressor)} if ZstdDecompressor is not None else {}),
+    b"\x1f\x8b": ("gzip", _gzip),
+    b"BZh": ("bzip2", _bzip2),
+    b"\xfd7zXZ\x00": ("xz", _xz),
+    **({b"\x28\xb5\x2f\xfd": ("zstd", lambda: _zstd().ZstdDecompressor())} if sys.version_info >= (3, 14) else {}),
 }
 LONGEST_MAGIC = max(map(len, _PACKINGS))
 BLOCK_BYTES = 1 << 20  # decoded, a block still fits the cache; larger ones were measured to be slower
@@ -74,7 +93,7 @@ class Blocks:
             while True:
                 try:
                     piece = next(pieces, None)
-                except DAMAGE as error:  # of the disk, or of the zip that holds it
+                except damage() as error:  # of the disk, or of the zip that holds it
                     self.damage = f"reading failed: {getattr(error, 'strerror', None) or error}"
                     return
                 if piece is None:
@@ -101,7 +120,7 @@ class Blocks:
             while not member.eof:
                 try:
                     piece = member.decompress(pending, BLOCK_BYTES)
-                except DAMAGE as error:
+                except damage() as error:
                     self.damage = f"the {name} stream is damaged ({error})"
                     return
                 yield piece

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from stallwise.late import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 BAND = 2.0  # requests inside within this factor of the phase's mean (of logarithms) are the same load
 LASTING = 5  # samples; fewer are a burst that drains by itself
@@ -21,7 +24,7 @@ DAY_S = 86400.0
 EPOCH_S = 1e9  # clocks beyond this count from 1970
 LAST_CLOCK_S = 2e11  # and none beyond the year 8000 is one
 
-Column = NDArray[np.float64]
+Column: TypeAlias = "NDArray[np.float64]"
 
 
 @dataclass(frozen=True)

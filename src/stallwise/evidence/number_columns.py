@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from stallwise.late import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 TOKEN = re.compile(r"\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")  # a number, its sign left to whoever knows what stands before it
 _PARTS = re.compile(rb"(\d[\d,]*)\.?(\d*)(?:[eE]([-+]?)(\d+))?")
@@ -19,10 +23,9 @@ FEW_LINES = 24  # below, a loop is faster
 BLOCK_LINES = 1 << 15  # read at once: memory stays bounded
 EXACT_DIGITS = 15
 EXACT_POWER = 22
-_POWERS = np.array([10.0**n for n in range(EXACT_POWER + 1)])
 
-Column = NDArray[np.float64]
-_Places = NDArray[np.int64]
+Column: TypeAlias = "NDArray[np.float64]"
+_Places: TypeAlias = "NDArray[np.int64]"
 
 
 class _Number(NamedTuple):
@@ -151,7 +154,7 @@ class _Digits:
         total, digits = np.zeros(len(first)), np.zeros(len(first), dtype=np.int64)
         for run in (*number.whole, *([number.fraction] if number.fraction is not None else [])):
             more, length = self._sum(first + run)
-            total, digits = total * _POWERS[np.minimum(length, EXACT_POWER)] + more, digits + length
+            total, digits = total * _powers()[np.minimum(length, EXACT_POWER)] + more, digits + length
         power = np.zeros(len(first), dtype=np.int64)
         exact = digits <= EXACT_DIGITS
         if number.fraction is not None:
@@ -161,7 +164,7 @@ class _Digits:
             power += (-1 if number.small else 1) * stated.astype(np.int64)
             exact &= length < 4
         exact &= np.abs(power) <= EXACT_POWER
-        scale = _POWERS[np.minimum(np.abs(power), EXACT_POWER)]
+        scale = _powers()[np.minimum(np.abs(power), EXACT_POWER)]
         return np.where(power < 0, total / scale, total * scale), exact
 
     def _sum(self, run: _Places) -> tuple[Column, _Places]:
@@ -170,5 +173,11 @@ class _Digits:
         total = np.zeros(len(run))
         for place in range(min(int(length.max(initial=0)), EXACT_DIGITS)):
             digit = self.data[np.maximum(ends - 1 - place, 0)] - np.uint8(48)
-            total += np.where(length > place, digit * _POWERS[place], 0.0)
+            total += np.where(length > place, digit * _powers()[place], 0.0)
         return total, length
+
+
+@cache
+def _powers() -> Column:
+    """Of ten, each exact."""
+    return np.array([10.0**n for n in range(EXACT_POWER + 1)])

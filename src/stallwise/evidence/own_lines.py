@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
 from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.unread import Unread
+from stallwise.late import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 LINE = "line"  # a table's column

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-import numpy as np
-
 from stallwise.evidence.fact import WHOLE, Scope, Source, Table
+from stallwise.late import np
 
 KIND = "profile"
 MOST_ROWS = 200  # the longest by their own time; the rest is in the sums

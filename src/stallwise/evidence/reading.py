@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
-import msgspec
-import numpy as np
-from numpy.typing import NDArray
-
+from stallwise.late import np
 from stallwise.units import readings_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Cell = float | str | bool | None
 _WITH_UNIT = re.compile(r"^\s*([-+]?\d[\d,]{0,30}(?:\.\d{1,30})?)\s?°?([A-Za-zµ%][\w%µ]{0,9}(?:/[A-Za-z]{1,9})?)\s*$")
@@ -64,7 +65,7 @@ Shape = Reading | Rows
 Wanted = Callable[[str, str, bool], bool]  # key, unit and whether no sign stands between the key and its number
 
 
-Points = NDArray[np.float64]  # a row a point
+Points: TypeAlias = "NDArray[np.float64]"  # a row a point
 
 
 def points_of(rows: Sequence[tuple[float, float, float]]) -> Points:
@@ -155,13 +156,12 @@ def cell_of(text: str) -> Cell:
     return plain
 
 
-_WRITTEN_NUMBERS = msgspec.json.Decoder(list[float])  # several times as fast as a loop
-
-
 def cells_of(texts: Sequence[str]) -> list[Cell]:
     """A column of written cells, each as `cell_of` has it."""
+    import msgspec  # several times as fast as a loop; a sentence has no columns
+
     try:
-        numbers: list[Cell] = _WRITTEN_NUMBERS.decode(f"[{','.join(texts)}]")  # type: ignore[assignment]
+        numbers: list[Cell] = msgspec.json.decode(f"[{','.join(texts)}]", type=list[float])
         if len(numbers) == len(texts):
             return numbers
     except (msgspec.DecodeError, UnicodeError):

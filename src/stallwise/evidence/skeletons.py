@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import chain, count, pairwise
 
-import numpy as np
-
 from stallwise.evidence.number_columns import BLOCK_LINES, Column, Numbers, number_columns
+from stallwise.late import np
 
 LONGEST = 4000  # characters of a line that are looked at: longer ones are dumps of data
 _DIGITS = b"0123456789"

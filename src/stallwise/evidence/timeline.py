@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from stallwise.evidence.fact import WHOLE, Scope, Source
+from stallwise.late import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Kind(IntEnum):

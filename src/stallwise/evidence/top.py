@@ -3,11 +3,12 @@ measure; reports, JSON and notebooks show whatever there is."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from stallwise.evidence.fact import WHOLE, Scope, Source, Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PREFIX = "top "
 # In the order in which they are shown.

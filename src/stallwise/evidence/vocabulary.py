@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from stallwise.errors import BadRequest
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.catalog.change import PART_SHARE
@@ -17,6 +15,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import STATED, WHOLE, Fact, Scope, Series, Source
 from stallwise.evidence.flags import flag_of
 from stallwise.evidence.quantity import Quantity
+from stallwise.late import np
 from stallwise.units import Unit, example, parse
 
 BEFORE = "before"

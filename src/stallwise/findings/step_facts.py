@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from stallwise.evidence.catalog import distributed, gains, stages
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
@@ -16,6 +14,7 @@ from stallwise.evidence.ledger import Account
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.step_time import step_time_s
 from stallwise.findings.finding import Gain, Reason
+from stallwise.late import np
 from stallwise.units import Unit, show
 
 NOTICEABLE = 0.03  # of a step; smaller losses drown in run-to-run noise

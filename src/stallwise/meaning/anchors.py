@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from stallwise.evidence.skeletons import Skeletons
+from stallwise.late import np
 from stallwise.meaning.folded import Folded
 
 try:
@@ -16,6 +15,7 @@ except ImportError:  # no wheel for this platform
     Automaton = Folded  # type: ignore[misc,assignment]
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")  # words are looked for in skeletons
+FEW_HITS = 64  # up to here a loop is as fast as arrays
 Owner = TypeVar("Owner")
 
 
@@ -32,10 +32,20 @@ class Anchors(Generic[Owner]):
     def standing(self, text: Skeletons) -> dict[int, set[Owner]]:
         """The skeletons that hold a word, and who asked for one of theirs."""
         data = text.lowered
-        hits = np.array(self.automaton.find_matches_as_indexes(data, overlapping=True), dtype=np.int64).reshape(-1, 3)
+        found_at = self.automaton.find_matches_as_indexes(data, overlapping=True)
+        if len(found_at) <= FEW_HITS:
+            return self._few(data, found_at)
+        hits = np.array(found_at, dtype=np.int64).reshape(-1, 3)
         feeds = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
         rows = np.searchsorted(feeds, hits[:, 1], side="right")
         found: dict[int, set[Owner]] = {}
         for row, word in np.unique(np.stack([rows, hits[:, 0]], axis=1), axis=0).tolist():
+            found.setdefault(row, set()).update(self.owners[word])
+        return found
+
+    def _few(self, data: bytes, hits: Iterable[tuple[int, int, int]]) -> dict[int, set[Owner]]:
+        """The same without arrays: a sentence has none."""
+        found: dict[int, set[Owner]] = {}
+        for row, word in sorted({(data.count(b"\n", 0, start), word) for word, start, _ in hits}):
             found.setdefault(row, set()).update(self.owners[word])
         return found

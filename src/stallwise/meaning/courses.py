@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Course, Printed
+from stallwise.late import np
 from stallwise.meaning.loop import column_of, printed
 from stallwise.meaning.name import Name
 from stallwise.meaning.value import all_in_si
 from stallwise.meaning.words import words_of
 from stallwise.units import Unit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LASTING = 2  # logged steps
 SMALLER = (1.0, 1e-3, 1e-6, 1e-9)  # seconds and less

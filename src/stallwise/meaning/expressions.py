@@ -11,10 +11,9 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, TypeVar
 
-import numpy as np
-
 from stallwise.evidence.number_columns import TOKEN
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, loosened
+from stallwise.late import np
 from stallwise.meaning.slots import typed
 
 Value = float | str

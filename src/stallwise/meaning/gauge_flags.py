@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from stallwise.evidence.skeletons import Skeletons
+from stallwise.late import np
 from stallwise.meaning.gauge_book import Gauge, GaugeBook
 
-_Marks = tuple[NDArray[np.int64], NDArray[np.bool_]]  # places of the text in order, and whether it stands from there on
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_Marks: TypeAlias = (
+    "tuple[NDArray[np.int64], NDArray[np.bool_]]"  # places of the text in order, and whether it stands from there on
+)
 
 
 class Flags:

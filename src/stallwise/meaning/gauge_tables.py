@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-import numpy as np
-
 from stallwise.evidence.fact import Source, Table
+from stallwise.late import np
 from stallwise.meaning.expressions import Value
 from stallwise.meaning.gauge_book import TableForm
 

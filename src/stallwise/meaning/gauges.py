@@ -7,22 +7,23 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
 from stallwise.evidence.number_columns import FEW_LINES, TOKEN
 from stallwise.evidence.skeletons import LONGEST, Skeletons
+from stallwise.late import np
 from stallwise.meaning.anchors import Anchors
 from stallwise.meaning.expressions import Value, first_line
 from stallwise.meaning.gauge_book import Gauge, GaugeBook, gauge_books
 from stallwise.meaning.gauge_flags import Flags
 from stallwise.meaning.gauge_tables import TableRows
 from stallwise.meaning.slots import is_plain, plain_numbers, typed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MOST_KEPT = 2000  # facts of one gauge in one file where every line counts
 

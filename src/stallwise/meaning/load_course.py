@@ -6,20 +6,22 @@ Medians over hours of calm hide the storm: what the worst lasting phase shows is
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source, Table
 from stallwise.evidence.load_phases import calm_phase, worst_phase
 from stallwise.evidence.reading import Rows
+from stallwise.late import np
 from stallwise.meaning.rows import named_columns
 from stallwise.meaning.samples import STATES, columns_of
 from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.series import moment
 from stallwise.meaning.words import words_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LEAST_ROWS = 8  # fewer are a sweep or a comparison
 LOADS = (
@@ -30,7 +32,7 @@ LOADS = (
 DAY_S = 86400.0
 LATEST_S = 1e11  # since 1970: what is later is in milliseconds
 
-Values = NDArray[np.float64]
+Values: TypeAlias = "NDArray[np.float64]"
 
 
 def load_course(rows: Rows, file: str) -> Iterator[Item]:

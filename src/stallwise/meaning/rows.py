@@ -7,19 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.last_asked import last_asked
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
+from stallwise.late import np
 from stallwise.meaning.entries import entries
 from stallwise.meaning.name import Name, name, without_unit
 from stallwise.meaning.scopes import BEFORE, EXPECTED, axis_of, outcome_of, scope_of
 from stallwise.meaning.value import all_in_si, all_plausible, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import book, words_of
 from stallwise.units import Unit, readings_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MOSTLY = 0.75  # of the titles are statistics
 WHOLE_JOB_RATES = ("run.samples_per_s", "run.tokens_per_s")  # they grow with the GPUs that share the work

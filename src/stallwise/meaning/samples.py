@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import cast
 
-import numpy as np
-
 from stallwise.evidence.fact import Scope, Source, Table
 from stallwise.evidence.reading import Rows
+from stallwise.late import np
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.rows import named_columns
 from stallwise.meaning.scopes import axis_of

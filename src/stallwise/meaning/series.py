@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from functools import cache
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source
 from stallwise.evidence.reading import Cell, Course, Printed, Rows, Wanted
+from stallwise.late import np
 from stallwise.meaning.courses import named
 from stallwise.meaning.loop import column_of
 from stallwise.meaning.rows import named_columns
@@ -22,11 +20,14 @@ from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.words import book, words_of
 from stallwise.units import Unit, readings_of
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 LEAST_ROWS = 4  # fewer rows are variants or readings, not a course
 LEADING = 2  # columns in which people put what they count by; further right it must run to be a clock
 LEAST_CLOCK = 6  # a few steps may rise by chance
 MOSTLY = 0.8  # of the rows: a count starts again with each epoch
-Numbers = NDArray[np.float64]
+Numbers: TypeAlias = "NDArray[np.float64]"
 RECORD = "row"  # of a list of objects: without a step they count themselves
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from stallwise.evidence.flags import flag_of
 from stallwise.evidence.quantity import Quantity
+from stallwise.late import np
 from stallwise.meaning.name import Name
 from stallwise.meaning.words import listed
 from stallwise.units import Unit, readings_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _NUMBER = re.compile(
     r"^\s{0,8}[~≈<>]?\s{0,4}([-+]?(?:\d[\d,_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)[ \t]{0,8}(.{0,60}?)$"

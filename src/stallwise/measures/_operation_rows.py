@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stallwise.evidence.fact import Table
 from stallwise.evidence.operations import INTEGERS, TIMES, UNKNOWN, Work
+from stallwise.late import np
 from stallwise.sim.job.grid import numbered
 
-Columns = dict[str, NDArray[Any]]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Columns: TypeAlias = "dict[str, NDArray[Any]]"
 
 
 def together(tables: Sequence[Table]) -> tuple[Columns, list[str], list[int]]:
@@ -43,7 +44,8 @@ def together(tables: Sequence[Table]) -> tuple[Columns, list[str], list[int]]:
 
 def _place(columns: Columns) -> None:
     """A stage and a replica for every row: of those that only say their rank, each rank is a replica of one stage."""
-    stage, replica, rank = columns["stage"], columns["replica"], columns["rank"]
+    stage, replica = columns["stage"], columns["replica"]
+    rank = columns.pop("rank")
     if (stage < 0).any():
         columns["stage"] = stage = np.where(stage < 0, 0, stage)
     bare = replica < 0

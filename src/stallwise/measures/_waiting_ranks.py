@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from stallwise.evidence.catalog import workers as q
 from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.late import np
 from stallwise.measures._operation_rows import Columns
 from stallwise.sim.job.grid import numbered
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FEWEST = 3
 SIGMAS = 4.0

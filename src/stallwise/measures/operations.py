@@ -104,7 +104,7 @@ def _scheduled(columns: Columns, works: list[int]) -> Job | None:
         total[:] = np.where(total > 0, total, mean[:, None, None, None])
     if not backward.any() and forward.any():
         passes[1] = BACKWARD_RATIO * passes[0]
-    job = scheduled_job(*passes)
+    job = scheduled_job(passes[0], passes[1])
     job.grid.replicas, job.grid.steps = replicas, steps
     return job
 

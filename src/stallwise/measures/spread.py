@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from stallwise.evidence.catalog import change, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.measures._waiting_ranks import late_by_wait
+from stallwise.late import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ORDER = 4
 FEWEST = 3  # members that have a middle
@@ -38,6 +39,8 @@ EXCHANGES = (
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """The spread of every time column of a table by rank; the slow rank where the work itself takes longer there."""
     for table in evidence.table("rank_table"):
+        from stallwise.measures._waiting_ranks import late_by_wait
+
         axis = str(table.meta.get("axis", "rank"))
         members = table.columns[axis]
         for column in table.meta.get("times", ()):

@@ -8,6 +8,7 @@ CAPTURE is the command that makes such a file, where there is one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -22,6 +23,18 @@ from stallwise.readers import native
 # Asked before the others are even imported: the largest inputs, and a thousand of them at once. Must be exclusive.
 FIRST = ("native.operation_trace", "native.torch_trace")
 LONGEST_SENTENCE = 2000  # bytes
+# Words with one space between them and none of the signs that programs print: no table, no key with its value, no path into a module.
+_SENTENCE = re.compile(rb"[A-Za-z0-9.'%/()+~\x80-\xff-]+[,;?!]*(?: [A-Za-z0-9.'%/()+~\x80-\xff-]+[,;?!]*)*")
+# Those that may know such a sentence. Any other needs several lines or a sign of its own (tests/readers/test_sentences.py).
+# And what must stand there before one of them is even loaded.
+OF_SENTENCES = {
+    "oom_message": re.compile(b""),
+    "rank_progress": re.compile(b""),
+    "rank_steps": re.compile(rb"\d"),  # it reads times
+    "run_outcomes": re.compile(b"NCCL INFO"),  # else it needs several lines
+    "token_lists": re.compile(b""),
+    "train_log": re.compile(b""),
+}
 
 
 class Reader(Protocol):
@@ -69,6 +82,17 @@ def _is_one_line(head: bytes) -> bool:
     )
 
 
+def is_sentence(head: bytes) -> bool:
+    """One line of words, as people type them."""
+    return _is_one_line(head) and _SENTENCE.fullmatch(head.strip()) is not None
+
+
+def _of_sentence(head: bytes) -> tuple[Reader, ...]:
+    """Readers whose sign stands in a sentence; the others are not loaded."""
+    names = (name for name, sign in OF_SENTENCES.items() if sign.search(head))
+    return tuple(cast(Reader, import_module(f"{__name__}.{name}")) for name in names)
+
+
 def readers_for(artifact: Artifact) -> list[Reader]:
     """The readers that know this artifact; an exclusive one takes it alone, and is asked before the others."""
     head = artifact.head
@@ -79,7 +103,7 @@ def readers_for(artifact: Artifact) -> list[Reader]:
             return [reader]
     head = artifact.distinct_head
     # Readers of logs search the whole sample for many words: a trace must not pay for that.
-    owners, others = _by_claim(one_line)
+    owners, others = ((), _of_sentence(head)) if is_sentence(head) else _by_claim(one_line)
     for alone in owners:
         if alone.recognises(artifact.name, head):
             return [alone]

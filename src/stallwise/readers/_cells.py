@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import msgspec
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from stallwise.errors import UnreadableInput
+from stallwise.late import np
 from stallwise.units import Unit, readings_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 NUMBER = r"\d{1,30}(?:\.\d{0,30})?(?!\.?\d)"  # the pattern of one: 1.2.3 is a version or an address
 INDEX = r"\d{1,18}"  # of a line, a rank or a card: Python refuses to read thousands of digits
@@ -48,6 +48,8 @@ def seconds_in(words: Sequence[str]) -> float | None:
 
 def json_of(data: str | bytes, name: str, hint: str) -> Any:
     """The tree of a JSON document; a sentence for the user where it is none."""
+    import msgspec
+
     try:
         return msgspec.json.decode(data if isinstance(data, bytes) else data.encode())
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-import numpy as np
-
 from stallwise.evidence.fact import Source, Table
+from stallwise.late import np
 from stallwise.readers._patterns import patterns
 
 TABLE = "collective.waits"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.fact import Scope, Source, Table
 from stallwise.evidence.number_columns import Column
+from stallwise.late import np
 
 HALF_DAY_S = 43200.0
 DAY_S = 86400.0

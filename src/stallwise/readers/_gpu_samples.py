@@ -10,20 +10,21 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Series, Source, Table
+from stallwise.late import np
 from stallwise.readers._patterns import document, patterns
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 TABLE = "gpu.samples"
-Values = NDArray[np.float64]
-Lines = NDArray[np.int64]
+Values: TypeAlias = "NDArray[np.float64]"
+Lines: TypeAlias = "NDArray[np.int64]"
 Card = tuple[int, str | None]  # its number and its node
 ALL_REASONS = (1 << 48) - 1  # more bits than any driver has given a meaning to, and few enough for a float
 _P = patterns("nvidia_smi")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.operations import INTEGERS, KIND, UNKNOWN, Work
 from stallwise.evidence.reading import Cell, Rows
+from stallwise.late import np
 from stallwise.readers._cells import seconds_in
 from stallwise.readers._operation_names import rank_in_file, roles, work_of
 from stallwise.readers.shapes._plainly import plain_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PLACES = ("replica", "stage", "tensor", "rank")
 MIN_ROWS = 4

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import cast
 
-import numpy as np
-
 from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
 from stallwise.evidence.load_phases import calm_phase, worst_phase
+from stallwise.late import np
 from stallwise.readers._cells import as_columns, count_of
 from stallwise.readers._engine_samples import Samples, merged
 from stallwise.readers._patterns import document

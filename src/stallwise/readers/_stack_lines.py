@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
-
 from stallwise.evidence.fact import WHOLE, Scope, Source, Table
 from stallwise.evidence.profile import Spent, profile_table
 from stallwise.evidence.top import MOST_ROWS, top_table
+from stallwise.late import np
 from stallwise.readers._profile_kinds import seconds_by_kind
 
 

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
+from stallwise.late import np
 from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import entries, patterns
 

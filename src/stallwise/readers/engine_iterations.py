@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.number_columns import Column
 from stallwise.evidence.skeletons import Skeletons, skeletons_of
+from stallwise.late import np
 from stallwise.readers._engine_samples import Samples, merged
 from stallwise.readers._patterns import document
 from stallwise.readers.shapes.clock import clocks_at

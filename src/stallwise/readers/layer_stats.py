@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.late import np
 from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes import tree
 from stallwise.readers.shapes._plainly import plain_words

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.load_phases import BAND, LASTING, phases
+from stallwise.late import np
 from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes._plainly import plain_words

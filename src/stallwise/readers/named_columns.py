@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeGuard
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import quantities, run, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.reading import Cell, Rows
+from stallwise.late import np
 from stallwise.readers._cells import seconds_in, whole_of
 from stallwise.readers._patterns import document
 from stallwise.readers.shapes._plainly import plain_words

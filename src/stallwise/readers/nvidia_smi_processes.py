@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
+from stallwise.late import np
 from stallwise.readers._cells import INDEX
 from stallwise.readers._gpu_samples import GpuSamples, number
 

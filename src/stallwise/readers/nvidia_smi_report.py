@@ -8,12 +8,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
+from stallwise.late import np
 from stallwise.readers._cells import whole_of
 from stallwise.readers._gpu_samples import GpuSamples, number, put, seconds
 from stallwise.readers._patterns import patterns

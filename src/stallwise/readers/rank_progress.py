@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog.hang import HANG_LAST_ACT
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.number_columns import TOKEN, Column
 from stallwise.evidence.skeletons import LONGEST, Skeletons
+from stallwise.late import np
 from stallwise.readers._patterns import entries, patterns
 from stallwise.readers.shapes.lines import NOBODY, Speakers
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.operations import PASSES, Work
+from stallwise.late import np
 from stallwise.readers._cells import seconds_in
 from stallwise.readers._operation_columns import of_step_parts
 from stallwise.readers._operation_names import rank_in_file, roles, work_of
 from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.lines import Speakers
 from stallwise.readers.shapes.logged import Records, line_in, records, steps_at
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FORMAT = "step times of ranks"
 MIN_LINES = 4

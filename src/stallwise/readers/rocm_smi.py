@@ -6,11 +6,10 @@ import json
 import re
 from collections.abc import Iterator
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
+from stallwise.late import np
 from stallwise.readers._gpu_samples import GpuSamples, gpu_words, number
 from stallwise.readers._patterns import patterns
 

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.late import np
 from stallwise.readers._patterns import entries, patterns
 from stallwise.readers.shapes.lines import uncarried
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.late import np
 from stallwise.readers._patterns import patterns
 
 FORMAT = "TGI log"

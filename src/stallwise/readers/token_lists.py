@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.late import np
 from stallwise.readers._patterns import patterns
 
 FORMAT = "tokens by expert"

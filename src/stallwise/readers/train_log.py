@@ -7,17 +7,19 @@ names decide what they mean. Where no step time is printed, the clock between st
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.reading import Course, Points, Printed, Wanted
 from stallwise.evidence.skeletons import Skeletons
+from stallwise.late import np
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.clock import DAY_S, clocks_at
 from stallwise.readers.shapes.logged import Key, Records, names_steps, records
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FORMAT = "training log"
 CAPTURE = "python train.py 2>&1 | tee train.log"
@@ -52,7 +54,9 @@ def read(artifact: Artifact) -> Iterator[Printed]:
 @dataclass(slots=True)
 class _Log:
     text: Skeletons
-    told: tuple[NDArray[np.float64], NDArray[np.int64]] = (np.empty(0), np.empty(0, dtype=np.int64))  # steps, lines
+    told: tuple[NDArray[np.float64], NDArray[np.int64]] = field(  # steps, lines
+        default_factory=lambda: (np.empty(0), np.empty(0, dtype=np.int64))
+    )
 
     def courses(self, wanted: Wanted) -> Iterator[Course]:
         """One course a key, unit and rank."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from stallwise.findings.question import Choice
 from stallwise.rules import all_rules
 from stallwise.tables import table
 
-Floats = NDArray[np.float64]
 SEEN = "seen: "  # before a cause: the key of what is to be seen of it
 LEVELS = 90  # of a share, one printable character each
 _FIRST = 35  # "#": no quote before it, and the backslash is jumped over
@@ -42,7 +38,7 @@ class Bank:
     seen: Mapping[str, Choice]  # by cause
     # Offset and slope of the first answer's log odds after a choice was picked: ready-made sentences sound surer than they are.
     curve: tuple[float, ...]
-    shares: Mapping[str, Floats]  # key of a choice -> how often it is the answer, by cause
+    shares: Mapping[str, Sequence[float]]  # key of a choice -> how often it is the answer, by cause
 
 
 def fixed_questions() -> tuple[Fixed, ...]:
@@ -78,13 +74,12 @@ def bank() -> Bank:
     return Bank(tuple(counted["causes"]), fixed_questions(), seen_choices(), curve, shares)
 
 
-def encoded(shares: Floats) -> str:
+def encoded(shares: Sequence[float]) -> str:
     """One character a cause."""
-    codes = np.round(np.clip(shares, 0.0, 1.0) * (LEVELS - 1)).astype(int) + _FIRST
+    codes = [round(min(max(float(share), 0.0), 1.0) * (LEVELS - 1)) + _FIRST for share in shares]
     return "".join(chr(c + (c >= _BACKSLASH)) for c in codes)
 
 
-def decoded(text: str) -> Floats:
+def decoded(text: str) -> list[float]:
     """Shares by cause."""
-    codes = np.frombuffer(text.encode("ascii"), dtype=np.uint8).astype(np.float64)
-    return np.asarray((codes - _FIRST - (codes > _BACKSLASH)) / (LEVELS - 1))
+    return [(code - _FIRST - (code > _BACKSLASH)) / (LEVELS - 1) for code in text.encode("ascii")]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 
-import numpy as np
-
-from stallwise.doctor.ask.bank import SEEN, Bank, Floats, bank
+from stallwise.doctor.ask.bank import SEEN, Bank, bank
 from stallwise.doctor.fitting import fits
 from stallwise.doctor.presence import Presence
 from stallwise.evidence.evidence import Evidence
@@ -28,20 +28,28 @@ class Asker:
     """What is likely so far, over the causes of the bank, and what is left for causes that it does not know."""
 
     bank: Bank
-    chances: Floats  # by cause, something else last
+    chances: Sequence[float]  # by cause, something else last
 
-    def rows(self, choices: Sequence[Choice]) -> Floats:
+    def rows(self, choices: Sequence[Choice]) -> list[list[float]]:
         """Choice x cause: how often each is the answer. What has another cause is answered as on average."""
-        known = [self.bank.shares.get(c.key, np.zeros(len(self.bank.causes))) for c in choices]
-        rows = np.array([[*row, row.mean()] for row in known]) if known else np.zeros((0, len(self.chances)))
-        total = rows.sum(axis=0)
-        return np.asarray(rows / np.maximum(total / MOST_ANSWERED, 1.0))
+        none = [0.0] * len(self.bank.causes)
+        known = [self.bank.shares.get(c.key, none) for c in choices]
+        rows = [[*map(float, row), math.fsum(row) / len(row)] for row in known]
+        most = [max(sum(column) / MOST_ANSWERED, 1.0) for column in zip(*rows, strict=True)]
+        return [[share / total for share, total in zip(row, most, strict=True)] for row in rows]
 
     def bits(self, choices: Sequence[Choice]) -> float:
         """Mutual information of cause and answer."""
         rows = self.rows(choices)
-        rows = np.vstack([rows, 1.0 - rows.sum(axis=0)])
-        return float(_entropy(rows @ self.chances) - (_entropy(rows) * self.chances).sum())
+        rows.append([1.0 - sum(column) for column in zip(*rows, strict=True)] if rows else [1.0] * len(self.chances))
+        left = (
+            p * _entropy(column) for column, p in zip(zip(*rows, strict=True), self.chances, strict=True) if p > 0.0
+        )
+        return _entropy(self._expected(rows)) - math.fsum(left)
+
+    def _expected(self, rows: Sequence[Sequence[float]]) -> list[float]:
+        """How often each answer is given, whatever the cause."""
+        return [math.fsum(map(mul, row, self.chances)) for row in rows]
 
     def grown(self, candidates: Sequence[Choice]) -> list[Choice]:
         """The few of many choices that together say most, found one after another."""
@@ -51,14 +59,19 @@ class Asker:
             if not left:
                 break
             chosen.append(max(left, key=lambda c: self.bits([*chosen, c])))
-        likely = self.rows(chosen) @ self.chances
-        return [chosen[i] for i in np.argsort(-likely, kind="stable")]
+        likely = self._expected(self.rows(chosen))
+        return [chosen[i] for i in _descending(likely)]
 
     def question(self, text: str, choices: Sequence[Choice], *rest: Choice) -> Question:
         """Put into words, with the likely causes whose answers differ."""
         rows, p = self.rows(choices), self.chances
-        apart = p * np.abs(rows - (rows @ p)[:, None]).sum(axis=0)
-        order = np.argsort(-apart[:-1], kind="stable")[:MOST_SEPARATED]
+        usual = self._expected(rows)
+        columns = list(zip(*rows, strict=True))[:-1]
+        apart = [
+            chance * sum(abs(a - b) for a, b in zip(column, usual, strict=True))
+            for column, chance in zip(columns, p, strict=False)
+        ]
+        order = _descending(apart)[:MOST_SEPARATED]
         causes = tuple(self.bank.causes[i] for i in order if apart[i] > 0.0)
         return Question(text, (*choices, *rest, Choice(DONT_KNOW)), causes, round(self.bits(choices), 3))
 
@@ -68,9 +81,9 @@ def best_question(
 ) -> Question | None:
     """Of everything that has not been put yet; None where no answer would say much."""
     known = bank()
-    p = np.array([chances.get(c, 0.0) for c in known.causes])
-    p = p if p.sum() > 0.0 else np.full(len(p), 1.0 / (len(p) + 1))
-    asker = Asker(known, np.append(p, max(0.0, 1.0 - p.sum())))
+    p = [chances.get(c, 0.0) for c in known.causes]
+    p = p if sum(p) > 0.0 else [1.0 / (len(p) + 1)] * len(p)
+    asker = Asker(known, [*p, max(0.0, 1.0 - math.fsum(p))])
     found = [
         asker.question(f.text, f.choices)
         for f in known.fixed
@@ -87,7 +100,7 @@ def best_question(
 
 def _sights(asker: Asker, put: Collection[str], present: Presence) -> list[Question]:
     """What is to be seen of the likeliest causes: not what was offered before, nor what speaks of things that are not there."""
-    likely = [asker.bank.causes[i] for i in np.argsort(-asker.chances[:-1], kind="stable")[:CANDIDATES]]
+    likely = [asker.bank.causes[i] for i in _descending(asker.chances[:-1])[:CANDIDATES]]
     sights = [c for cause in likely if (c := asker.bank.seen.get(cause)) is not None]
     sights = [c for c in sights if c.key not in put and fits(c.text, present)]
     chosen = asker.grown(sights)
@@ -97,6 +110,11 @@ def _sights(asker: Asker, put: Collection[str], present: Presence) -> list[Quest
     return [asker.question(WHICH_SEEN, chosen, none)]
 
 
-def _entropy(shares: Floats) -> Floats:
-    """Over the first axis, in bits."""
-    return np.asarray(-(shares * np.log2(np.maximum(shares, 1e-12))).sum(axis=0))
+def _descending(values: Sequence[float]) -> list[int]:
+    """Places of the values, the largest first."""
+    return sorted(range(len(values)), key=lambda i: -values[i])
+
+
+def _entropy(shares: Iterable[float]) -> float:
+    """In bits."""
+    return -sum(share * math.log2(share) for share in shares if share > 1e-12)

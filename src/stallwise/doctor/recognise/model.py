@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+import mmap
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Protocol
 
 from stallwise.evidence.bag import DENIED, MANNER
 
@@ -32,18 +32,42 @@ def level_of(confidence: float) -> str:
     return next((level for level, least in LEVELS if confidence >= least), LEVELS[-1][0])  # NaN of a damaged file, too
 
 
+class Matrix(Protocol):
+    """Rows of whole numbers; an array of numpy is one."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __getitem__(self, row: int, /) -> Any: ...
+
+
+class Stored:
+    """A matrix of int8 in a .npy file. Of thousands of rows a text needs some thirty: only their pages are read."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        size = int.from_bytes(
+            data[8:10], "little"
+        )  # of the header, which follows six bytes of magic and two of version 1.0
+        shape = data[10 : 10 + size].decode("latin1").partition("'shape': (")[2].partition(")")[0]
+        self.shape = tuple(int(n) for n in shape.split(",") if n.strip())
+        self._cells = memoryview(data)[10 + size :].cast("b")
+
+    def __getitem__(self, row: int) -> memoryview:
+        width = self.shape[1]
+        return self._cells[row * width : (row + 1) * width]
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """Weights as stored; nothing is unpacked before it is asked for."""
 
     causes: tuple[str, ...]  # columns; the last is "something else"
     words: Mapping[str, int]  # feature -> row
-    weights: NDArray[
-        np.int8
-    ]  # word x cause, and a last column: how much a word tells of a run in which nothing is wrong
-    idf: NDArray[np.float32]
-    scale: NDArray[np.float32]  # of each column
-    bias: NDArray[np.float32]  # of each column
+    weights: Matrix  # word x cause, and a last column: how much a word tells of a run in which nothing is wrong
+    idf: Sequence[float]
+    scale: Sequence[float]  # of each column
+    bias: Sequence[float]  # of each column
     clues: Mapping[str, tuple[float, float]]  # "cause: says" -> weight where it holds, weight where it does not
     rule: float  # weight of a rule's log odds
     else_words: float  # "something else" grows with the logarithm of the number of words,
@@ -61,19 +85,21 @@ class Model:
         """Of the prover of this cause where it is so sure; one that no case has tried is taken at its word."""
         return self.provers.get(f"{cause} {level_of(confidence)}", self.provers.get(cause, 1.0))
 
-    def contributions(self, words: Iterable[str]) -> tuple[list[str], NDArray[np.float32]]:
+    def contributions(self, words: Iterable[str]) -> tuple[list[str], list[list[float]]]:
         """Known words and what each adds to every cause; a denied word speaks against what it names."""
         known = sorted(w for w in words if w.removeprefix(DENIED) in self.words and not w.startswith(MANNER))
-        rows, idf = self._rows(known)
-        norm = float(np.sqrt((idf**2).sum())) or 1.0
-        return known, self.weights[rows, :-1].astype(np.float32) * self.scale[:-1] * (idf / norm)[:, None]
+        scale = list(self.scale)[:-1]
+        return known, [
+            [cell * of * share for cell, of in zip(self._row(word), scale, strict=False)]
+            for word, share in zip(known, self._shares(known), strict=True)
+        ]
 
     def scores(
         self, words: Iterable[str], clues: Mapping[str, float], rules: Mapping[str, float], *, aloud: bool
-    ) -> NDArray[np.float64]:
+    ) -> list[float]:
         """Of every cause, from words, summed clue weights and log odds of rules."""
         known, parts = self.contributions(words)
-        found = self.bias[:-1].astype(np.float64) + parts.sum(axis=0)
+        found = [float(math.fsum(column)) for column in zip(list(self.bias)[:-1], *parts, strict=True)]
         place = {cause: i for i, cause in enumerate(self.causes)}
         for cause, weight in clues.items():
             found[place[cause]] += weight
@@ -81,44 +107,55 @@ class Model:
             if cause in place:
                 found[place[cause]] += self.rule * odds
         found[-1] += self.else_words * math.log1p(len(known)) + (0.0 if aloud else self.else_quiet)
-        return np.asarray(found)
+        return found
 
     def calm(self, words: Iterable[str]) -> float:
         """How much the words, those that say how the text speaks included, tell of a run in which nothing is wrong: about 0 to 1."""
-        rows, idf = self._rows([w for w in words if w.removeprefix(DENIED) in self.words])
-        norm = float(np.sqrt((idf**2).sum())) or 1.0
-        return float(self.bias[-1] + (self.weights[rows, -1].astype(np.float32) * self.scale[-1] * idf).sum() / norm)
+        known = [w for w in words if w.removeprefix(DENIED) in self.words]
+        of_calm = (self._row(word)[-1] * share for word, share in zip(known, self._shares(known), strict=True))
+        return float(self.bias[-1]) + float(self.scale[-1]) * math.fsum(of_calm)
 
-    def _rows(self, known: list[str]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        rows = np.array([self.words[w.removeprefix(DENIED)] for w in known], dtype=np.intp)
-        sign = np.array([-AGAINST if w.startswith(DENIED) else 1.0 for w in known], dtype=np.float32)
-        return rows, self.idf[rows] * sign
+    def _row(self, word: str) -> list[int]:
+        row: list[int] = self.weights[self.words[word.removeprefix(DENIED)]].tolist()
+        return row
+
+    def _shares(self, known: Sequence[str]) -> list[float]:
+        """The inverse document frequency of each word, of length one together; that of a denied word is negative."""
+        idf = [
+            float(self.idf[self.words[w.removeprefix(DENIED)]]) * (-AGAINST if w.startswith(DENIED) else 1.0)
+            for w in known
+        ]
+        norm = math.hypot(*idf) or 1.0
+        return [x / norm for x in idf]
 
 
-def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def probabilities(scores: Sequence[float]) -> list[float]:
     """Softmax; a cause that cannot be has a score of minus infinity and no share."""
-    odds = np.exp(scores - scores.max())
-    return np.asarray(odds / odds.sum())
+    most = max(scores)
+    odds = [math.exp(score - most) for score in scores]
+    total = math.fsum(odds)
+    return [x / total for x in odds]
 
 
-def recalibrated(chances: NDArray[np.float64], offset: float, slope: float, bend: float = 0.0) -> NDArray[np.float64]:
+def recalibrated(chances: Sequence[float], offset: float, slope: float, bend: float = 0.0) -> list[float]:
     """The first named cause as sure as the curve says; the others share what it leaves as before."""
-    first = int(chances[:-1].argmax())
-    share = float(np.clip(chances[first], 1e-6, 1.0 - 1e-6))
+    first = max(range(len(chances) - 1), key=chances.__getitem__)
+    share = min(max(float(chances[first]), 1e-6), 1.0 - 1e-6)
     odds = math.log(share / (1.0 - share))
     if bend < 0.0:  # a parabola rises up to its top only
         odds = min(odds, -slope / (2.0 * bend))
     sure = 1.0 / (1.0 + math.exp(-(offset + slope * odds + bend * odds * odds)))
-    found = chances * ((1.0 - sure) / (1.0 - share))
-    found[:-1] = np.minimum(found[:-1], sure)  # no other cause overtakes the first
+    scaled = [float(chance) * ((1.0 - sure) / (1.0 - share)) for chance in chances]
+    found = [*(min(chance, sure) for chance in scaled[:-1]), scaled[-1]]  # no other cause overtakes the first
     found[first] = sure
-    return np.asarray(found / found.sum())
+    total = math.fsum(found)
+    return [x / total for x in found]
 
 
-def set_costs(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
+def set_costs(ordered: Sequence[float]) -> list[float]:
     """Of each cause in the order of its probability: what is likelier, and a fine for every one beyond a readable few."""
-    before = np.cumsum(ordered) - ordered
-    return np.asarray(before + FINE * np.maximum(0, np.arange(len(ordered)) - READABLE + 1))
+    before = accumulate(ordered, initial=0.0)
+    return [x + FINE * max(0, place - READABLE + 1) for place, (x, _) in enumerate(zip(before, ordered, strict=False))]
 
 
 READABLE, FINE = 4, 0.05  # regularised adaptive sets: of 1-5 and 0.02-0.2 the smallest mean size at equal coverage
@@ -130,14 +167,14 @@ def model() -> Model:
     folder = Path(__file__).parent
     meta: dict[str, Any] = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     words = (folder / "words.txt").read_text(encoding="utf-8").split("\n")
-    weights = np.load(folder / "weights.npy", mmap_mode="r", allow_pickle=False)
+    levels = meta["idf"]
     return Model(
         causes=tuple(meta["causes"]),
         words={word: row for row, word in enumerate(words)},
-        weights=weights,
-        idf=np.array(meta["idf"], dtype=np.float32)[_codes(meta["idf_of"])],
-        scale=np.array(meta["scale"], dtype=np.float32),
-        bias=np.array(meta["bias"], dtype=np.float32),
+        weights=Stored(folder / "weights.npy"),
+        idf=array("f", [levels[code - ord("0")] for code in meta["idf_of"].encode("ascii")]),  # one character a word
+        scale=array("f", meta["scale"]),
+        bias=array("f", meta["bias"]),
         clues={key: (pair[0], pair[1]) for key, pair in meta["clues"].items()},
         **{name: meta[name] for name in SCALARS},
         curve=tuple(meta["curve"]),
@@ -148,8 +185,3 @@ def model() -> Model:
 
 
 SCALARS = ("rule", "else_words", "else_quiet", "calm_from", "calm_trouble")
-
-
-def _codes(text: str) -> NDArray[np.intp]:
-    """One character a word: which of the levels of idf it has."""
-    return np.frombuffer(text.encode("ascii"), dtype=np.uint8).astype(np.intp) - ord("0")

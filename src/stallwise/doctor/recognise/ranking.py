@@ -6,9 +6,6 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from stallwise.doctor.recognise.features import clue_outcomes, words_of
 from stallwise.doctor.recognise.model import Model, model, probabilities, recalibrated, set_costs
 from stallwise.doctor.words import words_in
@@ -72,9 +69,9 @@ def recognise(
     shares = recalibrated(shares, *curve) if curve is not None else shares
     calm = known.calm(words) >= known.calm_from
     if calm:
-        shares[:-1] *= known.calm_trouble
-        shares[-1] = 1.0 - shares[:-1].sum()
-    chances = dict(zip(known.causes, map(float, shares), strict=True))
+        troubles = [share * known.calm_trouble for share in shares[:-1]]
+        shares = [*troubles, 1.0 - math.fsum(troubles)]
+    chances = dict(zip(known.causes, shares, strict=True))
     order = sorted(chances, key=lambda c: (-chances[c], c))
     named = [c for c in order if c != SOMETHING_ELSE and chances[c] > 0.0]
     shown = [c for place, c in enumerate(named) if chances[c] >= KEPT or place < ALWAYS_NAMED]
@@ -110,7 +107,7 @@ def in_domain(evidence: Evidence) -> bool:
     if not evidence.stems or strange or held < COVERED * len(words):
         return False
     chances = probabilities(known.scores(words, {}, {}, aloud=True))
-    return bool(1.0 - chances[-1] >= IN_DOMAIN and (held > 1 or chances[:-1].max() >= ALONE))
+    return 1.0 - chances[-1] >= IN_DOMAIN and (held > 1 or max(chances[:-1]) >= ALONE)
 
 
 # Of stems and pairs that the model has seen in two projects: 231 licences, changelogs and notices hold 23% of them (95 of 100 below
@@ -169,7 +166,7 @@ def _quotes(
     """For each cause the lines that add most to it, in the user's own words."""
     names, parts = known.contributions(words)
     row = {name: i for i, name in enumerate(names)}
-    mean = parts.mean(axis=1, keepdims=True) if len(names) else parts
+    means = [math.fsum(part) / len(part) for part in parts]
     once = {
         p.text: p for p in reversed(passages) if " " in p.text
     }.values()  # what is typed stands among facts and among words
@@ -178,8 +175,9 @@ def _quotes(
     ]  # lines of the same words weigh the same
     found: dict[str, tuple[Reason, ...]] = {}
     for cause in causes:
-        column: NDArray[np.float32] = (parts - mean)[:, known.causes.index(cause)]
-        scored = [(float(column[rows].sum()), p) for p, rows in held if rows]
+        place = known.causes.index(cause)
+        column = [part[place] - mean for part, mean in zip(parts, means, strict=True)]
+        scored = [(math.fsum(column[row] for row in rows), p) for p, rows in held if rows]
         best = sorted((s for s in scored if s[0] > 0.0), key=lambda s: -s[0])[:QUOTES]
         found[cause] = tuple(Reason(f"\u201c{p.text}\u201d", (p.source,)) for _, p in best)
     return found
@@ -187,8 +185,8 @@ def _quotes(
 
 def _set_of(order: Sequence[str], chances: Mapping[str, float], known: Model) -> tuple[str, ...]:
     """The likeliest causes that together hold the truth in nine of ten unseen cases."""
-    costs = set_costs(np.array([chances[c] for c in order]))
-    return tuple(order[: max(1, int((costs <= known.threshold).sum()))])
+    costs = set_costs([chances[c] for c in order])
+    return tuple(order[: max(1, sum(cost <= known.threshold for cost in costs))])
 
 
 REFUTING = math.log(10.0)  # of the odds: one clue, or all that speak against together, leaves a tenth

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence import collector
@@ -44,7 +45,7 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """One table of operations, and what was lost."""
-    columns = _Columns(sorted(k for k in {x.decode() for x in _KEY.findall(artifact.head)} if k in roles()))
+    columns = _Columns(sorted(k for x in set(_KEY.findall(artifact.head)) if (k := x.decode()) in roles()))
     blocks = Blocks(artifact)
     split = _Events(blocks, columns.event)
     with collector.paused():
@@ -104,10 +105,7 @@ class _Columns:
             gc=False,
         )  # fmt: skip
         self._empty = args()
-        self._fields = attrgetter("name", "pid", "tid", "ts", "dur")
-        self._args = (
-            attrgetter(*keys) if len(keys) > 1 else (lambda a: (getattr(a, keys[0]),)) if keys else (lambda a: ())
-        )
+        self._fields = attrgetter("ph", "name", "pid", "tid", "ts", "dur", *(f"args.{k}" for k in keys))
         self._labels: dict[str, int] = {}
         self._tracks: dict[tuple[Any, Any], int] = {}
         self._names: dict[tuple[Any, Any], str] = {}
@@ -116,27 +114,52 @@ class _Columns:
         self.count = 0
 
     def add(self, events: list[Any]) -> None:
-        """Complete events; a begin waits for its end."""
-        whole = [e for e in events if e.ph == "X" and e.ts is not None and e.dur is not None and e.dur >= 0]
-        if len(whole) < len(events):
-            for event in events:
-                if event.ph == "M":
-                    self._named(event)
-                elif event.ph in ("B", "E"):
-                    whole += self._paired(event)
-        if not whole:
-            return
-        names, pids, tids, starts, lengths = zip(*map(self._fields, whole), strict=True)
-        labels, tracks = self._labels, self._tracks
-        places = [self._args(e.args or self._empty) for e in whole]
+        """Complete events; a begin waits for its end. Column by column: a million events pass here."""
+        try:
+            phases, names, pids, tids, starts, lengths, *places = zip(*map(self._fields, events), strict=True)
+        except (AttributeError, ValueError):  # an event without args, or no event at all
+            phases = ()
+        if phases.count("X") < len(events) or not events:
+            events = self._complete(events)
+            if not events:
+                return
+            phases, names, pids, tids, starts, lengths, *places = zip(*map(self._fields, events), strict=True)
+        count = len(events)
+        threads = list(zip(pids, tids, strict=True))
+        for seen, new in ((self._labels, set(names)), (self._tracks, set(threads))):
+            for name in sorted(new - seen.keys(), key=str):
+                seen[name] = len(seen)
         self._parts.append((
-            np.array([labels.setdefault(n, len(labels)) for n in names], np.int32),
-            np.array([tracks.setdefault(t, len(tracks)) for t in zip(pids, tids, strict=True)], np.int32),
+            np.fromiter(map(self._labels.__getitem__, names), np.int32, count),
+            np.fromiter(map(self._tracks.__getitem__, threads), np.int32, count),
             np.array(starts, np.float64),
             np.array(lengths, np.float64),
-            np.nan_to_num(np.array(places, np.float64), nan=UNKNOWN).astype(np.int32),
+            *(self._whole(values) for values in places),
         ))  # fmt: skip
-        self.count += len(whole)
+        self.count += count
+
+    @staticmethod
+    def _whole(values: tuple[Any, ...]) -> NDArray[np.int32]:
+        """Numbers of a place; what is none is unknown."""
+        try:
+            return np.array(values, np.int32)
+        except (TypeError, ValueError, OverflowError):
+            found = np.array([UNKNOWN if v is None else v for v in values], np.float64)
+            return np.where(np.abs(found) < 2**31, found, UNKNOWN).astype(np.int32)
+
+    def _complete(self, events: list[Any]) -> list[Any]:
+        """Events with a begin and a length; names of processes and threads are kept, ranges closed."""
+        whole = []
+        for event in events:
+            if event.ph == "X":
+                whole.append(event)
+            elif event.ph == "M":
+                self._named(event)
+            elif event.ph in ("B", "E"):
+                whole += self._paired(event)
+        for event in whole:
+            event.args = event.args or self._empty
+        return whole
 
     def _named(self, event: Any) -> None:
         if event.name in ("thread_name", "process_name") and event.args is not None and event.args.name:
@@ -155,18 +178,22 @@ class _Columns:
 
     def table(self, source: Source) -> Table:
         """All of it."""
-        label, track, start, length, args = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        label, track, start, length, *args = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         self._parts.clear()
+        keep = (length >= 0) & np.isfinite(start)
+        if not keep.all():
+            label, track, start, length, *args = (x[keep] for x in (label, track, start, length, *args))
         columns: dict[str, Any] = {"label": label, "start_s": start * MICROSECOND, "duration_s": length * MICROSECOND}
         by_track = self._places()
         for role in ("replica", "stage", "tensor", "rank"):
             columns[role] = np.array([p.get(role, UNKNOWN) for p in by_track], np.int32)[track]
         for at, key in enumerate(self.keys):
             role = roles()[key]
-            values = args[:, at]
+            values = args[at]
             columns[role] = np.where(values >= 0, values, columns[role]) if role in columns else values
         for role in ("step", "microbatch", "chunk", "order"):
             columns.setdefault(role, np.full(len(label), UNKNOWN, np.int32))
+        columns = {name: values if values.dtype.kind == "f" else _small(values) for name, values in columns.items()}
         names = sorted(self._labels, key=lambda n: self._labels[n])
         return Table(KIND, columns, source, meta={"labels": names, "works": [int(work_of(n)) for n in names]})
 
@@ -184,3 +211,11 @@ class _Columns:
                 )
             found.append(place)
         return found
+
+
+def _small(values: NDArray[Any]) -> NDArray[Any]:
+    """In as few bytes as its numbers need: folders of a thousand ranks are held at once."""
+    for kind in (np.int8, np.int16):
+        if values.min(initial=0) >= np.iinfo(kind).min and values.max(initial=0) <= np.iinfo(kind).max:
+            return values.astype(kind)
+    return values

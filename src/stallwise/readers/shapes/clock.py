@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache
 
-import numpy as np
-
 from stallwise.evidence.number_columns import TOKEN, Column
 from stallwise.evidence.skeletons import LONGEST, Skeletons
+from stallwise.late import np
 
 DAY_S = 86400.0
 # A date as most print it, or as Americans do.

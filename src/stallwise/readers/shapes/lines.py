@@ -12,15 +12,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import PurePath
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.line import NAN, Line
 from stallwise.evidence.number_columns import TOKEN
 from stallwise.evidence.words import is_label
+from stallwise.late import np
 from stallwise.readers._patterns import document, patterns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
 LOOKED_AT = 240  # prefixes end before this

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from stallwise.evidence.number_columns import TOKEN, Column
 from stallwise.evidence.reading import Wanted
 from stallwise.evidence.skeletons import LONGEST, Skeletons
+from stallwise.late import np
 from stallwise.readers._patterns import entries, patterns
 from stallwise.units import readings_of
 

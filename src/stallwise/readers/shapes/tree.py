@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-import msgspec
-
 from stallwise.evidence.last_asked import last_asked
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_in, rows_of
 from stallwise.readers._patterns import patterns
@@ -108,6 +106,8 @@ def _json(text: str) -> Any:
 
 def row_of(line: str) -> Any:
     """JSON, with the words that trainers write in it; None where it is none."""
+    import msgspec
+
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

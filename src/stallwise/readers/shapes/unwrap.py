@@ -76,7 +76,7 @@ def is_text(head: bytes) -> bool:
     start = head[:4096]
     if stored_as(start) != "utf-8":
         return True
-    if b"traceEvents" in start or (b'"ph"' in start and b'"ts"' in start):  # events with or without a head
+    if b"traceEvents" in start or (b'"ph"' in start and b'"pid"' in start):  # events with or without a head
         return False
     return b"\x00" not in start and not start.lstrip().startswith((b"<?xml", b"SQLite"))
 

@@ -22,6 +22,7 @@ Slowest stage less the mean, once for each micro-batch.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from stallwise.evidence.capture import RANK_TRACES, STEP_SHAPE, Capture
@@ -209,7 +210,7 @@ def advise(evidence: Evidence) -> Finding:
 
 def _move(evidence: Evidence, stage: int, share: float) -> str:
     """How much of the stage: in layers where somebody says how many it has."""
-    layers = evidence.get(w.STAGE_LAYERS, stage=stage)
-    count = max(round(share * layers.number), 1) if layers else 0
-    some = f"{count} of its {layers} layers" if layers else f"{share:.0%} of its work"
+    layers = next((f.number for f in evidence.all(w.STAGE_LAYERS) if f.scope.stage == stage), math.nan)
+    known = math.isfinite(layers) and math.isfinite(share)
+    some = f"{max(round(share * layers), 1)} of its {layers:.0f} layers" if known else f"{share:.0%} of its work"
     return f"Move {some} from stage {stage} to the others, by measured time"

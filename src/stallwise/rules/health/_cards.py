@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope, Source, Table
+from stallwise.late import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MIB, MHZ = float(1 << 20), 1e6
 IDLE_BIT = 0x1
@@ -30,7 +32,7 @@ NOT_HERE = (
     ("pcie_width", "PCIe link"),
     ("ecc_uncorrected", "ECC counters"),
 )
-Values = NDArray[np.float64]
+Values: TypeAlias = "NDArray[np.float64]"
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,6 @@ from __future__ import annotations
 
 from math import ceil
 
-import numpy as np
-
 from stallwise.evidence.capture import DATA_PROBE, PY_SPY, TORCH_TRACE
 from stallwise.evidence.catalog import change, gains, run, stated
 from stallwise.evidence.catalog import run as logged
@@ -40,6 +38,7 @@ from stallwise.findings.clue import Clue, above, below, says_one_of, yes
 from stallwise.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.findings.rule import rule
 from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
+from stallwise.late import np
 
 MOST_STEPS = 0.6  # of the steps must wait for the mean rate to be the trouble
 # Workers deliver together, so a starved loop with two of them waits in every second step. Two waits that take more than half

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stallwise.evidence.operations import PASSES, Work
+from stallwise.late import np
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Ints: TypeAlias = "NDArray[np.int64]"
+Bools: TypeAlias = "NDArray[np.bool_]"
 
 ENOUGH = 0.5  # of all replicas and steps: an operation this common is part of the program
 DENSE = 1 << 22  # values this close together are numbered by a lookup table, others by sorting
@@ -84,41 +85,51 @@ class Grid:
 def grid_of(columns: Mapping[str, NDArray[Any]], labels: Sequence[str], works: Sequence[int]) -> Grid | None:
     """Lays rows out; None where no two workers or steps share a program."""
     rows = _one_of_each_tensor_group(columns)
-    label, stage = rows["label"].astype(np.int64), rows["stage"].astype(np.int64)
-    replicas, replica = numbered(rows["replica"])
+    replicas, cell = numbered(rows["replica"])
     steps, step = numbered(rows["step"])
-    cell = replica * len(steps) + step
-    chunk = np.maximum(rows["chunk"], 0).astype(np.int64)
-    number = _numbers(rows, np.array(works, np.int64)[label], cell, label, stage, chunk)
+    cell *= len(steps)
+    cell += step
+    del step
+    number = _numbers(rows, np.array(works, np.int8), cell)
+    chunk = np.maximum(rows["chunk"], 0)
     span = [int(values.max(initial=0)) + 1 for values in (chunk, number)]
-    code = ((stage * len(labels) + label) * span[0] + chunk) * span[1] + number
+    most = (int(rows["stage"].max(initial=0)) + 1) * len(labels) * span[0] * span[1]
+    code: NDArray[Any] = rows["stage"].astype(np.int32 if most < 2**31 else np.int64)
+    for values, size in ((rows["label"], len(labels)), (chunk, span[0]), (number, span[1])):
+        code *= size
+        code += values.astype(code.dtype)
+    del chunk, number
     codes, at = numbered(code)
+    del code
     cells = len(replicas) * len(steps)
-    common = np.bincount(at, minlength=len(codes)) >= ENOUGH * len(np.unique(cell))
+    common = np.bincount(at, minlength=len(codes)) >= ENOUGH * np.count_nonzero(np.bincount(cell, minlength=cells))
     if not common.any():
         return None
-    place = np.cumsum(common) - 1
     keep = common[at]
-    flat = place[at[keep]] * cells + cell[keep]
+    flat = (np.cumsum(common) - 1)[at] * cells + cell
     shape = (int(common.sum()), len(replicas), len(steps))
     begin, work = np.full(shape, np.nan), np.full(shape, np.nan)
-    begin.reshape(-1)[flat], work.reshape(-1)[flat] = rows["start_s"][keep], np.maximum(rows["duration_s"][keep], 0.0)
+    whole = bool(keep.all())
+    for to, name in ((begin, "start_s"), (work, "duration_s")):
+        to.reshape(-1)[flat if whole else flat[keep]] = rows[name] if whole else rows[name][keep]
+    np.maximum(work, 0.0, out=work)
     operations = [_operation(int(c), span, labels, works) for c in codes[common].tolist()]
-    left_out = [f"{int((~keep).sum()):,} operations outside of the common program"] if not keep.all() else []
+    left_out = [f"{int((~keep).sum()):,} operations outside of the common program"] if not whole else []
     return _filled(Grid(operations, begin, work, np.ones(shape[1:], bool), replicas, steps, 0, left_out))
 
 
-def numbered(values: NDArray[Any]) -> tuple[Ints, Ints]:
+def numbered(values: NDArray[Any]) -> tuple[Ints, NDArray[np.int32]]:
     """The distinct values in order, and the place of each among them."""
     if not len(values):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return np.zeros(0, np.int64), np.zeros(0, np.int32)
     least, most = int(values.min()), int(values.max())
     if most - least >= DENSE:
         found, at = np.unique(values, return_inverse=True)
-        return found.astype(np.int64), at.astype(np.int64)
+        return found.astype(np.int64), at.astype(np.int32)
     seen = np.zeros(most - least + 1, bool)
-    seen[values - least] = True
-    return np.flatnonzero(seen) + least, (np.cumsum(seen) - 1)[values - least]
+    from_least = values if least == 0 else values - least
+    seen[from_least] = True
+    return np.flatnonzero(seen) + least, (np.cumsum(seen, dtype=np.int32) - 1)[from_least]
 
 
 def _operation(code: int, span: list[int], labels: Sequence[str], works: Sequence[int]) -> Operation:
@@ -138,18 +149,17 @@ def _one_of_each_tensor_group(columns: Mapping[str, NDArray[Any]]) -> dict[str, 
     return rows
 
 
-def _numbers(rows: Mapping[str, NDArray[Any]], work: Ints, cell: Ints, label: Ints, stage: Ints, chunk: Ints) -> Ints:
+def _numbers(rows: Mapping[str, NDArray[Any]], works: NDArray[np.int8], cell: NDArray[Any]) -> NDArray[np.int32]:
     """The microbatch of a pass; else the recorder's own count; else the place by time among operations of the same name."""
-    is_pass = np.isin(work, [int(w) for w in PASSES])
-    microbatch, order = rows["microbatch"].astype(np.int64), rows["order"].astype(np.int64)
-    number = np.where(is_pass & (microbatch >= 0), microbatch, order)
+    is_pass = np.isin(works, [int(w) for w in PASSES])[rows["label"]]
+    number = np.where(is_pass & (rows["microbatch"] >= 0), rows["microbatch"], rows["order"]).astype(np.int32)
     bare = np.flatnonzero(number < 0)
     if len(bare):
-        tensor = np.maximum(rows["tensor"][bare], 0).astype(np.int64) if "tensor" in rows else 0
-        key = ((cell[bare] * (int(stage.max()) + 1) + stage[bare]) * (int(label.max()) + 1) + label[bare]) * (
-            int(chunk.max()) + 1
-        ) + chunk[bare]
-        key = key * (int(np.max(tensor)) + 1) + tensor
+        key = cell[bare].astype(np.int64)
+        for name in ("stage", "label", "chunk", "tensor"):
+            values = np.maximum(rows[name][bare], 0) if name in rows else np.zeros(1, np.int64)
+            key *= int(values.max(initial=0)) + 1
+            key += values
         by_time = np.lexsort((rows["start_s"][bare], key))
         sorted_key = key[by_time]
         first = np.concatenate(([True], sorted_key[1:] != sorted_key[:-1]))
