@@ -33,7 +33,7 @@ from stallwise.errors import StallwiseError
 from stallwise.search.served_runs import cell, served_run
 from stallwise.search.validation.inference import MAX_SEQUENCES
 
-CATALOG = Path(__file__).parents[1] / "src" / "stallwise" / "specs" / "catalog"
+CATALOG = Path(__file__).parents[1] / "src/stallwise/specs/catalog"
 ENGINES = ("vllm", "sglang", "trtllm")
 FOLDS = 12
 # Where an engine's constants stand: about the end of 2025, when these runs divide; and how many releases each place of a

@@ -15,8 +15,8 @@ timed before and after most recordings; where the two loops differ so much that 
 neither is further off. How often the loop before a trace foretells the one after it within 10% is said beside: no trace can foretell
 more.
 
-`--ratios src/stallwise/costs/measured/gain_ratios.csv` refits the ranges: it replaces the rows of all recordings that were read by
-what they say now. Score with what was kept apart afterwards, not before.
+`--ratios src/stallwise/costs/measured/gain_ratios.csv` refits the ranges: it replaces the rows of all recordings
+that were read by what they say now. Score with what was kept apart afterwards, not before.
 """
 
 from __future__ import annotations

@@ -20,12 +20,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Folders whose tests start processes, browsers or long tables: they go first, so that no worker ends on one while the other waits.
-LONG = ("instrument", "trust", "questions", "search", "published", "docs", "web", "jobs", "incidents")
+LONG = (
+    "tests/instrument",
+    "tests/instrument/trials",
+    "tests/trust",
+    "tests/questions",
+    "tests/search",
+    "tests/published",
+    "tests/docs",
+    "tests/web",
+    "tests/jobs",
+    "tests/incidents",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONG)
+    root = Path(__file__).parents[1]
+    long = tuple(root / folder for folder in LONG)
+    items.sort(key=lambda item: not any(item.path.is_relative_to(folder) for folder in long))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from stallwise.cli import main
-from stallwise.drill.papers.rank_traces import RankTrace
+from stallwise.drill.artifacts.rank_traces import RankTrace
 from stallwise.findings.finding import Gain
 from stallwise.findings.whatif import Tried, WhatIf
 from stallwise.measures._replay_range import won_range_s

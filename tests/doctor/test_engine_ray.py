@@ -15,6 +15,8 @@ from stallwise.errors import MissingExtra
 from stallwise.render.json import to_dict
 from tests.doctor.test_gather import comparable, own_cache  # noqa: F401
 from tests.measures.rank_copies import plain_training, write_copies
+from tests.sim.job.planted import Fault, Plan
+from tests.sim.job.written import write_ranks
 
 
 @pytest.fixture
@@ -36,6 +38,18 @@ def test_ray_gives_exactly_the_local_answer(tmp_path: Path) -> None:
     local = gather([str(folder)], engine="local", cache=False)
     remote = gather([str(folder)], engine="ray", workers=2, cache=False)
     assert comparable(remote) == comparable(local)
+    answers = [to_dict(diagnose(str(folder), engine=e, workers=2, cache=False)) for e in ("local", "ray")]
+    assert json.dumps(answers[0], sort_keys=True) == json.dumps(answers[1], sort_keys=True)
+    assert answers[1]["ranked"][0] == "straggler-rank"
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_ray")
+def test_ray_reads_operations_of_all_ranks_alike(tmp_path: Path) -> None:
+    plan = Plan("1f1b", 4, 2, 1, 4, 4, 3, faults=(Fault("worker", 2, 1, 0, 1.8),))
+    folder = write_ranks(tmp_path / "run", plan)
+    (folder / "rank_1.json").write_bytes(b"[{")
     answers = [to_dict(diagnose(str(folder), engine=e, workers=2, cache=False)) for e in ("local", "ray")]
     assert json.dumps(answers[0], sort_keys=True) == json.dumps(answers[1], sort_keys=True)
     assert answers[1]["ranked"][0] == "straggler-rank"

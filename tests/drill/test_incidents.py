@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.digest import digest
 from stallwise.drill.generate import CLASSICS, incident, incident_of
 from stallwise.drill.hints import numbers
 from stallwise.drill.incident import EXACT, Incident, model_answer
-from stallwise.drill.papers.dice import Dice
 from stallwise.drill.requests import artifacts
 from stallwise.drill.scenarios import authors
 from stallwise.drill.suspects import suspects
@@ -34,8 +34,8 @@ def worlds() -> tuple[Incident, ...]:
     """One incident of every cause, its generator picked by chance; the same ones every day."""
     found = []
     for place, cause in enumerate(authors()):
-        dice = Dice(60_000 + place)
-        found.append(incident_of(60_000 + place, cause, dice.pick(*authors()[cause])(dice), dice))
+        rng = Rng(60_000 + place)
+        found.append(incident_of(60_000 + place, cause, rng.pick(*authors()[cause])(rng), rng))
     return tuple(found)
 
 
@@ -66,7 +66,7 @@ def test_public_cases_are_worlds_too_and_are_found() -> None:
     told = [(cause, author) for cause, each in authors().items() for author in each if "-" in author.__name__]
     assert len(told) >= 8
     for cause, author in told:
-        case = incident_of(5, cause, author(Dice(5)), Dice(5))
+        case = incident_of(5, cause, author(Rng(5)), Rng(5))
         assert case.source.startswith("https://") and case.source not in case.setup
         assert model_answer(case).ranked[0] == cause and model_answer(case).state.value == "sick", author.__name__
 

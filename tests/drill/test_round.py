@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from stallwise.doctor.catalogue import families
 from stallwise.drill import door
+from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.board import board
 from stallwise.drill.calculator import calculate
 from stallwise.drill.commitments import lines_meant, probabilities
@@ -21,7 +22,6 @@ from stallwise.drill.desk import handle, opening
 from stallwise.drill.examiner import comment, transcript
 from stallwise.drill.generate import CLASSICS, incident
 from stallwise.drill.journal import Played
-from stallwise.drill.papers.dice import Dice
 from stallwise.drill.quantity import typed
 from stallwise.drill.requests import artifacts, meant
 from stallwise.drill.round import HARD_STOP_S, Round, load, start
@@ -175,7 +175,7 @@ def test_causes_in_peoples_words_are_right_or_asked_back_never_another() -> None
             for c in suspects()
             if families()[c] in WEIGHED[families()[cause]] and c != cause and c not in suspects()[cause].near
         ]
-        found = chosen(text, (cause, *Dice(place).some(apart, 7)))
+        found = chosen(text, (cause, *Rng(place).some(apart, 7)))
         verdicts.append("right" if found == cause else "asked back" if found is None else f"{text}: {found}")
     print(
         f"\ncauses in people's words: {verdicts.count('right')} right, {verdicts.count('asked back')} asked back of {len(SAID)}"

@@ -16,8 +16,8 @@ from stallwise.meaning.entries import entries
 from stallwise.meaning.words import book
 from stallwise.rules import all_rules
 
-SOURCE = Path(catalog.__file__).parents[2]
-SPEAKERS = ("readers", "measures", "meaning", "instrument", "probe")
+SOURCE = Path(catalog.__file__).parents[3]
+SPEAKERS = ("stallwise.readers", "stallwise.measures", "stallwise.meaning", "stallwise.instrument", "stallwise.probe")
 
 
 @cache
@@ -25,7 +25,7 @@ def _spoken_names() -> frozenset[str]:
     """Every name in capitals that a reader, a measure or the lexicon's code uses."""
     found: set[str] = set()
     for package in SPEAKERS:
-        for path in (SOURCE / package).rglob("*.py"):
+        for path in SOURCE.joinpath(*package.split(".")).rglob("*.py"):
             found |= set(re.findall(r"\b[A-Z][A-Z0-9_]{2,}\b", path.read_text(encoding="utf-8")))
     return frozenset(found)
 
@@ -54,7 +54,7 @@ def _hearable(quantity: Quantity) -> bool:
 @cache
 def _texts() -> tuple[str, ...]:
     """Tables by which readers and the lexicon name quantities."""
-    folders = [SOURCE / package for package in SPEAKERS]
+    folders = [SOURCE.joinpath(*package.split(".")) for package in SPEAKERS]
     return tuple(
         p.read_text(encoding="utf-8") for f in folders for end in ("*.toml", "*.py", "*.csv") for p in f.rglob(end)
     )

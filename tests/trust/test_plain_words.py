@@ -6,7 +6,7 @@ import json
 from itertools import combinations
 from pathlib import Path
 
-import stallwise
+import stallwise.rules
 from stallwise.doctor.advice import overturning
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.idioms import frameworks, in_its_words
@@ -18,7 +18,7 @@ from stallwise.rules import all_rules
 from tests.trust.inputs import GOOD_LOG, here
 
 LINE = " iteration {i}/ 500 | elapsed time per iteration (ms): {ms}.0 | global batch size: 256 | lm loss: 2.0E+00 |\n"
-RULES = Path(stallwise.__file__).parent / "rules"
+RULES = Path(str(stallwise.rules.__file__)).parent
 
 
 def bundle(folder: Path, said: str, **end: object) -> Path:

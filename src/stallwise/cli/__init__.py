@@ -22,7 +22,7 @@ from stallwise.render.visible import visible
 
 HERE = Path(__file__).parent
 BUG = 4
-# What a disk, its owner or the system refuses is no bug of ours, wherever it shows.
+# What a disk, its owner or the system refuses is no internal error, wherever it shows.
 NO_BUG = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}
 )

@@ -45,7 +45,7 @@ def _constant(place: str) -> Callable[[], Iterable[str]]:
 
     def words() -> Iterable[str]:
         module, _, name = place.partition(":")
-        found = getattr(import_module(f"stallwise.{module}"), name)
+        found = getattr(import_module(module), name)
         return [str(word) for word in (found() if callable(found) else found)]
 
     return words
@@ -136,19 +136,19 @@ LISTS: dict[str, Callable[[], Iterable[str]]] = {
     "ignore": _causes,
     "only": _trials,
     "skip": _trials,
-    "precision": _constant("specs.layout:PRECISIONS"),
-    "optimizer": _constant("specs.layout:OPTIMIZERS"),
-    "offload": _constant("specs.layout:OFFLOADS"),
-    "framework": _constant("specs.recipe:FRAMEWORKS"),
-    "attention": _constant("specs.recipe:ATTENTION"),
-    "kernels": _constant("specs.recipe:KERNELS"),
-    "tp-overlap": _constant("specs.recipe:TP_OVERLAP"),
-    "scaling": _constant("specs.recipe:SCALINGS"),
-    "gather": _constant("specs.recipe:GATHERS"),
-    "engine": _constant("specs.deployment:ENGINES"),
-    "sort": _constant("search.serving:SORTS"),
-    "policy": _constant("sim.policies:policies"),
-    "topic": _constant("drill.deck:topics"),
-    "facts words": _constant("evidence.catalog:quantities"),
+    "precision": _constant("stallwise.specs.layout:PRECISIONS"),
+    "optimizer": _constant("stallwise.specs.layout:OPTIMIZERS"),
+    "offload": _constant("stallwise.specs.layout:OFFLOADS"),
+    "framework": _constant("stallwise.specs.recipe:FRAMEWORKS"),
+    "attention": _constant("stallwise.specs.recipe:ATTENTION"),
+    "kernels": _constant("stallwise.specs.recipe:KERNELS"),
+    "tp-overlap": _constant("stallwise.specs.recipe:TP_OVERLAP"),
+    "scaling": _constant("stallwise.specs.recipe:SCALINGS"),
+    "gather": _constant("stallwise.specs.recipe:GATHERS"),
+    "engine": _constant("stallwise.specs.deployment:ENGINES"),
+    "sort": _constant("stallwise.search.serving:SORTS"),
+    "policy": _constant("stallwise.sim.policies:policies"),
+    "topic": _constant("stallwise.drill.deck:topics"),
+    "facts words": _constant("stallwise.evidence.catalog:quantities"),
 }
 LISTED = {"only", "skip"}  # several names with commas between them

@@ -13,7 +13,10 @@ from stallwise.render import strict_json as json
 if TYPE_CHECKING:
     from stallwise.findings.diagnosis import Diagnosis
 
-KNOWN = ".html, .md, .json, .txt, .sarif, .xml (JUnit), or a name with 'trace' or 'annotated' ending in .json.gz"
+KNOWN = (
+    ".html, .md, .json, .txt, .sarif, .xml (JUnit), a name with 'trace' or 'annotated' ending in .json.gz, "
+    "or one with 'merged': all ranks in one trace"
+)
 
 ENDINGS = (".html", ".htm", ".md", ".markdown", ".json", ".txt", ".log", ".sarif", ".xml", ".json.gz")
 REPORT_FILE = FileToWrite(ENDINGS, KNOWN)
@@ -23,7 +26,9 @@ def write_report(diagnosis: Diagnosis, output: str, paths: Sequence[str], *, sha
     """Raises BadRequest for an ending nobody knows."""
     path = Path(output)
     with writing(output):
-        if path.name.endswith(".json.gz") or (path.suffix == ".json" and "annotated" in path.stem):
+        if "merged" in path.stem and path.name.endswith((".json", ".json.gz")):
+            _merged(diagnosis, path, paths, share=share)
+        elif path.name.endswith(".json.gz") or (path.suffix == ".json" and "annotated" in path.stem):
             _annotated(diagnosis, path, paths, share=share)
         else:
             path.write_text(rendered(diagnosis, path.suffix.lower()), encoding="utf-8")
@@ -52,6 +57,15 @@ def rendered(diagnosis: Diagnosis, suffix: str) -> str:
 
         return findings_junit(diagnosis) if suffix == ".xml" else json.dumps(findings_sarif(diagnosis), indent=2)
     raise BadRequest(f"no report ends in '{suffix}'", hint=f"one of: {KNOWN}")
+
+
+def _merged(diagnosis: Diagnosis, path: Path, paths: Sequence[str], *, share: bool) -> None:
+    from stallwise.doctor.merged import merged_events
+    from stallwise.render.chrome_trace import write_merged
+
+    if share:
+        raise BadRequest("a merged trace holds all names of the job", hint="share -o report.html instead")
+    write_merged(path, merged_events(diagnosis, paths))
 
 
 def _annotated(diagnosis: Diagnosis, path: Path, paths: Sequence[str], *, share: bool) -> None:

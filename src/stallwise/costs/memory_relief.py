@@ -27,6 +27,7 @@ class Holdings:
     request_bytes: float = 0.0
     full_precision: bool = False
     recomputing: bool = False
+    microbatch: float = 0.0  # samples; 0 where nobody says, and one cannot be halved
     devices: int = 1
 
 
@@ -52,7 +53,8 @@ def ways_to_fit(held: Holdings, shortfall_bytes: float) -> list[Way]:
         Way("fused or chunked loss: never hold all logits", 0.9 * held.logits_bytes, "one import; no time"),
         Way("mixed precision: bf16 activations", HALF * held.activations_bytes if held.full_precision else 0.0,
             "one line; faster too", "sums need fp32"),
-        Way("micro-batch halved, accumulate twice", HALF * moving + HALF * held.request_bytes if moving else 0.0,
+        Way("micro-batch halved, accumulate twice",
+            HALF * moving + HALF * held.request_bytes if moving and held.microbatch != 1 else 0.0,
             "smaller products; 0 to 15% of step time"),
         Way("recompute activations (checkpointing)",
             0.0 if held.recomputing else RECOMPUTE_FREES * held.activations_bytes, "25 to 33% more compute"),

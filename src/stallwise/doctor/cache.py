@@ -24,7 +24,16 @@ WORTH_KEEPING_BYTES = 200_000  # smaller artifacts are read faster than a cache 
 MAX_CACHE_BYTES = 256 << 20
 WRITTEN_BY_NOW_S = 3600.0
 MAX_ENTRY_BYTES = 16 << 20
-_STAGES = ("readers", "meaning", "measures", "sim", "costs", "specs", "evidence", "doctor")  # what shapes a reading
+_STAGES = (  # what shapes a reading
+    "stallwise.readers",
+    "stallwise.meaning",
+    "stallwise.measures",
+    "stallwise.sim",
+    "stallwise.costs",
+    "stallwise.specs",
+    "stallwise.evidence",
+    "stallwise.doctor",
+)
 
 
 def recall(artifact: Artifact) -> tuple[str, Reading | None]:
@@ -95,10 +104,10 @@ def _key(artifact: Artifact) -> str:
 @cache
 def _code_stamp() -> bytes:
     """Changes whenever the code or a table that shapes readings does."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     digest = hashlib.blake2b(digest_size=16)
     for stage in _STAGES:
-        for path in sorted((root / stage).rglob("*")):
+        for path in sorted(root.joinpath(*stage.split(".")).rglob("*")):
             if path.suffix in (".py", ".toml", ".csv", ".json"):
                 info = path.stat()
                 digest.update(f"{path.relative_to(root)}\0{info.st_size}\0{info.st_mtime_ns}\n".encode())

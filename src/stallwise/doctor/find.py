@@ -17,6 +17,7 @@ from stallwise.evidence.limits import current
 from stallwise.evidence.words import label_of
 from stallwise.readers.shapes.pasted import files_in
 
+SOURCE_HEAD = 1 << 16  # bytes of a source file that are looked at
 MAX_DEPTH = 3  # of archives in archives
 HTTP_TIMEOUT_S = 20.0
 IGNORED_SUFFIXES = {".py", ".pyc", ".png", ".jpg", ".so", ".pt", ".pth", ".safetensors", ".bin", ".whl"}
@@ -108,7 +109,7 @@ def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
 
 
 def _in_folder(given: str) -> list[Artifact]:
-    files = [p for p in _below(Path(given)) if _may_be_read(p.name) and p.is_file()]
+    files = [p for p in _below(Path(given)) if (_may_be_read(p.name) or _holds_configs(p)) and p.is_file()]
     if not files:
         raise UnreadableInput(
             f"the folder {given} holds no file to read",
@@ -151,6 +152,17 @@ def _remote(given: str) -> list[Artifact]:
 
 def _may_be_read(name: str) -> bool:
     return Path(name).suffix.lower() not in IGNORED_SUFFIXES
+
+
+def _holds_configs(path: Path) -> bool:
+    """A source file that lists the configurations of a kernel is as good as an autotuner's log."""
+    if path.suffix != ".py":
+        return False
+    try:
+        with path.open("rb") as file:
+            return b"triton.Config(" in file.read(SOURCE_HEAD)
+    except OSError:
+        return False
 
 
 def _below(root: Path) -> Iterator[Path]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.commitments import lines_meant, one_line
-from stallwise.drill.papers.dice import Dice
 from stallwise.drill.quantity import typed
 from stallwise.errors import BadRequest
 from stallwise.units import Unit, example, show
@@ -35,7 +35,7 @@ class Check:
     def lines(self, seed: int) -> tuple[str, ...]:
         """What to choose from, shuffled."""
         every = [*self.right, *self.wrong]
-        return tuple(Dice(seed).some(every, len(every)))
+        return tuple(Rng(seed).some(every, len(every)))
 
     def question(self, seed: int) -> str:
         """As it is put to the learner."""

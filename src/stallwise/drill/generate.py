@@ -8,10 +8,10 @@ from functools import cache
 from importlib.resources import files
 
 from stallwise.doctor.catalogue import families
+from stallwise.drill.artifacts import background, gpu_state
+from stallwise.drill.artifacts.rng import Rng
+from stallwise.drill.artifacts.training import smooth_loss
 from stallwise.drill.incident import READ_OFF, Decisive, Exhibit, Incident, Plot, exhibit
-from stallwise.drill.papers import background, gpu_state
-from stallwise.drill.papers.dice import Dice
-from stallwise.drill.papers.training import smooth_loss
 from stallwise.drill.scenarios import authors
 from stallwise.drill.sheet import WEIGHED
 from stallwise.drill.suspects import suspects
@@ -33,36 +33,36 @@ def incident(seed: int) -> Incident:
 
 
 def _generated(seed: int) -> Incident:
-    dice = Dice(seed)
-    cause = dice.pick(*authors())
-    return incident_of(seed, cause, dice.pick(*authors()[cause])(dice), dice)
+    rng = Rng(seed)
+    cause = rng.pick(*authors())
+    return incident_of(seed, cause, rng.pick(*authors()[cause])(rng), rng)
 
 
-def incident_of(seed: int, cause: str, plot: Plot, dice: Dice) -> Incident:
+def incident_of(seed: int, cause: str, plot: Plot, rng: Rng) -> Incident:
     """A plot among papers that settle nothing, one of them a note that blames something else."""
     planted = (cause, *plot.also)
     blamable = [c for c in suspects() if c not in planted and not any(c in suspects()[p].near for p in planted)]
-    blamed = dice.pick(*(c for c in blamable if families()[c] in WEIGHED[families()[cause]] and c != "none"))
-    more = _background(dice, {e.kind for e in plot.exhibits}, plot.gpu_use, suspects()[blamed].says)
+    blamed = rng.pick(*(c for c in blamable if families()[c] in WEIGHED[families()[cause]] and c != "none"))
+    more = _background(rng, {e.kind for e in plot.exhibits}, plot.gpu_use, suspects()[blamed].says)
     papers = (*plot.exhibits, *(e for e in more if not plot.source or e.kind in NEVER_DISAGREES))
     return Incident(
         seed, cause, families()[cause], plot.setup, papers, plot.number, plot.also, source=plot.source, blamed=blamed
     )
 
 
-def _background(dice: Dice, have: set[str], gpu_use: int, blamed: str) -> list[Exhibit]:
+def _background(rng: Rng, have: set[str], gpu_use: int, blamed: str) -> list[Exhibit]:
     """Papers of a healthy machine, some with a feature that tempts; never of a kind that the plot already has."""
     spare: dict[str, Callable[[], Exhibit]] = {
-        "gpu-state": lambda: exhibit("gpu-state", "nvidia_smi.csv", gpu_state.healthy_smi(dice, gpu_use), False),
-        "kernel-log": lambda: exhibit("kernel-log", "dmesg.txt", gpu_state.quiet_kernel_log(dice), False),
-        "changes": lambda: exhibit("changes", "git_log.txt", background.changes(dice), False),
-        "note": lambda: Exhibit("note", "note.txt", background.note(dice, blamed).encode(), False, True),
-        "host-profile": lambda: exhibit("host-profile", "top.txt", background.host(dice), False),
+        "gpu-state": lambda: exhibit("gpu-state", "nvidia_smi.csv", gpu_state.healthy_smi(rng, gpu_use), False),
+        "kernel-log": lambda: exhibit("kernel-log", "dmesg.txt", gpu_state.quiet_kernel_log(rng), False),
+        "changes": lambda: exhibit("changes", "git_log.txt", background.changes(rng), False),
+        "note": lambda: Exhibit("note", "note.txt", background.note(rng, blamed).encode(), False, True),
+        "host-profile": lambda: exhibit("host-profile", "top.txt", background.host(rng), False),
         "topology": lambda: exhibit("topology", "topo.txt", background.topology(), False),
     }
     # A loss curve belongs to training, and a second log of the same run would have to agree with the first.
     if not have & {"train-log", "engine-log", "oom-message", "bench", "ncu"}:
-        spare["loss-curve"] = lambda: exhibit("loss-curve", "loss.csv", smooth_loss(dice), False)
+        spare["loss-curve"] = lambda: exhibit("loss-curve", "loss.csv", smooth_loss(rng), False)
     return [make() for kind, make in spare.items() if kind not in have]
 
 
@@ -71,8 +71,8 @@ def _classic(number: int) -> Incident:
     told = tomllib.loads((folder / "classics.toml").read_text(encoding="utf-8"))[str(number)]
     case, deciding = ((folder / f"{number}_{part}.toml").read_bytes() for part in ("case", "deciding"))
     papers = (Exhibit("case", "case.toml", case, False), Exhibit(told["artifact"], told["file"], deciding))
-    cause, dice, asked = told["cause"], Dice(number), told["number"]
-    more = _background(dice, {p.kind for p in papers}, 99, suspects()[told["blamed"]].says)
+    cause, rng, asked = told["cause"], Rng(number), told["number"]
+    more = _background(rng, {p.kind for p in papers}, 99, suspects()[told["blamed"]].says)
     decisive = Decisive(asked["ask"], asked["value"], Unit(asked["unit"]), asked.get("within", READ_OFF))
     return Incident(
         number,

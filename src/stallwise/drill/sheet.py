@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from stallwise.doctor.catalogue import families
+from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import Incident, model_answer, planted_finding
-from stallwise.drill.papers.dice import Dice
 from stallwise.drill.suspects import suspects
 from stallwise.findings.finding import Fix
 
@@ -60,9 +60,9 @@ class Sheet:
 @cache
 def sheet_of(incident: Incident) -> Sheet:
     """The same for everybody who plays this seed."""
-    dice = Dice(incident.seed * 7919 + 13)
+    rng = Rng(incident.seed * 7919 + 13)
     known = suspects()[incident.cause]
-    offered = _offered(incident, dice)
+    offered = _offered(incident, rng)
     wrong = [c for c in offered if c not in (incident.cause, *incident.also, "none")]
     finding = planted_finding(incident)
     real = [f for f in (finding.fixes if finding else ()) if f.action][:REAL_FIXES] or [Fix(known.fix)]
@@ -70,18 +70,18 @@ def sheet_of(incident: Incident) -> Sheet:
     fixes += [Choice(suspects()[c].fix) for c in wrong[:OTHER_FIXES]]
     fixes.append(Choice(known.trap, trap=True))
     refuters = [Choice(known.refuted, True), *(Choice(suspects()[c].refuted) for c in wrong[: REFUTERS - 1])]
-    good = [*(f.action for f in real[:2]), *dice.some(HARMLESS, len(HARMLESS))]
+    good = [*(f.action for f in real[:2]), *rng.some(HARMLESS, len(HARMLESS))]
     moves = [Choice(known.trap, True), *(Choice(text) for text in good[: MOVES - 1])]
     return Sheet(
-        tuple(dice.some(offered, len(offered))),
-        tuple(dice.some(fixes, len(fixes))),
+        tuple(rng.some(offered, len(offered))),
+        tuple(rng.some(fixes, len(fixes))),
         _known_order(real),
-        tuple(dice.some(refuters, len(refuters))),
-        tuple(dice.some(moves, len(moves))),
+        tuple(rng.some(refuters, len(refuters))),
+        tuple(rng.some(moves, len(moves))),
     )
 
 
-def _offered(incident: Incident, dice: Dice) -> list[str]:
+def _offered(incident: Incident, rng: Rng) -> list[str]:
     """The planted cause among look-alikes; never one that could be true as well."""
     planted = (incident.cause, *incident.also)
     excluded = {*planted, *(n for c in planted for n in suspects()[c].near)}
@@ -92,8 +92,8 @@ def _offered(incident: Incident, dice: Dice) -> list[str]:
     wanted = [
         *([incident.blamed] if incident.blamed else []),
         *doubted[:2],
-        *dice.some(kin, len(kin))[:4],
-        *dice.some(rest, len(rest)),
+        *rng.some(kin, len(kin))[:4],
+        *rng.some(rest, len(rest)),
     ]
     others = [c for c in dict.fromkeys(wanted) if c not in excluded]
     return [*planted, *others][:CHOICES]

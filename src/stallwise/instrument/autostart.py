@@ -87,14 +87,16 @@ def _start_plain(folder: str) -> None:
 
 def _try(torch: Any, folder: str) -> None:
     """Under `stallwise try`: steps and stages without a sampler, and the trials that hear of them."""
+    import importlib
+
     from stallwise.instrument import verbs
-    from stallwise.instrument.experiment.begin import begin as begin_trials
-    from stallwise.instrument.experiment.begin import options_of
 
     verbs.start(folder, stacks=False)
     recording = verbs.recording()
     if recording is not None:
-        begin_trials(torch, recording, folder, options_of(os.environ[TRY]))
+        # Found by name: the trials import the recorder, not the other way round.
+        trials = importlib.import_module("stallwise.instrument.experiment.begin")
+        trials.begin(torch, recording, folder, trials.options_of(os.environ[TRY]))
 
 
 def _start_jax(jax: Any, folder: str) -> None:

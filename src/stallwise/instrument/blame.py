@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from typing import Any, Callable
 
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # every file of this package
 _STANDARD = sysconfig.get_paths().get("stdlib", "") + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
 
@@ -26,7 +26,7 @@ def ours(error: BaseException) -> bool:
     while at.tb_next is not None:
         at = at.tb_next
     file = at.tb_frame.f_code.co_filename
-    if file.startswith((_OURS, "<frozen")):
+    if file.startswith((OURS, "<frozen")):
         return True
     return file.startswith(_STANDARD) and not any(place in file for place in _INSTALLED)
 

@@ -17,6 +17,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
 from stallwise.instrument import schema, threads
+from stallwise.instrument.blame import OURS
 
 if TYPE_CHECKING:
     from stallwise.instrument.recorder import Recorder
@@ -40,7 +41,6 @@ BUSY_SHARE = 0.3  # of one core; a launcher that waits for its children is not w
 
 
 _STANDARD = sysconfig.get_paths().get("stdlib", "") + os.sep
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Sampler:
@@ -172,7 +172,7 @@ class Sampler:
         for place in ("site-packages/", "dist-packages/"):
             if place in file:
                 return schema.LIBRARY + file.rpartition(place)[2]
-        if file.startswith((_STANDARD, _OURS, "<frozen")):
+        if file.startswith((_STANDARD, OURS, "<frozen")):
             return schema.LIBRARY + os.sep.join(file.split(os.sep)[-2:])
         if file.startswith(self._here):
             return file[len(self._here) :]

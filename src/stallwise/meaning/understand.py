@@ -13,6 +13,7 @@ from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
 from stallwise.meaning.around import clause_after, scope_around
 from stallwise.meaning.binding import bound
+from stallwise.meaning.compared_rows import compared_facts
 from stallwise.meaning.entries import by_word, entries
 from stallwise.meaning.name import Name, name
 from stallwise.meaning.nouns import named as named_in
@@ -56,7 +57,8 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
             pairs = as_pairs(shape)
             singles += pairs
             if not pairs:
-                tables.append(turned(pivoted(shape)))
+                compares = next(compared_facts(shape, file, written), None) is not None
+                tables.append(shape if compares else turned(pivoted(shape)))
         else:
             singles.append(shape)
     conditioned: list[Rows] = []
@@ -72,8 +74,11 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         named = single
     found = Understood(rows=[*tables, *conditioned, *repeated])
     for rows in found.rows:
-        found.facts += twin_facts(rows, file, written)
-        found.facts += contrast_facts(rows, file, written)
+        compared = list(compared_facts(rows, file, written))
+        found.facts += compared
+        told = {c.quantity for c in compared}
+        others = (*twin_facts(rows, file, written), *contrast_facts(rows, file, written))
+        found.facts += (f for f in others if f.quantity not in told)
     found.facts += _facts(named, file, written)
     if written:
         found.facts += _said(text, file, {f.quantity.name for f in found.facts})
@@ -121,19 +126,19 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
 def _of_a_kernel(named: list[_Named], unnamed: list[Reading], text: str) -> list[_Named]:
     """Bare ratios in a text on a kernel of one's own: the one that was hoped for, and the one that was measured."""
     known = {one.name.quantity for one in named}
-    if not listed("turns.toml", "kernels") & set(words_of(text)) or stated.CUSTOM_SPEEDUP in known:
+    if not listed("turns.toml", "kernels") & set(words_of(text)):
         return []
     found: dict[str, _Named] = {}
     for reading in unnamed:
         value = number_in(reading.value) if isinstance(reading.value, str) else (reading.value, reading.unit)
         if value is None or isinstance(value[0], bool) or not any(u is Unit.RATIO for u, _ in readings_of(value[1])):
             continue
-        hoped = EXPECTED in (scope_of(words_of(reading.path[-1])), scope_of(words_of(reading.path[0])))
+        hoped = any(scope_of((word,)) == EXPECTED for part in reading.path for word in words_of(part))
         quantity = stated.EXPECTED_SPEEDUP if hoped else stated.CUSTOM_SPEEDUP
         if quantity not in known:
             scope = EXPECTED if hoped else ""
             found[quantity.name] = _Named(reading, Name(quantity, 1.0, scope, False, 0.5, True), float(value[0]))
-    return list(found.values()) if stated.CUSTOM_SPEEDUP.name in found else []
+    return list(found.values())
 
 
 def _subjects(singles: list[Reading]) -> frozenset[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import fsum
 
-from stallwise.costs.tensor_sizes import name_of_shape, name_of_size
+from stallwise.costs.envelope import score_matrix_bytes
+from stallwise.costs.tensor_sizes import CLOSE, name_of_shape, name_of_size
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.catalog import run, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact
+from stallwise.measures._stated_model import shape_of
 
 ORDER = 20
 CONTEXT_BYTES = 1.2e9  # CUDA context and libraries of one process that the older messages do not count
@@ -36,7 +38,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         "microbatch": evidence.value(stated.MICROBATCH, 1.0),
         "hidden": evidence.value(stated.HIDDEN, 0.0),
     }
-    name = name_of_size(request.number, **shape)
+    name = name_of_size(request.number, **shape) or _scores_of_a_rank(evidence, request.number)
     name = name or name_of_shape(evidence.text(m.SHAPE))
     largest = evidence.value(m.LARGEST_TENSOR, 0.0)
     if name is None and largest and _copy_of(request.number, largest):
@@ -47,6 +49,22 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     growth = _eval_growth(evidence)
     if growth:
         yield Fact(m.EVAL_GROWTH, growth, request.source)
+
+
+def _scores_of_a_rank(evidence: Evidence, size_bytes: float) -> str | None:
+    """Heads of the stated model on one rank x s^2: exact for every layout that was stated, so the one that fits is named."""
+    model, sequence = shape_of(evidence), evidence.value(stated.SEQUENCE, 0.0)
+    each = evidence.value(stated.MICROBATCH, 1.0)
+    heads = evidence.value(stated.HEADS, float(model.heads) if model is not None else 0.0)
+    degrees = dict.fromkeys([f.number for f in evidence.all(stated.TP)] or [1.0])
+    if not heads or not sequence:
+        return None
+    for tp in degrees:
+        for width, dtype in ((2.0, "16-bit"), (4.0, "fp32")):
+            if abs(size_bytes / score_matrix_bytes(sequence, each, heads, tp, width) - 1.0) < CLOSE:
+                split = f" / TP {tp:.0f}" if tp > 1 else ""
+                return f"{heads:.0f} heads{split} x {sequence:,.0f} sequence^2 (attention scores) in {dtype}"
+    return None
 
 
 def _copy_of(request: float, largest: float) -> bool:

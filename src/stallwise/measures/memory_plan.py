@@ -40,9 +40,17 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     )
 
 
+def _shards(evidence: Evidence) -> float:
+    """Over how many ranks the states are split: all of a sharded job, else those of one replica."""
+    sharded = any(word in evidence.text(stated.SHARDING).lower() for word in ("fsdp", "zero3", "zero-3", "full"))
+    replica = max(evidence.value(stated.TP, 1.0), 1.0) * max(evidence.value(stated.PP, 1.0), 1.0)
+    whole = max(evidence.value(stated.GPUS, 1.0), replica * max(evidence.value(stated.DP, 1.0), 1.0))
+    return whole if sharded else replica
+
+
 def _holdings(evidence: Evidence) -> Holdings:
     value = evidence.value
-    parameters = value(stated.PARAMETERS, 0.0)
+    parameters = value(stated.PARAMETERS, 0.0) / _shards(evidence)
     width = 4.0 if evidence.text(run.PRECISION) in ("fp32", "tf32", "") else 2.0
     logits = value(m.LOGITS, 0.0)
     tokens = value(stated.SEQUENCE, 0.0) * value(stated.MICROBATCH, 1.0)
@@ -71,5 +79,6 @@ def _holdings(evidence: Evidence) -> Holdings:
         request_bytes=0.0 if "copy of the largest" in evidence.text(m.TENSOR) else value(m.REQUEST, 0.0),
         full_precision=evidence.text(run.PRECISION) in ("fp32", "tf32"),
         recomputing=evidence.text(stated.RECOMPUTE) in ("full", "yes"),
+        microbatch=value(stated.MICROBATCH, 0.0),
         devices=int(value(stated.GPUS, 1.0)) or 1,
     )

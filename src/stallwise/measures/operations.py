@@ -18,10 +18,13 @@ from stallwise.measures._operation_pictures import pictures
 from stallwise.measures._operation_rows import Columns, together
 from stallwise.measures._waiting_ranks import least_waiting
 from stallwise.sim.job.attribution import Attribution, Share, attribute
-from stallwise.sim.job.faults import Fault, Kind, exposed_transfers_s, faults_of, peers_work, stage_times
-from stallwise.sim.job.grid import grid_of, numbered
+from stallwise.sim.job.clocks import Clocks, align
+from stallwise.sim.job.faults import Fault, Kind, exposed_transfers_s, faults_of, peers_work
+from stallwise.sim.job.grid import Grid, grid_of, numbered
+from stallwise.sim.job.passes import stage_times
 from stallwise.sim.job.replay import Job, NoOrder, job_of
 from stallwise.sim.job.scheduled import BACKWARD_RATIO, scheduled_job
+from stallwise.units import Unit, show
 
 ORDER = 40
 ATTRIBUTION = "job.attribution"
@@ -48,6 +51,9 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         return
     for text in grid.left_out:
         yield Note(f"left out: {text}", source, lost=True)
+    clocks = align(grid)
+    if clocks is not None:
+        yield from _clock_facts(clocks, grid, source)
     try:
         job = job_of(grid)
     except NoOrder as error:
@@ -55,6 +61,27 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         return
     if grid.workers > 1:
         yield from _Facts(job, source).all()
+
+
+def _clock_facts(clocks: Clocks, grid: Grid, source: Source) -> Iterator[Item]:
+    stages = grid.stages
+    worst = np.unravel_index(int(np.abs(clocks.offset_s).argmax()), clocks.offset_s.shape)
+    who = worker_name(int(grid.replicas[worst[1]]), stages[worst[0]], len(stages))
+    most, error = (show(x, Unit.SECOND) for x in (float(abs(clocks.offset_s[worst])), clocks.error_s))
+    yield Note(
+        f"clocks of the workers differ by up to {most} ({who}); they were aligned by their collectives, to {error}",
+        source,
+    )
+    yield Fact(d.CLOCK_ERROR, clocks.error_s, source)
+    for at, stage in enumerate(stages):
+        for r, replica in enumerate(grid.replicas.tolist()):
+            if clocks.offset_s[at, r]:
+                scope = (
+                    Scope(rank=replica)
+                    if len(stages) == 1
+                    else Scope(stage=stage, group=f"data-parallel rank {replica}")
+                )
+                yield Fact(d.CLOCK_OFFSET, -float(clocks.offset_s[at, r]), source, scope)
 
 
 def _of_times(evidence: Evidence, tables: list[Table], source: Source) -> Iterator[Item]:
@@ -145,6 +172,7 @@ class _Facts:
         yield self.fact(q.SLOWEST_SHARE, found.slowest.explains(found.lost_s))
         if len(grid.stages) > 1:
             yield self.fact(q.LAST_STAGE_SHARE, found.by_stage[-1].explains(found.lost_s))
+            yield from self._bubble()
         yield self.attribution_table()
         for fault in self.faults:
             yield from _OF_KIND[fault.kind](self, fault, faithful)
@@ -162,6 +190,20 @@ class _Facts:
         rest = Account.BUBBLE if stages > 1 else Account.HOST_WAIT
         seconds = {Account.COMPUTE: compute, Account.COMMUNICATION: moving, rest: whole - compute - moving}
         return Ledger(seconds, self.source, samples=len(grid.steps))
+
+    def _bubble(self) -> Iterator[Fact]:
+        """Idle as it is, and as it would be if all workers took the mean: the schedule's own."""
+        grid = self.job.grid
+        passes = grid.where(*PASSES)
+        busy = float(self.job.work_s[passes][:, grid.present].sum(axis=0).mean()) / len(grid.stages)
+        others = self.attribution.step_s - self._sync_s()
+        ideal_s = self.attribution.ideal_s - self._sync_s()
+        if busy <= 0 or ideal_s <= 0:
+            return
+        yield self.fact(d.PIPELINE_STAGES, float(len(grid.stages)))
+        yield self.fact(d.MICROBATCHES_SEEN, float(len({grid.operations[i].number for i in passes})))
+        yield self.fact(d.PIPELINE_IDLE, max(1 - busy / others, 0.0))
+        yield self.fact(d.BUBBLE_IDEAL, max(1 - busy / ideal_s, 0.0), note="replayed with all workers at the mean")
 
     def _sync_s(self) -> float:
         return next((f.cost_s for f in self.faults if f.kind is Kind.SYNC), 0.0)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.costs.cliffs import JUMP_RATIO, explain_jump
-from stallwise.evidence.catalog import fabric, hang, run
+from stallwise.evidence.catalog import fabric, hang, run, stages, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Source, Table
 from stallwise.units import Unit, show
@@ -26,7 +26,8 @@ LEAST_SIZES = 3  # of a group, for a trend
 GOOD = 0.9  # efficiency: nobody needs to look
 SLOWER_RUN = 1.15  # step time with more GPUs at the same batch each
 TOLD = {
-    "gpus": (hang.HANG_WORLD, fabric.GPUS_PER_NODE, fabric.RUN_CARDS), "step_s": (run.STEP_TIME,), "runtime_s": (fabric.RUN_TIME,),
+    "gpus": (hang.HANG_WORLD, fabric.GPUS_PER_NODE, fabric.RUN_CARDS), "step_s": (run.STEP_TIME,),
+    "exchange_s": (stages.GRADIENT_SYNC, stated.ALLREDUCE_TIME), "runtime_s": (fabric.RUN_TIME,),
     "p2p_off": (fabric.RUN_PEERS_OFF,), "data_parallel": (fabric.RUN_ONE_PROCESS,),
 }  # fmt: skip
 
@@ -37,6 +38,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         for label in dict.fromkeys(str(x) for x in table.columns["label"]):
             yield from _series(table, table.columns["label"] == label)
     yield from _bandwidths(evidence)
+    yield from _exchanges(evidence)
     yield from _runs(evidence)
 
 
@@ -127,6 +129,17 @@ def _bandwidths(evidence: Evidence) -> Iterator[Fact]:
     if len(best) >= 3 and len({s for s, _, _ in best.values()}) == 1:
         ranks = np.array(sorted(best), dtype=float)
         yield from _times(ranks, np.array([best[int(n)][1] for n in ranks]), best[int(ranks[0])][2])
+
+
+def _exchanges(evidence: Evidence) -> Iterator[Fact]:
+    """Logs of the same training on groups of several sizes, each with the time of its own gradient exchange."""
+    timed: dict[float, tuple[float, Source]] = {}
+    for source, told in _told(evidence):
+        if told.get("exchange_s", 0.0) > 0 and told["gpus"] >= 2:
+            timed[told["gpus"]] = told["exchange_s"], source
+    if len(timed) >= LEAST_SIZES:
+        ranks = np.array(sorted(timed))
+        yield from _times(ranks, np.array([timed[n][0] for n in ranks]), timed[ranks[0]][1])
 
 
 def _told(evidence: Evidence) -> list[tuple[Source, dict[str, float]]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stallwise.evidence.fact import Source, Table
-from stallwise.evidence.operations import INTEGERS, KIND, UNKNOWN, Work
+from stallwise.evidence.operations import INTEGERS, KIND, PASSES, UNKNOWN, Work
 from stallwise.evidence.reading import Cell, Rows
 from stallwise.late import np
 from stallwise.readers._cells import seconds_in
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PLACES = ("replica", "stage", "tensor", "rank")
 MIN_ROWS = 4
+LONGEST_S = 600.0  # of a part of a step
 KINDS = ("kind", "name", "op", "optype", "op_type", "operation", "event", "type")
 STARTS, LENGTHS = ("start", "start_ts", "begin", "ts", "start_time"), ("duration", "dur", "length", "elapsed", "time")
 _UNIT = re.compile(r"_(?:ns|us|ms|s|sec|seconds)$")
@@ -48,12 +49,12 @@ def operations_in(rows: Rows, file: str) -> Table | None:
 
 
 def _is_part(title: str, cells: Sequence[Cell]) -> bool:
-    """A time of a known part of a step."""
-    return (
-        seconds_in(plain_words(title)) is not None
-        and work_of(title) is not Work.OTHER
-        and all(isinstance(c, float) for c in cells)
-    )
+    """A time of a known part of a step; without a unit, seconds of what can be nothing but a time."""
+    numbers = [c for c in cells if isinstance(c, float)]
+    if len(numbers) < len(cells) or (work := work_of(title)) is Work.OTHER:
+        return False
+    plain = work in (*PASSES, Work.GRADIENT_SYNC, Work.OPTIMIZER) and max(numbers, default=0.0) < LONGEST_S
+    return plain or seconds_in(plain_words(title)) is not None
 
 
 def _long(

@@ -46,6 +46,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     for line in text.splitlines():
         if match := _P["kernel"].search(line):
             kernel = match[1]
+        elif match := _P["tried"].search(line):
+            groups.setdefault(match[1], []).append(_pairs(match[2]))
         elif match := _P["per_config"].search(line):
             groups.setdefault(kernel, []).append({**_pairs(match[1]), "ms": float(match[2])})
         elif "Skip config" not in line and "best config selected" not in line and (row := _timed(line)):

@@ -143,6 +143,8 @@ def table_of(rows: list[dict[str, Any]], source: Source) -> Table:
     columns: dict[str, list[Any]] = {role: [] for role in _roles().values()}
     for row in rows:
         named = {role_of(k): v for k, v in row.items()}
+        if len(names := [str(v) for k, v in row.items() if role_of(k) == "layer"]) > 1:
+            named["layer"] = ".".join(names)  # "layer" and "module" together name it
         for role, cells in columns.items():
             value = named.get(role)
             cells.append(("" if value is None else str(value)) if role in WORDS else _number(value))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import quantities, run, serving
@@ -19,6 +19,9 @@ from stallwise.readers._cells import seconds_in, whole_of
 from stallwise.readers._patterns import document
 from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.delimited import table_in
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FORMAT = "table of named columns"
 SAMPLE_BYTES = 1 << 16
@@ -170,6 +173,21 @@ def _staged(table: Named) -> Iterator[Item]:
     yield from _places(table._replace(rows=rows, roles=roles))
 
 
+def _middle_of_each(
+    kept: NDArray[Any], ranks: NDArray[Any], labels: list[str], value: NDArray[Any]
+) -> tuple[NDArray[Any], list[str], NDArray[Any]]:
+    """One row for each number of GPUs: many steps of one size are told by their median."""
+    groups: dict[tuple[float, str], list[int]] = {}
+    for at, label in zip(kept.tolist(), labels, strict=True):
+        groups.setdefault((float(ranks[at]), label), []).append(at)
+    if len(groups) == len(kept) or len(groups) < MIN_ROWS:
+        return kept, labels, value
+    middle = value.copy()
+    for rows in groups.values():
+        middle[rows[0]] = np.median(value[rows])
+    return np.array([rows[0] for rows in groups.values()]), [label for _, label in groups], middle
+
+
 def _is_label(cell: Cell) -> TypeGuard[str]:
     """Words that name a row; a sentence around it does not."""
     return isinstance(cell, str) and len(cell.split()) <= LABEL_WORDS
@@ -186,6 +204,7 @@ def _scaling(table: Named) -> Iterator[Item]:
     if len(kept) < MIN_ROWS:
         return
     labels = [" ".join(c for column in table.rows.cells if _is_label(c := column[i])) for i in kept]
+    kept, labels, value = _middle_of_each(kept, ranks, labels, value)
     none = np.full(len(kept), np.nan)
     rate = value[kept] / (ranks[kept] if kind == "rate" else 1.0)
     columns = {"ranks": ranks[kept], "nodes": nodes[kept], "seconds": value[kept] * table.scale(at) if kind == "time" else none,

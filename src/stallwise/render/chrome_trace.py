@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -45,6 +45,16 @@ def events(slices: Sequence[Slice]) -> list[dict[str, Any]]:
 
 def _named(what: str, track: int, args: dict[str, Any]) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": PROCESS, "tid": track, "ts": 0, "args": args}
+
+
+def write_merged(path: Path, every: Iterable[dict[str, Any]]) -> None:
+    """Writes events as they come, packed when the name ends in .gz."""
+    packed = path.name.endswith(".gz")
+    with gzip.open(path, "wb", compresslevel=3) if packed else path.open("wb") as stream:
+        stream.write(b'{"traceEvents": [\n')
+        for at, event in enumerate(every):
+            stream.write((b",\n" if at else b"") + json.dumps(event, ensure_ascii=False).encode())
+        stream.write(b"\n]}")
 
 
 def write_annotated(path: Path, slices: Sequence[Slice], original: IO[bytes] | None) -> None:

@@ -42,7 +42,15 @@ MODEL = re.compile(
 )
 _PUBLIC_ENDINGS = ("Error", "Exception", "Warning", "Interrupt")
 _WORD = re.compile(r"(?:[A-Z]{1,40}[a-z0-9]{1,40}){2,20}[A-Z]{0,40}\d{0,3}")
-_PAGES = ("rules", "meaning", "evidence", "readers", "measures", "findings", "render")
+_PAGES = (
+    "stallwise.rules",
+    "stallwise.meaning",
+    "stallwise.evidence",
+    "stallwise.readers",
+    "stallwise.measures",
+    "stallwise.findings",
+    "stallwise.render",
+)
 
 
 def is_public_class(name: str) -> bool:
@@ -66,7 +74,7 @@ def _public_names() -> frozenset[str]:
     """Every such word in the pages and tables of this package."""
     found: set[str] = set()
     for package in _PAGES:
-        for text in _texts(files("stallwise") / package):
+        for text in _texts(files("stallwise").joinpath(*package.split(".")[1:])):
             found.update(_WORD.findall(text))
     return frozenset(found)
 

@@ -133,7 +133,7 @@ def _nearest(finding: Finding, page: _Page) -> list[str]:
 
 def _fix(number: int, fix: Fix) -> str:
     price = [
-        part for part in (f"costs {fix.cost}" if fix.cost else "", f"risk: {fix.risk}" if fix.risk else "") if part
+        part for part in (f"cost: {fix.cost}" if fix.cost else "", f"risk: {fix.risk}" if fix.risk else "") if part
     ]
     return "   ".join(part for part in (f"{number}  {fix.action}", fix_worth(fix), *price) if part)
 

@@ -233,7 +233,7 @@ def exit_handler_raises() -> None:
 
 
 def import_path() -> None:
-    print([p for p in sys.path if "instrument" in p], sys.argv[1:], __name__, __file__ == sys.argv[0])
+    print([p for p in sys.path if "stallwise/instrument" in p], sys.argv[1:], __name__, __file__ == sys.argv[0])
 
 
 def user_site() -> None:

@@ -21,7 +21,7 @@ WAYS = ("plain", "api", "record", "run")
 SUITES = ("training_jobs", "object_jobs", "profiler_jobs", "process_jobs")
 HELPERS = {"small", "batch", "fit", "sgd", "over", "trained", "steps"}
 # Frames of ours in a traceback are announced; lines that the recorder says are, too.
-OURS = re.compile(r'^  File ".*(/stallwise/instrument/|/frozen runpy).*\n(    .*\n)+', re.MULTILINE)
+OURS = re.compile(r'^  File ".*(/(?:src|site-packages)/stallwise/|/frozen runpy).*\n(    .*\n)+', re.MULTILINE)
 SAID = re.compile(
     r"(stallwise: .*|^  try: .*|^USDT:.*profiler_(start|stop)|^ERROR: External init callback.*)\n", re.MULTILINE
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from stallwise.sim.job.clocks import align
 from stallwise.sim.job.faults import Fault as Found
 from stallwise.sim.job.faults import faults_of
 from stallwise.sim.job.grid import grid_of
@@ -77,6 +78,23 @@ def test_a_lost_worker_and_a_file_that_ends_early_leave_the_rest() -> None:
     assert grid is not None and grid.left_out
     worst = faults_of(job_of(grid))[0]
     assert worst.workers[0] == (2, 1) and worst.cost_s == pytest.approx(costs(plan)["worker"], rel=0.1)
+
+
+def test_clocks_that_differ_are_aligned_and_a_slow_worker_is_no_clock() -> None:
+    plan = replace(PLAIN, faults=(Fault("worker", 2, 1, 0, 1.8),))
+    table, rng = columns(plan), np.random.default_rng(5)
+    shift = rng.uniform(-0.4, 0.4, (plan.stages, plan.replicas))
+    table["start_s"] = table["start_s"] + shift[table["stage"], table["replica"]]
+    grid = grid_of(table, LABELS, [int(w) for w in WORKS])
+    assert grid is not None
+    clocks = align(grid)
+    assert clocks is not None
+    left = clocks.offset_s - shift
+    assert np.abs(left - left.mean()).max() < 0.005
+    found = faults_of(job_of(grid))
+    assert found[0].workers[0] == (2, 1) and found[0].cost_s == pytest.approx(costs(plan)["worker"], rel=0.1)
+    straight = grid_of(columns(plan), LABELS, [int(w) for w in WORKS])
+    assert straight is not None and align(straight) is None
 
 
 def test_times_that_no_job_has_are_refused_or_survived() -> None:

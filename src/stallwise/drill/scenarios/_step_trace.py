@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from stallwise.drill.artifacts.rng import Rng
+from stallwise.drill.artifacts.scripted_run import ScriptedRun
 from stallwise.drill.incident import Decisive, Plot, exhibit
-from stallwise.drill.papers.dice import Dice
-from stallwise.drill.papers.scripted_run import ScriptedRun
 
 STEPS = 5
 Body = Callable[[ScriptedRun, int, float], None]  # the last number scales the fault
@@ -39,9 +39,9 @@ SMALLER_SHARE = 0.15
 
 
 def traced(
-    dice: Dice, setup: str, body: Callable[[ScriptedRun, int], None], also: tuple[str, ...] = (), *, number: Decisive
+    rng: Rng, setup: str, body: Callable[[ScriptedRun, int], None], also: tuple[str, ...] = (), *, number: Decisive
 ) -> Plot:
-    name, memory = dice.pick(*CARDS)
+    name, memory = rng.pick(*CARDS)
     run = ScriptedRun(name, memory)
     for place in range(STEPS):
         with run.step():
@@ -51,9 +51,9 @@ def traced(
     return Plot(setup.format(gpu=name), (exhibit("trace", "trace.json", text),), number, also, use)
 
 
-def whole(dice: Dice, setup: str, body: Callable[[ScriptedRun, int], None], *, number: Decisive) -> Plot:
+def whole(rng: Rng, setup: str, body: Callable[[ScriptedRun, int], None], *, number: Decisive) -> Plot:
     """A step that is the fault, in some runs with a smaller one at its end."""
-    second = dice.pick(*SMALLER) if dice.chance(0.4) else None
+    second = rng.pick(*SMALLER) if rng.chance(0.4) else None
 
     def both(run: ScriptedRun, number: int) -> None:
         body(run, number)
@@ -61,19 +61,19 @@ def whole(dice: Dice, setup: str, body: Callable[[ScriptedRun, int], None], *, n
             run.sync()  # the host has caught up, so that this costs time and is not hidden behind the queue
             SMALLER[second](run, number, 0.7 * SMALLER_SHARE)  # these steps are shorter
 
-    return traced(dice, setup, both, (second,) if second else (), number=number)
+    return traced(rng, setup, both, (second,) if second else (), number=number)
 
 
-def beside(dice: Dice, cause: str, fault: Body, setup: str, *, number: Callable[[float], Decisive]) -> Plot:
+def beside(rng: Rng, cause: str, fault: Body, setup: str, *, number: Callable[[float], Decisive]) -> Plot:
     """A healthy step with this fault after (or before) it; the number is known when the fault's size is."""
-    layers, gemm, scale = dice.whole(7, 10), dice.between(380, 520), dice.between(1.0, 1.6)
+    layers, gemm, scale = rng.whole(7, 10), rng.between(380, 520), rng.between(1.0, 1.6)
     # Copies both ways in one step are what offloading looks like: no trace could tell those two faults from it.
     fitting = [
         c
         for c in SMALLER
         if c != cause and not (cause in ("host-sync", "cpu-offload-transfers") and c == "h2d-copy-exposed")
     ]
-    second = dice.pick(*fitting) if dice.chance(0.4) and cause != "checkpoint-stall" else None
+    second = rng.pick(*fitting) if rng.chance(0.4) and cause != "checkpoint-stall" else None
     first = cause in ("input-starved", "h2d-copy-exposed")
 
     def body(run: ScriptedRun, number: int) -> None:
@@ -87,4 +87,4 @@ def beside(dice: Dice, cause: str, fault: Body, setup: str, *, number: Callable[
             run.sync()  # the host has caught up, so that this costs time and is not hidden behind the queue
             SMALLER[second](run, number, SMALLER_SHARE)
 
-    return traced(dice, setup, body, (second,) if second else (), number=number(scale))
+    return traced(rng, setup, body, (second,) if second else (), number=number(scale))

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stallwise.drill.artifacts.counters import raw_csv
+from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, READ_OFF, WORKED_OUT, Decisive, Plot, exhibit
-from stallwise.drill.papers.counters import raw_csv
-from stallwise.drill.papers.dice import Dice
 from stallwise.drill.scenarios._planted import planted
 from stallwise.units import Unit
 
@@ -148,7 +148,7 @@ AT_A_ROOF = ("compute-roof", "dram-bandwidth-bound")
 SECOND_SHARE = 0.15  # a second kernel with a fault of its own, and little time
 
 
-def _values(dice: Dice, cause: str, sms: int, time_ms: float) -> dict[str, float]:
+def _values(rng: Rng, cause: str, sms: int, time_ms: float) -> dict[str, float]:
     base: dict[str, float] = {
         "time_ms": time_ms, "sm": 30, "memory": 25, "dram": 20, "l1": 20, "l2": 20, "issue": 20, "occupancy": 60,
         "occupancy_limit": 75, "grid": sms * 74, "sms": sms, "threads": 32, "tensor": 0, "fma": 5, "fp64": 0, "alu": 10,
@@ -157,7 +157,7 @@ def _values(dice: Dice, cause: str, sms: int, time_ms: float) -> dict[str, float
         "wavefronts": 1e6, "atomics": 0, "slice_mean": 9.5e5, "slice_most": 1e6,
     }  # fmt: skip
     base |= FAULTS[cause]
-    noisy = {w: v if w in WITHOUT_NOISE else dice.near(v, 0.01) for w, v in base.items()}
+    noisy = {w: v if w in WITHOUT_NOISE else rng.near(v, 0.01) for w, v in base.items()}
     if cause == "tail-wave":  # one block a multiprocessor, and one block too many
         return {
             **noisy,
@@ -171,19 +171,19 @@ def _values(dice: Dice, cause: str, sms: int, time_ms: float) -> dict[str, float
     return {**noisy, "waves": base["grid"] / sms / 4}
 
 
-def _counters(dice: Dice, cause: str, setup: str) -> Plot:
-    chip = dice.pick(*CHIPS)
+def _counters(rng: Rng, cause: str, setup: str) -> Plot:
+    chip = rng.pick(*CHIPS)
     capability, sms = CHIPS[chip]
-    time_ms, names = dice.between(0.4, 4), dice.some(NAMES, 2)
-    kernels = {names[0]: _values(dice, cause, sms, time_ms)}
+    time_ms, names = rng.between(0.4, 4), rng.some(NAMES, 2)
+    kernels = {names[0]: _values(rng, cause, sms, time_ms)}
     # What is at a roof has nothing to repair, so it is neither a second fault nor has one.
     second = (
-        dice.pick(*(c for c in FAULTS if c != cause and c not in AT_A_ROOF))
-        if dice.chance(0.4) and cause not in AT_A_ROOF
+        rng.pick(*(c for c in FAULTS if c != cause and c not in AT_A_ROOF))
+        if rng.chance(0.4) and cause not in AT_A_ROOF
         else None
     )
     if second:
-        kernels[names[1]] = _values(dice, second, sms, time_ms * SECOND_SHARE)
+        kernels[names[1]] = _values(rng, second, sms, time_ms * SECOND_SHARE)
     text = raw_csv(capability, kernels)
     ask, value, unit, within = NUMBERS[cause]
     number = Decisive(ask, value(kernels[names[0]]), unit, within)
@@ -192,105 +192,105 @@ def _counters(dice: Dice, cause: str, setup: str) -> Plot:
 
 
 @planted("uncoalesced-access")
-def strided(dice: Dice) -> Plot:
+def strided(rng: Rng) -> Plot:
     return _counters(
-        dice,
+        rng,
         "uncoalesced-access",
         "A kernel that only reorders rows takes several times as long on a {chip} as a copy of the same bytes. Why?",
     )
 
 
 @planted("register-spills")
-def spills(dice: Dice) -> Plot:
+def spills(rng: Rng) -> Plot:
     return _counters(
-        dice,
+        rng,
         "register-spills",
         "After unrolling the inner loop further, a kernel on a {chip} became slower though it executes fewer branches. Why?",
     )
 
 
 @planted("shared-bank-conflicts")
-def conflicts(dice: Dice) -> Plot:
+def conflicts(rng: Rng) -> Plot:
     return _counters(
-        dice,
+        rng,
         "shared-bank-conflicts",
         "A transpose through shared memory is slower on a {chip} than the naive one. Global accesses are perfect. Why?",
     )
 
 
 @planted("warp-divergence")
-def divergence(dice: Dice) -> Plot:
+def divergence(rng: Rng) -> Plot:
     return _counters(
-        dice,
+        rng,
         "warp-divergence",
         "A kernel over sparse rows keeps the issue slots of a {chip} busy and gets little done. Why?",
     )
 
 
 @planted("barrier-stalls")
-def barriers(dice: Dice) -> Plot:
+def barriers(rng: Rng) -> Plot:
     return _counters(
-        dice, "barrier-stalls", "A block-wide reduction in a loop reaches a tenth of the bandwidth of a {chip}. Why?"
+        rng, "barrier-stalls", "A block-wide reduction in a loop reaches a tenth of the bandwidth of a {chip}. Why?"
     )
 
 
 @planted("latency-bound-low-occupancy")
-def few_warps(dice: Dice) -> Plot:
+def few_warps(rng: Rng) -> Plot:
     return _counters(
-        dice,
+        rng,
         "latency-bound-low-occupancy",
         "A pointer-chasing kernel leaves compute and memory of a {chip} nearly idle. Why?",
     )
 
 
 @planted("grid-too-small")
-def small_grid(dice: Dice) -> Plot:
+def small_grid(rng: Rng) -> Plot:
     return _counters(
-        dice,
+        rng,
         "grid-too-small",
         "A product of a tall and a narrow matrix runs on a {chip} no faster than on a much smaller card. Why?",
     )
 
 
 @planted("block-imbalance")
-def ragged(dice: Dice) -> Plot:
+def ragged(rng: Rng) -> Plot:
     return _counters(
-        dice,
+        rng,
         "block-imbalance",
         "A kernel with one block per document reaches a fraction of its rate on a {chip} when the lengths vary. Why?",
     )
 
 
 @planted("fp64-in-hot-path")
-def doubles(dice: Dice) -> Plot:
+def doubles(rng: Rng) -> Plot:
     return _counters(
-        dice, "fp64-in-hot-path", "A float kernel on a {chip} became far slower when a constant was added. Why?"
+        rng, "fp64-in-hot-path", "A float kernel on a {chip} became far slower when a constant was added. Why?"
     )
 
 
 @planted("tail-wave")
-def one_block_too_many(dice: Dice) -> Plot:
+def one_block_too_many(rng: Rng) -> Plot:
     return _counters(
-        dice, "tail-wave", "Making the problem one percent larger made a kernel on a {chip} nearly twice as slow. Why?"
+        rng, "tail-wave", "Making the problem one percent larger made a kernel on a {chip} nearly twice as slow. Why?"
     )
 
 
 @planted("atomic-contention")
-def counters_collide(dice: Dice) -> Plot:
+def counters_collide(rng: Rng) -> Plot:
     return _counters(
-        dice,
+        rng,
         "atomic-contention",
         "A histogram kernel on a {chip} is ten times slower on real data than on random data of the same size. Why?",
     )
 
 
 @planted("tensor-cores-starved")
-def starved(dice: Dice) -> Plot:
-    size, gpu = dice.pick(4096, 8192), dice.pick("h100", "h200")
-    rate, library = dice.whole(140, 240), dice.whole(600, 680)
-    tensor = dice.whole(10, 22)
+def starved(rng: Rng) -> Plot:
+    size, gpu = rng.pick(4096, 8192), rng.pick("h100", "h200")
+    rate, library = rng.whole(140, 240), rng.whole(600, 680)
+    tensor = rng.whole(10, 22)
     case = f'symptom = "my GEMM kernel is slow"\ngpu = "{gpu}"\nprecision = "fp16"\nm = {size}\nn = {size}\nk = {size}\nflop_rate = "{rate} TFLOPS"\nlibrary_flop_rate = "{library} TFLOPS"\n'
-    summary = f'summary = """\nSM Busy: {dice.whole(88, 96)}%\nTensor Core Utilization: {tensor}%\nDRAM Throughput: {dice.whole(35, 50)}%\nWarp Stall (Long Scoreboard): {dice.whole(33, 48)}%\nWarp Stall (MIO Throttle): {dice.whole(15, 24)}%\nAchieved Occupancy: {dice.whole(30, 42)}%\nRegister usage: 168\nBlock size: 256\n"""\n'
+    summary = f'summary = """\nSM Busy: {rng.whole(88, 96)}%\nTensor Core Utilization: {tensor}%\nDRAM Throughput: {rng.whole(35, 50)}%\nWarp Stall (Long Scoreboard): {rng.whole(33, 48)}%\nWarp Stall (MIO Throttle): {rng.whole(15, 24)}%\nAchieved Occupancy: {rng.whole(30, 42)}%\nRegister usage: 168\nBlock size: 256\n"""\n'
     return Plot(
         f"Your own FP16 GEMM for M=N=K={size} on an {gpu.upper()} reaches {rate} TFLOP/s; the library reaches {library}. What is wrong, and what do you do first?",
         (
@@ -303,46 +303,44 @@ def starved(dice: Dice) -> Plot:
 
 
 @planted("autotune-space-too-small")
-def two_configurations(dice: Dice) -> Plot:
-    speed, count = dice.between(0.55, 0.85), dice.pick(1, 2, 3)
-    case = f'symptom = "my Triton kernel is slower than PyTorch eager"\ngpu = "{dice.pick("h100", "h200")}"\ncustom_speedup = {speed:.2f}\nexpected_speedup = 1.5\n'
+def two_configurations(rng: Rng) -> Plot:
+    speed, count = rng.between(0.55, 0.85), rng.pick(1, 2, 3)
+    case = f'symptom = "my Triton kernel is slower than PyTorch eager"\ngpu = "{rng.pick("h100", "h200")}"\ncustom_speedup = {speed:.2f}\nexpected_speedup = 1.5\n'
     tuned = f"autotune_configs = {count}\nblock_k = 32\nnum_stages = 2\nnum_warps = 4\n"
     return Plot(
         f"A fused Triton kernel, hoped to win 1.5x, runs at {speed:.2f}x of eager. It compiles and is right. Why?",
         (
             exhibit("case", "case.toml", case, False),
             exhibit("autotune", "autotune.toml", tuned),
-            exhibit("autotune", "wide_search.toml", f"wide_search_speedup = {dice.between(1.05, 1.3):.2f}\n"),
+            exhibit("autotune", "wide_search.toml", f"wide_search_speedup = {rng.between(1.05, 1.3):.2f}\n"),
         ),
         number=Decisive("How many configurations were tried at first?", count, within=EXACT),
     )
 
 
 @planted("compute-roof")
-def full_pipe(dice: Dice) -> Plot:
+def full_pipe(rng: Rng) -> Plot:
     return _counters(
-        dice,
+        rng,
         "compute-roof",
         "A library matrix product shows an occupancy of 25% on a {chip}, and the team wants to double it. Do you?",
     )
 
 
 @planted("dram-bandwidth-bound")
-def full_memory(dice: Dice) -> Plot:
+def full_memory(rng: Rng) -> Plot:
     return _counters(
-        dice,
+        rng,
         "dram-bandwidth-bound",
         "A kernel that adds two tensors uses a tenth of the arithmetic of a {chip}. A colleague wants to rewrite it. Do you?",
     )
 
 
 @planted("fusion-not-worth-it")
-def loses_to_the_library(dice: Dice) -> Plot:
-    speed, cheap, wide = dice.between(0.55, 0.8), dice.whole(3, 8), dice.between(0.82, 0.95)
-    case = f'symptom = "my Triton kernel is slower than PyTorch eager"\ngpu = "{dice.pick("h100", "h200")}"\ncustom_speedup = {speed:.2f}\nexpected_speedup = 1.5\n'
-    tuned = (
-        f'autotune_configs = {dice.whole(120, 180)}\nwide_search_speedup = {wide:.2f}\ncheap_op_share = "{cheap}%"\n'
-    )
+def loses_to_the_library(rng: Rng) -> Plot:
+    speed, cheap, wide = rng.between(0.55, 0.8), rng.whole(3, 8), rng.between(0.82, 0.95)
+    case = f'symptom = "my Triton kernel is slower than PyTorch eager"\ngpu = "{rng.pick("h100", "h200")}"\ncustom_speedup = {speed:.2f}\nexpected_speedup = 1.5\n'
+    tuned = f'autotune_configs = {rng.whole(120, 180)}\nwide_search_speedup = {wide:.2f}\ncheap_op_share = "{cheap}%"\n'
     return Plot(
         f"A norm was fused into the matrix product after it, in Triton; it runs at {speed:.2f}x of the two separate kernels. The owner asks for another week of tuning. What do you say?",
         (exhibit("case", "case.toml", case, False), exhibit("autotune", "autotune.toml", tuned)),

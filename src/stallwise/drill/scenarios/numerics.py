@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import json
 
+from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
-from stallwise.drill.papers.dice import Dice
 from stallwise.drill.scenarios._planted import planted
 from stallwise.units import Unit
 
 
 @planted("grad-explosion")
-def explosion(dice: Dice) -> Plot:
-    start, growth = dice.whole(120, 180), dice.between(1.3, 1.5)
+def explosion(rng: Rng) -> Plot:
+    start, growth = rng.whole(120, 180), rng.between(1.3, 1.5)
     rows = []
     for i in range(start + 30):
         dead = i >= start + 26
-        norm = dice.near(0.5, 0.03) * (growth ** (i - start) if i > start else 1)
+        norm = rng.near(0.5, 0.03) * (growth ** (i - start) if i > start else 1)
         loss = 3 - 0.005 * i + (0.8 * (i - start - 8) if i > start + 8 else 0)
         rows.append(
             json.dumps(
@@ -37,10 +37,10 @@ def explosion(dice: Dice) -> Plot:
 
 
 @planted("bad-batch")
-def outlier(dice: Dice) -> Plot:
-    at, jump = dice.whole(200, 500), dice.between(3, 5)
+def outlier(rng: Rng) -> Plot:
+    at, jump = rng.whole(200, 500), rng.between(3, 5)
     rows = [
-        f"{i},{3 - 0.002 * i + (jump if i == at else 0) + 0.02 * dice.near(1, 0.5):.4f},{0.5 * (dice.between(20, 40) if i == at else dice.near(1, 0.1)):.3f}\n"
+        f"{i},{3 - 0.002 * i + (jump if i == at else 0) + 0.02 * rng.near(1, 0.5):.4f},{0.5 * (rng.between(20, 40) if i == at else rng.near(1, 0.1)):.3f}\n"
         for i in range(600)
     ]
     return Plot(
@@ -51,8 +51,8 @@ def outlier(dice: Dice) -> Plot:
 
 
 @planted("loss-scale-collapse")
-def collapse(dice: Dice) -> Plot:
-    first, count = dice.pick(15, 16, 17), dice.whole(22, 28)
+def collapse(rng: Rng) -> Plot:
+    first, count = rng.pick(15, 16, 17), rng.whole(22, 28)
     rows = [
         f"[INFO] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {2.0 ** (first - i)}, reducing to {2.0 ** (first - 1 - i)}\n"
         for i in range(count)
@@ -65,13 +65,13 @@ def collapse(dice: Dice) -> Plot:
 
 
 @planted("fp16-overflow")
-def half_nan(dice: Dice) -> Plot:
-    last = dice.whole(5, 9)
+def half_nan(rng: Rng) -> Plot:
+    last = rng.whole(5, 9)
     rows = [
-        f"{{'loss': {4 - 0.1 * i if i < last else 'nan'}, 'grad_norm': {dice.near(1.1, 0.05) if i < last else 'nan'}, 'epoch': {i / 100}}}\n"
+        f"{{'loss': {4 - 0.1 * i if i < last else 'nan'}, 'grad_norm': {rng.near(1.1, 0.05) if i < last else 'nan'}, 'epoch': {i / 100}}}\n"
         for i in range(last + 6)
     ]
-    model = dice.pick("a T5", "a Gemma", "a bf16-trained Llama")
+    model = rng.pick("a T5", "a Gemma", "a bf16-trained Llama")
     return Plot(
         f"Fine-tuning {model} model gives NaN after {last * 10} steps, on every node and every seed. The same script trained others. Why?",
         (exhibit("train-log", "train.log", "TrainingArguments(fp16=True, bf16=False)\n" + "".join(rows)),),
@@ -80,12 +80,12 @@ def half_nan(dice: Dice) -> Plot:
 
 
 @planted("fp8-saturation")
-def calibrated_short(dice: Dice) -> Plot:
-    calibrated = dice.whole(60, 120)
-    observed, layer = calibrated * dice.between(2.2, 4), dice.whole(20, 79)
-    was, now, context = dice.between(68, 80), dice.between(45, 58), dice.pick(16384, 32768, 65536)
+def calibrated_short(rng: Rng) -> Plot:
+    calibrated = rng.whole(60, 120)
+    observed, layer = calibrated * rng.between(2.2, 4), rng.whole(20, 79)
+    was, now, context = rng.between(68, 80), rng.between(45, 58), rng.pick(16384, 32768, 65536)
     case = f'symptom = "accuracy fell on long-context retrieval after FP8 conversion"\nformat = "fp8-e4m3"\naccuracy = "{now:.0f}%"\naccuracy_short_drop = "0.5%"\ntask_context = {context}\n\n[before]\naccuracy = "{was:.0f}%"\n'
-    stats = f'scaling = "per-tensor"\ncalibration_context = 2048\ncalibrated_max = {calibrated}\nobserved_max = {observed:.0f}\nsaturated_share = "{dice.between(0.2, 0.8):.1f}%"\nworst_layer = "layers.{layer}.self_attn.o_proj"\n'
+    stats = f'scaling = "per-tensor"\ncalibration_context = 2048\ncalibrated_max = {calibrated}\nobserved_max = {observed:.0f}\nsaturated_share = "{rng.between(0.2, 0.8):.1f}%"\nworst_layer = "layers.{layer}.self_attn.o_proj"\n'
     return Plot(
         f"A model was converted to FP8 (E4M3). Short tasks are as before; retrieval over {context:,} tokens fell from {was:.0f}% to {now:.0f}%. Why?",
         (exhibit("case", "case.toml", case, False), exhibit("layer-stats", "layers.toml", stats)),
@@ -98,12 +98,12 @@ def calibrated_short(dice: Dice) -> Plot:
 
 
 @planted("fp16-underflow")
-def vanishing(dice: Dice) -> Plot:
-    first, last, count = dice.between(0.002, 0.006), dice.between(0.25, 0.45), 120
+def vanishing(rng: Rng) -> Plot:
+    first, last, count = rng.between(0.002, 0.006), rng.between(0.25, 0.45), 120
     rows = [
         {
             "step": i,
-            "loss": round(4.2 - 0.9 * (1 - 0.97 ** min(i, 60)) + 0.004 * dice.near(1, 0.5), 4),
+            "loss": round(4.2 - 0.9 * (1 - 0.97 ** min(i, 60)) + 0.004 * rng.near(1, 0.5), 4),
             "zero_grad_share": round(first + (last - first) * i / (count - 1), 4),
         }
         for i in range(count)

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from stallwise.drill.artifacts.rank_traces import pipeline_traces
+from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
-from stallwise.drill.papers.dice import Dice
-from stallwise.drill.papers.rank_traces import pipeline_traces
 from stallwise.drill.scenarios._planted import planted
 from stallwise.sim.pipeline import PassTimes, PipelineRun, run_program
 from stallwise.sim.schedules import schedule_named
@@ -24,10 +24,10 @@ def _traced(setup: str, run: PipelineRun, number: Decisive) -> Plot:
 
 
 @planted("pipeline-stage-imbalance")
-def slow_stage(dice: Dice) -> Plot:
-    slow, base = dice.whole(0, STAGES - 1), dice.between(4e-3, 7e-3)
-    ratio = dice.between(1.5, 1.9)
-    run = _run(tuple(base * (ratio if s == slow else 1.0) for s in range(STAGES)), dice.pick(16, 24), 2e-5)
+def slow_stage(rng: Rng) -> Plot:
+    slow, base = rng.whole(0, STAGES - 1), rng.between(4e-3, 7e-3)
+    ratio = rng.between(1.5, 1.9)
+    run = _run(tuple(base * (ratio if s == slow else 1.0) for s in range(STAGES)), rng.pick(16, 24), 2e-5)
     return _traced(
         f"A pipeline of {STAGES} stages idles {run.bubble_step_share:.0%} of its step; the formula promised far less. All ranks report the same step time. Why?",
         run,
@@ -36,9 +36,9 @@ def slow_stage(dice: Dice) -> Plot:
 
 
 @planted("virtual-stages-suboptimal")
-def one_chunk(dice: Dice) -> Plot:
-    micro = dice.pick(4, 6)
-    run = _run((dice.between(5e-3, 8e-3),) * STAGES, micro, 2e-5)
+def one_chunk(rng: Rng) -> Plot:
+    micro = rng.pick(4, 6)
+    run = _run((rng.between(5e-3, 8e-3),) * STAGES, micro, 2e-5)
     return _traced(
         f"A pipeline of {STAGES} equal stages can take no more than {micro} micro-batches a step, since the global batch is fixed. Can the idle time still be cut?",
         run,
@@ -47,9 +47,9 @@ def one_chunk(dice: Dice) -> Plot:
 
 
 @planted("pipeline-bubble")
-def played_bubble(dice: Dice) -> Plot:
-    stages, micro = 8, dice.pick(8, 12)
-    run = _run((dice.between(5e-3, 8e-3),) * stages, micro, 0.0)
+def played_bubble(rng: Rng) -> Plot:
+    stages, micro = 8, rng.pick(8, 12)
+    run = _run((rng.between(5e-3, 8e-3),) * stages, micro, 0.0)
     share = run.bubble_step_share
     case = f'symptom = "pipeline bubble is larger than expected"\npp = {stages}\nmicrobatches = {micro}\nschedule = "1F1B"\nbubble = "{share:.0%}"\nstragglers = false\nfabric_healthy = true\ncheckpointing = false\nloss_normal = true\n'
     busy = ", ".join(f'"{b / micro * 1e3:.2f}ms"' for b in run.busy_s)

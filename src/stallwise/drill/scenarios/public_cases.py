@@ -6,8 +6,8 @@ import tomllib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import Decisive, Exhibit, Plot
-from stallwise.drill.papers.dice import Dice
 from stallwise.drill.scenarios._planted import planted
 from stallwise.units import Unit
 
@@ -27,7 +27,7 @@ def _register() -> None:
         if (folder / "about.toml").is_file():
             cause = tomllib.loads((folder / "about.toml").read_text(encoding="utf-8"))["cause"]
 
-            def told(dice: Dice, folder: Traversable = folder) -> Plot:
+            def told(rng: Rng, folder: Traversable = folder) -> Plot:
                 return _plot(folder)
 
             told.__name__ = folder.name

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from stallwise.drill.artifacts.engine import START, lines
+from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, WORKED_OUT, Decisive, Plot, exhibit
-from stallwise.drill.papers.dice import Dice
-from stallwise.drill.papers.engine import START, lines
 from stallwise.drill.scenarios._planted import planted
 from stallwise.sim.requests import Traffic, lognormal, poisson
 from stallwise.sim.service import Served, Settings, simulate
@@ -30,9 +30,9 @@ def _plot(setup: str, served: Served, number: Decisive) -> Plot:
 
 
 @planted("batch-cap-too-low")
-def capped(dice: Dice) -> Plot:
-    cap, rate = dice.pick(8, 12, 16), dice.between(9, 12)
-    load = poisson(rate, Traffic(lognormal(300), lognormal(250)), 700, seed=dice.whole(1, 999))
+def capped(rng: Rng) -> Plot:
+    cap, rate = rng.pick(8, 12, 16), rng.between(9, 12)
+    load = poisson(rate, Traffic(lognormal(300), lognormal(250)), 700, seed=rng.whole(1, 999))
     served = simulate(SMALL, load, Settings(max_seqs=cap, sample_s=2.0))
     return _plot(
         f"An 8B model on one H100 gets {rate:.0f} requests a second; users wait before the first token, though others serve more on the same card. What limits?",
@@ -42,9 +42,9 @@ def capped(dice: Dice) -> Plot:
 
 
 @planted("kv-cache-preemption")
-def crowded(dice: Dice) -> Plot:
-    load = poisson(14, Traffic(lognormal(300), lognormal(900)), 900, seed=dice.whole(1, 999))
-    served = simulate(SMALL, load, Settings(max_seqs=512, blocks=dice.whole(4200, 5000), sample_s=4.0))
+def crowded(rng: Rng) -> Plot:
+    load = poisson(14, Traffic(lognormal(300), lognormal(900)), 900, seed=rng.whole(1, 999))
+    served = simulate(SMALL, load, Settings(max_seqs=512, blocks=rng.whole(4200, 5000), sample_s=4.0))
     peak = max(s[1] for s in served.meter.samples)
     return _plot(
         "Long answers came into fashion among the users of an 8B model: the longer the peak lasts the fewer tokens everybody gets, and more requests wait. Why?",

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from stallwise.drill.artifacts.rng import Rng
+from stallwise.drill.artifacts.scripted_run import ScriptedRun
 from stallwise.drill.incident import EXACT, WORKED_OUT, Decisive, Plot
-from stallwise.drill.papers.dice import Dice
-from stallwise.drill.papers.scripted_run import ScriptedRun
 from stallwise.drill.scenarios._planted import planted
 from stallwise.drill.scenarios._step_trace import beside, collector_runs, loader_waits, pageable_copy, traced
 from stallwise.units import Unit
@@ -45,9 +45,9 @@ def _fetch(run: ScriptedRun, number: int, scale: float) -> None:
 
 
 @planted("input-starved")
-def loader(dice: Dice) -> Plot:
+def loader(rng: Rng) -> Plot:
     return beside(
-        dice,
+        rng,
         "input-starved",
         loader_waits,
         "Training on one {gpu} reaches half of the throughput its arithmetic suggests. A larger model on the same data is hardly slower. Why?",
@@ -58,9 +58,9 @@ def loader(dice: Dice) -> Plot:
 
 
 @planted("h2d-copy-exposed")
-def pageable(dice: Dice) -> Plot:
+def pageable(rng: Rng) -> Plot:
     return beside(
-        dice,
+        rng,
         "h2d-copy-exposed",
         pageable_copy,
         "A vision model on a {gpu} got large images; the step grew by more than its kernels did. Why?",
@@ -71,9 +71,9 @@ def pageable(dice: Dice) -> Plot:
 
 
 @planted("cpu-offload-transfers")
-def offload(dice: Dice) -> Plot:
+def offload(rng: Rng) -> Plot:
     return beside(
-        dice,
+        rng,
         "cpu-offload-transfers",
         _offload,
         "Since a memory setting was switched on, the run on a {gpu} fits easily and is a third slower. Why?",
@@ -84,9 +84,9 @@ def offload(dice: Dice) -> Plot:
 
 
 @planted("python-gc-pauses")
-def collector(dice: Dice) -> Plot:
+def collector(rng: Rng) -> Plot:
     return beside(
-        dice,
+        rng,
         "python-gc-pauses",
         collector_runs,
         "Steps on a {gpu} have a pause in which nothing runs on the device, and the loader is ready. What is it?",
@@ -95,9 +95,9 @@ def collector(dice: Dice) -> Plot:
 
 
 @planted("allocator-churn")
-def allocations(dice: Dice) -> Plot:
+def allocations(rng: Rng) -> Plot:
     return beside(
-        dice,
+        rng,
         "allocator-churn",
         _allocations,
         "Memory on the {gpu} is nearly full, nothing fails, and the step is slower than on a card with more of it. Why?",
@@ -108,9 +108,9 @@ def allocations(dice: Dice) -> Plot:
 
 
 @planted("eval-in-loop")
-def validation(dice: Dice) -> Plot:
+def validation(rng: Rng) -> Plot:
     return beside(
-        dice,
+        rng,
         "eval-in-loop",
         _validation,
         "A metric was added to the training loop on a {gpu}; utilisation is as high as before and throughput is lower. Why?",
@@ -121,9 +121,9 @@ def validation(dice: Dice) -> Plot:
 
 
 @planted("checkpoint-stall")
-def save(dice: Dice) -> Plot:
+def save(rng: Rng) -> Plot:
     return beside(
-        dice,
+        rng,
         "checkpoint-stall",
         _save,
         "Most steps on the {gpu} are fast; now and then one takes ten times as long. The mean suffers. Why?",
@@ -134,9 +134,9 @@ def save(dice: Dice) -> Plot:
 
 
 @planted("host-sync")
-def fetch(dice: Dice) -> Plot:
+def fetch(rng: Rng) -> Plot:
     return beside(
-        dice,
+        rng,
         "host-sync",
         _fetch,
         "Logging was added to a run on a {gpu}; the device now idles at the end of each step. Why?",
@@ -147,8 +147,8 @@ def fetch(dice: Dice) -> Plot:
 
 
 @planted("input-bursty")
-def late_now_and_then(dice: Dice) -> Plot:
-    late, wait = dice.whole(1, 3), dice.between(50_000, 90_000)
+def late_now_and_then(rng: Rng) -> Plot:
+    late, wait = rng.whole(1, 3), rng.between(50_000, 90_000)
 
     def body(run: ScriptedRun, number: int) -> None:
         with run.span("fetch_batch"):
@@ -157,7 +157,7 @@ def late_now_and_then(dice: Dice) -> Plot:
         run.optimizer()
 
     return traced(
-        dice,
+        rng,
         "Data comes from a shared file system. Most steps on the {gpu} are fast and some wait very long, at no fixed distance. Why?",
         body,
         number=Decisive("How long is the one long wait?", wait * 1e-6, Unit.SECOND),
@@ -165,8 +165,8 @@ def late_now_and_then(dice: Dice) -> Plot:
 
 
 @planted("host-work-unattributed")
-def unnamed(dice: Dice) -> Plot:
-    pause = dice.between(15_000, 25_000)
+def unnamed(rng: Rng) -> Plot:
+    pause = rng.between(15_000, 25_000)
 
     def body(run: ScriptedRun, number: int) -> None:
         run.layers(8)
@@ -175,7 +175,7 @@ def unnamed(dice: Dice) -> Plot:
         run.host(pause)
 
     return traced(
-        dice,
+        rng,
         "Each step on the {gpu} ends with a pause in which neither an operator nor a kernel runs. What would you capture next?",
         body,
         number=Decisive("How long does the device stand still in each step?", pause * 1e-6, Unit.SECOND, WORKED_OUT),

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stallwise.drill.artifacts.rng import Rng
+from stallwise.drill.artifacts.scripted_run import ScriptedRun
 from stallwise.drill.incident import EXACT, WORKED_OUT, Decisive, Plot, exhibit
-from stallwise.drill.papers.dice import Dice
-from stallwise.drill.papers.scripted_run import ScriptedRun
 from stallwise.drill.scenarios._planted import planted
 from stallwise.drill.scenarios._step_trace import traced, whole
 from stallwise.units import Unit
 
 
 @planted("launch-bound")
-def short_kernels(dice: Dice) -> Plot:
-    count, us = dice.whole(250, 350), dice.between(2, 4)
+def short_kernels(rng: Rng) -> Plot:
+    count, us = rng.whole(250, 350), rng.between(2, 4)
 
     def body(run: ScriptedRun, number: int) -> None:
         for _ in range(count):
@@ -23,7 +23,7 @@ def short_kernels(dice: Dice) -> Plot:
         run.optimizer(30)
 
     return whole(
-        dice,
+        rng,
         "A small model on a {gpu} is no faster than on a card of half the speed. Doubling the batch costs nothing. Why?",
         body,
         number=Decisive("How many matrix kernels does a step launch?", count),
@@ -31,8 +31,8 @@ def short_kernels(dice: Dice) -> Plot:
 
 
 @planted("elementwise-unfused")
-def chains(dice: Dice) -> Plot:
-    gemm, us = dice.between(250, 320), dice.between(110, 150)
+def chains(rng: Rng) -> Plot:
+    gemm, us = rng.between(250, 320), rng.between(110, 150)
 
     def body(run: ScriptedRun, number: int) -> None:
         for _ in range(8):
@@ -42,7 +42,7 @@ def chains(dice: Dice) -> Plot:
         run.optimizer()
 
     return whole(
-        dice,
+        rng,
         "The {gpu} is busy all the time, matrix kernels run at a good rate, and MFU is a third of what was planned. Where does time go?",
         body,
         number=Decisive(
@@ -52,8 +52,8 @@ def chains(dice: Dice) -> Plot:
 
 
 @planted("attention-materialized")
-def scores(dice: Dice) -> Plot:
-    us = dice.between(140, 200)
+def scores(rng: Rng) -> Plot:
+    us = rng.between(140, 200)
 
     def body(run: ScriptedRun, number: int) -> None:
         for _ in range(8):
@@ -66,7 +66,7 @@ def scores(dice: Dice) -> Plot:
         run.optimizer()
 
     return whole(
-        dice,
+        rng,
         "Doubling the sequence length on a {gpu} made the step far more than twice as long. The projections did not. Why?",
         body,
         number=Decisive(
@@ -76,8 +76,8 @@ def scores(dice: Dice) -> Plot:
 
 
 @planted("optimizer-unfused")
-def tensor_by_tensor(dice: Dice) -> Plot:
-    count = dice.whole(100, 150)
+def tensor_by_tensor(rng: Rng) -> Plot:
+    count = rng.whole(100, 150)
 
     def body(run: ScriptedRun, number: int) -> None:
         run.layers(8)
@@ -87,7 +87,7 @@ def tensor_by_tensor(dice: Dice) -> Plot:
                     run.op(f"aten::{name}", (f"vectorized_elementwise_kernel<{name}>", 30.0), host_us=8)
 
     return whole(
-        dice,
+        rng,
         "A custom optimizer replaced the built-in one; on a {gpu} the step is nearly twice as long. Why?",
         body,
         number=Decisive("How many kernels does the optimizer launch in a step?", 4 * count),
@@ -95,8 +95,8 @@ def tensor_by_tensor(dice: Dice) -> Plot:
 
 
 @planted("layout-copies")
-def transposes(dice: Dice) -> Plot:
-    us = dice.between(130, 180)
+def transposes(rng: Rng) -> Plot:
+    us = rng.between(130, 180)
 
     def body(run: ScriptedRun, number: int) -> None:
         for _ in range(16):
@@ -108,7 +108,7 @@ def transposes(dice: Dice) -> Plot:
         run.optimizer()
 
     return whole(
-        dice,
+        rng,
         "A refactoring of the attention block left the arithmetic as it was and made the step on a {gpu} half as long again. Why?",
         body,
         number=Decisive("How much kernel time of a step goes to copies on the device?", 32 * us * 1e-6, Unit.SECOND),
@@ -116,8 +116,8 @@ def transposes(dice: Dice) -> Plot:
 
 
 @planted("recompute-unneeded")
-def recompute(dice: Dice) -> Plot:
-    us = dice.between(380, 450)
+def recompute(rng: Rng) -> Plot:
+    us = rng.between(380, 450)
 
     def body(run: ScriptedRun, number: int) -> None:
         run.layers(8, us)
@@ -130,7 +130,7 @@ def recompute(dice: Dice) -> Plot:
         run.optimizer()
 
     return whole(
-        dice,
+        rng,
         "A 1B model on a {gpu} uses a fifth of the memory, the device is never idle, and the step is a third longer than 6 N D says. Why?",
         body,
         number=Decisive(
@@ -140,14 +140,14 @@ def recompute(dice: Dice) -> Plot:
 
 
 @planted("tensor-cores-unused")
-def cuda_cores(dice: Dice) -> Plot:
+def cuda_cores(rng: Rng) -> Plot:
     kernel, us = (
-        dice.pick(
+        rng.pick(
             "ampere_sgemm_128x64_tn",
             "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_simt",
             "ampere_sgemm_128x128_nn",
         ),
-        dice.between(700, 1100),
+        rng.between(700, 1100),
     )
 
     def body(run: ScriptedRun, number: int) -> None:
@@ -156,7 +156,7 @@ def cuda_cores(dice: Dice) -> Plot:
         run.optimizer()
 
     return whole(
-        dice,
+        rng,
         "A {gpu} trains at the speed of a card three generations older, at 100% utilisation. Why?",
         body,
         number=Decisive("How much kernel time of a step do the matrix products take?", 20 * us * 1e-6, Unit.SECOND),
@@ -164,15 +164,15 @@ def cuda_cores(dice: Dice) -> Plot:
 
 
 @planted("misaligned-shapes")
-def odd(dice: Dice) -> Plot:
+def odd(rng: Rng) -> Plot:
     def body(run: ScriptedRun, number: int) -> None:
         for _ in range(20):
             run.op("aten::mm", (f"cutlass_80_tensorop_f16_s16816gemm_f16_256x128_32x3_nn_align{align}", us))
         run.optimizer()
 
-    align, us = dice.pick(1, 2), dice.between(700, 1100)
+    align, us = rng.pick(1, 2), rng.between(700, 1100)
     return whole(
-        dice,
+        rng,
         "A new vocabulary size made the output layer several times slower on a {gpu}, though it grew by less than a percent. Why?",
         body,
         number=Decisive("Which alignment do the names of the slow kernels carry?", align, within=EXACT),
@@ -180,8 +180,8 @@ def odd(dice: Dice) -> Plot:
 
 
 @planted("precision-headroom")
-def tf32(dice: Dice) -> Plot:
-    us = dice.between(700, 1100)
+def tf32(rng: Rng) -> Plot:
+    us = rng.between(700, 1100)
 
     def body(run: ScriptedRun, number: int) -> None:
         for _ in range(20):
@@ -189,7 +189,7 @@ def tf32(dice: Dice) -> Plot:
         run.optimizer()
 
     return whole(
-        dice,
+        rng,
         "A {gpu} trains at 100% utilisation and a quarter of the rate of its data sheet; matrix kernels take nearly all of the time. Why?",
         body,
         number=Decisive("How much kernel time of a step do the matrix products take?", 20 * us * 1e-6, Unit.SECOND),
@@ -197,8 +197,8 @@ def tf32(dice: Dice) -> Plot:
 
 
 @planted("decode-bandwidth-bound")
-def one_token(dice: Dice) -> Plot:
-    us = dice.between(50, 80)
+def one_token(rng: Rng) -> Plot:
+    us = rng.between(50, 80)
 
     def body(run: ScriptedRun, number: int) -> None:
         for _ in range(40):
@@ -206,7 +206,7 @@ def one_token(dice: Dice) -> Plot:
             run.op("aten::add", ("vectorized_elementwise_kernel<add>", 2.0), host_us=4)
 
     return traced(
-        dice,
+        rng,
         "Generating text for one user on a {gpu} uses a hundredth of its FLOP rate, with the device never idle. What would make it faster?",
         body,
         number=Decisive("How much kernel time of a step do the vector products take?", 40 * us * 1e-6, Unit.SECOND),
@@ -214,8 +214,8 @@ def one_token(dice: Dice) -> Plot:
 
 
 @planted("small-microbatch")
-def tiny_passes(dice: Dice) -> Plot:
-    passes, us = dice.pick(8, 12, 16), dice.between(4, 7)
+def tiny_passes(rng: Rng) -> Plot:
+    passes, us = rng.pick(8, 12, 16), rng.between(4, 7)
 
     def body(run: ScriptedRun, place: int) -> None:
         for _ in range(passes):
@@ -231,7 +231,7 @@ def tiny_passes(dice: Dice) -> Plot:
         run.optimizer(60)
 
     return traced(
-        dice,
+        rng,
         "To keep the recipe's global batch, gradients are accumulated on one {gpu}; it is used to a third and its memory to a tenth. Why so slow?",
         body,
         number=Decisive("How many matrix kernels does a step launch?", passes * 36),
@@ -239,15 +239,15 @@ def tiny_passes(dice: Dice) -> Plot:
 
 
 @planted("profiler-inflated")
-def watched(dice: Dice) -> Plot:
-    count, us = dice.whole(180, 260), dice.between(45, 60)
+def watched(rng: Rng) -> Plot:
+    count, us = rng.whole(180, 260), rng.between(45, 60)
 
     def body(run: ScriptedRun, place: int) -> None:
         for _ in range(count):
             run.op("aten::mm", ("nvjet_sm90_tst_256x128", us), host_us=us * 1.5)
         run.optimizer(30)
 
-    plot = traced(dice, "A trace of a run on a {gpu} shows gaps between all kernels. The team wants CUDA graphs. Do you?", body,
+    plot = traced(rng, "A trace of a run on a {gpu} shows gaps between all kernels. The team wants CUDA graphs. Do you?", body,
                    number=Decisive("How long is the step without the profiler?", count * us * 1.03e-6, Unit.SECOND))  # fmt: skip
     clean = f'clean_step = "{count * us * 1.03e-3:.2f}ms"\n'
     return replace(
@@ -256,9 +256,9 @@ def watched(dice: Dice) -> Plot:
 
 
 @planted("none")
-def well(dice: Dice) -> Plot:
+def well(rng: Rng) -> Plot:
     """A step of large products near the card's roof, with nothing between them."""
-    size, share = dice.pick(8192, 12288), dice.between(0.68, 0.76)
+    size, share = rng.pick(8192, 12288), rng.between(0.68, 0.76)
     us = 2 * size**3 / (989e12 * share) * 1e6
 
     def body(run: ScriptedRun, place: int) -> None:
@@ -267,7 +267,7 @@ def well(dice: Dice) -> Plot:
         run.optimizer(300.0)
 
     return traced(
-        dice,
+        rng,
         "Utilisation of a {gpu} is 100%, the team asks whether the run can be made faster, and somebody has a list of ideas. What do you say?",
         body,
         number=Decisive("How long is the main kernel?", us * 1e-6, Unit.SECOND),

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import json
 
+from stallwise.drill.artifacts.rng import Rng
+from stallwise.drill.artifacts.training import megatron
 from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
-from stallwise.drill.papers.dice import Dice
-from stallwise.drill.papers.training import megatron
 from stallwise.drill.scenarios._planted import planted
 from stallwise.units import Unit
 
 
 @planted("checkpoint-stall")
-def saves(dice: Dice) -> Plot:
-    every, long_ms, base = dice.pick(50, 100), dice.between(20e3, 40e3), dice.between(400, 700)
+def saves(rng: Rng) -> Plot:
+    every, long_ms, base = rng.pick(50, 100), rng.between(20e3, 40e3), rng.between(400, 700)
     rows = [
-        megatron(i, dice.near(base) + (long_ms if i % every == 0 and i else 0))
+        megatron(i, rng.near(base) + (long_ms if i % every == 0 and i else 0))
         + (f"saving checkpoint at iteration {i} to /mnt/ckpt\n" if i % every == every - 1 else "")
         for i in range(500)
     ]
@@ -28,8 +28,8 @@ def saves(dice: Dice) -> Plot:
 
 
 @planted("recompilation")
-def recompiles(dice: Dice) -> Plot:
-    slow, fast = dice.between(5, 10), dice.between(0.3, 0.6)
+def recompiles(rng: Rng) -> Plot:
+    slow, fast = rng.between(5, 10), rng.between(0.3, 0.6)
     rows = [
         f"step {i} loss 2.{i} step_time {slow if i % 2 else fast:.2f}s\nV1103 12:00:{i:02d}.0 44 torch/_dynamo/guards.py:2] [1/{i}] [__recompiles] Recompiling function forward in m.py:10\nV1103 12:00:{i:02d}.0 44 torch/_dynamo/guards.py:2] [1/{i}] [__recompiles]     - 1/0: tensor 'x' size mismatch at index 1\n"
         for i in range(20)
@@ -42,9 +42,9 @@ def recompiles(dice: Dice) -> Plot:
 
 
 @planted("graph-breaks")
-def breaks(dice: Dice) -> Plot:
-    count, eager = dice.whole(20, 60), dice.between(30, 60)
-    text = f"Graph Count: {count + 1}\nGraph Break Count: {count}\nReason: call_function print\neager {eager:.1f} ms/iter\ncompiled {eager * dice.between(1.15, 1.5):.1f} ms/iter\n"
+def breaks(rng: Rng) -> Plot:
+    count, eager = rng.whole(20, 60), rng.between(30, 60)
+    text = f"Graph Count: {count + 1}\nGraph Break Count: {count}\nReason: call_function print\neager {eager:.1f} ms/iter\ncompiled {eager * rng.between(1.15, 1.5):.1f} ms/iter\n"
     return Plot(
         "torch.compile made the model slower than eager, steadily, with no long steps. Why?",
         (exhibit("compile-log", "explain.txt", text),),
@@ -53,11 +53,11 @@ def breaks(dice: Dice) -> Plot:
 
 
 @planted("input-starved")
-def slow_loader(dice: Dice) -> Plot:
-    whole = dice.between(1.2, 1.8)
-    wait = whole * dice.between(0.55, 0.75)
+def slow_loader(rng: Rng) -> Plot:
+    whole = rng.between(1.2, 1.8)
+    wait = whole * rng.between(0.55, 0.75)
     rows = [
-        f"[01/01 10:{i // 6:02d}:{i % 6}0 d2]:  iter: {i * 20 + 19}  total_loss: 2.0  time: {dice.near(whole):.3f}  data_time: {dice.near(wait):.3f}  lr: 0.01\n"
+        f"[01/01 10:{i // 6:02d}:{i % 6}0 d2]:  iter: {i * 20 + 19}  total_loss: 2.0  time: {rng.near(whole):.3f}  data_time: {rng.near(wait):.3f}  lr: 0.01\n"
         for i in range(40)
     ]
     return Plot(
@@ -69,8 +69,8 @@ def slow_loader(dice: Dice) -> Plot:
 
 
 @planted("allocator-churn")
-def retries(dice: Dice) -> Plot:
-    good, bad, at = dice.whole(8000, 12000), dice.whole(3500, 4500), dice.whole(25, 35)
+def retries(rng: Rng) -> Plot:
+    good, bad, at = rng.whole(8000, 12000), rng.whole(3500, 4500), rng.whole(25, 35)
     rows = [
         json.dumps(
             {"step": i, "tokens_per_sec": good if i < at else bad, "memory/alloc_retries": max(0, i - at + 1) * 3}

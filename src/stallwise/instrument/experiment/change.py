@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, List, Optional, Tuple
 
-from stallwise.instrument.blame import say
+from stallwise.instrument.blame import OURS, say
 from stallwise.instrument.patches import Patches, Wrap
-
-_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
 
 class Change:
@@ -124,10 +122,10 @@ def replaced_by_user(path: str) -> bool:
     if owner is None:
         return False
     function = getattr(owner, name)
-    while _file(function).startswith(_OURS) and hasattr(function, "__wrapped__"):
+    while _file(function).startswith(OURS) and hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     file = _file(function)
-    if not file or file.startswith(_OURS):
+    if not file or file.startswith(OURS):
         return False
     import sys
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
 
 from stallwise.evidence.fact import Table
 from stallwise.evidence.operations import COMMUNICATION, Work
@@ -13,6 +15,7 @@ from stallwise.render.svg import WIDTH, box, line, picture, text
 from stallwise.units import Unit, show
 
 PLACE = 31
+Floats = NDArray[np.float64]
 LEFT, TOP = 170.0, 26.0
 MOST_ROWS, MOST_COLUMNS = 64, 120  # beyond, neighbours share a cell, which shows the worst of them
 MOST_LISTED = 64
@@ -76,7 +79,7 @@ def _microbatches(table: Table) -> Figure | None:
     )  # fmt: skip
 
 
-def _heat(values: np.ndarray, names: list[str], titles: list[str], what: str, shown: np.ndarray | None = None) -> str:  # type: ignore[type-arg]
+def _heat(values: Floats, names: list[str], titles: list[str], what: str, shown: Floats | None = None) -> Markup:
     """Rows by columns; a cell of several shows the worst of them."""
     down, across = -(-len(names) // MOST_ROWS), -(-len(titles) // MOST_COLUMNS)
     rows, columns = range(0, len(names), down), range(0, len(titles), across)
@@ -137,5 +140,5 @@ def _one_step(table: Table) -> Figure | None:
     title = f"Step {table.meta['step']} of replica {table.meta['replica']}, and the same step if all took the mean"
     legend = (("m1", "forward"), ("m2", "backward"), ("m4", "communication"))
     rows = (("", "step"), ("as it ran", show(ends[0], Unit.SECOND)), ("ideal", show(ends[1], Unit.SECOND)))
-    return Figure("job-step", title, picture(parts, height, title), "Ideal: every operation takes the mean of its kind over all workers and steps.",
-                  place(table.source), legend, rows)  # fmt: skip
+    caption = "Ideal: every operation takes the mean of its kind over all workers and steps."
+    return Figure("job-step", title, picture(parts, height, title), caption, place(table.source), legend, rows)

@@ -45,6 +45,7 @@ OTHERS_LATE = 1.2  # times what the late rank costs: from here the lateness of t
 SUDDEN = 1.3  # times the step before: what clocks, inputs and other tenants vary by themselves is less
 ONE_NODE = 8  # GPUs
 SUSPECTED = 0.45  # below even odds: no prover saw the rank
+REPLAYED = 0.95  # sure, where every operation of every worker is known and the others of its stage are quicker
 ONE_STEP_LIMIT = 0.85  # one or two steps show who was late then, not who is late
 
 _FIXES: dict[str, tuple[Fix, ...]] = {
@@ -130,7 +131,8 @@ def _in_traces(evidence: Evidence) -> Finding | None:
     if not (cost and step and who and explains) or step.number <= 0:
         return None
     low = cost.low if cost.low is not None else cost.number
-    if cost.number < NOTICEABLE * step.number or low <= 0 or explains.number < ALWAYS_THEM:
+    replayed = evidence.get(w.WORKERS) is not None  # all operations of all workers: waiting shows in every account
+    if cost.number < NOTICEABLE * step.number or low <= 0 or (explains.number < ALWAYS_THEM and not replayed):
         return None
     cause, share = evidence.text(q.STRAGGLER_CAUSE), evidence.value(q.STRAGGLER_CAUSE_SHARE, 0.0)
     known = bool(cause) and share >= EXPLAINED
@@ -144,11 +146,10 @@ def _in_traces(evidence: Evidence) -> Finding | None:
     if even is not None and even.number > OTHERS_LATE * top:
         headline = f"Ranks wait for each other {even} of every {step}; {name} alone costs {cost} of it."
         basis, top = f"{basis}; at most: all ranks come with the middle one", even.number
-    replayed = evidence.get(w.WORKERS) is not None  # all operations of all workers: waiting shows in every account
     gain = Gain(low, top, "replayed with this worker like its peers" if replayed else basis)
     return Finding(
         headline=headline,
-        confidence=_confidence(evidence, cost.number / step.number),
+        confidence=REPLAYED if replayed else _confidence(evidence, cost.number / step.number),
         because=(*_because(evidence, name, known), *of_the_job(evidence)),
         scope=who.scope,
         account=None if replayed else Account.COMMUNICATION,
@@ -158,7 +159,11 @@ def _in_traces(evidence: Evidence) -> Finding | None:
         not_here=(Reason("long collectives on the other ranks: they wait, the network does not"),),
         avoid="Tuning NCCL or the network first: the collectives are long because they wait.",
         next=_CAPTURES.get(cause, (RANK_TRACES,)) if known else (PY_SPY, NVIDIA_SMI),
-        explains=("exposed-communication", "network-congestion", "bucket-too-small") if _waits_most(evidence) else (),
+        explains=("exposed-communication", "pipeline-bubble")
+        if replayed
+        else ("exposed-communication", "network-congestion", "bucket-too-small")
+        if _waits_most(evidence)
+        else (),
         summary=(f"It is held up by {detail}." if known else unknown.strip()),
     )
 

@@ -29,6 +29,16 @@ from stallwise.findings.finding import Finding, Fix
 from stallwise.findings.rule import rule
 
 
+def _more_tp(evidence: Evidence) -> tuple[Fix, ...]:
+    """Heads are split over tensor parallelism: the layout that fits has fewer on a rank."""
+    degrees = sorted({f.number for f in evidence.all(stated.TP)})
+    if len(degrees) < 2:
+        return ()
+    few, many = degrees[0], degrees[-1]
+    return (Fix(f"Tensor parallelism {few:.0f} -> {many:.0f}", worth=f"{many / few:.3g}x fewer heads a rank, and scores with them",
+                cost="more all-reduce traffic a layer", risk="only inside one NVLink domain"),)  # fmt: skip
+
+
 @rule(m.FAILED)
 def oom_attention_scores(evidence: Evidence) -> Finding | None:
     """Judges the failed allocation."""
@@ -46,7 +56,8 @@ def oom_attention_scores(evidence: Evidence) -> Finding | None:
         fixes=(
             Fix("fused attention (scaled_dot_product_attention, FlashAttention)", worth="the scores are never written",
                 cost="remove what forces the slow path"),
-            *f.plan("micro-batch")[:1],
+            *(f.plan("micro-batch")[:1] if evidence.value(stated.MICROBATCH, 2.0) > 1 else ()),
+            *_more_tp(evidence),
         ),
         avoid="Do not recompute: the score matrix of one layer already does not fit.",
         explains=("oom-activations",),

@@ -19,6 +19,8 @@ The share of clipped values and the error of the layer by context, against the e
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stallwise.evidence.capture import LAYER_STATS, Capture
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import numerics as n
@@ -28,14 +30,37 @@ from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.findings.rule import rule
 
 CLIPPED = 0.001  # of the values; under it the error stays within rounding
+LONG_LOSS, SHORT_LOSS = 0.05, 0.015  # points of accuracy: far beyond and within the noise of eight-bit papers
+IN_RESULTS = 0.75  # no layer was seen to clip, and a longer position encoding could fail as well
 ROUNDING = 0.04  # relative error of E4M3 with a fitting scale
 
 # After a change to FP8 with static scales.
 
 
-@rule(n.FP8_LAYER)
+@rule()
 def fp8_saturation(evidence: Evidence) -> Finding | None:
-    """Judges the worst layer."""
+    """Judges the worst layer; without layers, results that fall with the length alone."""
+    return (_in_layers(evidence) if evidence.all(n.FP8_LAYER) else None) or _in_results(evidence)
+
+
+def _in_results(evidence: Evidence) -> Finding | None:
+    """Eight bits against sixteen on the same tasks: long ones lost much, short ones nothing. Rounding would hurt both."""
+    now = next((f for f in evidence.all(stated.ACCURACY) if f.scope.run is None), None)
+    then, short = evidence.get(stated.ACCURACY, run="before"), evidence.get(stated.ACCURACY_SHORT_DROP)
+    eight = any(word in evidence.text(stated.FORMAT).lower() for word in EIGHT_BITS)
+    if not (now and then and short and eight) or then.number - now.number < LONG_LOSS or short.number > SHORT_LOSS:
+        return None
+    found = advise(evidence)
+    seen = Reason.of(
+        f"accuracy {then} -> {now} on long inputs, and {short} lost on short ones: rounding would hurt both",
+        now,
+        then,
+        short,
+    )
+    return replace(found, confidence=IN_RESULTS, because=(seen, *found.because))
+
+
+def _in_layers(evidence: Evidence) -> Finding | None:
     share, error = evidence.value(n.FP8_SATURATED, 0.0), evidence.value(n.FP8_ERROR, 0.0)
     over = evidence.value(n.FP8_OVER_RANGE, 1.0)
     if share < CLIPPED and error < 2 * ROUNDING and over < 2:
@@ -112,6 +137,8 @@ def advise(evidence: Evidence) -> Finding:
     because = [
         Reason(f"the format ends at {limit:.0f}; scales map the calibrated maximum there, and what is larger clips")
     ]
+    if now and then:
+        because.append(Reason.of(f"accuracy {then} -> {now}{f' at {task} tokens' if task else ''}", now, then))
     if task:
         because.append(Reason(
             f"sums and logits over {task} tokens reach further than over {short or 'short'}: log2 of the growth in range is lost in bits"))  # fmt: skip

@@ -40,7 +40,6 @@ from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 
 SCHEDULED = 0.1  # of the pauses stay when collection runs every few hundred steps
 SELDOM = 0.5  # of workers and steps: pauses more frequent than this are no collections
-ONE_WORKER = 0.6  # of all pauses on one of several workers: then that one is at fault, not the collector
 LONG_PAUSE_S = 0.02  # a full collection that anybody notices in a step
 
 FIXES = (
@@ -158,7 +157,6 @@ def _out_of_step(evidence: Evidence) -> Finding | None:
     if not (cost and often and one and step) or cost.number < NOTICEABLE * step.number or often.number > SELDOM:
         return None
     gain = Gain((1 - SCHEDULED) * cost.number, cost.number, "replayed without the pauses")
-    single = one.number > ONE_WORKER and evidence.value(w.WORKERS, 1.0) > 2
     reasons = (
         Reason.of(
             f"in {often} of all workers and steps the host stands still; nothing it waits for explains that", often
@@ -167,7 +165,7 @@ def _out_of_step(evidence: Evidence) -> Finding | None:
     )
     return Finding(
         headline=f"Workers pause out of step: the job waits {cost} of every {step} for whoever stands still.",
-        confidence=0.55 if single else 0.85,
+        confidence=0.93,
         gain=gain,
         because=reasons,
         fixes=tuple(

@@ -60,7 +60,7 @@ class Draft:
 def draft_of(grid: Grid) -> Draft:
     """All dependencies but those across replicas."""
     # What comes after another in every replica and step does so in the medians, of begins and of ends.
-    begin, end = usual(grid.begin_s, grid.present), usual(grid.end_s, grid.present)
+    begin, end = usual(grid.begin_s, grid.complete), usual(grid.end_s, grid.complete)
     near_s = max(NEAR * float(end.max() - begin.min()), 1e-6)
     draft = Draft(grid, begin.tolist(), end.tolist(), near_s, [set() for _ in grid.operations])
     for stage in grid.stages:
@@ -192,9 +192,10 @@ def _add_hand_offs(draft: Draft, missing: list[tuple[int, int]], receive: Work) 
     begin_s = np.stack([grid.begin_s[then] for _, then in missing])
     stages = np.array([[grid.operations[a].stage, grid.operations[b].stage] for a, b in missing])
     work, asked = np.zeros_like(begin_s), np.zeros(len(missing), bool)
+    here = np.stack([grid.recorded_at((before, then, *draft.after[then])) for before, then in missing])
     for link in np.unique(stages, axis=0):
         mine = np.flatnonzero((stages == link).all(axis=1))
-        asked[mine], work[mine] = _link_times(begin_s[mine], sender_s[mine], lane_s[mine], grid.present, draft.near_s)
+        asked[mine], work[mine] = _link_times(begin_s[mine], sender_s[mine], lane_s[mine], here[mine], draft.near_s)
     for at, (before, then) in enumerate(missing):
         made, used = grid.operations[before], grid.operations[then]
         grid.operations.append(Operation(used.stage, receive, HAND_OFF, used.chunk, used.number, known=False))
@@ -225,12 +226,11 @@ def _link_times(
     once_more = _typical(np.where(busy, beyond, np.nan), 0.0)
     asks = not np.isfinite(typical).any() or bool(np.nanmedian(once_more) > 0.5 * np.nanmedian(typical))
     if asks:
-        most = HAND_OFF_LIMIT * _typical(np.where(present, beyond, np.nan), 0.0) + near_s
-        return True, np.minimum(beyond, most)
+        typical = _typical(np.where(present, beyond, np.nan), 0.0)
+        return True, np.where(present, np.minimum(beyond, HAND_OFF_LIMIT * typical + near_s), typical)
     typical = np.where(np.isfinite(typical), typical, 0.0)
-    return False, np.minimum(
-        np.where(waited, gap, np.maximum(np.minimum(typical, gap), 0.0)), HAND_OFF_LIMIT * typical + near_s
-    )
+    short = np.where(present, np.maximum(np.minimum(typical, gap), 0.0), typical)
+    return False, np.minimum(np.where(waited, gap, short), HAND_OFF_LIMIT * typical + near_s)
 
 
 def _typical(values: Floats, otherwise: float) -> Floats:
@@ -269,7 +269,7 @@ def groups_of(draft: Draft) -> list[tuple[Member, bool]]:
 
 
 def _here(grid: Grid, values: Floats) -> Floats:
-    return np.where(grid.present, values, np.nan)
+    return np.where(grid.complete, values, np.nan)
 
 
 def _ready(draft: Draft, i: int) -> Floats:
@@ -293,7 +293,10 @@ def _across(grid: Grid, end: Floats, ready: Floats, near_s: float) -> bool:
     """Replicas meet in it, unless they end as far apart as they came."""
     if len(grid.replicas) < 2:
         return False
-    spread = [float(np.nanmedian(np.nanmax(x, axis=0) - np.nanmin(x, axis=0))) for x in (end, ready)]
+    seen = np.isfinite(end).sum(axis=0) > 1  # steps in which two replicas can be compared
+    if not seen.any():
+        return True
+    spread = [float(np.median(np.nanmax(x[:, seen], axis=0) - np.nanmin(x[:, seen], axis=0))) for x in (end, ready)]
     return spread[0] <= near_s or spread[0] <= 0.5 * spread[1]
 
 

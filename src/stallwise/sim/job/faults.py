@@ -13,7 +13,8 @@ from enum import Enum
 import numpy as np
 
 from stallwise.evidence.operations import COLLECTIVES, PASSES, RECEIVES, Work
-from stallwise.sim.job.grid import Bools, Floats, usual
+from stallwise.sim.job.grid import Bools, Floats
+from stallwise.sim.job.passes import lengths, side_by_side, stage_means, stage_times
 from stallwise.sim.job.replay import Job
 
 SLOW = 0.05  # beyond its peers; healthy ranks of one job differ by one to three percent
@@ -25,7 +26,6 @@ TOGETHER = 0.4  # correlation of forward and backward over microbatches: one len
 CHANCE = 3.0  # over the root of the number of microbatches: so much correlation comes by chance
 SLOW_LINK = 2.0  # times the usual transfer
 MOST_WORKERS = 16  # that are replayed one by one
-ROUNDS = 8  # in which a slot of two passes is divided between them
 
 
 class Kind(Enum):
@@ -182,22 +182,6 @@ def _workers(job: Job, slow: list[Slow], step_s: float) -> Fault | None:
     )
 
 
-def _stage_means(job: Job, work: Floats) -> dict[Work, dict[int, float]]:
-    """Mean time of each kind of pass on each stage."""
-    grid = job.grid
-    found: dict[Work, dict[int, float]] = {}
-    for kind in PASSES:
-        places = {s: grid.where(kind, stage=s) for s in grid.stages}
-        found[kind] = {s: float(work[m][:, grid.present].mean()) for s, m in places.items() if m}
-    return {kind: means for kind, means in found.items() if means}
-
-
-def stage_times(job: Job, work: Floats) -> dict[int, float]:
-    """Seconds of passes a step on each stage, a mean replica."""
-    grid = job.grid
-    return {s: float(work[grid.where(*PASSES, stage=s)][:, grid.present].sum(axis=0).mean()) for s in grid.stages}
-
-
 def _stages(job: Job, even: Floats, step_s: float) -> Fault | None:
     """The slowest stage like the mean of the others, and all stages at their mean with the whole work kept."""
     grid = job.grid
@@ -209,7 +193,7 @@ def _stages(job: Job, even: Floats, step_s: float) -> Fault | None:
     if times[slowest] < UNEVEN_STAGES * mean:
         return None
     balanced, others = job.work_s.copy(), job.work_s.copy()
-    for kind, means in _stage_means(job, even).items():
+    for kind, means in stage_means(job, even).items():
         rest = [t for s, t in means.items() if s != slowest]
         for stage, own in means.items():
             mine = grid.where(kind, stage=stage)
@@ -222,70 +206,6 @@ def _stages(job: Job, even: Floats, step_s: float) -> Fault | None:
     )  # fmt: skip
 
 
-@dataclass(slots=True, eq=False)
-class Lengths:
-    """How long each microbatch is against the mean, (microbatch, replica, step)."""
-
-    numbers: list[int]
-    relative: Floats
-    together: float  # correlation of forward and backward
-    share: Floats  # of each operation in the time of its slot, which two passes may share: (operation, replica, step)
-
-
-def lengths(job: Job, even: Floats) -> Lengths | None:
-    """From all passes of a microbatch. Two passes in one slot divide it by what is known of both, again and again."""
-    grid, means = job.grid, _stage_means(job, even)
-    numbers = sorted({o.number for o in grid.operations if o.is_pass})
-    if Work.FORWARD not in means or len(means) < 2:
-        return None
-    place = {n: at for at, n in enumerate(numbers)}
-    beside, share = _side_by_side(job), np.ones_like(even)
-    alone = {
-        k: _mean_of(even, [i for i in grid.where(k) if i not in beside], sum(m.values())) for k, m in means.items()
-    }
-    parts: list[Floats] = []
-    for _ in range(ROUNDS if beside else 1):
-        parts = [_relative(job, even * share, means, place, forward=f) for f in (True, False)]
-        weight = sum(means[Work.FORWARD].values()) / sum(sum(m.values()) for m in means.values())
-        whole = weight * parts[0] + (1 - weight) * parts[1]
-        for i, j in beside.items():
-            mine, others = (whole[place[grid.operations[k].number]] * alone[grid.operations[k].work] for k in (i, j))
-            share[i] = mine / np.maximum(mine + others, 1e-12)
-    a, b = (p[:, grid.present].ravel() for p in parts)
-    if a.std() == 0 or b.std() == 0:
-        return None
-    return Lengths(numbers, whole, float(np.corrcoef(a, b)[0, 1]), share)
-
-
-def _mean_of(work: Floats, places: list[int], otherwise: float) -> float:
-    return float(work[places].mean()) if places else otherwise
-
-
-def _side_by_side(job: Job) -> dict[int, int]:
-    """Passes that begin and end together on one stage."""
-    grid = job.grid
-    begin, end = usual(grid.begin_s, grid.present), usual(grid.end_s, grid.present)
-    near_s = 1e-4 * float(end.max())
-    slots: dict[tuple[int, int, int], list[int]] = {}
-    for i, o in enumerate(grid.operations):
-        if o.is_pass and end[i] > begin[i]:
-            slots.setdefault((o.stage, round(begin[i] / near_s), round(end[i] / near_s)), []).append(i)
-    pairs = [places for places in slots.values() if len(places) == 2]
-    return {i: j for one, two in pairs for i, j in ((one, two), (two, one))}
-
-
-def _relative(
-    job: Job, work: Floats, means: dict[Work, dict[int, float]], place: dict[int, int], *, forward: bool
-) -> Floats:
-    """Passes of one direction, all stages together, over the mean."""
-    total = np.zeros((len(place), *job.grid.present.shape))
-    for i, o in enumerate(job.grid.operations):
-        if o.is_pass and (o.work is Work.FORWARD) is forward and means[o.work][o.stage] > 0:
-            total[place[o.number]] += work[i]
-    mean = total[:, job.grid.present].mean(axis=1)[:, None, None]
-    return np.asarray(total / np.maximum(mean, 1e-12))
-
-
 def _sequence(job: Job, even: Floats, step_s: float) -> Fault | None:
     """Every microbatch of a step as long as their mean."""
     grid, found = job.grid, lengths(job, even)
@@ -296,7 +216,7 @@ def _sequence(job: Job, even: Floats, step_s: float) -> Fault | None:
         return None
     mean = np.nanmean(np.where(grid.present, found.relative, np.nan), axis=(0, 1))
     to = dict(zip(found.numbers, mean / np.maximum(found.relative, 1e-9), strict=True))
-    beside, work = _side_by_side(job), job.work_s.copy()
+    beside, work = side_by_side(job), job.work_s.copy()
     for i, o in enumerate(grid.operations):
         if o.is_pass:
             own = found.share[i] * to[o.number]

@@ -54,6 +54,20 @@ class Grid:
     steps: Ints
     filled: int = 0  # entries that were not recorded
     left_out: list[str] = field(default_factory=list)
+    recorded: Bools | None = None  # (operation, replica, step); None where nothing is missing
+
+    def recorded_at(self, places: Sequence[int]) -> Bools:
+        """Where all of these operations were recorded."""
+        if self.recorded is None:
+            return self.present
+        known = [i for i in places if i < len(self.recorded)]
+        return self.present & self.recorded[known].all(axis=0)
+
+    @property
+    def complete(self) -> Bools:
+        """Replicas and steps of which everything was recorded; all that are there where none is."""
+        whole = self.recorded_at(range(len(self.operations)))
+        return whole if whole.any() else self.present
 
     @property
     def end_s(self) -> Floats:
@@ -181,6 +195,7 @@ def _filled(grid: Grid) -> Grid | None:
     grid.filled = int((~here[:, grid.present]).sum())
     if here.all():
         return grid
+    grid.recorded = here
     usual_begin, usual_work = usual(grid.begin_s, grid.present), usual(grid.work_s, grid.present)
     grid.begin_s = np.where(here, grid.begin_s, usual_begin[:, None, None])
     grid.work_s = np.where(here, grid.work_s, usual_work[:, None, None])

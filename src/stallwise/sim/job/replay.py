@@ -14,7 +14,7 @@ import numpy as np
 
 from stallwise.errors import StallwiseError
 from stallwise.sim.job.dependencies import Draft, Member, draft_of, groups_of, is_lane
-from stallwise.sim.job.grid import Floats, Grid, usual
+from stallwise.sim.job.grid import Bools, Floats, Grid, usual
 
 A_PAUSE = 2e-3  # of a step: a worker that starts this much later than usual was held up
 
@@ -90,6 +90,8 @@ def job_of(grid: Grid) -> Job:
     for members, across in groups:
         _own_time(grid, work, members, across)
     _alone(draft, groups, work)
+    if grid.recorded is not None:
+        _usual_where_unknown(grid, work, groups)
     return Job(grid, after, order, work, _pauses(draft, after), last, draft.links, draft.producer)
 
 
@@ -127,9 +129,27 @@ def _own_time(grid: Grid, work: Floats, members: Member, across: bool) -> None:
     """From the moment the last has come: what it waited before that is no time of its own."""
     begin = grid.begin_s[list(members)].max(axis=0)
     if across:
-        begin = np.where(grid.present, begin, -np.inf).max(axis=0)
+        begin = np.where(grid.recorded_at(members), begin, -np.inf).max(axis=0)
     for i in members:
         work[i] = np.clip(grid.begin_s[i] + grid.work_s[i] - begin, 0.0, grid.work_s[i])
+
+
+def _usual_where_unknown(grid: Grid, work: Floats, groups: list[tuple[Member, bool]]) -> None:
+    """Where a member was not recorded nobody knows who came last: then the own time is the usual one of that name."""
+    unsure: list[tuple[int, Bools]] = []
+    usual_s: dict[str, list[float]] = {}
+    for members, across in groups:
+        known = grid.recorded_at(members)
+        if across:
+            known = known & known.all(axis=0)
+        for i in members:
+            if known.any():
+                usual_s.setdefault(grid.operations[i].label, []).append(float(np.median(work[i][known])))
+            if not known.all():
+                unsure.append((i, known))
+    for i, known in unsure:
+        seen = usual_s.get(grid.operations[i].label)
+        work[i] = np.where(known, work[i], np.median(seen) if seen else work[i].min())
 
 
 def _alone(draft: Draft, groups: list[tuple[Member, bool]], work: Floats) -> None:
@@ -153,8 +173,8 @@ def _pauses(draft: Draft, after: list[tuple[int, ...]]) -> Floats:
         for at, j in enumerate(before):
             end = grid.begin_s[j] + grid.work_s[j]
             ready = np.maximum(ready, end) if at else end
-        late[i] = grid.begin_s[i] - ready
-    beyond = late - usual(late, grid.present)[:, None, None]
+        late[i] = np.where(grid.recorded_at((i, *before)), grid.begin_s[i] - ready, 0.0)
+    beyond = late - usual(late, grid.complete)[:, None, None]
     lead[lane] = np.where(
         (beyond[lane] > least_s) & grid.present, np.minimum(beyond[lane], np.maximum(late[lane], 0.0)), 0.0
     )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from stallwise.drill.papers.dice import Dice
+from stallwise.drill.artifacts.rng import Rng
 
 _COMMITS = (
     "docs: say how to resume a run", "ci: newer linter", "tests: fixture for the tokenizer", "refactor: rename a helper of the sampler",
@@ -17,19 +17,19 @@ _SURE = (
 )
 
 
-def changes(dice: Dice) -> str:
+def changes(rng: Rng) -> str:
     """A quiet week of commits."""
-    day = dice.whole(3, 20)
+    day = rng.whole(3, 20)
     rows = [
-        f"{dice.whole(0x1000000, 0xFFFFFFF):07x} 2025-10-{day + i:02d} {text}\n"
-        for i, text in enumerate(dice.some(_COMMITS, 4))
+        f"{rng.whole(0x1000000, 0xFFFFFFF):07x} 2025-10-{day + i:02d} {text}\n"
+        for i, text in enumerate(rng.some(_COMMITS, 4))
     ]
     return "".join(rows) + "(nothing else was merged or deployed)\n"
 
 
-def note(dice: Dice, blamed: str) -> str:
+def note(rng: Rng, blamed: str) -> str:
     """Somebody is sure, without grounds."""
-    return f"from the on-call channel, {dice.whole(1, 12)} hours ago\n{dice.pick(*_SURE).format(blamed=blamed)}\n"
+    return f"from the on-call channel, {rng.whole(1, 12)} hours ago\n{rng.pick(*_SURE).format(blamed=blamed)}\n"
 
 
 def topology(link: str = "NV18", gpus: int = 8) -> str:
@@ -44,11 +44,11 @@ def topology(link: str = "NV18", gpus: int = 8) -> str:
     return head + rows
 
 
-def host(dice: Dice) -> str:
+def host(rng: Rng) -> str:
     """`top` on a host with cores to spare."""
-    idle = dice.between(70, 90)
+    idle = rng.between(70, 90)
     return (
-        f"top - 10:{dice.whole(10, 59)}:00 up {dice.whole(3, 90)} days,  1 user,  load average: {dice.between(8, 14):.2f}, {dice.between(8, 14):.2f}, {dice.between(8, 14):.2f}\n"
+        f"top - 10:{rng.whole(10, 59)}:00 up {rng.whole(3, 90)} days,  1 user,  load average: {rng.between(8, 14):.2f}, {rng.between(8, 14):.2f}, {rng.between(8, 14):.2f}\n"
         f"%Cpu(s): {96 - idle:.1f} us,  2.0 sy,  0.0 ni, {idle:.1f} id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st\n"
-        f"MiB Mem : 2063866.0 total, {dice.between(1.2e6, 1.6e6):.1f} free\n"
+        f"MiB Mem : 2063866.0 total, {rng.between(1.2e6, 1.6e6):.1f} free\n"
     )

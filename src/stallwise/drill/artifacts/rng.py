@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Dice:
+class Rng:
     """What a generator draws from."""
 
     def __init__(self, seed: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from stallwise.drill.papers.dice import Dice
+from stallwise.drill.artifacts.rng import Rng
 
 
 def megatron(step: int, time_ms: float, loss: float = 2.0, grad_norm: float = 1.0, scale: float = 1.0) -> str:
@@ -16,9 +16,9 @@ def megatron(step: int, time_ms: float, loss: float = 2.0, grad_norm: float = 1.
     )
 
 
-def smooth_loss(dice: Dice, steps: int = 60) -> str:
+def smooth_loss(rng: Rng, steps: int = 60) -> str:
     """A loss curve without trouble, as CSV."""
     return "step,loss,grad_norm\n" + "".join(
-        f"{i},{2 + 3 * math.exp(-i / 20) + 0.01 * dice.near(1, 1) - 0.01:.4f},{dice.near(0.4, 0.05):.4f}\n"
+        f"{i},{2 + 3 * math.exp(-i / 20) + 0.01 * rng.near(1, 1) - 0.01:.4f},{rng.near(0.4, 0.05):.4f}\n"
         for i in range(steps)
     )

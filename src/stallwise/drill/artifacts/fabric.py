@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stallwise.drill.papers.dice import Dice
+from stallwise.drill.artifacts.rng import Rng
 
 
 def nccl(host: str, text: str, rank: int = 0, level: str = "INFO", place: str = "") -> str:
@@ -13,9 +13,9 @@ def nccl(host: str, text: str, rank: int = 0, level: str = "INFO", place: str = 
     return f"{host}:{100 + rank}:{200 + rank} [{rank}] {place}NCCL {level} {text}\n"
 
 
-def hosts_of(dice: Dice, count: int) -> tuple[str, ...]:
+def hosts_of(rng: Rng, count: int) -> tuple[str, ...]:
     """Names as clusters give them."""
-    stem, first = dice.pick("node", "gpu", "h100-", "worker", "train-"), dice.whole(1, 60)
+    stem, first = rng.pick("node", "gpu", "h100-", "worker", "train-"), rng.whole(1, 60)
     return tuple(f"{stem}{first + i:03d}" for i in range(count))
 
 
