@@ -55,7 +55,7 @@ check: lint types test ## style, types and all tests
 # One mark a score: what failed is asked again by the next call, what held is not.
 SHARED ?= ../shared
 CHECKS := $(SHARED)/checks
-SCORES := $(if $(wildcard $(CHECKS)),$(addprefix $(VENV)/.scored-,expect expect_real expect_cases retold_1 retold_17))
+SCORES := $(if $(wildcard $(CHECKS)),$(addprefix $(VENV)/.scored-,expect expect_real expect_cases scenarios retold_1 retold_17))
 $(VENV)/.scored-expect: NEED := 1.0
 $(VENV)/.scored-expect_real: NEED := 0.68
 $(VENV)/.scored-expect_cases: NEED := 0.966
@@ -63,6 +63,9 @@ $(VENV)/.scored-%: $(VENV)/.dev
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(CHECKS)/score_diagnose.py $(CHECKS)/$*.jsonl $(SHARED)/data \
 	  --anonymous --clear 0 --need $(NEED) > $@.log || { grep -v ^right $@.log; exit 1; }
 	@tail -1 $@.log && touch $@
+$(VENV)/.scored-scenarios: $(VENV)/.dev
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(CHECKS)/seed_scenarios.py $(SHARED)/seeds/000_*.txt > $@.log || { cat $@.log; exit 1; }
+	@tail -1 $@.log && grep -q "^8 of 8 " $@.log && touch $@
 $(VENV)/.scored-retold_%: $(VENV)/.dev
 	@awk "NR % 48 == $*" $(CHECKS)/expect_cases.jsonl > $@.jsonl
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(CHECKS)/retell.py $@.jsonl $(SHARED)/data --need 0.98 && touch $@

@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fit_recognise import out_of_fold, platt, read, report, rows_of, settle, threshold  # type: ignore[import-not-found]
+from fit_recognise import calmed, out_of_fold, platt, read, report, rows_of, settle, threshold  # type: ignore[import-not-found]
 
 from stallwise.doctor.recognise.model import recalibrated
 
@@ -76,7 +76,7 @@ def scored(rows: list[Row], change: Callable[[Row], Row], off: dict[str, bool]) 
         settle(cases)
         chances, _ = out_of_fold(cases, **off)
         curve = platt(cases, chances)
-        chances = np.array([recalibrated(row, *curve) for row in chances])
+        chances = calmed(cases, np.array([recalibrated(row, *curve) for row in chances]))
         found = report(cases, chances, threshold(cases, chances))
     return found["all"]["first"], found["all"]["three"], found["log_loss"]
 

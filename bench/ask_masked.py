@@ -31,6 +31,7 @@ from fit_recognise import (  # type: ignore[import-not-found]
     Cases,
     Floats,
     calm_counts,
+    calmed,
     clue_tables,
     compiled,
     leveled,
@@ -270,7 +271,7 @@ def main() -> None:
     settle(cases)
     chances, final = out_of_fold(cases)
     curve = platt(cases, chances)
-    cut = threshold(cases, np.array([recalibrated(row, *curve) for row in chances]))
+    cut = threshold(cases, calmed(cases, np.array([recalibrated(row, *curve) for row in chances])))
     place = {(r["set"], r["id"]): i for i, r in enumerate(cases.rows)}
     features, rows = choice_features(), []
     for group in range(1 if args.index else GROUPS):

@@ -303,6 +303,19 @@ def ruled_out(cases: Cases) -> NDArray[np.bool_]:
     return found
 
 
+def is_calm(cases: Cases) -> NDArray[np.bool_]:
+    """The cases that make no verdict by their words alone."""
+    return np.asarray(CALM[0] >= calm_counts(cases)["calm_from"])
+
+
+def calmed(cases: Cases, chances: Floats) -> Floats:
+    """As the ranking does: of a calm text only so much is left to the causes."""
+    calm, found = is_calm(cases), chances.copy()
+    found[calm, :-1] *= calm_counts(cases)["calm_trouble"]
+    found[:, -1] = 1.0 - found[:, :-1].sum(axis=1)
+    return found
+
+
 STACK: list[Floats] = []
 CALM: list[Floats] = []
 STAY_LOUD = 0.9  # of the complaints that somebody typed: the price of silence where nothing is wrong
@@ -314,7 +327,10 @@ def calm_counts(cases: Cases) -> dict[str, float]:
     typed = np.array([r["kind"] in ("wording", "question") for r in cases.rows])
     fine = cases.right[:, -1]
     cut = float(np.quantile(calm[typed & ~fine], STAY_LOUD))
-    return {"calm_from": round(cut, 4), "calm_trouble": round(float((~fine)[typed & (calm >= cut)].mean()), 4)}
+    return {
+        "calm_from": round(cut, 4),
+        "calm_trouble": round(float((~fine)[(cases.weight > 0) & (calm >= cut)].mean()), 4),
+    }
 
 
 NAMES = (
@@ -424,6 +440,7 @@ def open_cases(cases: Cases) -> NDArray[np.intp]:
 def platt(cases: Cases, chances: Floats) -> tuple[float, ...]:
     """Offset, slope and bend of the first answer's log odds that make its probability a frequency (logistic regression)."""
     rows = open_cases(cases)
+    rows = rows[~is_calm(cases)[rows]]  # calm texts are scaled by how often they have trouble at all
     top, right = first_of(cases, chances, rows)
     odds = np.log(top / (1.0 - top)).clip(-FARTHEST, FARTHEST)
     x = np.stack([np.ones_like(odds), odds, odds * odds], axis=1)
@@ -595,7 +612,7 @@ def main() -> None:
     settle(cases)
     chances, final = out_of_fold(cases)
     curve = platt(cases, chances)
-    chances = np.array([recalibrated(row, *curve) for row in chances])
+    chances = calmed(cases, np.array([recalibrated(row, *curve) for row in chances]))
     cut = threshold(cases, chances)
     scores = report(cases, chances, cut)
     if args.dump:

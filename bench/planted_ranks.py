@@ -42,7 +42,7 @@ def main(count: int, first_seed: int) -> None:
         is_right = bool(answer.ranked) and answer.ranked[0] == CAUSE[worst]
         right += is_right
         off = {kind: got.get(PRICED[kind], 0.0) / cost - 1 for kind, cost in true.items()}
-        every.update(true)
+        every.update(true.keys())
         close.update(kind for kind in true if abs(off[kind]) <= CLOSE)
         if not is_right or any(abs(x) > CLOSE for x in off.values()):
             shape = (

@@ -50,12 +50,14 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "before",
         "after",
         "traces",
+        "run",
         "runs/earlier",
         "runs/latest",
     ):
         shutil.copytree(example, folder / name)
     for name in ("trace.json.gz", "nvidia_smi.csv"):
         shutil.copy(example / name, folder / name)
+    shutil.copy(example / "trace.json.gz", folder / "timeline.json.gz")
     shutil.copy(FIXTURES / "memory" / "oom_fragmentation.pickle.gz", folder / "snapshot.pickle")
     shutil.copy(FIXTURES / "memory" / "oom_fragmentation_message.txt", folder / "oom.log")
     (folder / "details.csv").write_bytes(

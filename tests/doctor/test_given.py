@@ -121,7 +121,6 @@ def test_sources_are_the_users_own_words() -> None:
     answer = diagnose(LONG, cache=False)
     cited = {place(s) for h in answer.hypotheses for r in h.because for s in r.sources}
     assert cited == {label_of(LONG)}
-    assert "“We train a 70B model" in " ".join(to_text(answer).split())
     assert place(Source(label_of(LONG))) == label_of(LONG)
 
 

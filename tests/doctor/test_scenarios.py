@@ -40,7 +40,7 @@ TARGETS = {
     ),
     "03_serving_collapse": Target(
         "prefill-decode-contention",
-        ("chunked prefill", "KV budget", "FP8", "Speculative", "Separate prefill", "prefixes", "KV heads", "replicas"),
+        ("Separate prefill", "KV budget", "chunked prefill", "FP8", "Speculative", "prefixes", "KV heads", "replicas"),
         "Adding GPUs",
         ("45 ms", "328 kB", "548 GB"),
         "kv-cache-preemption",
@@ -181,8 +181,8 @@ def test_the_cuda_core_ceiling_and_the_register_limit_are_contradictions() -> No
 
 
 def test_the_bubble_formula_is_corrected() -> None:
-    text = " ".join(r.text for r in told("08_pipeline_bubble").contradictions)
-    assert "18%" in text and "10%" in text  # (p-1)/(m+p-1), and interleaved
+    text = " ".join(r.text for r in told("08_pipeline_bubble").findings[0].because)
+    assert "18% of the step" in text and "9.9%" in text  # (p-1)/(m+p-1), and interleaved
 
 
 def test_optimizer_shards_are_not_blamed_when_tp_times_dp_is_constant() -> None:

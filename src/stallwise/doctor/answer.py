@@ -51,11 +51,15 @@ def answer(
     verdict = _judged(evidence, proved.findings, proved, complaints, contradictions)
     answers = proved.answers or (not evidence.stems and any(f.is_verdict for f in proved.findings))
     if verdict.state is not State.HEALTHY and not answers and _worded(evidence, proved, complaints):
-        ranking = recognise(evidence, [c.symptom for c in complaints], proved.findings, rules, aloud=aloud, curve=curve)
+        worse = bool(complaints)
+        symptoms = [c.symptom for c in complaints]
+        ranking = recognise(evidence, symptoms, proved.findings, rules, aloud=aloud, worse=worse, curve=curve)
         ranking = ranking if aloud and not ranking.calm else unasked(ranking)
         if contradictions:  # words make no verdict of what contradicts itself
             ranking = unasked(ranking, besides={h.cause for h in ranking.hypotheses if not h.by_words_alone})
     findings = proved.findings
+    if any(f.is_verdict for f in findings):  # what a run may gain beside its trouble comes after it
+        findings = tuple(sorted(findings, key=lambda f: f.optional))
     if ranking is not None:
         findings = _recognised(ranking, proved, evidence, rules, complaints)
         verdict = _judged(evidence, findings, proved, complaints, contradictions)

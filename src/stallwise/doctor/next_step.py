@@ -14,6 +14,7 @@ from stallwise.evidence.capture import (
     DATA_PROBE,
     DMESG,
     LOSS_LOG,
+    NCCL_TESTS,
     OOM_MESSAGE,
     RANK_TRACES,
     SERVE_BENCH,
@@ -89,12 +90,13 @@ def entropy(probabilities: Iterable[float]) -> float:
     return -sum(p * math.log2(p) for p in probabilities if p > 0.0)
 
 
-# A job that stands still writes no step times, and one that runs out of memory writes none that tell why. Whoever asked last when
+# A job that stands still writes no step times, and nobody asks how fast its fabric is; one that runs out of memory writes none that
+# tell why. Whoever asked last when
 # memory had run full is not what filled it. A service has no steps, and a trace of them says which kernel is slow, not why: its
 # own counters do.
 _STEPS = (TRAIN_LOG, TORCH_TRACE)
 TELLS_NOTHING_OF = {
-    Symptom.HANG: (TRAIN_LOG,),
+    Symptom.HANG: (*_STEPS, NCCL_TESTS),
     Symptom.OUT_OF_MEMORY: (TRAIN_LOG,),
     Symptom.MEMORY_GROWTH: (OOM_MESSAGE,),
     Symptom.SLOW_KERNEL: _STEPS,

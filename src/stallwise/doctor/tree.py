@@ -8,6 +8,7 @@ from stallwise.evidence.catalog import change, distributed, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.quantity import Quantity
+from stallwise.findings.diagnosis import OPEN
 from stallwise.findings.symptom import Symptom
 
 TRAINING = {
@@ -76,7 +77,7 @@ def _stable(evidence: Evidence) -> str:
         return f"{question}Bursty{tail}: input, storage, checkpoints, collection or a noisy neighbour."
     if bursty is False or evidence.get(change.STEPS_LOGGED) or evidence.get(stated.STEADY_FOR):
         return f"{question}Stable: every step pays, so look inside one step."
-    return f"{question}Not known: ask for the step times (python train.py 2>&1 | tee train.log)."
+    return f"{question}{OPEN} ask for the step times (python train.py 2>&1 | tee train.log)."
 
 
 def _local(evidence: Evidence) -> str:
@@ -96,7 +97,7 @@ def _local(evidence: Evidence) -> str:
         return f"{question}All alike: no straggler, so the cause is shared: code, fabric, storage or schedule."
     if not _several(evidence):
         return f"{question}One GPU, nothing to compare with."
-    return f"{question}Not known: ask for per-rank times of the same steps."
+    return f"{question}{OPEN} ask for per-rank times of the same steps."
 
 
 def _several(evidence: Evidence) -> bool:
@@ -121,7 +122,7 @@ def _where(evidence: Evidence, ledger: Ledger | None) -> str:
     data, step = evidence.get(run.DATA_TIME), evidence.get(run.STEP_TIME)
     if data and step and data.number > 0.1 * step.number:
         return f"{question}Before forward: {data} of {step} wait for the batch."
-    return f"{question}Not known: a trace of a few steps shows it (stallwise record -- python train.py)."
+    return f"{question}{OPEN} a trace of a few steps shows it (stallwise record -- python train.py)."
 
 
 def _memory_change(evidence: Evidence) -> str:
@@ -136,14 +137,14 @@ def _memory_change(evidence: Evidence) -> str:
         if changed.startswith(("nothing", "none", "no ")):
             return f"{question}No: nothing changed, as you say, so suspect the machines."
         return f"{question}No: what changed is {changed}." if changed else f"{question}No."
-    return f"{question}Not known: what changed between the good and the bad run?"
+    return f"{question}{OPEN} what changed between the good and the bad run?"
 
 
 def _load(evidence: Evidence) -> str:
     a, b = evidence.get(stated.QPS), evidence.get(stated.QPS, run="before")
     if a and b and a is not b:
         return f"Load or speed? {b} was fine, {a} is not: the engine is past its knee, not slow as such."
-    return "Load or speed? Not known: sweep the request rate and watch where the first token time bends."
+    return f"Load or speed? {OPEN} sweep the request rate and watch where the first token time bends."
 
 
 def _phase(evidence: Evidence) -> str:
@@ -154,13 +155,13 @@ def _phase(evidence: Evidence) -> str:
         )
     if ttft:
         return f"First token or later ones? The first ({ttft}): queue or prefill."
-    return "First token or later ones? Not known: a benchmark that reports both tells."
+    return f"First token or later ones? {OPEN} a benchmark that reports both tells."
 
 
 def _cache(evidence: Evidence) -> str:
     use = evidence.get(stated.KV_USE)
     if use is None:
-        return "Is the KV cache full? Not known: scrape the engine's metrics under load."
+        return f"Is the KV cache full? {OPEN} scrape the engine's metrics under load."
     full = (
         "Nearly full: requests are preempted or held back" if use.number > 0.9 else "No: memory does not hold it back"
     )

@@ -22,7 +22,8 @@ def words_in(text: str, *, prose: bool = True) -> frozenset[str]:
         return stems_of(text)
     spans = spans_of(text)
     against = {f"{DENIED}{stem}" for stem in stems_of(denied(text, spans)) if " " not in stem}
-    return stems_of(affirmed(text, spans)) | against | _manner(text, spans)
+    about = stems_of(affirmed(text, spans)) | against
+    return about | _manner(text, spans) if about else about
 
 
 def _manner(text: str, spans: list[Span]) -> set[str]:

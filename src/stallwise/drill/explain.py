@@ -116,6 +116,7 @@ def explained(text: str) -> dict[str, Any]:
     from difflib import get_close_matches
 
     from stallwise.drill.answering import answered
+    from stallwise.drill.looking_up import spoken_of
 
     by_name = by_cause()
     rule, concept = by_name.get(text.strip().lower().replace("_", "-").replace(" ", "-")), find_concept(text)
@@ -137,6 +138,8 @@ def explained(text: str) -> dict[str, Any]:
         found = answered(text)
         if found is not None:
             return found
+    elif (place := spoken_of(text)) is not None:
+        return explained(place.name)
     close = get_close_matches(text.lower().replace("_", "-"), [*by_name, *names()], n=3, cutoff=0.4)
     hint = (
         f"did you mean {' or '.join(close)}?"

@@ -28,6 +28,7 @@ PAIRS = 0.5  # two words side by side, beside the two words themselves
 # A cause's page tells of much beside what it is called.
 CAUSE = 0.7
 LEAST_SHARE = 0.2  # of what the question's words weigh: below it nothing on the page was asked for
+IN_NAME = 5.0  # a term of a page's name is what the page is about
 UNHEARD = 0.5  # a word that no page uses may be the subject or filling
 SPELLED = (
     (re.compile(r"\bMoE\b"), "moe"),
@@ -81,6 +82,26 @@ def look_up(question: str, most: int = 8) -> list[Hit]:
             hits.append(Hit(place, score, found / whole if whole else 0.0))
     hits.sort(key=lambda h: (-h.score, h.place.kind, h.place.name))
     return [h for h in hits[:most] if h.share >= LEAST_SHARE]
+
+
+def spoken_of(term: str) -> Place | None:
+    """The page that speaks most of a term by which no page is called: "expandable_segments", ".item()", "GPipe"."""
+    wanted = re.compile(rf"(?<![A-Za-z0-9]){re.escape(term.strip().strip('.'))}", re.IGNORECASE)
+    found = {place: _told_of(wanted, name, text) for place, (name, text) in _texts().items()}
+    best = max(found, key=lambda place: (found[place], place.kind == "concept", place.name))
+    return best if len(term.strip()) > 1 and found[best] > 0.0 else None
+
+
+def _told_of(wanted: re.Pattern[str], name: str, text: str) -> float:
+    """How much of a page a term takes: mentions over the root of its length, its name above its body."""
+    return (len(wanted.findall(text)) + IN_NAME * len(wanted.findall(name))) / math.sqrt(len(text) + 1.0)
+
+
+@cache
+def _texts() -> dict[Place, tuple[str, str]]:
+    found = {Place("concept", c.name): (f"{c.title} {' '.join(c.also)}", c.page()) for c in concepts().values()}
+    found |= {Place("card", c.id): (c.id, f"{c.ask} {c.answer} {c.corrects}") for c in all_cards()}
+    return found | {Place("cause", r.cause): (r.cause.replace("-", " "), r.page) for r in by_cause().values()}
 
 
 def _spelled(text: str) -> str:

@@ -19,6 +19,7 @@ from stallwise.findings.trial import Trials
 SCHEMA = "stallwise.diagnosis/2"
 
 
+OPEN = "Not known:"  # in a question of the tree that nothing answers yet
 SOMETHING_ELSE = "something-else"  # what is left for causes that nobody named
 
 

@@ -375,7 +375,7 @@ def _compares(text: str) -> tuple[str, bool]:
         size = next((n for n in range(LONGEST_PHRASE, 0, -1) if words[at : at + n] in _phrases()), 0)
         if size:
             here = _phrases()[words[at : at + size]]
-            kind = here if here != EITHER or not kind else kind
+            kind = here if here not in (EITHER, MOST) or not kind else kind  # "vs the baseline of 1.85" compares
         else:
             left.append(words[at])
         at += max(size, 1)

@@ -21,6 +21,7 @@ from stallwise.meaning.nouns import time_told, told_of, topic
 from stallwise.meaning.rows import MENTION, alike_lines, as_pairs, contrast_facts, named_columns, turned, twin_facts
 from stallwise.meaning.sayings import said_in
 from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
+from stallwise.meaning.slow_rank import slow_rank
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import book, classed, listed, words_of
 from stallwise.specs.hardware import find_gpu
@@ -80,6 +81,8 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         others = (*twin_facts(rows, file, written), *contrast_facts(rows, file, written))
         found.facts += (f for f in others if f.quantity not in told)
     found.facts += _facts(named, file, written)
+    if written and not any(f.quantity is stated.SLOW_RANK_RATIO for f in found.facts):
+        found.facts += slow_rank(singles, file)
     if written:
         found.facts += _said(text, file, {f.quantity.name for f in found.facts})
     found.unread = _unread(file, singles, named, found.rows, repeated)

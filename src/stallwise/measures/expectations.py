@@ -197,7 +197,8 @@ def _pipeline(evidence: Evidence) -> Iterator[Item]:
         share = of_the_step(bubble.number) if like_formula else bubble.number
         note = "of useful time, as the formula counts" if like_formula else "of the whole step"
         yield _fact(expected.BUBBLE_OF_STEP, share, note=note)
-        yield _fact(expected.STAGE_RATIO_NEEDED, _needed(evidence, share, stages))
+        other = f"; {_needed(evidence, bubble.number, stages):.2f}x if it is of the whole step" if like_formula else ""
+        yield _fact(expected.STAGE_RATIO_NEEDED, _needed(evidence, share, stages), note=other)
         yield from _idle_by_stage(evidence, share, stages)
     # Forward 1, backward 2: a stage that re-runs its forward pass takes 4 where the others take 3.
     yield _fact(expected.RECOMPUTE_STAGE_RATIO, (4 / 3) / ((4 / 3 + stages - 1) / stages))

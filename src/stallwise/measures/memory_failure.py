@@ -14,6 +14,7 @@ from stallwise.evidence.fact import Fact
 from stallwise.measures._stated_model import shape_of
 
 ORDER = 20
+GIB = 1 << 30
 CONTEXT_BYTES = 1.2e9  # CUDA context and libraries of one process that the older messages do not count
 
 
@@ -62,8 +63,17 @@ def _scores_of_a_rank(evidence: Evidence, size_bytes: float) -> str | None:
     for tp in degrees:
         for width, dtype in ((2.0, "16-bit"), (4.0, "fp32")):
             if abs(size_bytes / score_matrix_bytes(sequence, each, heads, tp, width) - 1.0) < CLOSE:
-                split = f" / TP {tp:.0f}" if tp > 1 else ""
-                return f"{heads:.0f} heads{split} x {sequence:,.0f} sequence^2 (attention scores) in {dtype}"
+                split = f" / TP {tp:.0f} = {heads / tp:.0f}" if tp > 1 else ""
+                more = max(degrees)
+                other = (
+                    f"; at TP {more:.0f} half as many heads, {size_bytes * tp / more / GIB:.2f} GiB"
+                    if more == 2 * tp
+                    else ""
+                )
+                return (
+                    f"{heads:.0f} heads{split} x {sequence:,.0f} sequence^2 (attention scores) x {each:.0f} in {dtype}, "
+                    f"{size_bytes / GIB:.2f} GiB{other}"
+                )
     return None
 
 

@@ -157,8 +157,8 @@ class _Facts:
         faithful = abs(self.error) <= FAITHFUL
         if not faithful:
             text = (
-                f"replayed unchanged, the step takes {self.error:+.1%} of the measured one: dependencies are not fully known, "
-                "so costs are those of the tables alone"
+                f"replayed unchanged, the step differs from the measured one by {abs(self.error):.1%}: dependencies are "
+                "not fully known, so costs are those of the tables alone"
             )
             yield Note(text, self.source)
         yield self._ledger()

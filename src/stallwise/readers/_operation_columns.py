@@ -107,10 +107,16 @@ def of_step_parts(
 
 
 def _whole(cells: Sequence[Cell]) -> bool:
-    return all(isinstance(c, float) and c == int(c) for c in cells if c is not None) and any(
-        c is not None for c in cells
-    )
+    return all(_is_index(c) for c in cells if c is not None) and any(c is not None for c in cells)
+
+
+def _is_index(cell: Cell) -> bool:
+    """A whole number that may count ranks, steps or stages."""
+    return isinstance(cell, float) and abs(cell) < LARGEST and cell.is_integer()
+
+
+LARGEST = 2.0**53  # whole numbers beyond are not exact in a table of floats
 
 
 def _integers(cells: Sequence[Cell]) -> NDArray[np.int64]:
-    return np.array([int(c) if isinstance(c, float) else UNKNOWN for c in cells], np.int64)
+    return np.array([int(c) if isinstance(c, float) and _is_index(c) else UNKNOWN for c in cells], np.int64)

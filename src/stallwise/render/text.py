@@ -12,11 +12,11 @@ from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user,
 from stallwise.render.trials import tried_rows
 from stallwise.render.verdict import (
     could_be,
-    found,
     leading_suspect,
     not_understood_rows,
     proof_rows,
     run_findings,
+    tree_rows,
     unexplained_rows,
     verdict,
 )
@@ -30,7 +30,6 @@ QUOTES = "\u201c\u201d"
 CUT = "\u2026"  # where typed words were shortened
 PLAIN_ANSWER = 0.8  # sure enough that a list of other suspects would only distract
 MOST_CAUSES = 5  # that a person weighs
-MOST_RIVALS = 3  # of an undecided answer
 MOST_REASONS = 2  # of an undecided answer
 MOST_CAPTURES = 2  # one may be impossible to get
 SHOWN = 0.002  # of the step: smaller accounts are left out of the bar
@@ -60,8 +59,7 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = No
         lines += page.rows("not understood", not_understood_rows(diagnosis))
     asks = diagnosis.questions if diagnosis.state is State.UNCLEAR else ()
     lines += page.rows("one question", [f"{q.text} ({len(q.choices)} answers to choose from: add --ask)" for q in asks])
-    if not diagnosis.ledger and found(diagnosis):  # measured, an answer needs no questions; unsure, it asks its own
-        lines += page.rows("asked first", list(diagnosis.tree))
+    lines += page.rows("asked first", tree_rows(diagnosis))
     lines += page.rows("contradiction", [r.text for r in diagnosis.contradictions])
     captures = diagnosis.next[: 1 if diagnosis.state is State.UNCLEAR else MOST_CAPTURES]
     lines += page.rows("next", [f"{n.capture.artifact}: {n.capture.command}" for n in captures])
@@ -128,7 +126,7 @@ def _nearest(finding: Finding, page: _Page) -> list[str]:
     """What points at the nearest cause of an undecided answer: nothing is to be fixed before it is known."""
     lines = page.rows("because", _cited(finding.because[:MOST_REASONS], page))
     lines += page.rows("against", _cited(finding.against[:MOST_REASONS], page))
-    return lines + page.rows("if it is not that", [rival_row(r) for r in finding.rivals[:MOST_RIVALS]])
+    return lines
 
 
 def _fix(number: int, fix: Fix) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import SOMETHING_ELSE, Diagnosis, Hypothesis, State
+from stallwise.findings.diagnosis import OPEN, SOMETHING_ELSE, Diagnosis, Hypothesis, State
 from stallwise.findings.finding import PERHAPS, Finding, Gain
 from stallwise.findings.question import Question
 from stallwise.render.phrases import place, places, worth
@@ -95,9 +95,12 @@ def _voice(first: Finding, diagnosis: Diagnosis) -> str:
     return MOST_LIKELY if first.recognised or diagnosis.in_set else FOUND
 
 
-def found(diagnosis: Diagnosis) -> bool:
-    """True when a prover gives the answer."""
-    return diagnosis.state is State.SICK and _voice(run_findings(diagnosis)[0], diagnosis) == FOUND
+def tree_rows(diagnosis: Diagnosis) -> list[str]:
+    """The questions that were asked first; of a cause that is only likely those that the inputs answer, for it asks its own."""
+    if diagnosis.state is not State.SICK or diagnosis.ledger:  # measured, an answer needs no questions
+        return []
+    proved = _voice(run_findings(diagnosis)[0], diagnosis) == FOUND
+    return [row for row in diagnosis.tree if proved or OPEN not in row]
 
 
 def basis_text(first: Finding, diagnosis: Diagnosis) -> str:
@@ -208,11 +211,12 @@ def unexplained_rows(diagnosis: Diagnosis) -> list[str]:
 def proof_rows(diagnosis: Diagnosis) -> list[str]:
     """What was shown to be well, wholly or in part; of a proof of its own subject also its parts, one by one.
 
-    Beside a finding only what the files account for: nothing is well then. A ledger accounts for the time better.
+    Beside a finding only what the files account for: nothing is well then. A ledger of steps accounts for the time better.
     """
     rows = []
+    stepped = diagnosis.ledger is not None and diagnosis.ledger.unit == "step"
     for p in diagnosis.proofs:
-        if diagnosis.state is State.SICK and (not p.accounts or diagnosis.ledger):
+        if diagnosis.state is State.SICK and (not p.accounts or stepped):
             continue
         rows.append(
             f"{p.of}: {p.says}"

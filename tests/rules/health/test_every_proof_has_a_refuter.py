@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.evidence.catalog import change, fabric, numerics, recording, roof, run, stated, step
+from stallwise.evidence.catalog import (
+    change,
+    distributed,
+    fabric,
+    numerics,
+    recording,
+    roof,
+    run,
+    stated,
+    step,
+    workers,
+)
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import memory as m
@@ -254,6 +265,16 @@ CASES: dict[str, tuple[Sequence[Item], dict[str, Sequence[Item]]]] = {
     "rdma_benchmark": (
         facts({fabric.RDMA_RATE: 24.5e9}),
         {"a slower test": [fact(fabric.RDMA_RATE, 15e9)]},
+    ),
+    "even_workers": (
+        facts({
+            distributed.JOB_STEP: 2.0, workers.IDEAL_STEP: 1.99, workers.SLOWDOWN: 1.005, workers.WORKERS: 8,
+            workers.REPLAY_ERROR: 0.001,
+        }),
+        {
+            "a replay that is off": [fact(workers.REPLAY_ERROR, 0.2)],
+            "a worker that costs": [fact(distributed.STRAGGLER_COST, 0.4)],
+        },
     ),
     "kernel_messages": (
         [Table("kernel.log", {"line": np.arange(9)}, HERE, meta=KERNEL)],

@@ -47,8 +47,8 @@ def write_ranks(folder: Path, plan: Plan) -> Path:
             rows = [
                 {"name": LABELS[table["label"][i]], "ph": "X", "pid": 4000 + rank, "tid": 1,
                  "ts": float(table["start_s"][i]) * 1e6, "dur": float(table["duration_s"][i]) * 1e6,
-                 "args": {"iteration": int(table["step"][i]), "microbatch": int(table["microbatch"][i]), "chunk": int(table["chunk"][i]),
-                          "stage": stage, "dp_rank": replica}}
+                 "args": {"iteration": int(table["step"][i]), "microbatch": int(table["microbatch"][i]),
+                          "chunk": int(table["chunk"][i]), "stage": stage, "dp_rank": replica}}
                 for i in np.flatnonzero((table["stage"] == stage) & (table["replica"] == replica))
             ]  # fmt: skip
             (folder / f"rank_{rank}.json").write_text(json.dumps({"traceEvents": rows}))

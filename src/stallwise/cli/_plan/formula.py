@@ -16,7 +16,7 @@ from stallwise.render import strict_json as json
 @click.option("--json", "as_json", is_flag=True, help="Print inputs and results as JSON.")
 def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
     """List the formulas, or work one out: NAME input=value..."""
-    from stallwise.costs.formulas import all_formulas, evaluate, formula_named, inputs_of
+    from stallwise.costs.formulas import all_formulas, evaluate, formula_named, inputs_of, numbers_of
     from stallwise.errors import BadRequest
     from stallwise.render.formula import listing, to_text
 
@@ -36,7 +36,11 @@ def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
         "name": name,
         "title": (module.__doc__ or "").strip().splitlines()[0],
         "equation": module.EQUATION.strip(),
-        "inputs": {**inputs_of(module), **given},
+        "inputs": {
+            **inputs_of(module),
+            **numbers_of(module, given),
+            **{k: v for k, v in given.items() if k in inputs_of(module)},
+        },
         "results": results,
         "folk": getattr(module, "FOLK", "").strip(),
         "source": module.SOURCE,

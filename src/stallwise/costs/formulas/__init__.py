@@ -14,6 +14,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
+from stallwise.costs.formulas._by_name import NAMES, inputs_named
 from stallwise.errors import BadRequest
 from stallwise.units import Unit, parse, show
 
@@ -42,17 +43,27 @@ def inputs_of(module: ModuleType) -> dict[str, Any]:
     return {name: p.default for name, p in signature(module.evaluate).parameters.items()}
 
 
-def evaluate(module: ModuleType, given: dict[str, str]) -> dict[str, float]:
-    """The results for what the user typed; what is left out keeps the example's value."""
+def numbers_of(module: ModuleType, given: dict[str, str]) -> dict[str, Any]:
+    """What the user typed as numbers, names of cards and models among them; a number typed beside a name stands."""
     known = inputs_of(module)
     values: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for name, text in given.items():
+        if name not in known and name in NAMES:
+            told = inputs_named(name, text, known)
+            named |= {key: int(number) if isinstance(known[key], int) else number for key, number in told.items()}
+            continue
         if name not in known:
             raise BadRequest(f"the formula has no '{name}'", hint="it takes " + ", ".join(known))
         number = parse(text, module.UNITS.get(name, Unit.COUNT))
         values[name] = int(number) if isinstance(known[name], int) and number == int(number) else number
+    return named | values
+
+
+def evaluate(module: ModuleType, given: dict[str, str]) -> dict[str, float]:
+    """The results for what the user typed; what is left out keeps the example's value."""
     try:
-        results: dict[str, float] = module.evaluate(**values)
+        results: dict[str, float] = module.evaluate(**numbers_of(module, given))
     except (ZeroDivisionError, OverflowError, ValueError) as error:
         raise BadRequest(f"these inputs make no sense: {error}", hint="all counts must be above zero") from None
     return results

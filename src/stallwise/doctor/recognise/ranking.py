@@ -48,11 +48,13 @@ def recognise(
     rules: Sequence[Rule],
     *,
     aloud: bool,
+    worse: bool = False,
     curve: tuple[float, ...] | None = None,
 ) -> Ranking:
     """How likely each cause is, by everything that affirmed words, facts and clues say.
 
-    `aloud`: somebody complains. `curve`: how often first answers that sure are right, where it differs from the model's own.
+    `aloud`: somebody complains. `worse`: of something, so the text is not calm. `curve`: how often first answers that sure are
+    right, where it differs from the model's own.
     """
     seen = tuple(symptoms)
     known, words = model(), words_of(evidence, seen)
@@ -67,7 +69,7 @@ def recognise(
             scores[place] = -math.inf
     shares = recalibrated(probabilities(scores), *known.curve)
     shares = recalibrated(shares, *curve) if curve is not None else shares
-    calm = known.calm(words) >= known.calm_from
+    calm = not worse and known.calm(words) >= known.calm_from
     if calm:
         troubles = [share * known.calm_trouble for share in shares[:-1]]
         shares = [*troubles, 1.0 - math.fsum(troubles)]

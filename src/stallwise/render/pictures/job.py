@@ -46,7 +46,7 @@ def _workers(table: Table) -> Figure | None:
     names = [f"stage {s}, replica {r}" if many else f"rank {r}" for s, r in workers]
     svg = _heat(grid, names, [str(s) for s in steps.tolist()], "beyond its peers")
     means = np.nanmean(np.where(np.isfinite(grid), grid, 0.0), axis=1)
-    order = np.argsort(-means, kind="stable")[:MOST_LISTED].tolist()
+    order = [i for i in np.argsort(-means, kind="stable")[:MOST_LISTED].tolist() if means[i] > 0.0]
     rows = [
         ("worker", "mean a step beyond its peers"),
         *((names[i], show(float(means[i]), Unit.SECOND)) for i in order),

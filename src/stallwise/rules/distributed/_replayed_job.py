@@ -14,10 +14,10 @@ def of_the_job(evidence: Evidence) -> tuple[Reason, ...]:
     few, last, error = (evidence.get(x) for x in (q.SLOWEST_SHARE, q.LAST_STAGE_SHARE, q.REPLAY_ERROR))
     if not (step and ideal and slowdown and few):
         return ()
-    stage = f", the last stage {last.number:.0%}" if last else ""
+    stage = f", the last stage {max(last.number, 0.0):.0%}" if last else ""
     text = (
         f"{step} a step against {ideal} if all workers took the mean: {slowdown.number:.2f}x slower; the slowest 3% of workers "
         f"explain {few.number:.0%} of that{stage}"
     )
-    replayed = f"replayed unchanged, the step is {error.number:+.1%} off the measured one" if error else ""
+    replayed = f"replayed unchanged, the step differs from the measured one by {abs(error.number):.1%}" if error else ""
     return (Reason.of(text, slowdown), *((Reason.of(replayed, error),) if error else ()))

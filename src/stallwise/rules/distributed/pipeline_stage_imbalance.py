@@ -164,7 +164,7 @@ def advise(evidence: Evidence) -> Finding:
     if needed:
         because.append(
             Reason(
-                f"a slowest stage of {needed} the mean would explain all of it{f'; measured: {seen}' if seen else ''}"
+                f"a slowest stage of {needed} the mean would explain all of it{needed.note}{f'; measured: {seen}' if seen else ''}"
             )
         )
     if idle := evidence.all(expected.STAGE_IDLE):

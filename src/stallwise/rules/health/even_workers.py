@@ -26,7 +26,7 @@ def even_workers(evidence: Evidence) -> Proof | None:
     costs = (d.STRAGGLER_COST, q.STAGE_COST, q.SEQUENCE_COST, q.LINK_COST, q.PAUSE_COST)
     lacks = ""
     if abs(error.number) > FAITHFUL:
-        lacks = f"replayed unchanged, the step is {error.number:+.0%} off the measured one."
+        lacks = f"replayed unchanged, the step differs from the measured one by {abs(error.number):.0%}."
     elif any(evidence.value(x, 0.0) >= NOTICEABLE * step.number for x in costs):
         lacks = "some of them cost a noticeable part of the step."
     return Proof(

@@ -154,7 +154,9 @@ def _smaller(evidence: Evidence) -> tuple[Fix, ...]:
 def _breaking(evidence: Evidence) -> list[Reason]:
     """The lengths at which the smaller TP fails and the larger does not, fused and with scores written."""
     found = []
-    (tp, tp_then), now, then = _both(evidence, stated.TP), {}, {}
+    tp, tp_then = _both(evidence, stated.TP)
+    now: dict[str | None, Fact] = {}
+    then: dict[str | None, Fact] = {}
     for fact in evidence.all(expected.LONGEST_FIT):
         (now if fact.scope.run is None else then)[fact.scope.layer] = fact
     for attention, words in (("fused", "with FlashAttention"), ("unfused", "with scores written out")):

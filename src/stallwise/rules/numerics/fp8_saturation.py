@@ -50,6 +50,8 @@ def _in_results(evidence: Evidence) -> Finding | None:
     eight = any(word in evidence.text(stated.FORMAT).lower() for word in EIGHT_BITS)
     if not (now and then and short and eight) or then.number - now.number < LONG_LOSS or short.number > SHORT_LOSS:
         return None
+    if evidence.value(stated.SATURATED_SHARE, 1.0) < CLIPPED or evidence.value(expected.CLIP_RATIO, 2.0) <= 1.0:
+        return None  # somebody looked at the layers, and nothing clips
     found = advise(evidence)
     seen = Reason.of(
         f"accuracy {then} -> {now} on long inputs, and {short} lost on short ones: rounding would hurt both",

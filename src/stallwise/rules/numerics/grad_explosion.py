@@ -84,6 +84,9 @@ def grad_explosion(evidence: Evidence) -> Finding | None:
     )
 
 
+LOST = 0.45  # NaN up to the end says that the run is dead, not of what: a bad batch and a narrow format end so too
+
+
 def _died(evidence: Evidence) -> Finding | None:
     """Gradients that are no number up to the end, and a loss that is none either: what trainers print as NaN or as 0."""
     gone, steps = evidence.get(run.NAN_GRADIENTS), evidence.get(run.FIRST_NAN_STEP)
@@ -97,7 +100,7 @@ def _died(evidence: Evidence) -> Finding | None:
     shown = "0" if (after == 0).any() else "NaN"
     return Finding(
         headline=f"The gradient is no number from step {steps.number:.0f} on, and the loss is {shown} with it: the weights are lost.",
-        confidence=0.75,
+        confidence=LOST,
         because=(
             Reason.of(f"the gradient norm is NaN in the last {gone.number:.0f} of {gone.samples} logged steps", gone),
             Reason.of(f"the loss is {shown} in {lost.mean():.0%} of them", steps),

@@ -16,7 +16,8 @@ not the mean rate.
 
 ## Fix
 Give the loader processes: as many workers as one batch's build time over the step's compute time, plus one. Then
-prefetch, pin memory, and move costly transforms (decoding, tokenising) out of the step, once and offline. Check the
+prefetch, pin memory, and move costly transforms (decoding, tokenising) out of the step, once and offline, or onto the
+GPU (DALI, Kornia). Check the
 CPU quota of the container.
 
 ## How the gain is found
