@@ -133,7 +133,7 @@ pages: $(VENV)/.extras ## every kind of report and page in Chromium, wide and na
 	@rm -f pages.tsv; STALLWISE_ALL_PAGES=1 STALLWISE_PAGE_SIZES=pages.tsv $(BIN)/python -m pytest -q tests/web/test_pages_fit.py && sort -n pages.tsv
 
 docs: $(VENV)/.extras ## the documentation site in site/, with the pages that are generated from the code
-	@$(BIN)/python -m stallwise.costs.formulas._write docs/formulas
+	@$(BIN)/python -m stallwise.physics.costs.formulas._write docs/formulas
 	@$(BIN)/python -m mkdocs build --strict --quiet
 
 clean: ## remove what was made

@@ -18,21 +18,21 @@ from pathlib import Path
 import numpy as np
 from robust_fit import fit
 
-from stallwise.costs.constants import NAMES, PRIORS, prior_sigmas, prior_values
-from stallwise.costs.fitted import constants_without, publisher_of
-from stallwise.costs.known import kind_of
-from stallwise.costs.step import time_step
-from stallwise.costs.work import Work, concatenate
 from stallwise.errors import StallwiseError
+from stallwise.physics.costs.constants import NAMES, PRIORS, prior_sigmas, prior_values
+from stallwise.physics.costs.fitted import constants_without, publisher_of
+from stallwise.physics.costs.known import kind_of
+from stallwise.physics.costs.step import time_step
+from stallwise.physics.costs.work import Work, concatenate
+from stallwise.physics.specs.recipe_text import read_recipe
 from stallwise.search.fit_words import memory_half_width
 from stallwise.search.knobs import settings_of
 from stallwise.search.measured import measured_step_s
 from stallwise.search.runs import Run, run_of
 from stallwise.search.scoring import Scored, read_rows
 from stallwise.search.validation import kind_named
-from stallwise.specs.recipe_text import read_recipe
 
-TARGET = Path(__file__).parents[1] / "src/stallwise/costs/measured/constants.toml"
+TARGET = Path(__file__).parents[1] / "src/stallwise/physics/costs/measured/constants.toml"
 FULL_WEIGHT_RUNS = 8.0  # beyond so many distinct runs a publisher says no more than this
 SETUP = ("model", "gpu", "num_gpus", "precision", "tp", "pp", "seq", "micro_batch", "global_batch", "sharding")
 BETWEEN = 0.12  # first guess of the scatter between publishers, for the fit

@@ -24,16 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.closed_loop import GROWTH_SHARE, steady_times
-from stallwise.costs.inference import Engine, iteration_parts
-from stallwise.costs.kv_room import kv_room
-from stallwise.costs.rank_work import RankWork
-from stallwise.costs.serving_constants import Constants, earlier, early_by, spread
 from stallwise.errors import StallwiseError
+from stallwise.physics.costs.closed_loop import GROWTH_SHARE, steady_times
+from stallwise.physics.costs.inference import Engine, iteration_parts
+from stallwise.physics.costs.kv_room import kv_room
+from stallwise.physics.costs.rank_work import RankWork
+from stallwise.physics.costs.serving_constants import Constants, earlier, early_by, spread
 from stallwise.search.served_runs import cell, served_run
 from stallwise.search.validation.inference import MAX_SEQUENCES
 
-CATALOG = Path(__file__).parents[1] / "src/stallwise/specs/catalog"
+CATALOG = Path(__file__).parents[1] / "src/stallwise/physics/specs/catalog"
 ENGINES = ("vllm", "sglang", "trtllm")
 FOLDS = 12
 # Where an engine's constants stand: about the end of 2025, when these runs divide; and how many releases each place of a

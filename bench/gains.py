@@ -15,7 +15,7 @@ timed before and after most recordings; where the two loops differ so much that 
 neither is further off. How often the loop before a trace foretells the one after it within 10% is said beside: no trace can foretell
 more.
 
-`--ratios src/stallwise/costs/measured/gain_ratios.csv` refits the ranges: it replaces the rows of all recordings
+`--ratios src/stallwise/physics/costs/measured/gain_ratios.csv` refits the ranges: it replaces the rows of all recordings
 that were read by what they say now. Score with what was kept apart afterwards, not before.
 """
 
@@ -36,13 +36,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stallwise.costs import gain_doubt
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.predictions import change_of
 from stallwise.evidence.catalog import step
 from stallwise.findings.diagnosis import Diagnosis
 from stallwise.findings.finding import Gain
 from stallwise.measures import _replay_range
+from stallwise.physics.costs import gain_doubt
 
 HERE = Path(__file__).parent
 SHARED = Path(os.environ.get("STALLWISE_SHARED", HERE.parents[1] / "shared"))

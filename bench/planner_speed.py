@@ -8,12 +8,12 @@ from __future__ import annotations
 import importlib.util
 import time
 
+from stallwise.physics.specs.cluster import find_cluster
+from stallwise.physics.specs.model import find_model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.search import evaluate, search
 from stallwise.search.space import enumerate_layouts
-from stallwise.specs.cluster import find_cluster
-from stallwise.specs.model import find_model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 CASES = (
     ("llama-3.1-405b", "h100x16384", 8192, 2048),

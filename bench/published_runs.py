@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 
 from stallwise.errors import StallwiseError
+from stallwise.physics.specs.models import model_names
 from stallwise.search.measured import measured_step_s
 from stallwise.search.runs import run_of
-from stallwise.specs.models import model_names
 
-TARGET = Path(__file__).parents[1] / "src/stallwise/costs/measured/published_runs.csv"
+TARGET = Path(__file__).parents[1] / "src/stallwise/physics/costs/measured/published_runs.csv"
 COLUMNS = (
     "row_id", "source", "citation", "model", "model_name", "layers", "hidden", "heads", "kv_heads", "ffn", "gated_mlp",
     "vocab", "experts", "topk", "seq", "gpu", "gpu_name", "num_gpus", "tp", "pp", "vp", "cp", "ep", "sp", "sharding",

@@ -9,11 +9,11 @@ import resource
 import sys
 import time
 
-from stallwise.sim.requests import Traffic, fixed, lognormal, poisson
-from stallwise.sim.service import Settings, simulate
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.hardware import gpu
-from stallwise.specs.model import find_model
+from stallwise.physics.sim.requests import Traffic, fixed, lognormal, poisson
+from stallwise.physics.sim.service import Settings, simulate
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.hardware import gpu
+from stallwise.physics.specs.model import find_model
 
 
 def main() -> None:

@@ -147,12 +147,12 @@ def ranks(most: int, events: int, folder: Path) -> Iterator[str | Growth]:
 
 def layouts(largest: int) -> Iterator[str | Growth]:
     """The planner's search over larger clusters; its size is the number of layouts."""
+    from stallwise.physics.specs.cluster import find_cluster
+    from stallwise.physics.specs.model import find_model
+    from stallwise.physics.specs.recipe import Recipe
+    from stallwise.physics.specs.workload import Workload
     from stallwise.search.search import evaluate
     from stallwise.search.space import enumerate_layouts
-    from stallwise.specs.cluster import find_cluster
-    from stallwise.specs.model import find_model
-    from stallwise.specs.recipe import Recipe
-    from stallwise.specs.workload import Workload
 
     growth = Growth("layouts of the planner")
     model = find_model("llama-3-70b")
@@ -168,11 +168,11 @@ def layouts(largest: int) -> Iterator[str | Growth]:
 
 def requests(most: int) -> Iterator[str | Growth]:
     """The serving simulator over longer traffic."""
-    from stallwise.sim.requests import Traffic, lognormal, poisson
-    from stallwise.sim.service import simulate
-    from stallwise.specs.deployment import Deployment
-    from stallwise.specs.hardware import gpu
-    from stallwise.specs.model import find_model
+    from stallwise.physics.sim.requests import Traffic, lognormal, poisson
+    from stallwise.physics.sim.service import simulate
+    from stallwise.physics.specs.deployment import Deployment
+    from stallwise.physics.specs.hardware import gpu
+    from stallwise.physics.specs.model import find_model
 
     growth = Growth("requests of the serving simulator")
     service = Deployment(find_model("llama-3.1-70b"), gpu("h100-sxm"), tp=8, weights="fp8")

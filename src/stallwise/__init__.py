@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stallwise.findings.diagnosis import Diagnosis
     from stallwise.findings.whatif import WhatIf
     from stallwise.instrument import gauge, mark, recording, span, start, step, steps, stop
-    from stallwise.probe.timing import Timing
+    from stallwise.physics.probe.timing import Timing
     from stallwise.search.search import Plan
 
 __version__ = "0.1.0"
@@ -94,7 +94,7 @@ def whatif(trace: str | PathLike[str], changes: Iterable[str] = ()) -> WhatIf:
 
 
 def bench(fn: Callable[..., object], *inputs: Any, **options: Any) -> Timing:
-    """Times an operation properly; see stallwise.probe.timing.bench."""
-    from stallwise.probe.timing import bench as answer
+    """Times an operation properly; see stallwise.physics.probe.timing.bench."""
+    from stallwise.physics.probe.timing import bench as answer
 
     return answer(fn, *inputs, **options)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.costs.cliffs import expected_cliffs, explain_jump
-from stallwise.costs.collectives import Op
-from stallwise.costs.topology import DGX_H100, Level, fabric_of
-from stallwise.costs.volumes import sent_bytes, sharding_bytes, tensor_parallel_bytes
 from stallwise.errors import BadRequest
-from stallwise.specs.cluster import cluster_of
+from stallwise.physics.costs.cliffs import expected_cliffs, explain_jump
+from stallwise.physics.costs.collectives import Op
+from stallwise.physics.costs.topology import DGX_H100, Level, fabric_of
+from stallwise.physics.costs.volumes import sent_bytes, sharding_bytes, tensor_parallel_bytes
+from stallwise.physics.specs.cluster import cluster_of
 
 
 def test_an_all_to_all_falls_off_at_the_domain() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.costs.collectives import Op, bus_factor, collective_time, compare_algorithms, op_named
-from stallwise.costs.topology import DGX_A100, DGX_B200, DGX_H100, GB200_NVL72, Fabric, Level
 from stallwise.errors import BadRequest
+from stallwise.physics.costs.collectives import Op, bus_factor, collective_time, compare_algorithms, op_named
+from stallwise.physics.costs.topology import DGX_A100, DGX_B200, DGX_H100, GB200_NVL72, Fabric, Level
 
 FABRICS = st.sampled_from([DGX_A100, DGX_H100, DGX_B200, GB200_NVL72])
 OPS = st.sampled_from(list(Op))

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.costs.economics import (
+from stallwise.errors import BadRequest
+from stallwise.physics.costs.economics import (
     Checkpoint,
     Reliability,
     best_interval_s,
@@ -19,9 +20,8 @@ from stallwise.costs.economics import (
     wall_ratio,
     young_interval_s,
 )
-from stallwise.errors import BadRequest
+from stallwise.physics.specs.cluster import cluster_of
 from stallwise.search.cost import CostQuestion, answer_cost
-from stallwise.specs.cluster import cluster_of
 
 HOUR = 3600.0
 

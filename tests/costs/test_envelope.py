@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.costs.envelope import (
+from stallwise.physics.costs.envelope import (
     bubble_share,
     decode_iteration_s,
     kv_budget_bytes,

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from stallwise.costs.formulas import all_formulas, evaluate, formula_named, inputs_of
-from stallwise.costs.formulas._write import pages
 from stallwise.errors import BadRequest
+from stallwise.physics.costs.formulas import all_formulas, evaluate, formula_named, inputs_of
+from stallwise.physics.costs.formulas._write import pages
 
 DOCS = Path(__file__).parents[2] / "docs" / "formulas"
 FORMULAS = all_formulas()
@@ -31,7 +31,7 @@ def test_a_formula_is_complete(name: str) -> None:
 def test_the_page_in_docs_is_current(file: str) -> None:
     path = DOCS / file
     assert path.exists() and path.read_text(encoding="utf-8") == pages()[file], (
-        "python -m stallwise.costs.formulas._write docs/formulas"
+        "python -m stallwise.physics.costs.formulas._write docs/formulas"
     )
 
 

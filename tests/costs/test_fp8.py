@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.costs.fp8 import E4M3, cheapest_repair, quantise, relative_error, scales
+from stallwise.physics.costs.fp8 import E4M3, cheapest_repair, quantise, relative_error, scales
 
 torch = pytest.importorskip("torch")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from stallwise.costs import gain_doubt
-from stallwise.costs.gain_doubt import Ratio, doubt_of, learn, lost_in, rows
-from stallwise.costs.host_ways import autocast_ratio, checkpoint_beside_ratio
 from stallwise.evidence.catalog.gains import OF_CHANGE
+from stallwise.physics.costs import gain_doubt
+from stallwise.physics.costs.gain_doubt import Ratio, doubt_of, learn, lost_in, rows
+from stallwise.physics.costs.host_ways import autocast_ratio, checkpoint_beside_ratio
 
 
 @pytest.mark.parametrize("change", OF_CHANGE)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.costs.gemm import TABLE_TYPES, call_s, gemm_time, ideal_s, table
 from stallwise.errors import BadRequest
-from stallwise.specs.hardware import gpu
+from stallwise.physics.costs.gemm import TABLE_TYPES, call_s, gemm_time, ideal_s, table
+from stallwise.physics.specs.hardware import gpu
 
 H200 = gpu("h200")
 
@@ -59,8 +59,8 @@ def test_an_impossible_shape_is_refused() -> None:
 
 @pytest.mark.parametrize("name, least, most", [("rtx-4090", 0.85, 1.0), ("h20", 0.85, 1.0), ("h100-sxm", 0.6, 0.8)])
 def test_narrowed_matrix_units_keep_their_clock_in_long_runs(name: str, least: float, most: float) -> None:
-    from stallwise.costs.constants import sustained_ratio
-    from stallwise.costs.gemm import matrix_rate
+    from stallwise.physics.costs.constants import sustained_ratio
+    from stallwise.physics.costs.gemm import matrix_rate
 
     card = gpu(name)
     share = matrix_rate(card, "bf16") / card.peak("bf16") / sustained_ratio(card.architecture, "bf16")

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.costs.closed_loop import closed_loop
-from stallwise.costs.inference import Engine, larger
-from stallwise.costs.kv_room import compute_bound_batch, kv_room
-from stallwise.costs.rank_work import rank_work, weight_bytes_per_rank
-from stallwise.costs.serving_constants import FIELDS, constants, fold_of, group_of
 from stallwise.errors import BadRequest
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.hardware import gpu
-from stallwise.specs.model import find_model
+from stallwise.physics.costs.closed_loop import closed_loop
+from stallwise.physics.costs.inference import Engine, larger
+from stallwise.physics.costs.kv_room import compute_bound_batch, kv_room
+from stallwise.physics.costs.rank_work import rank_work, weight_bytes_per_rank
+from stallwise.physics.costs.serving_constants import FIELDS, constants, fold_of, group_of
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.hardware import gpu
+from stallwise.physics.specs.model import find_model
 
 
 def served(model: str = "llama-3-8b", card: str = "h100-sxm", **what: object) -> Deployment:

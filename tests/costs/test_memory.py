@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.costs.grid import grid_of
-from stallwise.costs.memory import activation_bytes, in_flight, memory, state_bytes
-from stallwise.specs.layout import Layout
-from stallwise.specs.model import Model, find_model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
+from stallwise.physics.costs.grid import grid_of
+from stallwise.physics.costs.memory import activation_bytes, in_flight, memory, state_bytes
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.model import Model, find_model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 
 EAGER = Recipe(style="ddp", weight_bytes=2.0, grad_bytes=2.0, master=False, fused=False, overlap=False)
 ALONE = Layout(zero=0, sequence_parallel=False)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.costs.occupancy import chip, limiter, occupancy
 from stallwise.doctor.gather import gather
 from stallwise.evidence.catalog import kernel as k
-from stallwise.specs.hardware import gpu
+from stallwise.physics.costs.occupancy import chip, limiter, occupancy
+from stallwise.physics.specs.hardware import gpu
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "kernels"
 

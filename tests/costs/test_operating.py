@@ -6,16 +6,16 @@ import random
 
 import pytest
 
-from stallwise.costs.closed_loop import Load, operating
-from stallwise.costs.inference import Engine
-from stallwise.costs.kv_room import kv_room
-from stallwise.costs.pools import Pool, pools
-from stallwise.costs.serving_constants import constants, earliness, release_of, spread
-from stallwise.costs.speculation import Speculation
 from stallwise.errors import BadRequest
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.hardware import gpu
-from stallwise.specs.model import find_model
+from stallwise.physics.costs.closed_loop import Load, operating
+from stallwise.physics.costs.inference import Engine
+from stallwise.physics.costs.kv_room import kv_room
+from stallwise.physics.costs.pools import Pool, pools
+from stallwise.physics.costs.serving_constants import constants, earliness, release_of, spread
+from stallwise.physics.costs.speculation import Speculation
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.hardware import gpu
+from stallwise.physics.specs.model import find_model
 
 MODELS = ("llama-3.1-8b", "llama-3.1-70b", "mixtral-8x7b", "deepseek-v3", "qwen3-32b", "gpt-oss-20b")
 CARDS = ("h100-sxm", "h200", "b200", "a100-sxm-80gb", "mi300x")

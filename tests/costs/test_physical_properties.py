@@ -14,21 +14,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stallwise.costs.collectives import Op, collective_time
-from stallwise.costs.constants import INDEX, NAMES
-from stallwise.costs.fitted import constants
-from stallwise.costs.flops import step_flops
-from stallwise.costs.grid import RECOMPUTE_CODE, Grid
-from stallwise.costs.memory import memory
-from stallwise.costs.spread import doubt_of
-from stallwise.costs.step import Step, time_step
-from stallwise.costs.topology import Wiring, fabric_of
-from stallwise.costs.work import step_work
-from stallwise.specs.cluster import Cluster, cluster_of
-from stallwise.specs.hardware import Gpu, all_gpus, gpu
-from stallwise.specs.model import Model, find_model
-from stallwise.specs.recipe import ATTENTION, NEWEST_ATTENTION, Recipe
-from stallwise.specs.workload import Workload
+from stallwise.physics.costs.collectives import Op, collective_time
+from stallwise.physics.costs.constants import INDEX, NAMES
+from stallwise.physics.costs.fitted import constants
+from stallwise.physics.costs.flops import step_flops
+from stallwise.physics.costs.grid import RECOMPUTE_CODE, Grid
+from stallwise.physics.costs.memory import memory
+from stallwise.physics.costs.spread import doubt_of
+from stallwise.physics.costs.step import Step, time_step
+from stallwise.physics.costs.topology import Wiring, fabric_of
+from stallwise.physics.costs.work import step_work
+from stallwise.physics.specs.cluster import Cluster, cluster_of
+from stallwise.physics.specs.hardware import Gpu, all_gpus, gpu
+from stallwise.physics.specs.model import Model, find_model
+from stallwise.physics.specs.recipe import ATTENTION, NEWEST_ATTENTION, Recipe
+from stallwise.physics.specs.workload import Workload
 
 Array = NDArray[np.float64]
 GROUPS, EACH = 20, 100  # 2,000 configurations: each group shares model, card, sequence and recipe

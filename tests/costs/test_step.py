@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallwise.costs.constants import INDEX, NAMES, prior_sigmas, prior_values
-from stallwise.costs.fitted import constants, constants_without, known_publishers, publisher_of
-from stallwise.costs.flops import forward_flops, step_flops
-from stallwise.costs.grid import grid_of
-from stallwise.costs.step import time_step
-from stallwise.costs.work import step_work
-from stallwise.specs.cluster import find_cluster
-from stallwise.specs.layout import Layout
-from stallwise.specs.model import find_model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
+from stallwise.physics.costs.constants import INDEX, NAMES, prior_sigmas, prior_values
+from stallwise.physics.costs.fitted import constants, constants_without, known_publishers, publisher_of
+from stallwise.physics.costs.flops import forward_flops, step_flops
+from stallwise.physics.costs.grid import grid_of
+from stallwise.physics.costs.step import time_step
+from stallwise.physics.costs.work import step_work
+from stallwise.physics.specs.cluster import find_cluster
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.model import find_model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 from robust_fit import fit

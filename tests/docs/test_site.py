@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from stallwise.costs.formulas import all_formulas
+from stallwise.physics.costs.formulas import all_formulas
 from stallwise.rules import all_rules
 from tests.docs.blocks import REPO
 

@@ -30,8 +30,8 @@ from stallwise.drill.suspects import chosen, suspects
 from stallwise.drill.telling import contradicted, hints
 from stallwise.errors import BadRequest, StallwiseError
 from stallwise.evidence import capture
+from stallwise.physics.specs.hardware import gpu
 from stallwise.rules import all_rules
-from stallwise.specs.hardware import gpu
 from stallwise.units import Unit
 from tests.drill.players import Clock, Knowledge
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stallwise.costs.profiler import torch_recording
+from stallwise.physics.costs.profiler import torch_recording
 
 
 def test_costs_grow_as_the_shortest_things_do() -> None:

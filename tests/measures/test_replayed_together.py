@@ -8,7 +8,7 @@ import numpy as np
 
 from stallwise.doctor.examine import diagnose
 from stallwise.evidence.catalog import gains
-from stallwise.sim.replay.change import Change, part_of
+from stallwise.physics.sim.replay.change import Change, part_of
 
 TRACE = str(Path(__file__).parents[2] / "examples" / "traces" / "loader_slow" / "trace.json.gz")
 

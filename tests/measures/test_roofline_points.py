@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stallwise.costs.roofline import rate_by_pipes, roof_flop_per_s
 from stallwise.doctor.examine import diagnose
-from stallwise.specs.hardware import gpu
+from stallwise.physics.costs.roofline import rate_by_pipes, roof_flop_per_s
+from stallwise.physics.specs.hardware import gpu
 
 REPO = Path(__file__).parents[2]
 

@@ -17,7 +17,13 @@ from stallwise.meaning.words import book
 from stallwise.rules import all_rules
 
 SOURCE = Path(catalog.__file__).parents[3]
-SPEAKERS = ("stallwise.readers", "stallwise.measures", "stallwise.meaning", "stallwise.instrument", "stallwise.probe")
+SPEAKERS = (
+    "stallwise.readers",
+    "stallwise.measures",
+    "stallwise.meaning",
+    "stallwise.instrument",
+    "stallwise.physics.probe",
+)
 
 
 @cache

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from stallwise.cli.measure import command
 from stallwise.errors import UnreadableInput
-from stallwise.probe import device
-from stallwise.probe.host import loader_rate, write_rate
-from stallwise.probe.profile import load_readings, preflight, save, shares
-from stallwise.probe.reading import Reading
-from stallwise.probe.steadiness import doubts
-from stallwise.probe.timing import Timing, bench
-from stallwise.specs.hardware import find_gpu, gpu
+from stallwise.physics.probe import device
+from stallwise.physics.probe.host import loader_rate, write_rate
+from stallwise.physics.probe.profile import load_readings, preflight, save, shares
+from stallwise.physics.probe.reading import Reading
+from stallwise.physics.probe.steadiness import doubts
+from stallwise.physics.probe.timing import Timing, bench
+from stallwise.physics.specs.hardware import find_gpu, gpu
 from stallwise.units import Unit
 
 H200 = gpu("h200")
@@ -37,7 +37,7 @@ def test_bench_rotates_inputs_and_reports_a_spread(monkeypatch: pytest.MonkeyPat
     now = [0.0]
     seen: list[int] = []
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr("stallwise.probe.timing._torch_with_gpu", lambda: None)
+    monkeypatch.setattr("stallwise.physics.probe.timing._torch_with_gpu", lambda: None)
 
     def work(which: int) -> None:
         seen.append(which)
@@ -110,7 +110,7 @@ def test_storage_and_loader_rates_are_positive(tmp_path: Path) -> None:
 def quiet_host(monkeypatch: pytest.MonkeyPatch, spread: float, load: float, cores: int = 8) -> None:
     """A host whose readings are given, under a load that is given."""
     found = [Reading("host memory copy", 2e10, Unit.BYTE_PER_S, "test", spread)]
-    monkeypatch.setattr("stallwise.probe.host.probe_host", lambda folder: iter(found))
+    monkeypatch.setattr("stallwise.physics.probe.host.probe_host", lambda folder: iter(found))
     monkeypatch.setattr("stallwise.cli.measure._torch", lambda: None)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
     monkeypatch.setattr(os, "cpu_count", lambda: cores)

@@ -7,8 +7,8 @@ from statistics import fmean, median
 
 import pytest
 
-from stallwise.costs.collectives import collective_time, op_named
-from stallwise.costs.topology import NVLINK3, NVLINK4, NVLINK5, Link
+from stallwise.physics.costs.collectives import collective_time, op_named
+from stallwise.physics.costs.topology import NVLINK3, NVLINK4, NVLINK5, Link
 from stallwise.search.scoring import Row, read_rows, summary
 from stallwise.search.validation import collectives
 from tests.shared_data import shared

@@ -9,10 +9,10 @@ from math import ceil, sqrt
 
 import pytest
 
-from stallwise.costs.cliffs import explain_jump
-from stallwise.costs.collectives import Op, bus_factor, collective_time
-from stallwise.costs.economics import Checkpoint, Reliability, goodput
-from stallwise.costs.formulas import (
+from stallwise.physics.costs.cliffs import explain_jump
+from stallwise.physics.costs.collectives import Op, bus_factor, collective_time
+from stallwise.physics.costs.economics import Checkpoint, Reliability, goodput
+from stallwise.physics.costs.formulas import (
     activation_memory,
     adam_states,
     attention_scores,
@@ -33,14 +33,14 @@ from stallwise.costs.formulas import (
     zero3_volume,
     zero_memory,
 )
-from stallwise.costs.occupancy import occupancy
-from stallwise.costs.topology import DGX_H100, Level, fabric_for
-from stallwise.costs.volumes import pipeline_bytes, tensor_parallel_bytes
+from stallwise.physics.costs.occupancy import occupancy
+from stallwise.physics.costs.topology import DGX_H100, Level, fabric_for
+from stallwise.physics.costs.volumes import pipeline_bytes, tensor_parallel_bytes
+from stallwise.physics.sim.pipeline import even_times, run_program
+from stallwise.physics.sim.schedules import schedule_named
+from stallwise.physics.specs.hardware import gpu
+from stallwise.physics.specs.models import find_model
 from stallwise.search.pipeline import Question, answer_pipeline
-from stallwise.sim.pipeline import even_times, run_program
-from stallwise.sim.schedules import schedule_named
-from stallwise.specs.hardware import gpu
-from stallwise.specs.models import find_model
 
 H100 = gpu("h100-sxm")
 A100_40 = gpu("a100-40gb-sxm")

@@ -7,20 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stallwise.costs.grid import grid_of
-from stallwise.costs.known import kin_of
-from stallwise.costs.spread import doubt_of
+from stallwise.physics.costs.grid import grid_of
+from stallwise.physics.costs.known import kin_of
+from stallwise.physics.costs.spread import doubt_of
+from stallwise.physics.specs.cluster import find_cluster
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.model import find_model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.anchors import anchor_for, published
 from stallwise.search.ranking import EQUAL_SHARE, order, picked_ratio, simplicity
 from stallwise.search.runs import run_of
 from stallwise.search.search import candidates, search
 from stallwise.search.space import Fixed
 from stallwise.search.standing import KNOWN, MEASURED, UNKNOWN
-from stallwise.specs.cluster import find_cluster
-from stallwise.specs.layout import Layout
-from stallwise.specs.model import find_model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 
 def recipes() -> list[dict[str, str]]:

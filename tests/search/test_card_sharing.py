@@ -10,12 +10,12 @@ from click.testing import CliRunner
 
 from stallwise.cli import main
 from stallwise.errors import BadRequest
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.hardware import all_gpus, gpu
+from stallwise.physics.specs.mig import profiles
+from stallwise.physics.specs.model import find_model
 from stallwise.search.card_sharing import MIG, MPS, WHOLE, cards_for, ways
 from stallwise.search.serving import Question
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.hardware import all_gpus, gpu
-from stallwise.specs.mig import profiles
-from stallwise.specs.model import find_model
 
 CARD = gpu("h100-sxm")
 ASKED = Question(find_model("llama-3.1-8b"), (CARD,), 1000, 300, 4.0, 1.0, 0.05)

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import stallwise
-from stallwise.costs.constants import INDEX
-from stallwise.costs.fitted import constants
-from stallwise.costs.grid import grid_of
-from stallwise.costs.step import time_step
-from stallwise.costs.work import Work, step_work
 from stallwise.errors import StallwiseError
+from stallwise.physics.costs.constants import INDEX
+from stallwise.physics.costs.fitted import constants
+from stallwise.physics.costs.grid import grid_of
+from stallwise.physics.costs.step import time_step
+from stallwise.physics.costs.work import Work, step_work
+from stallwise.physics.specs.cluster import find_cluster
+from stallwise.physics.specs.model import find_model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.calibration import layout_named
 from stallwise.search.predict import MeasuredStep, calibrated
-from stallwise.specs.cluster import find_cluster
-from stallwise.specs.model import find_model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 WITHIN = 0.12
 RECIPE = Recipe()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from stallwise.costs.formulas.ring_allreduce import evaluate as ring
 from stallwise.doctor.stating import state
 from stallwise.evidence.catalog import expected
 from stallwise.evidence.evidence import Evidence
 from stallwise.measures import measure_evidence
+from stallwise.physics.costs.formulas.ring_allreduce import evaluate as ring
+from stallwise.physics.specs.cluster import find_cluster
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.model import find_model
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.ask import ask_plan
 from stallwise.search.collective import answer_collective
 from stallwise.search.memory_answer import memory_answer
-from stallwise.specs.cluster import find_cluster
-from stallwise.specs.layout import Layout
-from stallwise.specs.model import find_model
-from stallwise.specs.workload import Workload
 from stallwise.web.answers import layout as on_the_page
 
 AXES = {"tp": 8, "pp": 4, "zero": 1, "micro_batch": 1}

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from stallwise.costs.mixture import Mixture, single
-from stallwise.costs.pools import Pair, Pool, pools, pools_together
+from stallwise.physics.costs.mixture import Mixture, single
+from stallwise.physics.costs.pools import Pair, Pool, pools, pools_together
 from stallwise.search.pool_layouts import layouts
 from stallwise.search.served_pools import answers, pooled_run
 from stallwise.search.served_runs import served_run

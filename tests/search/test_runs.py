@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.errors import StallwiseError
+from stallwise.physics.specs.hardware import gpu
+from stallwise.physics.specs.recipe_text import habit, read_recipe, software_year
 from stallwise.search.predict import asked, predict
 from stallwise.search.runs import number, run_of
 from stallwise.search.validation import kind_named
-from stallwise.specs.hardware import gpu
-from stallwise.specs.recipe_text import habit, read_recipe, software_year
 
 ROW = {
     "row_id": "x", "source": "nowhere", "model": "some-13b", "params_b": "13", "layers": "40", "hidden": "5120",

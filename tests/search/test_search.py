@@ -11,15 +11,15 @@ from click.testing import CliRunner
 
 from stallwise.cli import main
 from stallwise.errors import BadRequest, StallwiseError
+from stallwise.physics.specs.cluster import find_cluster
+from stallwise.physics.specs.model import find_model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.ask import ask_plan, count
 from stallwise.search.explain import explain
 from stallwise.search.ranking import EQUAL_SHARE
 from stallwise.search.search import evaluate, search
 from stallwise.search.space import Fixed, divisors, enumerate_layouts
-from stallwise.specs.cluster import find_cluster
-from stallwise.specs.model import find_model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 SEVENTY = find_model("llama-3-70b")
 CLUSTER = find_cluster("h100x512")

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from stallwise.cli import main
 from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.hardware import gpu
+from stallwise.physics.specs.model import find_model
 from stallwise.render.plot import scatter, sparkline
 from stallwise.search.card_sharing import share_card
 from stallwise.search.serving import Curve, Question, layouts, size_service
 from stallwise.search.serving_check import check
 from stallwise.search.traffic_file import recorded
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.hardware import gpu
-from stallwise.specs.model import find_model
 
 QUESTION = Question(find_model("llama-3.1-70b"), (gpu("h100-sxm"),), 2000, 300, 16.0, 0.5, 0.04)
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from stallwise.errors import BadRequest
 from stallwise.evidence.timeline import Kind
+from stallwise.physics.sim.balance import LayerTimes, Placement, best_split, even_split, run_split
+from stallwise.physics.sim.bubble import account, formula_share, step_to_useful, useful_to_step
+from stallwise.physics.sim.pipeline_timeline import timelines
+from stallwise.physics.sim.schedules import schedule_named
+from stallwise.physics.specs.models import find_model
 from stallwise.search.pipeline import Question, answer_pipeline, head_layers, with_model
-from stallwise.sim.balance import LayerTimes, Placement, best_split, even_split, run_split
-from stallwise.sim.bubble import account, formula_share, step_to_useful, useful_to_step
-from stallwise.sim.pipeline_timeline import timelines
-from stallwise.sim.schedules import schedule_named
-from stallwise.specs.models import find_model
 
 LAYER = LayerTimes(1e-3, 1e-3, 0.9e-3)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stallwise.sim.replay.change import Change, both, play
-from stallwise.sim.replay.graph import NOTHING, Graph, graph_of
-from stallwise.sim.replay.host import clock_of
-from stallwise.sim.replay.retime import borders, retime
+from stallwise.physics.sim.replay.change import Change, both, play
+from stallwise.physics.sim.replay.graph import NOTHING, Graph, graph_of
+from stallwise.physics.sim.replay.host import clock_of
+from stallwise.physics.sim.replay.retime import borders, retime
 
 US = 1e-6
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.errors import BadRequest
-from stallwise.sim.pipeline import PassTimes, PipelineRun, even_times, run_program
-from stallwise.sim.program import Op, Pass, Program, linear, one_each
-from stallwise.sim.schedules import all_schedules, schedule_named
+from stallwise.physics.sim.pipeline import PassTimes, PipelineRun, even_times, run_program
+from stallwise.physics.sim.program import Op, Pass, Program, linear, one_each
+from stallwise.physics.sim.schedules import all_schedules, schedule_named
 
 NAMES = sorted(all_schedules())
 SECONDS = st.floats(1e-3, 10)

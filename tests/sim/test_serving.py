@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallwise.costs.inference import Engine
-from stallwise.costs.speculation import Speculation
 from stallwise.doctor.examine import examine
 from stallwise.errors import BadRequest
 from stallwise.findings.diagnosis import State
-from stallwise.sim.kv_pool import KvPool
-from stallwise.sim.latency import Latencies
-from stallwise.sim.policies import policies
-from stallwise.sim.requests import (
+from stallwise.physics.costs.inference import Engine
+from stallwise.physics.costs.speculation import Speculation
+from stallwise.physics.sim.kv_pool import KvPool
+from stallwise.physics.sim.latency import Latencies
+from stallwise.physics.sim.policies import policies
+from stallwise.physics.sim.requests import (
     ClosedLoop,
     Request,
     Traffic,
@@ -28,11 +28,11 @@ from stallwise.sim.requests import (
     trace,
     uniform,
 )
-from stallwise.sim.service import Settings, simulate, simulate_disaggregated
-from stallwise.sim.serving import Server
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.hardware import gpu
-from stallwise.specs.model import find_model
+from stallwise.physics.sim.service import Settings, simulate, simulate_disaggregated
+from stallwise.physics.sim.serving import Server
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.hardware import gpu
+from stallwise.physics.specs.model import find_model
 
 SMALL = Deployment(find_model("llama-3-8b"), gpu("h100-sxm"))
 LARGE = Deployment(find_model("llama-3.1-70b"), gpu("h100-sxm"), tp=8, weights="fp8", engine_version="0.17.0")

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from stallwise.costs.inference import Engine
 from stallwise.errors import StallwiseError
-from stallwise.sim.requests import ClosedLoop, Traffic, Waves, lognormal, poisson
-from stallwise.sim.service import Settings, simulate
-from stallwise.sim.what_if import (
+from stallwise.physics.costs.inference import Engine
+from stallwise.physics.sim.requests import ClosedLoop, Traffic, Waves, lognormal, poisson
+from stallwise.physics.sim.service import Settings, simulate
+from stallwise.physics.sim.what_if import (
     MOST_REQUESTS,
     SECONDS,
     SPREAD_OF_LENGTHS,
@@ -21,9 +21,9 @@ from stallwise.sim.what_if import (
     together,
     trials,
 )
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.hardware import gpu
-from stallwise.specs.model import find_model
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.hardware import gpu
+from stallwise.physics.specs.model import find_model
 from tests.sim import oracle
 
 LARGE = Deployment(find_model("llama-3.1-70b"), gpu("h100-sxm"), tp=8, weights="fp8", engine_version="0.17.0")
@@ -94,11 +94,11 @@ def test_waves_wait_for_the_last_and_spare_the_tokens() -> None:
 def test_how_much_is_simulated_is_a_count_and_no_clock_decides_it(monkeypatch: pytest.MonkeyPatch) -> None:
     point = replace(POINTS[2], rate_per_s=2.0)
     whole = outcome(point)
-    monkeypatch.setattr("stallwise.sim.what_if.MOST_EVENTS", 50)
+    monkeypatch.setattr("stallwise.physics.sim.what_if.MOST_EVENTS", 50)
     outcome.cache_clear()
     with pytest.raises(StallwiseError, match="does not come to an end"):
         outcome(point)
     assert trials(point, chunked=False, shared_share=None) == []
-    monkeypatch.setattr("stallwise.sim.what_if.MOST_EVENTS", 12_000)
+    monkeypatch.setattr("stallwise.physics.sim.what_if.MOST_EVENTS", 12_000)
     outcome.cache_clear()
     assert outcome(point) == whole

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallwise.errors import BadRequest
-from stallwise.specs.cluster import cluster_of, find_cluster
-from stallwise.specs.dtype import bytes_per, dtype
-from stallwise.specs.layout import Layout, check, nearest_divisor
-from stallwise.specs.model import find_model
-from stallwise.specs.workload import Workload
+from stallwise.physics.specs.cluster import cluster_of, find_cluster
+from stallwise.physics.specs.dtype import bytes_per, dtype
+from stallwise.physics.specs.layout import Layout, check, nearest_divisor
+from stallwise.physics.specs.model import find_model
+from stallwise.physics.specs.workload import Workload
 
 SEVENTY = find_model("llama-3-70b")
 WORK = Workload(4096, 512)

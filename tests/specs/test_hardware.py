@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stallwise.errors import BadRequest
-from stallwise.specs.hardware import Gpu, all_gpus, find_gpu, gpu
+from stallwise.physics.specs.hardware import Gpu, all_gpus, find_gpu, gpu
 
 REQUIRED = """
     a100-40gb-sxm a100-80gb-sxm h100-sxm h100-pcie h100-nvl h200 b200 gb200 l40s a10 v100-sxm-32gb t4 rtx-4090 mi250x

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
-from stallwise.specs.model import Model, find_model
-from stallwise.specs.models import catalog, model_names
+from stallwise.physics.specs.model import Model, find_model
+from stallwise.physics.specs.models import catalog, model_names
 
 # Parameter counts as the checkpoints' index files give them.
 PUBLISHED = {

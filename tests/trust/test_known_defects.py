@@ -631,7 +631,7 @@ def test_a_poisoned_entry_of_the_cache_runs_nothing(tmp_path: Path) -> None:
     for entry in entries:
         entry.write_bytes(
             b"\x80\x04"
-            + word("stallwise.specs.hardware")
+            + word("stallwise.physics.specs.hardware")
             + word("os.system")
             + b"\x93("
             + word(f"touch {ran}")

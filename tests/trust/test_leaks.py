@@ -140,7 +140,7 @@ def test_an_entry_of_the_cache_can_run_nothing(tmp_path: Path, monkeypatch: pyte
         fresh = strict_json.dumps(to_dict(diagnose(str(log))))
         (entry,) = folder.iterdir()
         assert strict_json.dumps(to_dict(diagnose(str(log)))) == fresh
-        name = b"stallwise.specs.hardware"
+        name = b"stallwise.physics.specs.hardware"
         dotted = b"\x80\x04\x8c" + bytes([len(name)]) + name + b"\x8c\x09os.system\x93\x8c\x0ctouch /dev/x\x85R."
         for poison in (pickle.dumps(Touch(tmp_path / "ran")), dotted, b"", b"\xff" * 100, b"\x91" * 100_000):
             entry.write_bytes(poison)
@@ -201,7 +201,7 @@ def test_servers_that_keep_to_no_protocol_are_a_sentence() -> None:
 
 
 def test_a_model_named_in_a_log_opens_no_file(tmp_path: Path) -> None:
-    from stallwise.specs.models import known_model
+    from stallwise.physics.specs.models import known_model
 
     secret = tmp_path / "secret"
     secret.mkdir()

@@ -74,13 +74,13 @@ def _families() -> Iterable[str]:
 
 
 def _models() -> Iterable[str]:
-    from stallwise.specs.models import model_names
+    from stallwise.physics.specs.models import model_names
 
     return model_names()
 
 
 def _gpus() -> Iterable[str]:
-    from stallwise.specs.hardware import all_gpus
+    from stallwise.physics.specs.hardware import all_gpus
 
     return [g.name for g in all_gpus()]
 
@@ -90,13 +90,13 @@ def _clusters() -> Iterable[str]:
 
 
 def _schedules() -> Iterable[str]:
-    from stallwise.sim.schedules import all_schedules
+    from stallwise.physics.sim.schedules import all_schedules
 
     return all_schedules()
 
 
 def _formulas() -> Iterable[str]:
-    from stallwise.costs.formulas import all_formulas
+    from stallwise.physics.costs.formulas import all_formulas
 
     return all_formulas()
 
@@ -136,18 +136,18 @@ LISTS: dict[str, Callable[[], Iterable[str]]] = {
     "ignore": _causes,
     "only": _trials,
     "skip": _trials,
-    "precision": _constant("stallwise.specs.layout:PRECISIONS"),
-    "optimizer": _constant("stallwise.specs.layout:OPTIMIZERS"),
-    "offload": _constant("stallwise.specs.layout:OFFLOADS"),
-    "framework": _constant("stallwise.specs.recipe:FRAMEWORKS"),
-    "attention": _constant("stallwise.specs.recipe:ATTENTION"),
-    "kernels": _constant("stallwise.specs.recipe:KERNELS"),
-    "tp-overlap": _constant("stallwise.specs.recipe:TP_OVERLAP"),
-    "scaling": _constant("stallwise.specs.recipe:SCALINGS"),
-    "gather": _constant("stallwise.specs.recipe:GATHERS"),
-    "engine": _constant("stallwise.specs.deployment:ENGINES"),
+    "precision": _constant("stallwise.physics.specs.layout:PRECISIONS"),
+    "optimizer": _constant("stallwise.physics.specs.layout:OPTIMIZERS"),
+    "offload": _constant("stallwise.physics.specs.layout:OFFLOADS"),
+    "framework": _constant("stallwise.physics.specs.recipe:FRAMEWORKS"),
+    "attention": _constant("stallwise.physics.specs.recipe:ATTENTION"),
+    "kernels": _constant("stallwise.physics.specs.recipe:KERNELS"),
+    "tp-overlap": _constant("stallwise.physics.specs.recipe:TP_OVERLAP"),
+    "scaling": _constant("stallwise.physics.specs.recipe:SCALINGS"),
+    "gather": _constant("stallwise.physics.specs.recipe:GATHERS"),
+    "engine": _constant("stallwise.physics.specs.deployment:ENGINES"),
     "sort": _constant("stallwise.search.serving:SORTS"),
-    "policy": _constant("stallwise.sim.policies:policies"),
+    "policy": _constant("stallwise.physics.sim.policies:policies"),
     "topic": _constant("stallwise.drill.deck:topics"),
     "facts words": _constant("stallwise.evidence.catalog:quantities"),
 }

@@ -23,10 +23,10 @@ def command(paths: tuple[str, ...], gpu: str | None, outputs: tuple[str, ...], a
     """Read Nsight Compute, nsys or autotune output and say for each kernel what limits it and what fixing it wins."""
     from stallwise.doctor.examine import diagnose
     from stallwise.errors import UnreadableInput
+    from stallwise.physics.specs.hardware import gpu as known_gpu
     from stallwise.render.answers.kernels import to_html
     from stallwise.render.json import to_dict
     from stallwise.render.kernels import rows_of, to_text, tuned_text
-    from stallwise.specs.hardware import gpu as known_gpu
 
     diagnosis = diagnose(*paths, facts=[f"gpu={known_gpu(gpu).name}"] if gpu else ())
     kernels = to_dict(diagnosis).get("kernels", [])

@@ -27,10 +27,10 @@ def command(context: click.Context, as_json: bool, storage: str | None, no_save:
     """
     if context.invoked_subcommand is not None:
         return
-    from stallwise.probe.host import probe_host
-    from stallwise.probe.profile import save
-    from stallwise.probe.steadiness import doubts, load_now
-    from stallwise.specs.hardware import find_gpu
+    from stallwise.physics.probe.host import probe_host
+    from stallwise.physics.probe.profile import save
+    from stallwise.physics.probe.steadiness import doubts, load_now
+    from stallwise.physics.specs.hardware import find_gpu
 
     load, cores = load_now()  # before our own work is part of it
     readings = []
@@ -40,7 +40,7 @@ def command(context: click.Context, as_json: bool, storage: str | None, no_save:
     card = None
     torch = _torch()
     if torch is not None and torch.cuda.is_available():
-        from stallwise.probe.device import probe_device
+        from stallwise.physics.probe.device import probe_device
 
         card = find_gpu(torch.cuda.get_device_name(), memory_bytes=torch.cuda.get_device_properties(0).total_memory)
         for reading in probe_device(torch):
@@ -66,9 +66,9 @@ def command(context: click.Context, as_json: bool, storage: str | None, no_save:
 @click.option("--json", "as_json", is_flag=True, help="Print the complaints as JSON.")
 def preflight(files: tuple[str, ...], gpu: str | None, as_json: bool) -> None:
     """Compare each node's readings with the catalogue and its peers; exit 1 if a node should not join the run."""
-    from stallwise.probe.profile import load_readings
-    from stallwise.probe.profile import preflight as check
-    from stallwise.specs.hardware import gpu as find
+    from stallwise.physics.probe.profile import load_readings
+    from stallwise.physics.probe.profile import preflight as check
+    from stallwise.physics.specs.hardware import gpu as find
 
     nodes = {Path(f).stem: load_readings(Path(f)) for f in files}
     name = gpu or next((json.loads(Path(f).read_text(encoding="utf-8")).get("gpu") for f in files), None)
@@ -92,7 +92,7 @@ def loader(script: str, name: str, duration: str, as_json: bool) -> None:
     import runpy
 
     from stallwise.errors import BadRequest
-    from stallwise.probe.host import loader_rate
+    from stallwise.physics.probe.host import loader_rate
     from stallwise.units import Unit, parse
 
     module = runpy.run_path(script, run_name="stallwise_loader")

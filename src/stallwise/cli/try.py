@@ -141,8 +141,8 @@ def _learn(where: str, file: str) -> None:
     """What was won over what was predicted, into the user's own file."""
     from pathlib import Path
 
-    from stallwise.costs.gain_doubt import learn
     from stallwise.doctor.predictions import ratios_of
+    from stallwise.physics.costs.gain_doubt import learn
 
     count = learn(Path(file), ratios_of(where))
     kept = f"{count} measured {'gain' if count == 1 else 'gains'} kept in {file}"

@@ -47,7 +47,7 @@ def command(
 
     peak = None
     if flop_per_step is not None:
-        from stallwise.specs.hardware import gpu as find
+        from stallwise.physics.specs.hardware import gpu as find
 
         peak = flop_per_step / find(gpu or "h100-sxm").peak(dtype)
     watch_folder(target, every_s=every_s, once=once, as_json=as_json, port=prometheus, sinks=sinks, ideal_step_s=peak)

@@ -28,9 +28,9 @@ _STAGES = (  # what shapes a reading
     "stallwise.readers",
     "stallwise.meaning",
     "stallwise.measures",
-    "stallwise.sim",
-    "stallwise.costs",
-    "stallwise.specs",
+    "stallwise.physics.sim",
+    "stallwise.physics.costs",
+    "stallwise.physics.specs",
     "stallwise.evidence",
     "stallwise.doctor",
 )

@@ -16,7 +16,7 @@ from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.comparison import Change, Comparison
 from stallwise.findings.diagnosis import Diagnosis
-from stallwise.specs.hardware import find_gpu
+from stallwise.physics.specs.hardware import find_gpu
 from stallwise.units import Unit, show
 
 NOTICEABLE = 0.03  # relative change below which two runs of the same code differ anyway

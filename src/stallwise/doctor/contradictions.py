@@ -9,7 +9,7 @@ from stallwise.evidence.contained import kept
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.findings.finding import Reason
-from stallwise.specs.hardware import Gpu, find_gpu
+from stallwise.physics.specs.hardware import Gpu, find_gpu
 from stallwise.units import Unit, show
 
 READ_AGAIN = 3.0  # times the least bytes: below it caches of a usual size explain the rest

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.costs.fp8 import quantise, relative_error, saturated_share, scales
+from stallwise.physics.costs.fp8 import quantise, relative_error, saturated_share, scales
 
 ROUNDING = 0.035  # relative error of E4M3 with a fitting scale: 0.026 for bell-shaped data, a little more with tails
 WORSE = 1.25  # times the error of the next finer scaling: then the finer one is worth its cost

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stallwise.costs.gain_doubt import Ratio
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.measured import tried_for
 from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import gains
 from stallwise.findings.prediction import Prediction
 from stallwise.findings.trial import FASTER, NOTHING, SLOWER
+from stallwise.physics.costs.gain_doubt import Ratio
 
 
 @dataclass(frozen=True, slots=True)

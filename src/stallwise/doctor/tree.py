@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from stallwise.costs.formulas import scaling_efficiency
 from stallwise.doctor.symptoms import Complaint
 from stallwise.evidence.catalog import change, distributed, run, stated
 from stallwise.evidence.evidence import Evidence
@@ -10,6 +9,7 @@ from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.diagnosis import OPEN
 from stallwise.findings.symptom import Symptom
+from stallwise.physics.costs.formulas import scaling_efficiency
 
 TRAINING = {
     Symptom.SLOW_STEP,

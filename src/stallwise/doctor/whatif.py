@@ -25,8 +25,8 @@ from stallwise.measures._replay_range import EMPTIES, won_range_s
 from stallwise.measures._step_book import book_of
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._without_profiler import has_peers, without_profiler
+from stallwise.physics.sim.replay.change import Change, both
 from stallwise.readers import readers_for
-from stallwise.sim.replay.change import Change, both
 
 ALL = {**CHANGES, **DEVICE_CHANGES}
 LATE_RANK = "no-late-rank"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from textwrap import fill
 from typing import Any
 
-from stallwise.costs.formulas import worked
 from stallwise.doctor.catalogue import by_cause
 from stallwise.drill.deck import Card, all_cards
 from stallwise.drill.explain import concepts
 from stallwise.drill.looking_up import Hit, Place, look_up
+from stallwise.physics.costs.formulas import worked
 
 BESIDE = 0.35  # of the best page's score: a formula or card that speaks of the question as well is shown with it
 WIDTH = 110

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 
 from stallwise.errors import BadRequest
-from stallwise.specs.hardware import find_gpu
-from stallwise.specs.models import find_model
+from stallwise.physics.specs.hardware import find_gpu
+from stallwise.physics.specs.models import find_model
 
 _PREFIX = {
     "": 1.0,

@@ -9,15 +9,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from stallwise.costs.collectives import collective_time, compare_algorithms
-from stallwise.costs.formulas import all_formulas
-from stallwise.costs.occupancy import occupancy
-from stallwise.costs.topology import DGX_A100, DGX_B200, DGX_H100
 from stallwise.doctor.catalogue import by_cause
 from stallwise.drill.calculator import calculate
 from stallwise.drill.deck import all_cards
 from stallwise.errors import BadRequest
-from stallwise.specs.hardware import gpu
+from stallwise.physics.costs.collectives import collective_time, compare_algorithms
+from stallwise.physics.costs.formulas import all_formulas
+from stallwise.physics.costs.occupancy import occupancy
+from stallwise.physics.costs.topology import DGX_A100, DGX_B200, DGX_H100
+from stallwise.physics.specs.hardware import gpu
 from stallwise.units import Unit, show
 
 FEWEST_WORDS = 2  # a single word is a name, found or not; more of them may be a question

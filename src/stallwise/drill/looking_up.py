@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from stallwise.costs.formulas import all_formulas
 from stallwise.doctor.catalogue import by_cause
 from stallwise.drill.deck import all_cards
 from stallwise.drill.explain import concepts
 from stallwise.evidence.bag import stem, stems_of
+from stallwise.physics.costs.formulas import all_formulas
 
 SATURATES = 1.2  # BM25's k1: a word used often says little more than one used twice
 LENGTH = 0.5  # BM25's b: how much a page's length is held against it

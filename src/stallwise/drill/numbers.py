@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stallwise.costs.formulas import all_formulas
 from stallwise.drill.quantity import typed
+from stallwise.physics.costs.formulas import all_formulas
 from stallwise.units import Unit, show
 
 WITHIN_FACTOR = 1.1  # whiteboard arithmetic: ten percent either way is right

@@ -190,7 +190,7 @@ def _facts(diagnosis: Diagnosis) -> list[dict[str, Any]]:
 
 
 def _formula(question: dict[str, Any]) -> dict[str, Any]:
-    from stallwise.costs.formulas import all_formulas, evaluate, formula_named, inputs_of
+    from stallwise.physics.costs.formulas import all_formulas, evaluate, formula_named, inputs_of
 
     name = question.get("name", "")
     if not name:

@@ -12,7 +12,7 @@ from stallwise.evidence.fact import Fact, Source
 from stallwise.meaning.name import name
 from stallwise.meaning.scopes import axis_of
 from stallwise.meaning.words import book
-from stallwise.specs.hardware import all_gpus
+from stallwise.physics.specs.hardware import all_gpus
 from stallwise.units import Unit
 
 _SETTING = re.compile(r"(?<![\w.@/-])([A-Za-z]{2,3})(\d{1,4})(?![\w.-])")

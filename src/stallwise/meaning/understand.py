@@ -24,7 +24,7 @@ from stallwise.meaning.scopes import BEFORE, EXPECTED, scope_of
 from stallwise.meaning.slow_rank import slow_rank
 from stallwise.meaning.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.meaning.words import book, classed, listed, words_of
-from stallwise.specs.hardware import find_gpu
+from stallwise.physics.specs.hardware import find_gpu
 from stallwise.units import Unit, readings_of
 
 LONGEST_SENTENCE = 80  # numbers: what has more is a dump, and its words are nobody's names

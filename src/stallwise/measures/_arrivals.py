@@ -17,7 +17,7 @@ from stallwise.evidence.timeline import Kind
 from stallwise.measures import _batch_makers as makers
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._vocabulary import Host
-from stallwise.sim.replay.graph import CLOCK_GRAIN_S
+from stallwise.physics.sim.replay.graph import CLOCK_GRAIN_S
 
 Floats = NDArray[np.float64]
 

@@ -17,10 +17,10 @@ from stallwise.measures._spans import NOTHING, Spans
 from stallwise.measures._step_book import StepBook, book_of
 from stallwise.measures._vocabulary import Host, Work, work_of_operator
 from stallwise.measures._walks import MANY_UPDATES
-from stallwise.sim.replay.change import Change, play
-from stallwise.sim.replay.graph import NOTHING as NOBODY
-from stallwise.sim.replay.graph import Graph
-from stallwise.sim.replay.retime import Retimed, borders
+from stallwise.physics.sim.replay.change import Change, play
+from stallwise.physics.sim.replay.graph import NOTHING as NOBODY
+from stallwise.physics.sim.replay.graph import Graph
+from stallwise.physics.sim.replay.retime import Retimed, borders
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

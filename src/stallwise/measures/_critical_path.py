@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.measures._trace_view import TraceView
-from stallwise.sim.replay.graph import CLOCK_GRAIN_S, NOTHING, Graph
+from stallwise.physics.sim.replay.graph import CLOCK_GRAIN_S, NOTHING, Graph
 
 Floats = NDArray[np.float64]
 ON_HOST, ON_DEVICE, BETWEEN = 0, 1, 2

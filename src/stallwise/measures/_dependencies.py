@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stallwise.measures._arrivals import waits_for_batches
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._vocabulary import Host
-from stallwise.sim.replay.graph import CLOCK_GRAIN_S, NOTHING, Graph, graph_of
+from stallwise.physics.sim.replay.graph import CLOCK_GRAIN_S, NOTHING, Graph, graph_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

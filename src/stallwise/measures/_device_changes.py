@@ -12,8 +12,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.costs.host_ways import autocast_ratio, checkpoint_beside_ratio
-from stallwise.costs.precision import half_width_ratio, matrix_unit_ratio
 from stallwise.measures._changes import Replays
 from stallwise.measures._dependencies import blocked_calls
 from stallwise.measures._layout_change import channels_last
@@ -24,7 +22,9 @@ from stallwise.measures._vocabulary import Host, Work, matrix_precision
 from stallwise.measures.chains import fusible_in_order
 from stallwise.measures.matrix import ALIGNED_RATIO, narrow_work
 from stallwise.measures.recompute import repeated_spans
-from stallwise.sim.replay.change import Change
+from stallwise.physics.costs.host_ways import autocast_ratio, checkpoint_beside_ratio
+from stallwise.physics.costs.precision import half_width_ratio, matrix_unit_ratio
+from stallwise.physics.sim.replay.change import Change
 
 # Norms, softmax and losses stay fp32 under autocast.
 MOVERS = (Work.ELEMENTWISE, Work.CAST, Work.LAYOUT, Work.FUSED, Work.REDUCTION)

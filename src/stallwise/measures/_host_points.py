@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.costs.profiler import RecordingCost
 from stallwise.evidence.timeline import Kind
 from stallwise.measures._trace_view import TraceView
+from stallwise.physics.costs.profiler import RecordingCost
 
 Floats = NDArray[np.float64]
 

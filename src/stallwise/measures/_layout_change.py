@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stallwise.measures._changes import Replays
 from stallwise.measures._vocabulary import Work
-from stallwise.sim.replay.change import Change
+from stallwise.physics.sim.replay.change import Change
 
 PASSES = 2.5  # of a pointwise kernel: one or two inputs, one output
 PASSES_FORWARD, PASSES_BACKWARD = 3.0, 5.0

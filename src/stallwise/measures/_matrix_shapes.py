@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.costs.operators import Cost, element_bytes, known_operators, operator_cost
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.measures._report import said
 from stallwise.measures._step_book import StepBook
-from stallwise.specs.hardware import Gpu
+from stallwise.physics.costs.operators import Cost, element_bytes, known_operators, operator_cost
+from stallwise.physics.specs.hardware import Gpu
 
 CHUNK_BYTES = 16  # vector loads and bulk copies need rows that start on this many bytes
 SLOW_SHARE = 0.35  # of what large products reach: misaligned kernels run at a half to a quarter of it

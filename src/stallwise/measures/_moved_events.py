@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.evidence.timeline import Timeline
-from stallwise.sim.replay.graph import Graph
-from stallwise.sim.replay.retime import Retimed
+from stallwise.physics.sim.replay.graph import Graph
+from stallwise.physics.sim.replay.retime import Retimed
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.operations import COMMUNICATION, PASSES, Work
-from stallwise.sim.job.attribution import Attribution
-from stallwise.sim.job.replay import Job
+from stallwise.physics.sim.job.attribution import Attribution
+from stallwise.physics.sim.job.replay import Job
 
 WORKERS = "job.workers"  # rows: workers and steps
 MICROBATCHES = "job.microbatches"  # rows: stages and microbatches

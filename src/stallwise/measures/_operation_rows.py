@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from stallwise.evidence.fact import Table
 from stallwise.evidence.operations import INTEGERS, TIMES, UNKNOWN, Work
 from stallwise.late import np
-from stallwise.sim.job.grid import numbered
+from stallwise.physics.sim.job.grid import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

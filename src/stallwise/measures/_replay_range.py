@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import sqrt
 
-from stallwise.costs.gain_doubt import WIDEST_RATIO, doubt_of
 from stallwise.evidence.ledger import Account
+from stallwise.physics.costs.gain_doubt import WIDEST_RATIO, doubt_of
 
 EMPTIES = {
     Account.INPUT_WAIT: "no-input-wait",

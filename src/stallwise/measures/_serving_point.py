@@ -10,13 +10,13 @@ from stallwise.evidence.catalog import hardware, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
 from stallwise.measures._stated_model import by_family, shape_of
-from stallwise.sim.service import Settings
-from stallwise.sim.what_if import Point
-from stallwise.specs.deployment import ENGINES, Deployment
-from stallwise.specs.dtype import ALIASES, BYTES
-from stallwise.specs.hardware import find_gpu
-from stallwise.specs.model import Model
-from stallwise.specs.models import known_model
+from stallwise.physics.sim.service import Settings
+from stallwise.physics.sim.what_if import Point
+from stallwise.physics.specs.deployment import ENGINES, Deployment
+from stallwise.physics.specs.dtype import ALIASES, BYTES
+from stallwise.physics.specs.hardware import find_gpu
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.models import known_model
 
 USUAL_CAP = {"vllm": 256, "sglang": 512, "trtllm": 2048}  # requests that engines run at most unless told
 WAITED_S = 1.0  # a first token later than this stood in a queue: no prompt of usual length takes so long

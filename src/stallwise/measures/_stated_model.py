@@ -8,10 +8,10 @@ from dataclasses import replace
 from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.specs.dtype import ALIASES, BYTES
-from stallwise.specs.hardware import Gpu, find_gpu
-from stallwise.specs.model import Model
-from stallwise.specs.models import known_model, model_names
+from stallwise.physics.specs.dtype import ALIASES, BYTES
+from stallwise.physics.specs.hardware import Gpu, find_gpu
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.models import known_model, model_names
 
 # What a served name adds to its family and size: how it was tuned and stored, which leaves the shape alone.
 NO_SHAPE = {*BYTES, *ALIASES, "instruct", "chat", "it", "hf", "awq", "gptq", "quantized", "dynamic", "base"}

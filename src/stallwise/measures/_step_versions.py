@@ -16,8 +16,8 @@ from stallwise.measures._purpose import Purposes
 from stallwise.measures._step_book import StepBook
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._windows import Windows
-from stallwise.sim.replay.change import Change
-from stallwise.sim.replay.retime import borders
+from stallwise.physics.sim.replay.change import Change
+from stallwise.physics.sim.replay.retime import borders
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -12,7 +12,7 @@ from stallwise.evidence.timeline import GPU_KINDS, NO_ID, Kind, Timeline
 from stallwise.measures._operators import NOBODY, OperatorTree
 from stallwise.measures._spans import Spans
 from stallwise.measures._vocabulary import Host, range_meaning, runtime_meaning
-from stallwise.specs.hardware import Gpu, find_gpu
+from stallwise.physics.specs.hardware import Gpu, find_gpu
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

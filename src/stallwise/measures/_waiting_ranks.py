@@ -9,7 +9,7 @@ from stallwise.evidence.catalog import workers as q
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.late import np
 from stallwise.measures._operation_rows import Columns
-from stallwise.sim.job.grid import numbered
+from stallwise.physics.sim.job.grid import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

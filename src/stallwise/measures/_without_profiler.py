@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.costs.profiler import RecordingCost, torch_recording
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
@@ -28,9 +27,10 @@ from stallwise.measures._spans import Spans
 from stallwise.measures._trace_view import TraceView
 from stallwise.measures._vocabulary import Host
 from stallwise.measures._windows import Windows, find_windows
-from stallwise.sim.replay.graph import NOTHING, Graph
-from stallwise.sim.replay.host import clock_of
-from stallwise.sim.replay.retime import Retimed, borders, retime
+from stallwise.physics.costs.profiler import RecordingCost, torch_recording
+from stallwise.physics.sim.replay.graph import NOTHING, Graph
+from stallwise.physics.sim.replay.host import clock_of
+from stallwise.physics.sim.replay.retime import Retimed, borders, retime
 
 Floats = NDArray[np.float64]
 

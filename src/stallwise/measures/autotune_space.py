@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.occupancy import chip
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Source, Table
-from stallwise.specs.hardware import Gpu, find_gpu
+from stallwise.physics.costs.occupancy import chip
+from stallwise.physics.specs.hardware import Gpu, find_gpu
 
 ORDER = 8
 USUAL_CARD = "h100"  # where the card is not known; its bandwidth lies between an A100's and a B200's

@@ -12,16 +12,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.costs.collectives import bus_factor, collective_time, op_named
-from stallwise.costs.topology import fabric_of
 from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.measures.clocks import TABLE as MATCHED
 from stallwise.measures.collectives import TABLE as COLLECTIVES
-from stallwise.specs.cluster import cluster_of
-from stallwise.specs.hardware import find_gpu
+from stallwise.physics.costs.collectives import bus_factor, collective_time, op_named
+from stallwise.physics.costs.topology import fabric_of
+from stallwise.physics.specs.cluster import cluster_of
+from stallwise.physics.specs.hardware import find_gpu
 
 ORDER = 55
 LARGE_BYTES = 4e6  # below this latency is part of the time

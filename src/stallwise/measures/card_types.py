@@ -13,7 +13,7 @@ from stallwise.evidence.timeline import Timeline
 from stallwise.measures._report import said
 from stallwise.measures._step_book import book_of
 from stallwise.measures._vocabulary import Work, matrix_precision
-from stallwise.specs.hardware import Gpu, find_gpu
+from stallwise.physics.specs.hardware import Gpu, find_gpu
 
 TYPES = ("fp16", "bf16", "tf32", "fp8", "fp4", "int8")
 

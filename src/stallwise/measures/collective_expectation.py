@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from stallwise.costs.collectives import collective_time, op_named
-from stallwise.costs.topology import fabric_of
 from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import fabric, hang
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
-from stallwise.specs.cluster import cluster_of
-from stallwise.specs.hardware import find_gpu
+from stallwise.physics.costs.collectives import collective_time, op_named
+from stallwise.physics.costs.topology import fabric_of
+from stallwise.physics.specs.cluster import cluster_of
+from stallwise.physics.specs.hardware import find_gpu
 from stallwise.units import Unit, show
 
 ORDER = -6

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stallwise.costs.formulas import dead_rail
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.physics.costs.formulas import dead_rail
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.costs.cliffs import explain_jump
-from stallwise.costs.envelope import (
+from stallwise.evidence.catalog import expected, kernel, run, stated
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.evidence.quantity import Quantity
+from stallwise.measures._stated_model import card_of, dtype_of, shape_of
+from stallwise.physics.costs.cliffs import explain_jump
+from stallwise.physics.costs.envelope import (
     bubble_over_useful,
     bubble_share,
     of_the_step,
     ring_bytes_factor,
     slowest_over_mean,
 )
-from stallwise.evidence.catalog import expected, kernel, run, stated
-from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.evidence.quantity import Quantity
-from stallwise.measures._stated_model import card_of, dtype_of, shape_of
 from stallwise.units import Unit
 
 ORDER = -5

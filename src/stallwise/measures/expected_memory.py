@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 
-from stallwise.costs.envelope import (
+from stallwise.evidence.catalog import expected, stated
+from stallwise.evidence.evidence import Evidence, Item
+from stallwise.evidence.fact import Fact, Scope
+from stallwise.evidence.quantity import Quantity
+from stallwise.measures._stated_model import card_of, dtype_of, shape_of
+from stallwise.measures.expectations import ARITHMETIC
+from stallwise.physics.costs.envelope import (
     decode_iteration_s,
     kv_budget_bytes,
     layer_activation_bytes,
@@ -16,18 +22,12 @@ from stallwise.costs.envelope import (
     speculative_gain,
     state_bytes,
 )
-from stallwise.costs.grid import grid_of, recipe_of
-from stallwise.costs.memory import Memory, memory
-from stallwise.evidence.catalog import expected, stated
-from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Scope
-from stallwise.evidence.quantity import Quantity
-from stallwise.measures._stated_model import card_of, dtype_of, shape_of
-from stallwise.measures.expectations import ARITHMETIC
-from stallwise.specs.hardware import Gpu, find_gpu
-from stallwise.specs.layout import Layout
-from stallwise.specs.model import Model
-from stallwise.specs.workload import Workload
+from stallwise.physics.costs.grid import grid_of, recipe_of
+from stallwise.physics.costs.memory import Memory, memory
+from stallwise.physics.specs.hardware import Gpu, find_gpu
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.workload import Workload
 from stallwise.units import Unit
 
 ORDER = -4

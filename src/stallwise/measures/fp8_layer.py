@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stallwise.costs.formulas.fp8_layers import evaluate
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Source
+from stallwise.physics.costs.formulas.fp8_layers import evaluate
 
 ORDER = -4
 EIGHT_BITS = ("fp8", "e4m3", "e5m2")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stallwise.costs.fusion import pass_over_product
 from stallwise.evidence.catalog import autotune, expected, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Source
 from stallwise.measures._stated_model import card_of, dtype_of
-from stallwise.specs.hardware import find_gpu
+from stallwise.physics.costs.fusion import pass_over_product
+from stallwise.physics.specs.hardware import find_gpu
 
 ORDER = 9
 ARITHMETIC = Source("arithmetic on stated facts")

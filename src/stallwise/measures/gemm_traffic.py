@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stallwise.costs.gemm import value_bytes
 from stallwise.evidence.catalog import expected, kernel, run, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Source
 from stallwise.measures._stated_model import card_of, dtype_of
-from stallwise.specs.hardware import Gpu, find_gpu
+from stallwise.physics.costs.gemm import value_bytes
+from stallwise.physics.specs.hardware import Gpu, find_gpu
 
 ORDER = 9
 ARITHMETIC = Source("arithmetic on stated facts")

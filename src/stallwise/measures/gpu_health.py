@@ -16,7 +16,7 @@ from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.quantity import Quantity
-from stallwise.specs.hardware import find_gpu
+from stallwise.physics.specs.hardware import find_gpu
 
 ORDER = -10  # others ask for clocks and power
 IDLE_BIT = 0x1

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stallwise.costs.occupancy import chip, fp32_over_fp64, limiter, matrix_over_vector, occupancy
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
 from stallwise.measures._vocabulary import matrix_precision
+from stallwise.physics.costs.occupancy import chip, fp32_over_fp64, limiter, matrix_over_vector, occupancy
 
 ORDER = 10
 

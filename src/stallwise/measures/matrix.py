@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.costs.precision import half_width_ratio, matrix_unit_ratio
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.quantity import Quantity
@@ -17,6 +16,7 @@ from stallwise.measures._matrix_shapes import MatrixShapes, matrix_shapes
 from stallwise.measures._report import said
 from stallwise.measures._step_book import StepBook, book_of
 from stallwise.measures._vocabulary import Work, matrix_precision, narrow_loads, wide_loads
+from stallwise.physics.costs.precision import half_width_ratio, matrix_unit_ratio
 
 Bools = NDArray[np.bool_]
 

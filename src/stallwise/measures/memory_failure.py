@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import fsum
 
-from stallwise.costs.envelope import score_matrix_bytes
-from stallwise.costs.tensor_sizes import CLOSE, name_of_shape, name_of_size
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.catalog import run, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact
 from stallwise.measures._stated_model import shape_of
+from stallwise.physics.costs.envelope import score_matrix_bytes
+from stallwise.physics.costs.tensor_sizes import CLOSE, name_of_shape, name_of_size
 
 ORDER = 20
 GIB = 1 << 30

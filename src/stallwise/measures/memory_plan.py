@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.costs.memory_relief import Holdings, ways_to_fit
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.catalog import run, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Source, Table
+from stallwise.physics.costs.memory_relief import Holdings, ways_to_fit
 
 ORDER = 30
 ADAM_PARTS = 4.0

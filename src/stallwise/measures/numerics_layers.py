@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.costs.fp8 import cheapest_repair
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Source, Table
+from stallwise.physics.costs.fp8 import cheapest_repair
 
 ORDER = 5
 CLIPS = 1e-4  # of the values: a few in a million clip in any calibrated layer

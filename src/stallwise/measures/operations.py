@@ -17,13 +17,13 @@ from stallwise.evidence.operations import COLLECTIVES, COMMUNICATION, KIND, PASS
 from stallwise.measures._operation_pictures import pictures
 from stallwise.measures._operation_rows import Columns, together
 from stallwise.measures._waiting_ranks import least_waiting
-from stallwise.sim.job.attribution import Attribution, Share, attribute
-from stallwise.sim.job.clocks import Clocks, align
-from stallwise.sim.job.faults import Fault, Kind, exposed_transfers_s, faults_of, peers_work
-from stallwise.sim.job.grid import Grid, grid_of, numbered
-from stallwise.sim.job.passes import stage_times
-from stallwise.sim.job.replay import Job, NoOrder, job_of
-from stallwise.sim.job.scheduled import BACKWARD_RATIO, scheduled_job
+from stallwise.physics.sim.job.attribution import Attribution, Share, attribute
+from stallwise.physics.sim.job.clocks import Clocks, align
+from stallwise.physics.sim.job.faults import Fault, Kind, exposed_transfers_s, faults_of, peers_work
+from stallwise.physics.sim.job.grid import Grid, grid_of, numbered
+from stallwise.physics.sim.job.passes import stage_times
+from stallwise.physics.sim.job.replay import Job, NoOrder, job_of
+from stallwise.physics.sim.job.scheduled import BACKWARD_RATIO, scheduled_job
 from stallwise.units import Unit, show
 
 ORDER = 40

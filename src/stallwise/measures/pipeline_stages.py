@@ -15,8 +15,8 @@ from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.step_time import step_time_s
 from stallwise.measures._collective_names import HAND_OFFS
 from stallwise.measures.collectives import TABLE as COLLECTIVES
-from stallwise.sim.job.faults import Kind, faults_of
-from stallwise.sim.job.scheduled import BACKWARD_RATIO, scheduled_job
+from stallwise.physics.sim.job.faults import Kind, faults_of
+from stallwise.physics.sim.job.scheduled import BACKWARD_RATIO, scheduled_job
 
 ORDER = 45
 ASSUMED_MICROBATCHES = (

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.costs.gain_doubt import lost_in
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Series
@@ -15,7 +14,8 @@ from stallwise.measures._changes import playable
 from stallwise.measures._device_changes import DEVICE_CHANGES, device_gains
 from stallwise.measures._replay_range import won_range_s
 from stallwise.measures._report import said
-from stallwise.sim.replay.change import Change
+from stallwise.physics.costs.gain_doubt import lost_in
+from stallwise.physics.sim.replay.change import Change
 
 ORDER = 3
 WORTH_SAYING = 0.005  # of the step

@@ -16,7 +16,7 @@ from stallwise.evidence.fact import Table
 from stallwise.evidence.timeline import Timeline
 from stallwise.measures._changes import CHANGES, Replays, playable
 from stallwise.measures._device_changes import DEVICE_CHANGES, device_gains
-from stallwise.sim.replay.change import Change, both, part_of
+from stallwise.physics.sim.replay.change import Change, both, part_of
 
 ORDER = 4
 TABLE = "replayed_together"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from stallwise.evidence.catalog import change, hardware, run, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
-from stallwise.specs.hardware import find_gpu
+from stallwise.physics.specs.hardware import find_gpu
 
 ORDER = 5
 PRECISIONS = ("fp8", "fp16", "bf16", "tf32", "fp64", "fp32")

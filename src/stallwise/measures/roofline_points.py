@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.roofline import rate_by_pipes, roof_flop_per_s
 from stallwise.evidence.catalog import hardware
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence, Item
@@ -21,7 +20,8 @@ from stallwise.evidence.timeline import Timeline
 from stallwise.measures._matrix_shapes import matrix_shapes
 from stallwise.measures._step_book import book_of
 from stallwise.measures._vocabulary import Work, matrix_precision
-from stallwise.specs.hardware import Gpu, all_gpus, find_gpu
+from stallwise.physics.costs.roofline import rate_by_pipes, roof_flop_per_s
+from stallwise.physics.specs.hardware import Gpu, all_gpus, find_gpu
 
 KIND = "roofline"
 ORDER = 40

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.costs.cliffs import JUMP_RATIO, explain_jump
 from stallwise.evidence.catalog import fabric, hang, run, stages, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Source, Table
+from stallwise.physics.costs.cliffs import JUMP_RATIO, explain_jump
 from stallwise.units import Unit, show
 
 ORDER = -2

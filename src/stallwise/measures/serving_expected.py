@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.costs.inference import Engine
-from stallwise.costs.kv_room import compute_bound_batch
-from stallwise.costs.rank_work import weight_bytes_per_rank
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.measures._serving_point import deployment_of
+from stallwise.physics.costs.inference import Engine
+from stallwise.physics.costs.kv_room import compute_bound_batch
+from stallwise.physics.costs.rank_work import weight_bytes_per_rank
 
 ORDER = 2
 USUAL_CONTEXT = 1000.0  # tokens a request holds, where nothing tells

@@ -12,7 +12,7 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
 from stallwise.measures._serving_point import Seen, number, seen_of
-from stallwise.sim.what_if import (
+from stallwise.physics.sim.what_if import (
     RISKS,
     Outcome,
     Point,

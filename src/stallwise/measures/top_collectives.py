@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.costs.collectives import bus_factor, op_named
 from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Table
 from stallwise.evidence.top import top_table
 from stallwise.measures._by_name import by_name
 from stallwise.measures.collectives import TABLE
-from stallwise.specs.hardware import Gpu, find_gpu
+from stallwise.physics.costs.collectives import bus_factor, op_named
+from stallwise.physics.specs.hardware import Gpu, find_gpu
 from stallwise.units import Unit, show
 
 ORDER = 1

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from stallwise.specs.models import model_names
+from stallwise.physics.specs.models import model_names
 
 # Keys by the marks that their issuers give them, and by the looks of random letters.
 KEY = re.compile(

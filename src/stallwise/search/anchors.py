@@ -12,16 +12,16 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from math import exp, log, sqrt
 
-from stallwise.costs.fitted import constants, table
-from stallwise.costs.spread import family_of
 from stallwise.errors import StallwiseError
+from stallwise.physics.costs.fitted import constants, table
+from stallwise.physics.costs.spread import family_of
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.knobs import settings_of
 from stallwise.search.predict import mixed_log_s
 from stallwise.search.runs import Run, run_of
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 NEAR_SEQ_RATIO = 2.1  # a run at a sequence length within this factor is a neighbour
 NEAR_SIZE_RATIO = 16.0  # and on so many times more or fewer GPUs
@@ -56,7 +56,7 @@ class Anchor:
 @cache
 def published() -> tuple[dict[str, str], ...]:
     """The table."""
-    text = (files("stallwise.costs") / "measured" / "published_runs.csv").read_text(encoding="utf-8")
+    text = (files("stallwise.physics.costs") / "measured" / "published_runs.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 

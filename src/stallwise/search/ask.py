@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.constants import INDEX, Array
-from stallwise.costs.fitted import constants
-from stallwise.costs.grid import recipe_of
 from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.physics.costs.constants import INDEX, Array
+from stallwise.physics.costs.fitted import constants
+from stallwise.physics.costs.grid import recipe_of
+from stallwise.physics.specs.cluster import find_cluster
+from stallwise.physics.specs.hardware import Gpu
+from stallwise.physics.specs.layout import OFFLOADS, OPTIMIZERS, SCHEDULES, Layout
+from stallwise.physics.specs.model import Model, find_model
+from stallwise.physics.specs.recipe import ATTENTION, FRAMEWORKS, GATHERS, KERNELS, SCALINGS, TP_OVERLAP, Recipe
+from stallwise.physics.specs.recipe_text import usual_states
+from stallwise.physics.specs.states import FROZEN_BYTES, GRAD_DTYPES, PARAM_DTYPES
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.calibration import from_measured
 from stallwise.search.search import Plan, search, smaller_clusters
 from stallwise.search.space import Fixed, divisors
-from stallwise.specs.cluster import find_cluster
-from stallwise.specs.hardware import Gpu
-from stallwise.specs.layout import OFFLOADS, OPTIMIZERS, SCHEDULES, Layout
-from stallwise.specs.model import Model, find_model
-from stallwise.specs.recipe import ATTENTION, FRAMEWORKS, GATHERS, KERNELS, SCALINGS, TP_OVERLAP, Recipe
-from stallwise.specs.recipe_text import usual_states
-from stallwise.specs.states import FROZEN_BYTES, GRAD_DTYPES, PARAM_DTYPES
-from stallwise.specs.workload import Workload
 from stallwise.units import Unit, parse
 
 PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4", "fp32")

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.constants import NAMES, PRIORS, Array
-from stallwise.costs.fitted import constants, table
-from stallwise.costs.grid import grid_of, recipe_of
-from stallwise.costs.spread import doubt_of, family_of
-from stallwise.costs.step import Step, time_step
-from stallwise.costs.work import step_work
 from stallwise.errors import BadRequest
+from stallwise.physics.costs.constants import NAMES, PRIORS, Array
+from stallwise.physics.costs.fitted import constants, table
+from stallwise.physics.costs.grid import grid_of, recipe_of
+from stallwise.physics.costs.spread import doubt_of, family_of
+from stallwise.physics.costs.step import Step, time_step
+from stallwise.physics.costs.work import step_work
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.layout import Layout, check
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.predict import MeasuredStep, calibrated
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.layout import Layout, check
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 from stallwise.units import Unit, parse
 
 STATED = 0.6  # of a published row's noise: the owner of a step states its layout, and plans the same model next

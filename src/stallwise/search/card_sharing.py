@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from stallwise.costs.kv_room import KvRoom, kv_room
 from stallwise.errors import BadRequest
+from stallwise.physics.costs.kv_room import KvRoom, kv_room
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.mig import part_of, profiles
 from stallwise.search.serving import Curve, Option, Point, Question, fit
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.mig import part_of, profiles
 
 LITTLE_WORK = 0.45  # of the card that one model keeps busy, so that two have room beside each other
 MOST_BESIDE = 16  # processes on one card: each brings its own context and weights, and latency has long gone by then

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from stallwise.costs.cliffs import expected_cliffs, explain_jump, group_sizes
-from stallwise.costs.collectives import Estimate, Op, collective_time, compare_algorithms, op_named
-from stallwise.costs.topology import Level, Wiring, fabric_of
-from stallwise.costs.volumes import sent_bytes
 from stallwise.errors import BadRequest
-from stallwise.specs.cluster import Cluster
+from stallwise.physics.costs.cliffs import expected_cliffs, explain_jump, group_sizes
+from stallwise.physics.costs.collectives import Estimate, Op, collective_time, compare_algorithms, op_named
+from stallwise.physics.costs.topology import Level, Wiring, fabric_of
+from stallwise.physics.costs.volumes import sent_bytes
+from stallwise.physics.specs.cluster import Cluster
 
 SIZES = (64e3, 1e6, 16e6, 256e6, 4e9)  # from all latency to all bandwidth
 SLOW_RATIO = 1.0  # beyond the upper end of the interval
@@ -86,7 +86,7 @@ def _plain(estimate: Estimate) -> dict[str, Any]:
 def _verdict(measured_s: float, best: Estimate, op: Op, size_bytes: float, ranks: int) -> dict[str, Any]:
     if measured_s <= 0:
         raise BadRequest("a measured time must be above zero", hint="--measured 340ms")
-    from stallwise.costs.collectives import bus_factor
+    from stallwise.physics.costs.collectives import bus_factor
 
     state = "as expected"
     if measured_s > best.high_s * SLOW_RATIO:

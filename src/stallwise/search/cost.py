@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from stallwise.costs.economics import (
+from stallwise.errors import BadRequest
+from stallwise.physics.costs.economics import (
     BEST_MTBF_GPU_S,
     HOUR_S,
     WORST_MTBF_GPU_S,
@@ -22,8 +23,7 @@ from stallwise.costs.economics import (
     stranded_share,
     young_interval_s,
 )
-from stallwise.errors import BadRequest
-from stallwise.specs.cluster import Cluster
+from stallwise.physics.specs.cluster import Cluster
 
 # A checkpoint of Adam in mixed precision: bf16 weights, fp32 copy and two moments; gradients are not written.
 CHECKPOINT_BYTES_PER_PARAM = 14.0

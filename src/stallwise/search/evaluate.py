@@ -6,16 +6,16 @@ from dataclasses import fields
 
 import numpy as np
 
-from stallwise.costs.constants import Array
-from stallwise.costs.fitted import constants
-from stallwise.costs.grid import Grid, Ints
-from stallwise.costs.memory import Memory, device_bytes, memory
-from stallwise.costs.step import Step, time_step
-from stallwise.costs.work import step_work
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
+from stallwise.physics.costs.constants import Array
+from stallwise.physics.costs.fitted import constants
+from stallwise.physics.costs.grid import Grid, Ints
+from stallwise.physics.costs.memory import Memory, device_bytes, memory
+from stallwise.physics.costs.step import Step, time_step
+from stallwise.physics.costs.work import step_work
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 
 CHUNK = 65_536  # layouts timed at once: larger arrays leave the processor's cache
 

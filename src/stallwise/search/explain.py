@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from stallwise.costs.flops import CONVENTIONS, forward_flops, step_flops
-from stallwise.costs.grid import grid_of
-from stallwise.costs.memory import activation_bytes, in_flight, stage_layers
-from stallwise.costs.shards import mean_layer
+from stallwise.physics.costs.flops import CONVENTIONS, forward_flops, step_flops
+from stallwise.physics.costs.grid import grid_of
+from stallwise.physics.costs.memory import activation_bytes, in_flight, stage_layers
+from stallwise.physics.costs.shards import mean_layer
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.layout import OPTIMIZERS
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.search import PEAKS, Candidate
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.layout import OPTIMIZERS
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 GIB = 2.0**30
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from math import exp
 
-from stallwise.costs.fitted import table
-from stallwise.costs.spread import NINETY
-from stallwise.specs.recipe import Recipe
+from stallwise.physics.costs.fitted import table
+from stallwise.physics.costs.spread import NINETY
+from stallwise.physics.specs.recipe import Recipe
 
 FITS, MAY_FIT, DOES_NOT_FIT = "fits", "may fit", "does not fit"
 

@@ -11,15 +11,15 @@ from itertools import product
 
 import numpy as np
 
-from stallwise.costs.constants import Array
-from stallwise.costs.grid import grid_of
-from stallwise.costs.memory import memory
-from stallwise.costs.step import time_step
-from stallwise.costs.work import Work, concatenate, step_work
+from stallwise.physics.costs.constants import Array
+from stallwise.physics.costs.grid import grid_of
+from stallwise.physics.costs.memory import memory
+from stallwise.physics.costs.step import time_step
+from stallwise.physics.costs.work import Work, concatenate, step_work
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.states import States
 from stallwise.search.runs import Run
-from stallwise.specs.layout import Layout
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.states import States
 
 USABLE_SHARE = 0.96  # of a GPU's memory, the rest being fragmentation nobody plans with
 MEMORY_ERROR = 0.25  # frameworks keep fewer states than we believe: a quarter too much is e times less likely

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stallwise.costs.flops import step_flops
+from stallwise.physics.costs.flops import step_flops
 from stallwise.search.runs import Run, number
 
 

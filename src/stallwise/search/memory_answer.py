@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stallwise.costs.activations import kept_tensors, tensor_bytes
-from stallwise.costs.grid import grid_of, recipe_of
-from stallwise.costs.memory import MOMENTS, course, memory, stage_memories, stages_of
+from stallwise.physics.costs.activations import kept_tensors, tensor_bytes
+from stallwise.physics.costs.grid import grid_of, recipe_of
+from stallwise.physics.costs.memory import MOMENTS, course, memory, stage_memories, stages_of
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.layout import Layout, check
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.fit_words import DOES_NOT_FIT, room_of
 from stallwise.search.search import USABLE_SHARE
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.layout import Layout, check
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from math import isfinite
 from typing import Any
 
 from stallwise.errors import BadRequest, StallwiseError
-from stallwise.sim.balance import LayerTimes, Placement, lightest_split, run_split
-from stallwise.sim.bubble import BubbleAccount, account, formula_share, step_to_useful, useful_to_step
-from stallwise.sim.pipeline import PipelineRun
-from stallwise.sim.schedules import all_schedules, schedule_named
-from stallwise.specs.model import Model
+from stallwise.physics.sim.balance import LayerTimes, Placement, lightest_split, run_split
+from stallwise.physics.sim.bubble import BubbleAccount, account, formula_share, step_to_useful, useful_to_step
+from stallwise.physics.sim.pipeline import PipelineRun
+from stallwise.physics.sim.schedules import all_schedules, schedule_named
+from stallwise.physics.specs.model import Model
 
 EMBEDDING_LAYERS = 0.05  # a lookup and its scatter: memory traffic of one hidden vector per token, no product
 MOST_MICROBATCHES = 4096  # beyond this a picture or a search of minutes helps nobody

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.pools import PoolTimes
-from stallwise.costs.speculation import NO_SPECULATION, Speculation
+from stallwise.physics.costs.pools import PoolTimes
+from stallwise.physics.costs.speculation import NO_SPECULATION, Speculation
+from stallwise.physics.specs.deployment import Deployment
 from stallwise.search.stated_words import stated
-from stallwise.specs.deployment import Deployment
 
 MOST_GPUS = 80  # of one service where nobody says: the largest of 206 described in full, a rack or ten nodes
 REPLICATED_BATCH = (

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stallwise.costs.constants import NAMES, Array
-from stallwise.costs.fitted import constants
-from stallwise.costs.known import Kin
-from stallwise.costs.spread import Doubt, doubt_of
-from stallwise.costs.step import Step, time_step
-from stallwise.costs.work import Work
+from stallwise.physics.costs.constants import NAMES, Array
+from stallwise.physics.costs.fitted import constants
+from stallwise.physics.costs.known import Kin
+from stallwise.physics.costs.spread import Doubt, doubt_of
+from stallwise.physics.costs.step import Step, time_step
+from stallwise.physics.costs.work import Work
 from stallwise.search.knobs import Settings, settings_of
 from stallwise.search.runs import Run
 

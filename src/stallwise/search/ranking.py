@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.costs.constants import Array
-from stallwise.costs.grid import RECOMPUTE_CODE, Grid
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.model import Model
-from stallwise.specs.workload import Workload
+from stallwise.physics.costs.constants import Array
+from stallwise.physics.costs.grid import RECOMPUTE_CODE, Grid
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.workload import Workload
 
 EQUAL_SHARE = 0.05  # two layouts this close are equal: what predictions of one job's layouts miss by (1,440 A100 runs)
 SLACK_PRICE = 0.02  # time that room to spare on the card is worth

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from stallwise.costs.constants import Array
-from stallwise.costs.grid import Grid
-from stallwise.costs.memory import device_bytes
+from stallwise.physics.costs.constants import Array
+from stallwise.physics.costs.grid import Grid
+from stallwise.physics.costs.memory import device_bytes
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.states import States
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.evaluate import by_recipe
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.states import States
-from stallwise.specs.workload import Workload
 
 LEANEST = 200  # layouts tried again
 GIB = 2.0**30

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import gcd
 
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 
 
 def remarks_on(cluster: Cluster, workload: Workload, recipe: Recipe) -> list[str]:

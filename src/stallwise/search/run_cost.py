@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stallwise.costs.adapters import trained_share
 from stallwise.errors import BadRequest
+from stallwise.physics.costs.adapters import trained_share
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.layout import OPTIMIZERS
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
 from stallwise.search.cost import CHECKPOINT_BYTES_PER_PARAM, CostQuestion, answer_cost
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.layout import OPTIMIZERS
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
 
 MASTER_AND_WEIGHTS = CHECKPOINT_BYTES_PER_PARAM - OPTIMIZERS["adamw"]  # an fp32 copy and 16-bit weights
 

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stallwise.costs.spread import family_of
 from stallwise.errors import StallwiseError
-from stallwise.specs.cluster import Cluster, cluster_of
-from stallwise.specs.hardware import Gpu, find_gpu
-from stallwise.specs.layout import Layout
-from stallwise.specs.model import Model, find_model
-from stallwise.specs.recipe import ATTENTION, EIGHT_BIT, Recipe
-from stallwise.specs.recipe_text import Said, habit, read_recipe
-from stallwise.specs.states import States
-from stallwise.specs.workload import Workload
+from stallwise.physics.costs.spread import family_of
+from stallwise.physics.specs.cluster import Cluster, cluster_of
+from stallwise.physics.specs.hardware import Gpu, find_gpu
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.model import Model, find_model
+from stallwise.physics.specs.recipe import ATTENTION, EIGHT_BIT, Recipe
+from stallwise.physics.specs.recipe_text import Said, habit, read_recipe
+from stallwise.physics.specs.states import States
+from stallwise.physics.specs.workload import Workload
 
 MOST = 1e9  # no count or rate in these tables is larger
 GB = 1e9

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from stallwise.costs.fitted import publisher_of
 from stallwise.errors import UnreadableInput
+from stallwise.physics.costs.fitted import publisher_of
 
 Row = dict[str, str]
 

@@ -8,14 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.constants import Array
-from stallwise.costs.fitted import constants
-from stallwise.costs.flops import step_flops
-from stallwise.costs.grid import RECOMPUTE_CODE, Grid
-from stallwise.costs.memory import MOMENTS, Memory
-from stallwise.costs.step import Step
 from stallwise.errors import BadRequest
 from stallwise.evidence.shown import Shown
+from stallwise.physics.costs.constants import Array
+from stallwise.physics.costs.fitted import constants
+from stallwise.physics.costs.flops import step_flops
+from stallwise.physics.costs.grid import RECOMPUTE_CODE, Grid
+from stallwise.physics.costs.memory import MOMENTS, Memory
+from stallwise.physics.costs.step import Step
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.progress import shown
 from stallwise.search.anchors import Anchor
 from stallwise.search.evaluate import evaluate, memories, steps
@@ -28,11 +33,6 @@ from stallwise.search.simulated import SimulatedPipeline, simulate_pipeline
 from stallwise.search.space import Fixed, enumerate_layouts
 from stallwise.search.standing import Answer, Told, standing_of
 from stallwise.search.what_changes import what_would_change
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.layout import Layout
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 USABLE_SHARE = 0.94  # of a GPU's memory that a plan may fill; above it fragmentation decides
 STAGES = ("first", "last", "second")

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallwise.costs.inference import Engine
-from stallwise.costs.mixture import Mixture
-from stallwise.costs.pools import Pair, Pool, pools_together
 from stallwise.errors import BadRequest
+from stallwise.physics.costs.inference import Engine
+from stallwise.physics.costs.mixture import Mixture
+from stallwise.physics.costs.pools import Pair, Pool, pools_together
+from stallwise.physics.specs.deployment import Deployment
 from stallwise.search.pool_layouts import Worker, drafts, keeping_up, layouts, users_of, worker_of
 from stallwise.search.served_runs import served_run
 from stallwise.search.stated_words import stated
-from stallwise.specs.deployment import Deployment
 
 # Sweeps send about ten waves. A server that still compiles kernels or connects its pools for 20, 60 or 180 seconds makes
 # the first of them wait for it, so that the mean first token comes later by a tenth of that. Who warmed up first does

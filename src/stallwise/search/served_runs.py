@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stallwise.costs.closed_loop import LOOP, OPEN, WAVES
-from stallwise.costs.kv_room import kv_room
-from stallwise.costs.serving_constants import group_of
 from stallwise.errors import BadRequest
+from stallwise.physics.costs.closed_loop import LOOP, OPEN, WAVES
+from stallwise.physics.costs.kv_room import kv_room
+from stallwise.physics.costs.serving_constants import group_of
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.dtype import dtype
+from stallwise.physics.specs.hardware import find_gpu
+from stallwise.physics.specs.model import Model, find_model
 from stallwise.search.stated_words import stated
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.dtype import dtype
-from stallwise.specs.hardware import find_gpu
-from stallwise.specs.model import Model, find_model
 
 NVLINK_DOMAIN = 8  # GPUs of one SXM node
 RACK_DOMAIN = 72  # of a GB200 or GB300 rack

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from stallwise.costs.closed_loop import steady_times
-from stallwise.costs.inference import Engine
-from stallwise.costs.kv_room import KvRoom, kv_room
-from stallwise.costs.serving_constants import spread
 from stallwise.errors import BadRequest
-from stallwise.specs.deployment import ENGINES, Deployment
-from stallwise.specs.hardware import Gpu
-from stallwise.specs.model import Model
+from stallwise.physics.costs.closed_loop import steady_times
+from stallwise.physics.costs.inference import Engine
+from stallwise.physics.costs.kv_room import KvRoom, kv_room
+from stallwise.physics.costs.serving_constants import spread
+from stallwise.physics.specs.deployment import ENGINES, Deployment
+from stallwise.physics.specs.hardware import Gpu
+from stallwise.physics.specs.model import Model
 
 GROUPS = (1, 2, 4, 8)
 STAGES = (1, 2)

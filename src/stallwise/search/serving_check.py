@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from stallwise.physics.sim.requests import Traffic, lognormal, poisson
+from stallwise.physics.sim.service import Settings, simulate
 from stallwise.search.serving import SORTS, Option, Question, Sizing, size_service, with_replicas
-from stallwise.sim.requests import Traffic, lognormal, poisson
-from stallwise.sim.service import Settings, simulate
 
 SECONDS = 120.0  # of load
 SPREAD_OF_LENGTHS = 0.3  # of the logarithm: a service has no two equal requests

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stallwise.costs.constants import INDEX, Array
-from stallwise.costs.fitted import constants
-from stallwise.costs.grid import grid_of
-from stallwise.costs.step import STAGE_EXPOSED, one_microbatch
-from stallwise.costs.work import step_work
 from stallwise.errors import StallwiseError
-from stallwise.sim.pipeline import PassTimes, run_program
-from stallwise.sim.schedules import schedule_named
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.layout import Layout
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
+from stallwise.physics.costs.constants import INDEX, Array
+from stallwise.physics.costs.fitted import constants
+from stallwise.physics.costs.grid import grid_of
+from stallwise.physics.costs.step import STAGE_EXPOSED, one_microbatch
+from stallwise.physics.costs.work import step_work
+from stallwise.physics.sim.pipeline import PassTimes, run_program
+from stallwise.physics.sim.schedules import schedule_named
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 
 MOST_SLOTS = 60_000  # stages x chunks x microbatches beyond which a simulation takes longer than the whole search
 

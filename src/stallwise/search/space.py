@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.grid import RECOMPUTE_CODE, Grid
 from stallwise.errors import BadRequest
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.model import Model
-from stallwise.specs.workload import Workload
+from stallwise.physics.costs.grid import RECOMPUTE_CODE, Grid
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.workload import Workload
 
 MICRO_BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 MOST_CP = 128

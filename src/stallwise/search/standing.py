@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stallwise.costs.known import Kin, kin_of
-from stallwise.costs.spread import doubt_of, family_of
+from stallwise.physics.costs.known import Kin, kin_of
+from stallwise.physics.costs.spread import doubt_of, family_of
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.anchors import Anchor, anchor_for
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 UNKNOWN = "unknown cluster"
 KNOWN = "known framework and card"

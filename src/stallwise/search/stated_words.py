@@ -15,7 +15,7 @@ COLUMNS = {"gpus": ("num_gpus", "gpus"), "concurrency": ("concurrency", "max_con
 
 @cache
 def _wordings() -> dict[str, tuple[re.Pattern[str], ...]]:
-    words = parsed((files("stallwise.specs") / "catalog" / "load_words.toml").read_text(encoding="utf-8"))
+    words = parsed((files("stallwise.physics.specs") / "catalog" / "load_words.toml").read_text(encoding="utf-8"))
     return {quantity: tuple(_pattern(wording) for wording in wordings) for quantity, wordings in words.items()}
 
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from stallwise.costs.constants import INDEX, Array
-from stallwise.costs.grid import Grid
+from stallwise.physics.costs.constants import INDEX, Array
+from stallwise.physics.costs.grid import Grid
+from stallwise.physics.specs.cluster import Cluster
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.evaluate import steps
 from stallwise.search.ranking import EQUAL_SHARE
-from stallwise.specs.cluster import Cluster
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 
 def what_would_change(

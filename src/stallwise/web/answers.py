@@ -48,9 +48,9 @@ def word(body: Body, key: str, default: str, known: tuple[str, ...] | list[str] 
 @lru_cache(maxsize=1)
 def catalog() -> dict[str, Any]:
     """What can be chosen."""
-    from stallwise.sim.schedules import all_schedules
-    from stallwise.specs.hardware import all_gpus
-    from stallwise.specs.models import model_names
+    from stallwise.physics.sim.schedules import all_schedules
+    from stallwise.physics.specs.hardware import all_gpus
+    from stallwise.physics.specs.models import model_names
 
     return {
         "models": sorted(model_names()),
@@ -62,7 +62,7 @@ def catalog() -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _model(name: str) -> Any:
-    from stallwise.specs.model import find_model
+    from stallwise.physics.specs.model import find_model
 
     if name not in catalog()["models"]:  # a path would read any file of this machine
         word({"model": name}, "model", "llama-3-70b", catalog()["models"])
@@ -71,22 +71,22 @@ def _model(name: str) -> Any:
 
 @lru_cache(maxsize=64)
 def _cluster(gpu: str, gpus: int) -> Any:
-    from stallwise.specs.cluster import cluster_of
+    from stallwise.physics.specs.cluster import cluster_of
 
     return cluster_of(word({"gpu": gpu}, "gpu", "h100-sxm", [g["name"] for g in catalog()["gpus"]]), gpus)
 
 
 def layout(body: Body) -> dict[str, Any]:
     """One layout of a model on a cluster: seconds, interval, memory; quick enough for sliders."""
-    from stallwise.costs.grid import grid_of
+    from stallwise.physics.costs.grid import grid_of
+    from stallwise.physics.specs.layout import Layout
+    from stallwise.physics.specs.recipe import Recipe
+    from stallwise.physics.specs.recipe_text import usual_states
+    from stallwise.physics.specs.workload import Workload
     from stallwise.search.ask import PRECISIONS, check_axes, check_precision
     from stallwise.search.search import USABLE_SHARE, candidates
     from stallwise.search.space import Fixed
     from stallwise.search.standing import standing_of
-    from stallwise.specs.layout import Layout
-    from stallwise.specs.recipe import Recipe
-    from stallwise.specs.recipe_text import usual_states
-    from stallwise.specs.workload import Workload
 
     model = _model(word(body, "model", "llama-3-70b"))
     gpus = whole(body, "gpus", 512, 1, MOST_GPUS)
@@ -159,9 +159,9 @@ def best_layouts(body: Body) -> dict[str, Any]:
 
 def service(body: Body) -> dict[str, Any]:
     """Layouts that hold a latency target at a rate, cheapest first, and the curve of the first."""
+    from stallwise.physics.specs.hardware import gpu
     from stallwise.search.serving import Curve, Question
     from stallwise.search.serving_check import sized
-    from stallwise.specs.hardware import gpu
 
     name = word(body, "gpu", "h100-sxm", [g["name"] for g in catalog()["gpus"]])
     question = Question(
@@ -217,10 +217,10 @@ def seconds(body: Body, key: str, default: float) -> float:
 
 def pipeline(body: Body) -> dict[str, Any]:
     """A schedule simulated and drawn."""
+    from stallwise.physics.sim.balance import LayerTimes, Placement, lightest_split, run_split
+    from stallwise.physics.sim.schedules import schedule_named
     from stallwise.render.pipeline_svg import to_svg
     from stallwise.search.pipeline import picture
-    from stallwise.sim.balance import LayerTimes, Placement, lightest_split, run_split
-    from stallwise.sim.schedules import schedule_named
 
     devices = whole(body, "stages", 8, 1, 64)
     microbatches = whole(body, "microbatches", 32, 1, 256)

@@ -14,8 +14,8 @@ from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.measures._serving_point import seen_of
 from stallwise.measures.serving_story import _closest
+from stallwise.physics.sim.what_if import outcome, trials
 from stallwise.search.serving import Question, size_service
-from stallwise.sim.what_if import outcome, trials
 
 FACTS = """
 symptom = "latency collapses at higher load"

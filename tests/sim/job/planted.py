@@ -14,9 +14,9 @@ import numpy as np
 
 from stallwise.errors import BadRequest
 from stallwise.evidence.operations import Work
-from stallwise.sim.pipeline import PassTimes
-from stallwise.sim.program import Op, Pass, Program
-from stallwise.sim.schedules import schedule_named
+from stallwise.physics.sim.pipeline import PassTimes
+from stallwise.physics.sim.program import Op, Pass, Program
+from stallwise.physics.sim.schedules import schedule_named
 
 LABELS = ("forward-compute", "backward-compute", "weight-grad-compute", "forward-send", "forward-recv", "backward-send",
           "backward-recv", "grads-reduce-scatter", "params-all-gather", "optimizer")  # fmt: skip

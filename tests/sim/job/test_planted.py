@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stallwise.sim.job.clocks import align
-from stallwise.sim.job.faults import Fault as Found
-from stallwise.sim.job.faults import faults_of
-from stallwise.sim.job.grid import grid_of
-from stallwise.sim.job.replay import Job, NoOrder, job_of
-from stallwise.sim.schedules import all_schedules
+from stallwise.physics.sim.job.clocks import align
+from stallwise.physics.sim.job.faults import Fault as Found
+from stallwise.physics.sim.job.faults import faults_of
+from stallwise.physics.sim.job.grid import grid_of
+from stallwise.physics.sim.job.replay import Job, NoOrder, job_of
+from stallwise.physics.sim.schedules import all_schedules
 from tests.sim.job.planted import LABELS, WORKS, Fault, Plan, columns, costs, play, random_plan
 
 NAMED = {"worker": "worker", "stage": "stage", "sequence": "sequence", "link": "link", "gc": "pause"}

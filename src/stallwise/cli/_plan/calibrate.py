@@ -40,11 +40,11 @@ def command(
 ) -> None:  # fmt: skip
     """Read one measured step from RUN (a trace or a log) and move the constants towards it."""
     from stallwise.cli._measured_step import measured_step_s
+    from stallwise.physics.specs.cluster import find_cluster
+    from stallwise.physics.specs.layout import Layout
+    from stallwise.physics.specs.model import find_model
+    from stallwise.physics.specs.workload import Workload
     from stallwise.search.calibration import calibration
-    from stallwise.specs.cluster import find_cluster
-    from stallwise.specs.layout import Layout
-    from stallwise.specs.model import find_model
-    from stallwise.specs.workload import Workload
 
     seconds, source = measured_step_s(run, step_time)
     cluster = find_cluster(where)

@@ -42,10 +42,10 @@ def command(
     """Expected time and bus bandwidth of OP (allreduce, allgather, reducescatter, alltoall...) on SIZE bytes."""
     from dataclasses import replace
 
-    from stallwise.costs.topology import Level
     from stallwise.errors import BadRequest
+    from stallwise.physics.costs.topology import Level
+    from stallwise.physics.specs.cluster import cluster_of
     from stallwise.search.collective import answer_collective
-    from stallwise.specs.cluster import cluster_of
     from stallwise.units import Unit, parse
 
     def pair(text: str, mark: str, example: str) -> tuple[int, str]:

@@ -47,8 +47,8 @@ def command(
 ) -> None:
     """Goodput and cost per successful training hour of a job that fails now and then."""
     from stallwise.errors import BadRequest
+    from stallwise.physics.specs.cluster import cluster_of
     from stallwise.search.cost import CHECKPOINT_BYTES_PER_PARAM, CostQuestion, answer_cost
-    from stallwise.specs.cluster import cluster_of
     from stallwise.units import Unit, parse
 
     def seconds(text: str) -> float:
@@ -57,7 +57,7 @@ def command(
     if checkpoint:
         size = parse(checkpoint, Unit.BYTE)
     elif model_name:
-        from stallwise.specs.models import find_model
+        from stallwise.physics.specs.models import find_model
 
         size = CHECKPOINT_BYTES_PER_PARAM * find_model(model_name).parameters().total
     else:

@@ -16,8 +16,8 @@ from stallwise.render import strict_json as json
 @click.option("--json", "as_json", is_flag=True, help="Print inputs and results as JSON.")
 def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
     """List the formulas, or work one out: NAME input=value..."""
-    from stallwise.costs.formulas import all_formulas, evaluate, formula_named, inputs_of, numbers_of
     from stallwise.errors import BadRequest
+    from stallwise.physics.costs.formulas import all_formulas, evaluate, formula_named, inputs_of, numbers_of
     from stallwise.render.formula import listing, to_text
 
     if name is None:

@@ -101,15 +101,15 @@ def command(model_name: str, gpu_name: str, as_json: bool, **given: object) -> N
 
 
 def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type: ignore[no-untyped-def]
-    from stallwise.costs.speculation import Speculation
     from stallwise.errors import BadRequest
+    from stallwise.physics.costs.speculation import Speculation
+    from stallwise.physics.sim.requests import ClosedLoop, Traffic, Waves, bursty, fixed, lognormal
+    from stallwise.physics.sim.service import Settings, simulate, simulate_disaggregated
+    from stallwise.physics.specs.deployment import Deployment
+    from stallwise.physics.specs.dtype import dtype
+    from stallwise.physics.specs.hardware import gpu
+    from stallwise.physics.specs.model import find_model
     from stallwise.progress import Progress, shown
-    from stallwise.sim.requests import ClosedLoop, Traffic, Waves, bursty, fixed, lognormal
-    from stallwise.sim.service import Settings, simulate, simulate_disaggregated
-    from stallwise.specs.deployment import Deployment
-    from stallwise.specs.dtype import dtype
-    from stallwise.specs.hardware import gpu
-    from stallwise.specs.model import find_model
     from stallwise.units import Unit, parse
 
     g = dict(given)
@@ -128,8 +128,8 @@ def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type
     traffic = Traffic(prompt, output, prefixes=4 if shared else 0, shared=int(shared))
     requests, seed = int(str(g["requests"])), int(str(g["seed"]))
     if g["trace"]:
+        from stallwise.physics.sim.requests import trace
         from stallwise.search.traffic_file import recorded
-        from stallwise.sim.requests import trace
 
         recording = trace(recorded(str(g["trace"])))
     arrivals = (

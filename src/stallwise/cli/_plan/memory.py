@@ -59,14 +59,14 @@ def command(
     sequence_parallel: bool | None, outputs: tuple[str, ...], as_json: bool,
 ) -> None:  # fmt: skip
     """Does this layout fit, what fills it, what would free it."""
+    from stallwise.physics.specs.cluster import find_cluster
+    from stallwise.physics.specs.layout import Layout
+    from stallwise.physics.specs.model import find_model
+    from stallwise.physics.specs.workload import Workload
     from stallwise.render.answers.memory import to_html
     from stallwise.render.memory import to_dict, to_text
     from stallwise.search.ask import layout_recipe
     from stallwise.search.memory_answer import memory_answer
-    from stallwise.specs.cluster import find_cluster
-    from stallwise.specs.layout import Layout
-    from stallwise.specs.model import find_model
-    from stallwise.specs.workload import Workload
 
     model, cluster = find_model(name), find_cluster(where)
     rest = max(cluster.gpus // max(tp * pp * cp, 1), 1)

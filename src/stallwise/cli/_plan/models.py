@@ -14,8 +14,8 @@ from stallwise.render import strict_json as json
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(which: str | None, as_json: bool) -> None:
     """List the catalogue, or show one model (a name or a config.json)."""
-    from stallwise.specs.model import find_model
-    from stallwise.specs.models import model_names
+    from stallwise.physics.specs.model import find_model
+    from stallwise.physics.specs.models import model_names
 
     rows: list[dict[str, Any]] = []
     for name in [which] if which else model_names():

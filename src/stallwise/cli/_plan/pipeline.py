@@ -77,7 +77,7 @@ def command(
         measured_of=measured_of,
     )
     if model_name:
-        from stallwise.specs.models import find_model
+        from stallwise.physics.specs.models import find_model
 
         question = with_model(question, find_model(model_name), seq)
     if head_layers is not None:

@@ -71,15 +71,15 @@ def command(
     as_json: bool,
 ) -> None:
     """Layouts that hold the target, cheapest (or as --sort asks) first, why the cheaper fail, and what would change it."""
+    from stallwise.physics.specs.dtype import dtype
+    from stallwise.physics.specs.hardware import gpu
+    from stallwise.physics.specs.model import find_model
     from stallwise.progress import shown
     from stallwise.render.answers.serving import to_html
     from stallwise.render.serving import to_dict, to_text
     from stallwise.search.card_sharing import share_card
     from stallwise.search.serving import Curve, Question, what_if
     from stallwise.search.serving_check import sized
-    from stallwise.specs.dtype import dtype
-    from stallwise.specs.hardware import gpu
-    from stallwise.specs.model import find_model
     from stallwise.units import Unit, parse
 
     question = Question(

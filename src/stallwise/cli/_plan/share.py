@@ -38,13 +38,13 @@ def command(
     as_json: bool,
 ) -> None:
     """One card for this model: whole, in the slices of MIG, or shared by MPS; what each gives, costs and keeps apart."""
+    from stallwise.physics.specs.deployment import Deployment
+    from stallwise.physics.specs.dtype import dtype
+    from stallwise.physics.specs.hardware import gpu
+    from stallwise.physics.specs.model import find_model
     from stallwise.render.sharing import to_dict, to_text
     from stallwise.search.card_sharing import WAYS, ways
     from stallwise.search.serving import Question
-    from stallwise.specs.deployment import Deployment
-    from stallwise.specs.dtype import dtype
-    from stallwise.specs.hardware import gpu
-    from stallwise.specs.model import find_model
     from stallwise.units import Unit, parse
 
     card = gpu(gpu_name)

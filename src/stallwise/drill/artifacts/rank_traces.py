@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from stallwise.sim.pipeline import PipelineRun
-from stallwise.sim.program import Pass
+from stallwise.physics.sim.pipeline import PipelineRun
+from stallwise.physics.sim.program import Pass
 
 HOST_US = 3.0  # a launch
 AHEAD_US = 300.0  # how far the host runs before the device

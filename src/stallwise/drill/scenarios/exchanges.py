@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stallwise.costs.collectives import collective_time
-from stallwise.costs.topology import DGX_A100, DGX_H100
 from stallwise.drill.artifacts.rank_traces import RankTrace
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
 from stallwise.drill.scenarios._planted import planted
+from stallwise.physics.costs.collectives import collective_time
+from stallwise.physics.costs.topology import DGX_A100, DGX_H100
 from stallwise.units import Unit
 
 RANKS, STEPS = 2, 4  # files that are handed out; the group may be larger

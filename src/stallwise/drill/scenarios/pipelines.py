@@ -7,8 +7,8 @@ from stallwise.drill.artifacts.rank_traces import pipeline_traces
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
 from stallwise.drill.scenarios._planted import planted
-from stallwise.sim.pipeline import PassTimes, PipelineRun, run_program
-from stallwise.sim.schedules import schedule_named
+from stallwise.physics.sim.pipeline import PassTimes, PipelineRun, run_program
+from stallwise.physics.sim.schedules import schedule_named
 from stallwise.units import Unit
 
 STAGES = 4

@@ -7,11 +7,11 @@ from stallwise.drill.artifacts.engine import START, lines
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, WORKED_OUT, Decisive, Plot, exhibit
 from stallwise.drill.scenarios._planted import planted
-from stallwise.sim.requests import Traffic, lognormal, poisson
-from stallwise.sim.service import Served, Settings, simulate
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.hardware import gpu
-from stallwise.specs.models import find_model
+from stallwise.physics.sim.requests import Traffic, lognormal, poisson
+from stallwise.physics.sim.service import Served, Settings, simulate
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.hardware import gpu
+from stallwise.physics.specs.models import find_model
 from stallwise.units import Unit
 
 SMALL = Deployment(find_model("llama-3-8b"), gpu("h100-sxm"))

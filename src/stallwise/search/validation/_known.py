@@ -7,10 +7,10 @@ from math import exp, log, sqrt
 from statistics import fmean, median
 from typing import Any
 
-from stallwise.costs.fitted import publisher_of, table
-from stallwise.costs.known import kin_of
-from stallwise.costs.spread import NINETY
 from stallwise.errors import StallwiseError
+from stallwise.physics.costs.fitted import publisher_of, table
+from stallwise.physics.costs.known import kin_of
+from stallwise.physics.costs.spread import NINETY
 from stallwise.search.runs import run_of
 from stallwise.search.scoring import Row, Scored
 from stallwise.search.standing import KNOWN, UNKNOWN

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from stallwise.errors import StallwiseError
+from stallwise.physics.sim.pipeline import PassTimes, even_times, run_program
+from stallwise.physics.sim.schedules import schedule_named
 from stallwise.search.scoring import Row, Scored, number
-from stallwise.sim.pipeline import PassTimes, even_times, run_program
-from stallwise.sim.schedules import schedule_named
 
 KIND = "bubbles"
 

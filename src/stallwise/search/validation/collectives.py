@@ -8,12 +8,12 @@ from dataclasses import replace
 from math import exp, log
 from statistics import median
 
-from stallwise.costs.collectives import Estimate, Op, collective_time, op_named
-from stallwise.costs.topology import BRIDGE_EFFICIENCY_SHARE, Fabric, Wiring, fabric_of
 from stallwise.errors import StallwiseError
+from stallwise.physics.costs.collectives import Estimate, Op, collective_time, op_named
+from stallwise.physics.costs.topology import BRIDGE_EFFICIENCY_SHARE, Fabric, Wiring, fabric_of
+from stallwise.physics.specs.cluster import cluster_of
+from stallwise.physics.specs.hardware import find_gpu
 from stallwise.search.scoring import Row, Scored, number
-from stallwise.specs.cluster import cluster_of
-from stallwise.specs.hardware import find_gpu
 
 KIND = "collectives"
 PAIRED_NIC_BYTE_PER_S = 3.1e9  # servers of bridged cards: one 100 Gb/s port for four GPUs is usual

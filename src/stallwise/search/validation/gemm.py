@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stallwise.costs.gemm import SPREAD_ELSEWHERE, SPREAD_MEASURED, TABLE_TYPES, call_s, table
 from stallwise.errors import StallwiseError
+from stallwise.physics.costs.gemm import SPREAD_ELSEWHERE, SPREAD_MEASURED, TABLE_TYPES, call_s, table
+from stallwise.physics.specs.dtype import dtype
+from stallwise.physics.specs.hardware import find_gpu, gpu
 from stallwise.search.scoring import Row, Scored, number
-from stallwise.specs.dtype import dtype
-from stallwise.specs.hardware import find_gpu, gpu
 
 KIND = "gemm"
 

@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from stallwise.costs.closed_loop import OPEN, Load, operating
-from stallwise.costs.inference import Engine
-from stallwise.costs.kv_room import kv_room
-from stallwise.costs.mixture import Mixture, single
-from stallwise.costs.serving_constants import constants, group_of, spread
 from stallwise.errors import BadRequest, StallwiseError
+from stallwise.physics.costs.closed_loop import OPEN, Load, operating
+from stallwise.physics.costs.inference import Engine
+from stallwise.physics.costs.kv_room import kv_room
+from stallwise.physics.costs.mixture import Mixture, single
+from stallwise.physics.costs.serving_constants import constants, group_of, spread
+from stallwise.physics.specs.deployment import Deployment
 from stallwise.progress import shown
 from stallwise.search.scoring import Row, Scored, number, summary
 from stallwise.search.served_pools import PooledRun, answers, pooled_run
 from stallwise.search.served_runs import served_run
-from stallwise.specs.deployment import Deployment
 
 KIND = "inference"
 MAX_SEQUENCES = 2048.0  # TensorRT-LLM's default cap, which its saturated tables use

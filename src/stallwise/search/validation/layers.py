@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stallwise.costs.inference import Engine, iteration_parts
-from stallwise.costs.serving_constants import constants, spread
 from stallwise.errors import BadRequest, StallwiseError
+from stallwise.physics.costs.inference import Engine, iteration_parts
+from stallwise.physics.costs.serving_constants import constants, spread
+from stallwise.physics.specs.deployment import Deployment
+from stallwise.physics.specs.hardware import gpu
+from stallwise.physics.specs.model import Model
 from stallwise.search.scoring import Row, Scored, number
-from stallwise.specs.deployment import Deployment
-from stallwise.specs.hardware import gpu
-from stallwise.specs.model import Model
 
 KIND = "layers"
 SOURCE = "layers"

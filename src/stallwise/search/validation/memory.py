@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.grid import Grid, grid_of
-from stallwise.costs.memory import Memory, activation_bytes, in_flight, memory, stage_layers, state_bytes
 from stallwise.errors import StallwiseError
+from stallwise.physics.costs.grid import Grid, grid_of
+from stallwise.physics.costs.memory import Memory, activation_bytes, in_flight, memory, stage_layers, state_bytes
+from stallwise.physics.specs.hardware import find_gpu
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.model import Model, find_model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.recipe_text import read_recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.fit_words import memory_half_width
 from stallwise.search.runs import counted, framework_of, layout_of, model_of, recipe_for
 from stallwise.search.scoring import Row, Scored, figures_of, number
-from stallwise.specs.hardware import find_gpu
-from stallwise.specs.layout import Layout
-from stallwise.specs.model import Model, find_model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.recipe_text import read_recipe
-from stallwise.specs.workload import Workload
 
 KIND = "memory"
 GIB = 2.0**30

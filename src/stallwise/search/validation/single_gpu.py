@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from stallwise.costs.constants import Array, prior_values
-from stallwise.costs.fitted import table
-from stallwise.costs.grid import grid_of
-from stallwise.costs.memory import memory
-from stallwise.costs.step import time_step
-from stallwise.costs.work import Work, step_work
 from stallwise.errors import StallwiseError
+from stallwise.physics.costs.constants import Array, prior_values
+from stallwise.physics.costs.fitted import table
+from stallwise.physics.costs.grid import grid_of
+from stallwise.physics.costs.memory import memory
+from stallwise.physics.costs.step import time_step
+from stallwise.physics.costs.work import Work, step_work
+from stallwise.physics.specs.cluster import cluster_of
+from stallwise.physics.specs.layout import Layout
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.recipe import Recipe
+from stallwise.physics.specs.workload import Workload
 from stallwise.search.predict import MeasuredStep, calibrated
 from stallwise.search.runs import counted
 from stallwise.search.scoring import Row, Scored, number
-from stallwise.specs.cluster import cluster_of
-from stallwise.specs.layout import Layout
-from stallwise.specs.model import Model
-from stallwise.specs.recipe import Recipe
-from stallwise.specs.workload import Workload
 
 KIND = "single-gpu"
 NEEDED = ("layers", "hidden", "heads", "ffn", "vocab", "seq", "micro_batch")

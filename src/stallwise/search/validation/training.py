@@ -14,10 +14,10 @@ from itertools import combinations
 from statistics import fmean, median
 from typing import Any
 
-from stallwise.costs.constants import Array
-from stallwise.costs.fitted import constants_without, publisher_of, table
-from stallwise.costs.known import kin_of
 from stallwise.errors import StallwiseError
+from stallwise.physics.costs.constants import Array
+from stallwise.physics.costs.fitted import constants_without, publisher_of, table
+from stallwise.physics.costs.known import kin_of
 from stallwise.progress import shown
 from stallwise.search.knobs import Settings
 from stallwise.search.measured import measured_step_s

@@ -1,0 +1,132 @@
+"""What each set of operations costs: added to the ideal job, and removed from the real one.
+
+In the ideal job every operation of a name takes the mean of all workers and steps (transfers and collectives the median,
+whose outliers are the network's). Slowdown, and the shares of it that the slowest workers or one stage explain, are those of
+"Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI 2025): figures can be compared with that study.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stallwise.evidence.operations import COMMUNICATION
+from stallwise.physics.sim.job.grid import Bools, Floats
+from stallwise.physics.sim.job.replay import Job
+
+SLOWEST_SHARE = 0.03  # of the workers, as the study counts them
+MOST_REPLICAS = 256  # replays by replica; beyond, neighbours are taken together
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One set of operations."""
+
+    name: str
+    added_s: float  # to the ideal step, by this set alone
+    removed_s: float  # from the real step, without it
+
+    def explains(self, lost_s: float) -> float:
+        """The share of all lost time that goes without it."""
+        return self.removed_s / lost_s if lost_s > 0 else 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Attribution:
+    """Where the difference between the real and the ideal step lies."""
+
+    step_s: float
+    ideal_s: float
+    by_kind: list[Share]
+    by_stage: list[Share]
+    by_replica: list[Share]
+    slowest_workers: list[tuple[int, int]]  # (place of the replica, stage): a thirtieth of all, slowest first
+    slowest: Share
+    ideal_work_s: Floats  # of each operation
+
+    @property
+    def lost_s(self) -> float:
+        """What stragglers of all kinds cost."""
+        return self.step_s - self.ideal_s
+
+    @property
+    def slowdown(self) -> float:
+        """Real over ideal step."""
+        return self.step_s / self.ideal_s if self.ideal_s > 0 else 1.0
+
+
+class WhatIf:
+    """Replays one job with sets of operations made ideal or real."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.ideal = ideal_work(job)
+        shape = job.work_s.shape
+        self.ideal_whole = np.broadcast_to(self.ideal[:, None, None], shape)
+        self.none = np.zeros_like(job.lead_s)
+        self.step_s = job.step_s()
+        one = self.ideal_whole.copy()
+        self.ideal_s = job.step_s(one, self.none)
+
+    def share(self, name: str, chosen: list[int], replicas: Bools | None = None, *, removed: bool = True) -> Share:
+        """A set: these operations, of all replicas or of some. Without `removed` only what it adds to the ideal step."""
+        which = np.ones(len(self.job.grid.replicas), bool) if replicas is None else replicas
+        at = np.ix_(np.array(chosen), np.flatnonzero(which))
+        added = self.ideal_whole.copy()
+        added[at] = self.job.work_s[at]
+        added_s = self.job.step_s(added, self.none) - self.ideal_s
+        if not removed:
+            return Share(name, added_s, 0.0)
+        work, lead = self.job.work_s.copy(), self.job.lead_s.copy()
+        work[at], lead[at] = self.ideal_whole[at], 0.0
+        return Share(name, added_s, self.step_s - self.job.step_s(work, lead))
+
+
+def ideal_work(job: Job) -> Floats:
+    """Of each operation: the mean of its name over all workers and steps, or the median of a transfer's."""
+    grid = job.grid
+    found = np.zeros(len(grid.operations))
+    for label in {o.label for o in grid.operations}:
+        mine = [i for i, o in enumerate(grid.operations) if o.label == label]
+        values = job.work_s[mine][:, grid.present]
+        moves = grid.operations[mine[0]].work in COMMUNICATION
+        found[mine] = float(np.median(values) if moves else values.mean())
+    return found
+
+
+def attribute(job: Job) -> Attribution:
+    """Slowdown and its shares."""
+    what_if, grid = WhatIf(job), job.grid
+    everything = list(range(len(grid.operations)))
+    kinds = sorted({o.label for o in grid.operations})
+    by_kind = [what_if.share(k, [i for i in everything if grid.operations[i].label == k]) for k in kinds]
+    of_stage = {s: [i for i in everything if grid.operations[i].stage == s] for s in grid.stages}
+    by_stage = [what_if.share(str(s), of_stage[s]) for s in grid.stages]
+    by_replica = [
+        what_if.share(str(r), everything, grid.replicas == r, removed=False) for r in grid.replicas[:MOST_REPLICAS]
+    ]
+    score = np.minimum.outer(
+        np.array([s.added_s for s in by_replica]), np.array([s.added_s for s in by_stage])
+    )  # a slow worker shows in its replica and in its stage
+    count = -(-round(grid.workers * SLOWEST_SHARE * 100) // 100)
+    order = np.argsort(-score, axis=None, kind="stable")[: max(count, 1)]
+    workers = [(int(at) // len(grid.stages), grid.stages[int(at) % len(grid.stages)]) for at in order]
+    return Attribution(
+        what_if.step_s, what_if.ideal_s, by_kind, by_stage, by_replica, workers, _together(what_if, workers, of_stage),
+        what_if.ideal,
+    )  # fmt: skip
+
+
+def _together(what_if: WhatIf, workers: list[tuple[int, int]], of_stage: dict[int, list[int]]) -> Share:
+    """Some workers at once."""
+    job = what_if.job
+    work, lead = job.work_s.copy(), job.lead_s.copy()
+    added = what_if.ideal_whole.copy()
+    for replica, stage in workers:
+        mine = of_stage[stage]
+        work[mine, replica], lead[mine, replica] = what_if.ideal_whole[mine, replica], 0.0
+        added[mine, replica] = job.work_s[mine, replica]
+    return Share(
+        "slowest workers", job.step_s(added, what_if.none) - what_if.ideal_s, what_if.step_s - job.step_s(work, lead)
+    )
