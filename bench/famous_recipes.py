@@ -10,11 +10,11 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from stallwise.search.measured import measured_step_s
-from stallwise.search.predict import asked
-from stallwise.search.runs import run_of
-from stallwise.search.search import Candidate, search
-from stallwise.search.validation import kind_named
+from stallwise.planner.measured import measured_step_s
+from stallwise.planner.predict import asked
+from stallwise.planner.runs import run_of
+from stallwise.planner.search import Candidate, search
+from stallwise.planner.validation import kind_named
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "planner.md"

@@ -25,12 +25,12 @@ from stallwise.physics.costs.known import kind_of
 from stallwise.physics.costs.step import time_step
 from stallwise.physics.costs.work import Work, concatenate
 from stallwise.physics.specs.recipe_text import read_recipe
-from stallwise.search.fit_words import memory_half_width
-from stallwise.search.knobs import settings_of
-from stallwise.search.measured import measured_step_s
-from stallwise.search.runs import Run, run_of
-from stallwise.search.scoring import Scored, read_rows
-from stallwise.search.validation import kind_named
+from stallwise.planner.fit_words import memory_half_width
+from stallwise.planner.knobs import settings_of
+from stallwise.planner.measured import measured_step_s
+from stallwise.planner.runs import Run, run_of
+from stallwise.planner.scoring import Scored, read_rows
+from stallwise.planner.validation import kind_named
 
 TARGET = Path(__file__).parents[1] / "src/stallwise/physics/costs/measured/constants.toml"
 FULL_WEIGHT_RUNS = 8.0  # beyond so many distinct runs a publisher says no more than this

@@ -30,8 +30,8 @@ from stallwise.physics.costs.inference import Engine, iteration_parts
 from stallwise.physics.costs.kv_room import kv_room
 from stallwise.physics.costs.rank_work import RankWork
 from stallwise.physics.costs.serving_constants import Constants, earlier, early_by, spread
-from stallwise.search.served_runs import cell, served_run
-from stallwise.search.validation.inference import MAX_SEQUENCES
+from stallwise.planner.served_runs import cell, served_run
+from stallwise.planner.validation.inference import MAX_SEQUENCES
 
 CATALOG = Path(__file__).parents[1] / "src/stallwise/physics/specs/catalog"
 ENGINES = ("vllm", "sglang", "trtllm")
@@ -258,7 +258,7 @@ def say(name: str, found: tuple[Array, Array, Array], runs: Runs) -> None:
 
 def fit_layers(path: str, base: Array) -> tuple[dict[str, float], list[float]]:
     """The constants of plain PyTorch layers in a CUDA graph; also leave-one-shape-out errors."""
-    from stallwise.search.validation.layers import stack_of
+    from stallwise.planner.validation.layers import stack_of
 
     with Path(path).open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -340,8 +340,8 @@ def main() -> None:
 
 def widen_pools(path: str) -> None:
     """Intervals of separate pools: those of one pool to the power that holds the share on half of their groups."""
-    from stallwise.search.served_pools import answers, pooled_run
-    from stallwise.search.validation.inference import engine_for
+    from stallwise.planner.served_pools import answers, pooled_run
+    from stallwise.planner.validation.inference import engine_for
 
     found = []
     with Path(path).open(encoding="utf-8", newline="") as stream:

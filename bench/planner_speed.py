@@ -12,8 +12,8 @@ from stallwise.physics.specs.cluster import find_cluster
 from stallwise.physics.specs.model import find_model
 from stallwise.physics.specs.recipe import Recipe
 from stallwise.physics.specs.workload import Workload
-from stallwise.search.search import evaluate, search
-from stallwise.search.space import enumerate_layouts
+from stallwise.planner.search import evaluate, search
+from stallwise.planner.space import enumerate_layouts
 
 CASES = (
     ("llama-3.1-405b", "h100x16384", 8192, 2048),

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from stallwise.errors import StallwiseError
 from stallwise.physics.specs.models import model_names
-from stallwise.search.measured import measured_step_s
-from stallwise.search.runs import run_of
+from stallwise.planner.measured import measured_step_s
+from stallwise.planner.runs import run_of
 
 TARGET = Path(__file__).parents[1] / "src/stallwise/physics/costs/measured/published_runs.csv"
 COLUMNS = (

@@ -32,7 +32,7 @@ def main() -> None:
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"{requests:,} requests in {wall:.1f} s, {requests / wall:,.0f} a second; memory grew by {grown:.1f} MiB")
     try:
-        from stallwise.search.serving import Question, size_service
+        from stallwise.planner.serving import Question, size_service
     except ImportError:
         return
     start = time.perf_counter()

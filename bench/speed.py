@@ -151,8 +151,8 @@ def layouts(largest: int) -> Iterator[str | Growth]:
     from stallwise.physics.specs.model import find_model
     from stallwise.physics.specs.recipe import Recipe
     from stallwise.physics.specs.workload import Workload
-    from stallwise.search.search import evaluate
-    from stallwise.search.space import enumerate_layouts
+    from stallwise.planner.search import evaluate
+    from stallwise.planner.space import enumerate_layouts
 
     growth = Growth("layouts of the planner")
     model = find_model("llama-3-70b")

@@ -25,7 +25,7 @@ LONG = (
     "tests/instrument/trials",
     "tests/trust",
     "tests/questions",
-    "tests/search",
+    "tests/planner",
     "tests/published",
     "tests/docs",
     "tests/web",

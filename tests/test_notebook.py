@@ -11,7 +11,7 @@ import pytest
 import stallwise
 from stallwise.errors import BadRequest
 from stallwise.findings.diagnosis import Diagnosis
-from stallwise.search.ask import ask_plan
+from stallwise.planner.ask import ask_plan
 from tests.render.hostile import hostile
 
 REPO = Path(__file__).parents[1]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stallwise.findings.whatif import WhatIf
     from stallwise.instrument import gauge, mark, recording, span, start, step, steps, stop
     from stallwise.physics.probe.timing import Timing
-    from stallwise.search.search import Plan
+    from stallwise.planner.search import Plan
 
 __version__ = "0.1.0"
 __all__ = [
@@ -73,15 +73,15 @@ def compare(
 
 
 def plan(model: str, cluster: str, *, seq: int = 4096, global_batch: int = 512, **options: Any) -> Plan:
-    """Searches layouts of a model on a cluster such as "64xh100"; options: stallwise.search.ask.ask_plan."""
-    from stallwise.search.ask import ask_plan
+    """Searches layouts of a model on a cluster such as "64xh100"; options: stallwise.planner.ask.ask_plan."""
+    from stallwise.planner.ask import ask_plan
 
     return ask_plan(model, cluster, seq=seq, global_batch=global_batch, **options)
 
 
 def simulate(stages: int, microbatches: int, schedule: str = "1f1b", **options: Any) -> dict[str, Any]:
-    """Simulates a pipeline schedule and takes its bubble apart; options: stallwise.search.pipeline.Question."""
-    from stallwise.search.pipeline import Question, answer_pipeline
+    """Simulates a pipeline schedule and takes its bubble apart; options: stallwise.planner.pipeline.Question."""
+    from stallwise.planner.pipeline import Question, answer_pipeline
 
     return answer_pipeline(Question(stages, microbatches, schedule, **options))
 

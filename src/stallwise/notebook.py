@@ -9,7 +9,7 @@ from typing import Any
 from stallwise.evidence.shown import way
 from stallwise.findings.comparison import Comparison
 from stallwise.findings.diagnosis import Diagnosis
-from stallwise.search.search import Plan
+from stallwise.planner.search import Plan
 from stallwise.units import Unit, show
 
 FRAME_HEIGHT = 720

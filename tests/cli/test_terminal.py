@@ -51,7 +51,7 @@ ANSWERS: dict[str, list[tuple[str, ...]]] = {
     "mcp": [],  # speaks to a program
     "measure": [], "measure loader": [], "measure preflight": [],  # take the machine for half a minute: tests/probe
     "numerics": [],  # runs a model: tests/cli/test_numerics.py
-    "plan calibrate": [],  # needs a run of the model: tests/search
+    "plan calibrate": [],  # needs a run of the model: tests/planner
     "plan collective": [("allreduce", "2GB", "--gpus", "64")],
     "plan cost": [("--gpus", "512", "--params", "70B", "--storage", "20GB/s")],
     "plan formula": [(), ("adam-states", "params=8B")],

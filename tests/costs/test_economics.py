@@ -21,7 +21,7 @@ from stallwise.physics.costs.economics import (
     young_interval_s,
 )
 from stallwise.physics.specs.cluster import cluster_of
-from stallwise.search.cost import CostQuestion, answer_cost
+from stallwise.planner.cost import CostQuestion, answer_cost
 
 HOUR = 3600.0
 

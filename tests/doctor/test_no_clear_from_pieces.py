@@ -9,7 +9,7 @@ from stallwise.errors import BadRequest
 from stallwise.findings.diagnosis import State
 from stallwise.physics.specs.hardware import gpu
 from stallwise.physics.specs.model import find_model
-from stallwise.search.serving import Question
+from stallwise.planner.serving import Question
 
 TF32 = """\
 max relative difference cpu vs gpu (tensor_float_32_execution_enabled=True):  2.9477e-04

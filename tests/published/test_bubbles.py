@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stallwise.search.scoring import read_rows, summary
-from stallwise.search.validation import bubbles
+from stallwise.planner.scoring import read_rows, summary
+from stallwise.planner.validation import bubbles
 from tests.shared_data import shared
 
 # A few of the table's rows (Qi et al. 2024, arXiv 2401.10241, Table 5), so that the check runs without the shared file.

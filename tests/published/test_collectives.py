@@ -9,8 +9,8 @@ import pytest
 
 from stallwise.physics.costs.collectives import collective_time, op_named
 from stallwise.physics.costs.topology import NVLINK3, NVLINK4, NVLINK5, Link
-from stallwise.search.scoring import Row, read_rows, summary
-from stallwise.search.validation import collectives
+from stallwise.planner.scoring import Row, read_rows, summary
+from stallwise.planner.validation import collectives
 from tests.shared_data import shared
 
 SMALLEST_BYTES = 64e3

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stallwise.search.scoring import Row, read_rows, summary
-from stallwise.search.validation import kind_named
+from stallwise.planner.scoring import Row, read_rows, summary
+from stallwise.planner.validation import kind_named
 
 HERE = Path(__file__).parent
 
@@ -49,7 +49,7 @@ def test_memory_of_runs_that_ran() -> None:
 
 @pytest.mark.parametrize("text, bytes_a_weight", [("QLoRA rank 64", 0.5), ("LoRA rank 8", 2.0)])
 def test_frozen_weights_are_kept_as_the_words_say(text: str, bytes_a_weight: float) -> None:
-    from stallwise.search.runs import run_of
+    from stallwise.planner.runs import run_of
 
     row = {"model": "llama-2-7b", "gpu": "A100-80GB", "num_gpus": "1", "tp": "1", "pp": "1", "seq": "2048",
            "micro_batch": "1", "global_batch": "8", "recompute": "full", "precision": "bf16", "notes": text}  # fmt: skip

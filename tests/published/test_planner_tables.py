@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stallwise.search.scoring import read_rows, summary
-from stallwise.search.validation import kind_named
+from stallwise.planner.scoring import read_rows, summary
+from stallwise.planner.validation import kind_named
 from tests.shared_data import shared
 
 

@@ -40,7 +40,7 @@ from stallwise.physics.sim.pipeline import even_times, run_program
 from stallwise.physics.sim.schedules import schedule_named
 from stallwise.physics.specs.hardware import gpu
 from stallwise.physics.specs.models import find_model
-from stallwise.search.pipeline import Question, answer_pipeline
+from stallwise.planner.pipeline import Question, answer_pipeline
 
 H100 = gpu("h100-sxm")
 A100_40 = gpu("a100-40gb-sxm")

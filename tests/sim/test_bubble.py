@@ -14,7 +14,7 @@ from stallwise.physics.sim.bubble import account, formula_share, step_to_useful,
 from stallwise.physics.sim.pipeline_timeline import timelines
 from stallwise.physics.sim.schedules import schedule_named
 from stallwise.physics.specs.models import find_model
-from stallwise.search.pipeline import Question, answer_pipeline, head_layers, with_model
+from stallwise.planner.pipeline import Question, answer_pipeline, head_layers, with_model
 
 LAYER = LayerTimes(1e-3, 1e-3, 0.9e-3)
 

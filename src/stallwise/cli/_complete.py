@@ -108,7 +108,7 @@ def _facts() -> Iterable[str]:
 
 
 def _kinds() -> Iterable[str]:
-    from stallwise.search.validation import all_kinds
+    from stallwise.planner.validation import all_kinds
 
     return all_kinds()
 
@@ -146,7 +146,7 @@ LISTS: dict[str, Callable[[], Iterable[str]]] = {
     "scaling": _constant("stallwise.physics.specs.recipe:SCALINGS"),
     "gather": _constant("stallwise.physics.specs.recipe:GATHERS"),
     "engine": _constant("stallwise.physics.specs.deployment:ENGINES"),
-    "sort": _constant("stallwise.search.serving:SORTS"),
+    "sort": _constant("stallwise.planner.serving:SORTS"),
     "policy": _constant("stallwise.physics.sim.policies:policies"),
     "topic": _constant("stallwise.drill.deck:topics"),
     "facts words": _constant("stallwise.evidence.catalog:quantities"),

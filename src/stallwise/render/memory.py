@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from stallwise.search.memory_answer import MemoryAnswer
+from stallwise.planner.memory_answer import MemoryAnswer
 
 GIB = 2.0**30
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from stallwise.search.search import Candidate, Change, Plan
-from stallwise.search.standing import Told
+from stallwise.planner.search import Candidate, Change, Plan
+from stallwise.planner.standing import Told
 from stallwise.units import Unit, show
 
 GIB = 2.0**30

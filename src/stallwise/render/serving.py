@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from stallwise.planner.card_sharing import Sharing
+from stallwise.planner.serving import Option, Point, Question, Refusal, Sizing
+from stallwise.planner.serving_check import Checked
 from stallwise.render.plot import scatter, sparkline
-from stallwise.search.card_sharing import Sharing
-from stallwise.search.serving import Option, Point, Question, Refusal, Sizing
-from stallwise.search.serving_check import Checked
 from stallwise.units import Unit, show
 
 SHOWN = 8

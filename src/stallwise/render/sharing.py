@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stallwise.physics.specs.deployment import Deployment
-from stallwise.search.card_sharing import APART, WAYS, Way, cards_for
-from stallwise.search.serving import Question
+from stallwise.planner.card_sharing import APART, WAYS, Way, cards_for
+from stallwise.planner.serving import Question
 from stallwise.units import Unit, show
 
 _HEAD = (

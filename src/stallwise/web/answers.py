@@ -83,10 +83,10 @@ def layout(body: Body) -> dict[str, Any]:
     from stallwise.physics.specs.recipe import Recipe
     from stallwise.physics.specs.recipe_text import usual_states
     from stallwise.physics.specs.workload import Workload
-    from stallwise.search.ask import PRECISIONS, check_axes, check_precision
-    from stallwise.search.search import USABLE_SHARE, candidates
-    from stallwise.search.space import Fixed
-    from stallwise.search.standing import standing_of
+    from stallwise.planner.ask import PRECISIONS, check_axes, check_precision
+    from stallwise.planner.search import USABLE_SHARE, candidates
+    from stallwise.planner.space import Fixed
+    from stallwise.planner.standing import standing_of
 
     model = _model(word(body, "model", "llama-3-70b"))
     gpus = whole(body, "gpus", 512, 1, MOST_GPUS)
@@ -136,7 +136,7 @@ def _candidate(found: Any) -> dict[str, Any]:
 
 def best_layouts(body: Body) -> dict[str, Any]:
     """The search over all layouts, best first."""
-    from stallwise.search.ask import PRECISIONS, ask_plan
+    from stallwise.planner.ask import PRECISIONS, ask_plan
 
     model, gpu = _model(word(body, "model", "llama-3-70b")), word(body, "gpu", "h100-sxm")
     gpus = whole(body, "gpus", 512, 1, 1 << 17)
@@ -160,8 +160,8 @@ def best_layouts(body: Body) -> dict[str, Any]:
 def service(body: Body) -> dict[str, Any]:
     """Layouts that hold a latency target at a rate, cheapest first, and the curve of the first."""
     from stallwise.physics.specs.hardware import gpu
-    from stallwise.search.serving import Curve, Question
-    from stallwise.search.serving_check import sized
+    from stallwise.planner.serving import Curve, Question
+    from stallwise.planner.serving_check import sized
 
     name = word(body, "gpu", "h100-sxm", [g["name"] for g in catalog()["gpus"]])
     question = Question(
@@ -219,8 +219,8 @@ def pipeline(body: Body) -> dict[str, Any]:
     """A schedule simulated and drawn."""
     from stallwise.physics.sim.balance import LayerTimes, Placement, lightest_split, run_split
     from stallwise.physics.sim.schedules import schedule_named
+    from stallwise.planner.pipeline import picture
     from stallwise.render.pipeline_svg import to_svg
-    from stallwise.search.pipeline import picture
 
     devices = whole(body, "stages", 8, 1, 64)
     microbatches = whole(body, "microbatches", 32, 1, 256)

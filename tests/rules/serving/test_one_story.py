@@ -15,7 +15,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.measures._serving_point import seen_of
 from stallwise.measures.serving_story import _closest
 from stallwise.physics.sim.what_if import outcome, trials
-from stallwise.search.serving import Question, size_service
+from stallwise.planner.serving import Question, size_service
 
 FACTS = """
 symptom = "latency collapses at higher load"

@@ -44,7 +44,7 @@ def command(
     from stallwise.physics.specs.layout import Layout
     from stallwise.physics.specs.model import find_model
     from stallwise.physics.specs.workload import Workload
-    from stallwise.search.calibration import calibration
+    from stallwise.planner.calibration import calibration
 
     seconds, source = measured_step_s(run, step_time)
     cluster = find_cluster(where)

@@ -45,7 +45,7 @@ def command(
     from stallwise.errors import BadRequest
     from stallwise.physics.costs.topology import Level
     from stallwise.physics.specs.cluster import cluster_of
-    from stallwise.search.collective import answer_collective
+    from stallwise.planner.collective import answer_collective
     from stallwise.units import Unit, parse
 
     def pair(text: str, mark: str, example: str) -> tuple[int, str]:

@@ -48,7 +48,7 @@ def command(
     """Goodput and cost per successful training hour of a job that fails now and then."""
     from stallwise.errors import BadRequest
     from stallwise.physics.specs.cluster import cluster_of
-    from stallwise.search.cost import CHECKPOINT_BYTES_PER_PARAM, CostQuestion, answer_cost
+    from stallwise.planner.cost import CHECKPOINT_BYTES_PER_PARAM, CostQuestion, answer_cost
     from stallwise.units import Unit, parse
 
     def seconds(text: str) -> float:

@@ -129,7 +129,7 @@ def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type
     requests, seed = int(str(g["requests"])), int(str(g["seed"]))
     if g["trace"]:
         from stallwise.physics.sim.requests import trace
-        from stallwise.search.traffic_file import recorded
+        from stallwise.planner.traffic_file import recorded
 
         recording = trace(recorded(str(g["trace"])))
     arrivals = (

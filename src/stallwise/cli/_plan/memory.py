@@ -63,10 +63,10 @@ def command(
     from stallwise.physics.specs.layout import Layout
     from stallwise.physics.specs.model import find_model
     from stallwise.physics.specs.workload import Workload
+    from stallwise.planner.ask import layout_recipe
+    from stallwise.planner.memory_answer import memory_answer
     from stallwise.render.answers.memory import to_html
     from stallwise.render.memory import to_dict, to_text
-    from stallwise.search.ask import layout_recipe
-    from stallwise.search.memory_answer import memory_answer
 
     model, cluster = find_model(name), find_cluster(where)
     rest = max(cluster.gpus // max(tp * pp * cp, 1), 1)

@@ -59,7 +59,7 @@ def command(
     """Simulate a pipeline step and explain its bubble."""
     from dataclasses import replace
 
-    from stallwise.search.pipeline import Question, answer_pipeline, with_model
+    from stallwise.planner.pipeline import Question, answer_pipeline, with_model
     from stallwise.units import Unit, parse
 
     question = Question(

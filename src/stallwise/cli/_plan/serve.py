@@ -74,12 +74,12 @@ def command(
     from stallwise.physics.specs.dtype import dtype
     from stallwise.physics.specs.hardware import gpu
     from stallwise.physics.specs.model import find_model
+    from stallwise.planner.card_sharing import share_card
+    from stallwise.planner.serving import Curve, Question, what_if
+    from stallwise.planner.serving_check import sized
     from stallwise.progress import shown
     from stallwise.render.answers.serving import to_html
     from stallwise.render.serving import to_dict, to_text
-    from stallwise.search.card_sharing import share_card
-    from stallwise.search.serving import Curve, Question, what_if
-    from stallwise.search.serving_check import sized
     from stallwise.units import Unit, parse
 
     question = Question(

@@ -42,9 +42,9 @@ def command(
     from stallwise.physics.specs.dtype import dtype
     from stallwise.physics.specs.hardware import gpu
     from stallwise.physics.specs.model import find_model
+    from stallwise.planner.card_sharing import WAYS, ways
+    from stallwise.planner.serving import Question
     from stallwise.render.sharing import to_dict, to_text
-    from stallwise.search.card_sharing import WAYS, ways
-    from stallwise.search.serving import Question
     from stallwise.units import Unit, parse
 
     card = gpu(gpu_name)

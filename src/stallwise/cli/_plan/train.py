@@ -78,10 +78,10 @@ def command(
 ) -> None:  # fmt: skip
     """Search every layout of a model on a cluster: does it fit, how fast, which cut."""
     from stallwise.physics.specs.recipe import Recipe
+    from stallwise.planner.ask import ask_plan, count
+    from stallwise.planner.explain import explain
     from stallwise.render.answers.plan import to_html
     from stallwise.render.plan import to_dict, to_text
-    from stallwise.search.ask import ask_plan, count
-    from stallwise.search.explain import explain
     from stallwise.units import Unit, parse
 
     plan = ask_plan(

@@ -18,8 +18,8 @@ from stallwise.render import strict_json as json
 def command(file: str, kind: str, calibrate: int, show_rows: bool, as_json: bool) -> None:
     """Predict every row of FILE without looking at its measured columns and say how close it came."""
     from stallwise.errors import BadRequest
-    from stallwise.search.scoring import read_rows, summary
-    from stallwise.search.validation import kind_named
+    from stallwise.planner.scoring import read_rows, summary
+    from stallwise.planner.validation import kind_named
 
     if calibrate < 0:
         raise BadRequest("--calibrate cannot be negative", hint="0 predicts every row blind")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from stallwise.planner.memory_answer import MemoryAnswer, StageMemory
 from stallwise.render.answers import Block, Figure, Grid, Text, Verdict, page
 from stallwise.render.memory import GIB, to_text, verdict_words
 from stallwise.render.pictures._areas import areas
 from stallwise.render.pictures._bars import Bar, bars
 from stallwise.render.pictures._memory_kinds import in_order, shade_of
 from stallwise.render.svg import picture
-from stallwise.search.memory_answer import MemoryAnswer, StageMemory
 
 SHOWN_BYTES = 0.01 * GIB
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from stallwise.planner.search import Candidate, Plan
 from stallwise.render.answers import Block, Figure, Grid, Rows, Text, Verdict, page
 from stallwise.render.pictures._bars import Bar, bars
 from stallwise.render.pictures._memory_kinds import in_order, shade_of
 from stallwise.render.pictures._scatter import Spot, scatter
 from stallwise.render.plan import GIB, run_line, to_text
 from stallwise.render.svg import picture
-from stallwise.search.search import Candidate, Plan
 from stallwise.units import Unit, show
 
 SHOWN_SHARE = 0.005  # of the whole: a smaller part is not drawn

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from stallwise.planner.card_sharing import Sharing
+from stallwise.planner.serving import Option, Point, Question, Sizing
+from stallwise.planner.serving_check import Checked
 from stallwise.render.answers import Block, Figure, Grid, Rows, Text, Verdict, page
 from stallwise.render.pictures._chart import PANEL, Curve, panel
 from stallwise.render.pictures._scatter import Spot, scatter
 from stallwise.render.serving import SHOWN, layout, price, target, to_text
 from stallwise.render.svg import picture
-from stallwise.search.card_sharing import Sharing
-from stallwise.search.serving import Option, Point, Question, Sizing
-from stallwise.search.serving_check import Checked
 from stallwise.units import Unit, show
 
 FAR = 3.0  # times the target: what lies beyond is no service
