@@ -53,8 +53,8 @@ def job(seconds: float, step_ms: float) -> None:
 
 def trials(seconds: float, step_ms: float, repeat: int) -> list[dict[str, Any]]:
     """What `try` found of nothing."""
-    from stallwise.instrument import autostart
-    from stallwise.instrument.launch import launch
+    from stallwise.recorder import autostart
+    from stallwise.recorder.launch import launch
 
     with tempfile.TemporaryDirectory() as folder:
         line = [sys.executable, __file__, "--job", "--seconds", str(seconds * 1.2 + 20), "--step-ms", str(step_ms)]

@@ -21,8 +21,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 
 # Folders whose tests start processes, browsers or long tables: they go first, so that no worker ends on one while the other waits.
 LONG = (
-    "tests/instrument",
-    "tests/instrument/trials",
+    "tests/recorder",
+    "tests/recorder/trials",
     "tests/trust",
     "tests/questions",
     "tests/planner",

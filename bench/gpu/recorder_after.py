@@ -28,9 +28,9 @@ def child(way: str) -> None:
     sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
     from recorder_overhead import loop
 
-    from stallwise.instrument import verbs
-    from stallwise.instrument.profile_window import ProfileWindow
     from stallwise.readers.native._record_file import parse
+    from stallwise.recorder import verbs
+    from stallwise.recorder.profile_window import ProfileWindow
 
     folder = tempfile.mkdtemp()
     if way == "stays":

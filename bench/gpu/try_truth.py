@@ -150,9 +150,9 @@ def by_hand(change: str, size: str, steps: int) -> dict[str, Any]:
 
 def by_trial(folder: Path, size: str, **asked: Any) -> dict[str, Any]:
     """The job under `stallwise try`: what its trials found."""
-    from stallwise.instrument import autostart
-    from stallwise.instrument.experiment.rehearsal import VARIABLES
-    from stallwise.instrument.launch import launch
+    from stallwise.experiment.rehearsal import VARIABLES
+    from stallwise.recorder import autostart
+    from stallwise.recorder.launch import launch
 
     line = [sys.executable, __file__, "--job", "none", "--steps", "0", "--size", size]
     line += [

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from stallwise.findings.comparison import Comparison
     from stallwise.findings.diagnosis import Diagnosis
     from stallwise.findings.whatif import WhatIf
-    from stallwise.instrument import gauge, mark, recording, span, start, step, steps, stop
     from stallwise.physics.probe.timing import Timing
     from stallwise.planner.search import Plan
+    from stallwise.recorder import gauge, mark, recording, span, start, step, steps, stop
 
 __version__ = "0.1.0"
 __all__ = [
@@ -45,7 +45,7 @@ def __getattr__(name: str) -> Any:
     """
     if name not in _VERBS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stallwise.instrument import verbs
+    from stallwise.recorder import verbs
 
     found = {verb: getattr(verbs, verb) for verb in _VERBS}
     globals().update(found)

@@ -29,7 +29,7 @@ SERVED = ("--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--isl", "1000", "--os
 # A real answer of every command; those that ask questions or serve until they are stopped are named with the reason.
 ANSWERS: dict[str, list[tuple[str, ...]]] = {
     "accuracy": [("--from-trials", "trials")],
-    "attach": [],  # needs another process: tests/instrument
+    "attach": [],  # needs another process: tests/recorder
     "causes": [()],
     "check": [(LOADER, "--config", "stallwise.toml"), ("--example",)],
     "compare": [(LOADER, "examples/scenarios/02_mfu_collapse"), ("good", "bad"), ("days",)],
@@ -63,7 +63,7 @@ ANSWERS: dict[str, list[tuple[str, ...]]] = {
     "plan serve": [(*SERVED, "--rate", "2")],
     "plan train": [MODEL, (*MODEL, "--explain", "--smaller")],
     "plan validate": [("bubbles.csv", "--kind", "bubbles", "--rows")],
-    "record": [], "run": [],  # run a job: tests/instrument
+    "record": [], "run": [],  # run a job: tests/recorder
     "try": [("--list",)],
     "ui": [],  # serves until it is stopped: tests/web
     "watch": [("recorded", "--once")],

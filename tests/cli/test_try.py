@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from stallwise.cli import main
 from stallwise.errors import BadRequest
-from tests.instrument.faithful.ways import Scripts, Started
+from tests.recorder.faithful.ways import Scripts, Started
 
 REPO = Path(__file__).parents[2]
 NEEDS_TORCH = pytest.mark.skipif(

@@ -21,7 +21,7 @@ SPEAKERS = (
     "stallwise.readers",
     "stallwise.measures",
     "stallwise.meaning",
-    "stallwise.instrument",
+    "stallwise.recorder",
     "stallwise.physics.probe",
 )
 

@@ -219,7 +219,7 @@ def test_files_of_other_trades_are_neither_healthy_nor_sick(tmp_path: Path, trad
     assert answered(code, err) and "NOTHING OUT OF LINE" not in out and (code == 3 or "CANNOT TELL YET" in out)
 
 
-# --- A: the recorder and the fate of jobs; those of PyTorch are in tests/instrument/faithful ----------------------------------
+# --- A: the recorder and the fate of jobs; those of PyTorch are in tests/recorder/faithful ----------------------------------
 
 
 def recorded(tmp_path: Path, verb: str, *job: str) -> subprocess.CompletedProcess[str]:

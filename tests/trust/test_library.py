@@ -71,7 +71,7 @@ def test_what_is_installed_is_pinned() -> None:
 
 
 def test_bundles_are_their_owners_alone(tmp_path: Path) -> None:
-    from stallwise.instrument.writer import claim
+    from stallwise.recorder.writer import claim
 
     os.umask(0o022)
     claim(str(tmp_path / "bundle"), ["rank-00000.jsonl", "other.jsonl"])

@@ -17,7 +17,7 @@ from stallwise.cli._finite import finite
 from stallwise.cli._fitted import CHOSEN, complaint, fit_output
 from stallwise.cli._streams import guarded_streams
 from stallwise.errors import StallwiseError
-from stallwise.instrument.inherited import keep_closed_streams
+from stallwise.recorder.inherited import keep_closed_streams
 from stallwise.render.visible import visible
 
 HERE = Path(__file__).parent

@@ -114,7 +114,7 @@ def _kinds() -> Iterable[str]:
 
 
 def _trials() -> Iterable[str]:
-    from stallwise.instrument.trials import all_changes
+    from stallwise.experiment.trials import all_changes
 
     return [change.name for change in all_changes()]
 

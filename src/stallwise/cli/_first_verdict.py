@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import Any
 
-from stallwise.instrument.experiment.verdict import Verdict, answer, asked, forget
+from stallwise.experiment.verdict import Verdict, answer, asked, forget
 
 POLL_S = 0.05
 WAIT_S = 45.0  # a diagnosis takes two seconds, and more on a machine whose cores are busy

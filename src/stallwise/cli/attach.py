@@ -21,7 +21,7 @@ def command(pid: int, duration: str, folder: str | None, as_json: bool) -> None:
 
     from stallwise.cli.run import say
     from stallwise.errors import BadRequest
-    from stallwise.instrument import attach
+    from stallwise.recorder import attach
     from stallwise.units import Unit, parse
 
     if not attach.exists(pid):
@@ -53,8 +53,8 @@ def holding(seen: object) -> list[tuple[str, float]]:
     """The user's own innermost lines of the main thread with their shares, most first."""
     from collections import Counter
 
-    from stallwise.instrument.attach import Seen
     from stallwise.readers.native.stallwise_record import own_line
+    from stallwise.recorder.attach import Seen
 
     assert isinstance(seen, Seen)
     total, by_line = seen.stacks.total(), Counter[str]()
@@ -64,7 +64,7 @@ def holding(seen: object) -> list[tuple[str, float]]:
 
 
 def _said(seen: object) -> list[str]:
-    from stallwise.instrument.attach import Seen
+    from stallwise.recorder.attach import Seen
     from stallwise.units import Unit, show
 
     assert isinstance(seen, Seen)

@@ -37,7 +37,7 @@ HEADER = (
 def command(path: str, short: int, long_: tuple[int, ...], device: str, top: int, as_json: bool) -> None:
     """Run a model on short and long inputs and rank its layers by FP8 damage and cheapest repair."""
     from stallwise.doctor.fp8_damage import rank_damage
-    from stallwise.instrument.layer_ranges import run
+    from stallwise.recorder.layer_ranges import run
 
     model, inputs = _load(path, device)
     calibration = run(model, inputs(short))

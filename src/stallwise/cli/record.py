@@ -55,8 +55,8 @@ def record(command_line: tuple[str, ...], *, light: bool, steps: str | None, fol
     import time
 
     from stallwise.errors import BadRequest
-    from stallwise.instrument.launch import launch
-    from stallwise.instrument.profile_window import parse_steps
+    from stallwise.recorder.launch import launch
+    from stallwise.recorder.profile_window import parse_steps
 
     try:
         chosen = parse_steps(steps)
@@ -140,7 +140,7 @@ def recorded(where: str) -> bool:
     """A bundle is there."""
     from pathlib import Path
 
-    from stallwise.instrument.launch import BUNDLE
+    from stallwise.recorder.launch import BUNDLE
 
     return Path(where, BUNDLE).exists()
 

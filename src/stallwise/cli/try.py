@@ -60,8 +60,8 @@ def command(
     after the trials with exit code 0.
     """
     from stallwise.errors import BadRequest
-    from stallwise.instrument.experiment.options import Options
-    from stallwise.instrument.trials import all_changes
+    from stallwise.experiment.options import Options
+    from stallwise.experiment.trials import all_changes
 
     changes = all_changes()
     if listed:
@@ -154,9 +154,9 @@ def tried(line: tuple[str, ...], where: str, wanted: dict[str, Any], rehearsal: 
     import json
 
     from stallwise.cli._first_verdict import WAIT_S, FirstVerdict
-    from stallwise.instrument import autostart
-    from stallwise.instrument.experiment.rehearsal import VARIABLES
-    from stallwise.instrument.launch import launch
+    from stallwise.experiment.rehearsal import VARIABLES
+    from stallwise.recorder import autostart
+    from stallwise.recorder.launch import launch
 
     for said in _before(rehearsal, wanted, where):
         click.echo(f"stallwise: {said}", err=True)

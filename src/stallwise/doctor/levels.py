@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.instrument.experiment.paired import student
+from stallwise.experiment.paired import student
 
 Floats = NDArray[np.float64]
 USUAL_NOISE = 0.01  # of a step: medians of repeated runs of one job on one machine (docs/try.md measures the same)

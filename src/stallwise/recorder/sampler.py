@@ -1,0 +1,203 @@
+"""Where the training thread is, a hundred times a second: the Python lines that held it while the device had nothing to do.
+
+A thread of ours reads the other's frames (`sys._current_frames`) while it holds the interpreter lock, so no frame outlives the
+look and nothing of the user's is freed here. A line is spelled out once, a stack is a list of lines, a sample is three numbers:
+whatever this thread does, the training thread waits for, so a look is some microseconds, and looks at a thread that computes
+are as far apart as their share of its time asks for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
+
+from stallwise.recorder import schema, threads
+from stallwise.recorder.blame import OURS
+
+if TYPE_CHECKING:
+    from stallwise.recorder.recorder import Recorder
+
+EVERY_S = 0.01
+IN_WINDOW_EVERY_S = (
+    0.001  # a window is short, and what it traces is slowed anyway; never in the one that must be undisturbed
+)
+DENSE_FOR_S = 60.0  # of steps: enough samples for every line that matters; afterwards a tenth is plenty
+LATER_EVERY_S = 0.1
+DEPTH = 40  # frames from the innermost outwards
+MOST_STACKS = 20_000
+# Of the training thread's time. A look costs a thread that computes what it holds the lock for, measured, and the handing over
+# of the lock: the thread is put to sleep and has to be woken, tens to hundreds of microseconds. One that waits loses nothing.
+MOST_SHARE = 0.004
+HAND_OVER_S = 100e-6
+COMPUTES = 0.5  # of the time since the last look on a core
+USUAL = 0.1  # of the newest look in the running mean
+SILENT_FOR_S = 10.0  # a busy process in which no step was ever found writes its stacks after so long
+BUSY_SHARE = 0.3  # of one core; a launcher that waits for its children is not worth a record
+
+
+_STANDARD = sysconfig.get_paths().get("stdlib", "") + os.sep
+
+
+class Sampler:
+    """A daemon thread; what it costs is measured in bench/gpu/recorder_overhead.py."""
+
+    def __init__(self, recorder: "Recorder", every_s: float = EVERY_S) -> None:
+        self._recorder = recorder
+        self._every_s = every_s
+        self._ids: Dict[Tuple[int, ...], int] = {}  # stacks
+        self._at: Dict[Tuple[int, int], int] = {}  # instructions: their lines
+        self._lines: Dict[str, int] = {}
+        self._codes: Dict[int, Tuple[Any, str]] = {}  # held, so that no other code gets its address; and its file
+        self._new: Deque[Dict[str, Any]] = deque()
+        self._ms: List[float] = []
+        self._id: List[int] = []
+        self._stage: List[Any] = []
+        self._from_s = 0.0
+        self._held_s = 0.0  # by a usual look
+        self._used_s = self._heard_s = 0.0  # processor and wall time of the training thread at the last look
+        self._computes = True
+        self._of: Any = None
+        self._clock: Optional[int] = None  # of the training thread
+        self._quit = False
+        self._here = os.getcwd() + os.sep
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._recorder.writer.before_flush.append(self._hand_over)
+        self._recorder.closers.append(self.stop)
+        threads.begin(self._run, "stallwise-stacks")
+
+    def stop(self) -> None:
+        """No more looks."""
+        self._quit = True
+
+    def _run(self) -> None:
+        recorder, begun_s = self._recorder, time.monotonic()
+        main = threading.main_thread().ident
+        busy_s, dense_until_s = time.process_time(), 0.0
+        while not self._quit:
+            now_s = time.monotonic()
+            if recorder.number and not dense_until_s:
+                dense_until_s = now_s + DENSE_FOR_S
+            dense = recorder.writer.begun and (not dense_until_s or now_s < dense_until_s)
+            if recorder.window in (schema.FULL_WINDOW, schema.TIME_WINDOW):
+                time.sleep(IN_WINDOW_EVERY_S)
+            else:
+                time.sleep(self._pause_s() if dense else LATER_EVERY_S)
+            if recorder.busy:
+                continue
+            thread = recorder.thread or main
+            self._look(thread)
+            self._hear_of(thread)
+            if not recorder.writer.begun and now_s - begun_s > SILENT_FOR_S:
+                if time.process_time() - busy_s > BUSY_SHARE * (now_s - begun_s):
+                    recorder.writer.begin()
+                begun_s, busy_s = now_s, time.process_time()
+                if not recorder.writer.begun:
+                    self._forget()
+
+    def _hear_of(self, thread: Any) -> None:
+        """How much of a core the thread has had since the last look."""
+        now_s = time.monotonic()
+        if thread != self._of:
+            self._of = thread
+            self._clock = next((_clock_of(t.native_id) for t in threading.enumerate() if t.ident == thread), None)
+        try:
+            used_s = time.clock_gettime(self._clock)  # type: ignore[arg-type]
+        except (TypeError, OSError):  # not told here, or the thread has ended
+            used_s = self._used_s + now_s - self._heard_s
+        self._computes = used_s - self._used_s >= COMPUTES * (now_s - self._heard_s)
+        self._used_s, self._heard_s = used_s, now_s
+
+    def _pause_s(self) -> float:
+        """Between two looks."""
+        if not self._computes:
+            return self._every_s
+        return min(max(self._every_s, (self._held_s + HAND_OVER_S) / MOST_SHARE), LATER_EVERY_S)
+
+    def _look(self, thread: Any) -> None:
+        if self._quit:
+            return
+        began_s = time.perf_counter()
+        frame: Any = sys._current_frames().get(thread)
+        if frame is None:
+            return  # the thread that trained has ended
+        lines: List[int] = []
+        while frame is not None and len(lines) < DEPTH:
+            code = frame.f_code
+            at = id(code), frame.f_lasti
+            line = self._at.get(at)
+            if line is None:
+                line = self._at[at] = self._line(code, frame.f_lineno or 0)
+            lines.append(line)
+            frame = frame.f_back
+        code = None
+        stack = tuple(lines)
+        number = self._ids.get(stack)
+        if number is None:
+            number = self._remember(stack)
+        wall_s = self._recorder.wall()
+        if not self._ms:
+            self._from_s = wall_s
+        self._ms.append(round((wall_s - self._from_s) * 1e3, 1))
+        self._id.append(number)
+        self._stage.append(self._recorder.stage)
+        self._held_s += USUAL * (time.perf_counter() - began_s - self._held_s)
+
+    def _line(self, code: Any, number: int) -> int:
+        """The number of a line; its text is written with the next flush, once."""
+        known = self._codes.get(id(code))
+        if known is None:
+            known = self._codes[id(code)] = code, self._short(code.co_filename)
+        text = "%s:%d %s" % (known[1], number, code.co_name)
+        line = self._lines.get(text)
+        if line is None:
+            line = self._lines[text] = len(self._lines)
+            self._new.append({"k": "line", "id": line, "at": text})
+        return line
+
+    def _remember(self, stack: Tuple[int, ...]) -> int:
+        if len(self._ids) >= MOST_STACKS:
+            return -1
+        number = self._ids[stack] = len(self._ids)
+        self._new.append({"k": "frames", "id": number, "lines": stack})
+        return number
+
+    def _short(self, file: str) -> str:
+        for place in ("site-packages/", "dist-packages/"):
+            if place in file:
+                return schema.LIBRARY + file.rpartition(place)[2]
+        if file.startswith((_STANDARD, OURS, "<frozen")):
+            return schema.LIBRARY + os.sep.join(file.split(os.sep)[-2:])
+        if file.startswith(self._here):
+            return file[len(self._here) :]
+        return os.sep.join(file.split(os.sep)[-2:])
+
+    def _forget(self) -> None:
+        """Nothing is trained here so far: keep no more than the last seconds."""
+        self._ms, self._id, self._stage = [], [], []
+
+    def _hand_over(self) -> None:
+        """Called by the writer's thread before it writes."""
+        ms, self._ms = self._ms, []
+        ids, self._id = self._id, []
+        stage, self._stage = self._stage, []
+        while self._new:
+            self._recorder.writer.put(self._new.popleft())
+        count = min(len(ms), len(ids), len(stage))  # the sampling thread may be between two of them
+        if count:
+            line = {"k": "samples", "t": self._from_s, "ms": ms[:count], "id": ids[:count], "stage": stage[:count]}
+            self._recorder.writer.put(line)
+
+
+def _clock_of(native_id: Optional[int]) -> Optional[int]:
+    """The kernel's number for the processor clock of a thread of ours (see clock_getcpuclockid(3) in Linux's C library).
+
+    It is refused once the thread has ended; `pthread_getcpuclockid` would crash then.
+    """
+    return (~native_id << 3) | 6 if native_id is not None and sys.platform == "linux" else None
