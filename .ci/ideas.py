@@ -24,7 +24,7 @@ TEXTS = {".py", ".toml", ".md", ".html", ".js", ".csv"}
 LEAST_NODES = 30  # of a body: shorter ones are alike by nature
 MOST_IDLE = 12  # names; and groups of bodies said twice. Six of each were left when this was last looked at: no drawer is to fill
 MOST_TWICE = 10
-FOUND_BY_FOLDER = ("src/stallwise/experiment/trials", "src/stallwise/rules")  # what stands in them is called by whoever walks them
+FOUND_BY_FOLDER = ("src/stallwise/experiment/trials", "src/stallwise/causes")  # what stands in them is called by whoever walks them
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CALLED_BY_NAME = re.compile(r"__\w+__$|visit_\w+|do_[A-Z]+$|pytest_\w+|on_\w+|[A-Z_]+$|command$|_\w*repr\w*$")
 

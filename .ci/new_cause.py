@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-RULES = Path(__file__).parents[1] / "src" / "stallwise" / "rules"
+RULES = Path(__file__).parents[1] / "src" / "stallwise" / "causes"
 MODULE = '''"""TODO one sentence that says what stalls.
 
 ## What it means

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-RULES = ROOT / "src" / "stallwise" / "rules"
+RULES = ROOT / "src" / "stallwise" / "causes"
 TEXTS = {".py", ".toml", ".json", ".jsonl", ".md", ".csv", ".tsv", ".txt", ".yml", ".html", ".js"}
 
 

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recorded_cases  # type: ignore[import-not-found]
 
+from stallwise.causes import all_rules
 from stallwise.doctor.answer import complained
 from stallwise.doctor.gather import gather
 from stallwise.doctor.prove import ANSWERS, prove
@@ -30,7 +31,6 @@ from stallwise.doctor.symptoms import complaints
 from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence
 from stallwise.measures import measure_evidence
-from stallwise.rules import all_rules
 
 Case = tuple[str, dict[str, Any], str, str, list[str], tuple[str, ...]]
 

@@ -31,10 +31,10 @@ from fit_recognise import (  # type: ignore[import-not-found]
     settle,
 )
 
+from stallwise.causes import all_rules
 from stallwise.doctor.ask.bank import encoded, fixed_questions, seen_choices
 from stallwise.evidence.bag import DENIED, stems_of
 from stallwise.findings.symptom import Symptom
-from stallwise.rules import all_rules
 
 FOLDER = Path(__file__).parents[1] / "src" / "stallwise" / "doctor" / "ask"
 WHAT_IS_WRONG = next(f.text for f in fixed_questions() if f.complaint)

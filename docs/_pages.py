@@ -29,7 +29,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def _causes() -> dict[str, str]:
-    from stallwise.rules import all_rules
+    from stallwise.causes import all_rules
 
     found: dict[str, str] = {}
     lines = ["# Causes", "", "What the doctor knows, one page each. The same page: `stallwise explain CAUSE`.", ""]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from stallwise.causes import all_rules
 from stallwise.cli import main
 from stallwise.errors import BadRequest
-from stallwise.rules import all_rules
 from tests.measures.scripted_run import ScriptedRun
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "traces" / "loader_slow"

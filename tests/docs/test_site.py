@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from stallwise.causes import all_rules
 from stallwise.physics.costs.formulas import all_formulas
-from stallwise.rules import all_rules
 from tests.docs.blocks import REPO
 
 DOCS = REPO / "docs"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallwise.causes import all_rules
 from stallwise.doctor.ask.bank import bank, decoded, encoded, seen_choices
 from stallwise.doctor.ask.choose import WHICH_SEEN, Asker
 from stallwise.doctor.ask.reply import choice_of
@@ -22,7 +23,6 @@ from stallwise.evidence.vocabulary import resolve
 from stallwise.evidence.words import Words
 from stallwise.findings.diagnosis import State
 from stallwise.findings.question import DONT_KNOW, NONE_OF_THESE, Choice, Question
-from stallwise.rules import all_rules
 
 VAGUE = "training is slow"
 FIRST = Question("Where?", (Choice("one rank", ("rank_local=yes",)), Choice("all alike"), Choice(DONT_KNOW)))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stallwise.causes import all_rules
 from stallwise.doctor.examine import diagnose, examine
 from stallwise.doctor.fitting import fits, fitting, things, warnings
 from stallwise.doctor.presence import Presence, presence_in
@@ -24,7 +25,6 @@ from stallwise.findings.diagnosis import Diagnosis, NextStep, State
 from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.redact import shareable
 from stallwise.render.text import to_text
-from stallwise.rules import all_rules
 
 CAPTURES = [c for c in vars(capture).values() if isinstance(c, Capture)]
 ABSENT = ("gpu", "ranks", "nodes", "exchange", "serving", "training", "torch", "jax")

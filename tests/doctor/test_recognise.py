@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stallwise.causes import all_rules
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
 from stallwise.doctor.recognise import Ranking, recognise
@@ -22,7 +23,6 @@ from stallwise.findings.clue import SPEAK_AGAINST, WHEN_SEEN
 from stallwise.findings.diagnosis import SOMETHING_ELSE
 from stallwise.findings.finding import Finding
 from stallwise.measures import measure_evidence
-from stallwise.rules import all_rules
 
 WAITS = "The GPU is idle while the dataloader decodes JPEG images, more num_workers do not help and the CPU cores are at 100%"
 TEXTS = (

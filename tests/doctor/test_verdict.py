@@ -97,7 +97,7 @@ TELLS_NOTHING = {
     "changelog.md": (ROOT / "CHANGELOG.md").read_bytes(),
     "license.txt": (ROOT / "LICENSE").read_bytes(),
     "source.txt": (ROOT / "src" / "stallwise" / "doctor" / "examine.py").read_bytes(),
-    "rule.txt": (ROOT / "src/stallwise/rules/step/input_starved.py").read_bytes(),
+    "rule.txt": (ROOT / "src/stallwise/causes/step/input_starved.py").read_bytes(),
     "empty.log": b"",
     "hello.txt": b"hello world precision 5\n",
     "noise.txt": noise().encode(),

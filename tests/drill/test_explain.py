@@ -9,11 +9,11 @@ import math
 import pytest
 from click.testing import CliRunner
 
+from stallwise.causes import all_rules
 from stallwise.cli.explain import command
 from stallwise.drill.deck import all_cards
 from stallwise.drill.explain import concepts, explained, find_concept
 from stallwise.errors import BadRequest
-from stallwise.rules import all_rules
 from stallwise.units import Unit
 
 CAUSES, CARDS = {r.cause for r in all_rules()}, {c.id for c in all_cards()}

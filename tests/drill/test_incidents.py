@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from stallwise.causes import all_rules
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.digest import digest
 from stallwise.drill.generate import CLASSICS, incident, incident_of
@@ -17,7 +18,6 @@ from stallwise.drill.incident import EXACT, Incident, model_answer
 from stallwise.drill.requests import artifacts
 from stallwise.drill.scenarios import authors
 from stallwise.drill.suspects import suspects
-from stallwise.rules import all_rules
 
 FOUND = 0.95
 # Planted where nothing is broken: the verdict is not "sick", and the cause stands first among what binds or explains.

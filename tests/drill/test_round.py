@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallwise.causes import all_rules
 from stallwise.doctor.catalogue import families
 from stallwise.drill import door
 from stallwise.drill.artifacts.rng import Rng
@@ -31,7 +32,6 @@ from stallwise.drill.telling import contradicted, hints
 from stallwise.errors import BadRequest, StallwiseError
 from stallwise.evidence import capture
 from stallwise.physics.specs.hardware import gpu
-from stallwise.rules import all_rules
 from stallwise.units import Unit
 from tests.drill.players import Clock, Knowledge
 

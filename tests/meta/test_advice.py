@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from stallwise.causes import all_rules
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.rule import Rule
 from stallwise.findings.symptom import Symptom
-from stallwise.rules import all_rules
 
 ADVISED = [rule for rule in all_rules() if rule.advise is not None]
 

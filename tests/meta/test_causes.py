@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 import pytest
 
-import stallwise.rules
+import stallwise.causes
+from stallwise.causes import all_rules
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.ledger import Account
 from stallwise.findings.symptom import Often, Symptom
-from stallwise.rules import all_rules
 
-FOLDER = Path(stallwise.rules.__file__).parent
+FOLDER = Path(stallwise.causes.__file__).parent
 PAIRS = sorted(p for p in FOLDER.glob("*/[a-z]*.py") if p.parent.name != "health")
 NONE = "none"  # healthy by name: no owner, nothing to see, no phrases
 OWNERS = {"your code", "framework", "node", "network", "storage", "serving settings"}

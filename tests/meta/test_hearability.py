@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from stallwise.causes import all_rules
 from stallwise.doctor.symptoms import _DETECTORS
 from stallwise.evidence import catalog
 from stallwise.evidence.quantity import Quantity
 from stallwise.findings.symptom import Symptom
 from stallwise.meaning.entries import entries
 from stallwise.meaning.words import book
-from stallwise.rules import all_rules
 
 SOURCE = Path(catalog.__file__).parents[3]
 SPEAKERS = (

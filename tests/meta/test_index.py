@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import stallwise
+from stallwise.causes import _index as rules
+from stallwise.causes import all_rules
 from stallwise.doctor.gather import gather
 from stallwise.evidence.compiled import NAME, is_fresh
 from stallwise.evidence.evidence import Evidence
@@ -21,8 +23,6 @@ from stallwise.evidence.inputs import Inputs
 from stallwise.findings.finding import Finding
 from stallwise.measures import _index as measures
 from stallwise.measures import measure_evidence
-from stallwise.rules import _index as rules
-from stallwise.rules import all_rules
 
 ROOT = Path(__file__).parents[2]
 COMPILERS = pytest.mark.parametrize("compiler", [rules, measures], ids=["rules", "measures"])
@@ -58,7 +58,7 @@ def causes(place: Path, *words: str) -> str:
 
 def test_a_new_cause_is_there_before_the_index_is_compiled(tmp_path: Path) -> None:
     place = scratch(tmp_path)
-    step = place / "stallwise" / "rules" / "step"
+    step = place / "stallwise" / "causes" / "step"
     for suffix in (".py", ".toml"):
         text = (step / f"host_sync{suffix}").read_text(encoding="utf-8")
         (step / f"host_nap{suffix}").write_text(text.replace("def host_sync", "def host_nap"), encoding="utf-8")
@@ -67,8 +67,8 @@ def test_a_new_cause_is_there_before_the_index_is_compiled(tmp_path: Path) -> No
 
 def test_an_edited_cause_is_not_read_off_an_old_index(tmp_path: Path) -> None:
     place = scratch(tmp_path)
-    code = "from stallwise.rules import all_rules; print({r.cause: r.seen for r in all_rules()}['host-sync'])"
-    file = place / "stallwise" / "rules" / "step" / "host_sync.toml"
+    code = "from stallwise.causes import all_rules; print({r.cause: r.seen for r in all_rules()}['host-sync'])"
+    file = place / "stallwise" / "causes" / "step" / "host_sync.toml"
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(place)}
     )

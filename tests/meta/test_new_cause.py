@@ -48,5 +48,5 @@ def test_a_renamed_cause_is_recognised_under_its_new_name(clone: Path, old: str,
     told = TOLD if old == "recompilation" else "one rank is slower than the others, which wait for it in the all-reduce"
     found = run(clone, "-m", "stallwise", "diagnose", "--json", told)
     assert f'"{new}"' in found and f'"{old}"' not in found
-    names = [p.stem for p in (clone / "src" / "stallwise" / "rules").glob("*/*.*")]
+    names = [p.stem for p in (clone / "src" / "stallwise" / "causes").glob("*/*.*")]
     assert new.replace("-", "_") in names and old.replace("-", "_") not in names

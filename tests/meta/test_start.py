@@ -29,6 +29,6 @@ def test_a_sentence_loads_what_it_needs() -> None:
     assert "input-starved" in done.stdout
     loaded = json.loads(done.stderr.splitlines()[-1])
     assert len(loaded) <= MOST
-    assert sum(name.startswith("stallwise.rules") for name in loaded) <= MOST_CAUSES
+    assert sum(name.startswith("stallwise.causes") for name in loaded) <= MOST_CAUSES
     assert sum(name.startswith("stallwise.measures") for name in loaded) <= MOST_MEASURES
     assert not set(NEVER) & set(loaded)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from stallwise.causes.hardware.nvlink_fault import nvlink_fault
 from stallwise.cli._fitted import colored, fitted
 from stallwise.doctor.examine import diagnose
 from stallwise.evidence.catalog.hardware import XID_NVLINK
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Source
-from stallwise.rules.hardware.nvlink_fault import nvlink_fault
 from tests.trust.inputs import here
 
 REPO = Path(__file__).parents[2]
@@ -60,8 +60,8 @@ def test_texts_without_a_colon_are_quoted_whole() -> None:
 
 
 def test_a_clock_is_never_worth_itself() -> None:
+    from stallwise.causes.hardware.thermal_throttle import _regained
     from stallwise.evidence.catalog.hardware import GPU_CLOCK
-    from stallwise.rules.hardware.thermal_throttle import _regained
 
     clock = Fact(GPU_CLOCK, 1.2e9, Source("q.txt"))
     assert _regained(clock, 0.0) == _regained(clock, 1e-6) == _regained(None, 0.5) == "full clocks"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from stallwise.causes.health import all_proofs
 from stallwise.doctor import examine, piped, verdict
 from stallwise.doctor.examine import diagnose
 from stallwise.errors import StallwiseError
@@ -25,7 +26,6 @@ from stallwise.findings.diagnosis import State
 from stallwise.measures import hang
 from stallwise.readers import all_readers, train_log
 from stallwise.readers.native import nsys_sqlite
-from stallwise.rules.health import all_proofs
 from tests.trust.inputs import (
     GOOD_LOG,
     TRAIN_LOG,

@@ -121,10 +121,10 @@ def test_a_case_of_tables_is_read(tmp_path: Path, text: str) -> None:
 
 
 def test_a_fault_without_a_colon_is_told(tmp_path: Path) -> None:
+    from stallwise.causes.hardware.nvlink_fault import nvlink_fault
     from stallwise.evidence.catalog.hardware import XID_NVLINK
     from stallwise.evidence.evidence import Evidence
     from stallwise.evidence.fact import Fact, Source
-    from stallwise.rules.hardware.nvlink_fault import nvlink_fault
 
     evidence = Evidence()
     evidence.add([Fact(XID_NVLINK, "NVLink broke", Source("dmesg.txt"))])
@@ -169,9 +169,9 @@ def test_an_interval_beyond_the_optimum_says_why() -> None:
 
 
 def test_a_clock_is_not_promised_itself() -> None:
+    from stallwise.causes.hardware import thermal_throttle
     from stallwise.evidence.catalog.hardware import GPU_CLOCK
     from stallwise.evidence.fact import Fact, Source
-    from stallwise.rules.hardware import thermal_throttle
 
     regained = getattr(thermal_throttle, "_regained", None)
     assert regained is not None and "instead of" not in regained(Fact(GPU_CLOCK, 1.2e9, Source("q.txt")), 0.0)

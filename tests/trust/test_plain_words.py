@@ -6,7 +6,8 @@ import json
 from itertools import combinations
 from pathlib import Path
 
-import stallwise.rules
+import stallwise.causes
+from stallwise.causes import all_rules
 from stallwise.doctor.advice import overturning
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.idioms import frameworks, in_its_words
@@ -14,11 +15,10 @@ from stallwise.evidence.bag import stems_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.findings.finding import Finding, Fix
 from stallwise.render.text import to_text
-from stallwise.rules import all_rules
 from tests.trust.inputs import GOOD_LOG, here
 
 LINE = " iteration {i}/ 500 | elapsed time per iteration (ms): {ms}.0 | global batch size: 256 | lm loss: 2.0E+00 |\n"
-RULES = Path(str(stallwise.rules.__file__)).parent
+RULES = Path(str(stallwise.causes.__file__)).parent
 
 
 def bundle(folder: Path, said: str, **end: object) -> Path:

@@ -52,7 +52,7 @@ def _constant(place: str) -> Callable[[], Iterable[str]]:
 
 
 def _causes() -> Iterable[str]:
-    from stallwise.rules import all_rules
+    from stallwise.causes import all_rules
 
     return [rule.cause for rule in all_rules()]
 
@@ -68,7 +68,7 @@ def _limits() -> Iterable[str]:
 
 
 def _families() -> Iterable[str]:
-    from stallwise.rules import all_rules
+    from stallwise.causes import all_rules
 
     return {rule.family for rule in all_rules()}
 

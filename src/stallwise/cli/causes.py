@@ -14,8 +14,8 @@ from stallwise.render import strict_json as json
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(family: str | None, as_json: bool) -> None:
     """List the causes with one line each; `stallwise explain CAUSE` prints the page."""
+    from stallwise.causes import all_rules
     from stallwise.errors import BadRequest
-    from stallwise.rules import all_rules
 
     rules = all_rules()
     families = list(dict.fromkeys(r.family for r in rules))

@@ -55,11 +55,11 @@ def command(
 
         click.echo(json.dumps(tomllib.loads(EXAMPLE), indent=2) if as_json else EXAMPLE.rstrip("\n"))
         return
+    from stallwise.causes import all_rules
     from stallwise.doctor.examine import diagnose
     from stallwise.errors import BadRequest
     from stallwise.findings.budget import judge, read_budgets
     from stallwise.findings.threshold import threshold
-    from stallwise.rules import all_rules
 
     file, text, settings = read_settings(config)
     budgets = read_budgets(settings, text)

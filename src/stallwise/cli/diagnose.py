@@ -93,12 +93,12 @@ def command(
     no_cache: bool,
 ) -> None:
     """Read any mix of artifacts (files, folders, globs, '-', a complaint in words) and name the stage that stalls."""
+    from stallwise.causes import all_rules
     from stallwise.cli._asked import asker
     from stallwise.doctor.examine import diagnose
     from stallwise.doctor.stating import split_words
     from stallwise.evidence.limits import FILE_S, MOST_FILES, Limits
     from stallwise.findings.threshold import threshold
-    from stallwise.rules import all_rules
     from stallwise.units import Unit, parse
 
     places, words = split_words(paths, facts)

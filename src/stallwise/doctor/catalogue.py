@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from stallwise.causes import all_rules
+from stallwise.causes import table_of as _table_of
 from stallwise.findings.rule import Rule
-from stallwise.rules import all_rules
-from stallwise.rules import table_of as _table_of
 
 
 @cache

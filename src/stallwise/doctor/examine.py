@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from stallwise.causes import all_rules, rivals_of
 from stallwise.doctor.answer import Answer, answer
 from stallwise.doctor.ask.bank import bank
 from stallwise.doctor.ask.choose import best_question
@@ -36,7 +37,6 @@ from stallwise.findings.rule import Rule
 from stallwise.findings.trial import trials_in
 from stallwise.late import unwarned
 from stallwise.measures import measure_evidence
-from stallwise.rules import all_rules, rivals_of
 
 MOST_ASKED = 5  # questions of one consultation
 Ask = Callable[[Question, Diagnosis], str | None]

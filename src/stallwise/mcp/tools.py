@@ -88,8 +88,8 @@ class Tools:
 
     def explain(self, name: str, offset: int = 0, limit: int = MOST_ROWS) -> dict[str, Any]:
         """The page of a cause or concept, or what answers a question in words; without a name the list of both."""
+        from stallwise.causes import all_rules
         from stallwise.drill.explain import concepts, explained
-        from stallwise.rules import all_rules
 
         if not name:
             rows = [{"cause": r.cause, "family": r.family, "says": r.page.splitlines()[0]} for r in all_rules()]

@@ -43,7 +43,7 @@ MODEL = re.compile(
 _PUBLIC_ENDINGS = ("Error", "Exception", "Warning", "Interrupt")
 _WORD = re.compile(r"(?:[A-Z]{1,40}[a-z0-9]{1,40}){2,20}[A-Z]{0,40}\d{0,3}")
 _PAGES = (
-    "stallwise.rules",
+    "stallwise.causes",
     "stallwise.meaning",
     "stallwise.evidence",
     "stallwise.readers",

@@ -16,9 +16,9 @@ import torch
 from tests.recorder.trials.jobs import Answering, Training, looked_at, recorded, same, state
 from torch import nn
 
+from stallwise.causes import all_rules
 from stallwise.experiment.change import Undo
 from stallwise.experiment.trials import all_changes
-from stallwise.rules import all_rules
 
 pytestmark = [pytest.mark.torch]
 NAMES = [c.name for c in all_changes()]

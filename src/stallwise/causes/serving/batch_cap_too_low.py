@@ -1,0 +1,104 @@
+"""A scheduler cap keeps requests waiting although memory for them is free.
+
+## What it means
+`max_num_seqs`, `max_running_requests` or `max_batch_size` bounds how many requests run together. They wait at that bound
+while the KV cache is mostly empty.
+
+## Why it costs
+Decode reads every weight once per iteration for all running requests. Doubling a small batch nearly doubles throughput at
+nearly the same latency; a low cap throws that away and turns it into queueing.
+
+## What else looks so
+A full cache also makes requests wait, but then KV use is high. A long prefill also holds requests back, but then nothing
+is generated meanwhile. A token budget that is too small (max_num_batched_tokens) shows a running count that moves.
+
+## Fix
+Raise the cap to what the KV cache holds, or to the batch at which the latency target breaks.
+
+## How the gain is found
+Throughput grows with the batch until reading KV or arithmetic outweighs reading weights; the bound given is the number of
+requests that the free cache would hold, never more than were waiting.
+"""
+
+from __future__ import annotations
+
+from stallwise.causes.serving._each_run import facts, surest
+from stallwise.evidence.capture import SERVE_LOG
+from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.findings.clue import Clue, above
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+
+ROOM = 0.6  # KV use below which memory cannot be why requests wait
+QUEUED = 0.3  # share of samples with a queue: not a passing burst
+CROWDED = 0.4  # of the engine's time that prefill needs
+
+
+@rule(serving.SAMPLES)
+def batch_cap_too_low(evidence: Evidence) -> Finding | None:
+    """Waiting at the cap with an empty cache."""
+    return surest(evidence, _judge)
+
+
+def _judge(evidence: Evidence) -> Finding | None:
+    value = evidence.value
+    kv, queued, waiting = value(serving.KV_QUEUED), value(serving.WAITING_SHARE, 0.0), value(serving.WAITING, 0.0)
+    if not kv < ROOM or queued < QUEUED or value(serving.LONE_PREFILL_SHARE, 0.0) >= QUEUED:
+        return None
+    most, cap, pinned = value(serving.RUNNING_MAX), value(serving.MAX_SEQS), value(serving.PINNED_AT)
+    if cap == most and cap > 0:
+        confidence, limit = 0.95, cap
+    elif pinned == pinned and pinned == most:
+        confidence, limit = 0.75, pinned
+    else:
+        return None
+    if value(serving.PREFILL_LOAD, 0.0) >= CROWDED:
+        return None  # prompts take the time: a larger batch would share what they leave
+    batch = value(serving.COMPUTE_BATCH)
+    if batch == batch and limit > 2 * batch:
+        return None  # the batch is past the ridge: a higher cap only shares the same arithmetic among more
+    room = limit / kv if kv > 0 else float("inf")
+    reach = min(room, limit + max(waiting, 1.0))
+    return Finding(
+        headline=f"Only {limit:.0f} may run at once while others wait and {1 - kv:.0%} of the KV cache is free.",
+        confidence=confidence,
+        because=(
+            Reason.of(f"running never passes {limit:.0f} while requests wait", *facts(evidence, serving.RUNNING_MAX, serving.PINNED_AT)),
+            Reason.of(f"KV use is {kv:.1%} then", *facts(evidence, serving.KV_QUEUED)),
+            *((Reason.of(f"the cap was set to {cap:.0f}", *facts(evidence, serving.MAX_SEQS)),) if cap == cap else ()),
+        ),
+        fixes=(
+            Fix(f"Raise max_num_seqs from {limit:.0f} to {reach:.0f} or more (the free cache holds {min(room, 1e6):,.0f})",
+                worth=f"up to {reach / limit:.1f}x throughput while decode is bound by memory; the queue goes",
+                cost="a restart", risk="time per token rises with the batch: stop where it meets the target"),
+            Fix("Then raise max_num_batched_tokens if prefill holds the batch back", worth="shorter queue",
+                risk="longer iterations"),
+        ),
+        not_here=(Reason("a low KV use: it is the consequence, not a sign of health"),),
+        avoid="Adding replicas: this one is not full.",
+        next=(SERVE_LOG,),
+        explains=("queue-saturated",),
+    )  # fmt: skip
+
+
+# A cap on running requests, while only suspected.
+def _at_the_cap(evidence: Evidence) -> bool | None:
+    """Every slot taken, a queue at the door, and the cache far from full."""
+    running, cap = evidence.value(stated.RUNNING), evidence.value(stated.MAX_SEQS)
+    return (
+        running >= 0.95 * cap and evidence.value(stated.KV_USE, 0.5) < 0.6 and evidence.value(stated.WAITING, 1.0) > 0
+    )
+
+
+CLUES = (
+    above(stated.WAITING, 0, "fair, needed", "requests wait", "nobody waits"),
+    above(stated.KV_USE, 0.6, "against", "the KV cache is used", "the KV cache is mostly empty"),
+    Clue(
+        (stated.RUNNING, stated.MAX_SEQS),
+        _at_the_cap,
+        "decisive, needed",
+        "every slot is taken while the cache has room",
+        "slots are free or the cache is full",
+    ),
+)

@@ -1,0 +1,225 @@
+"""More requests arrive than the service can finish, so the queue and the first-token time grow without bound.
+
+## What it means
+The service works at its own pace and that pace is below the offered rate. Nothing else is broken: memory has room, no cap
+binds, iterations take what they should.
+
+## Why it costs
+Past saturation each second of load adds to everybody's wait. Little's law: queue length is arrival rate times wait.
+
+## What else looks so
+A full KV cache, a cap, one huge request, or a busy CPU each make a queue as well; they come first, because fixing them
+raises the pace. A burst makes a queue that drains again.
+
+## Fix
+Shed or shape load at the door, cache prefixes, use FP8, chunk prefill, separate prefill and decode; then add replicas.
+
+## How the gain is found
+Offered rate over achieved rate is the factor of capacity that is missing.
+"""
+
+from __future__ import annotations
+
+import math
+
+from stallwise.causes.serving._each_run import facts, surest
+from stallwise.causes.serving._story import with_story
+from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
+from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.ledger import Account
+from stallwise.findings.clue import above, grew
+from stallwise.findings.finding import Finding, Fix, Reason
+from stallwise.findings.rule import rule
+
+CLUES = (
+    above(serving.CONCURRENCY, 1, "required", "several requests are in flight", "one request at a time: nobody queues"),
+    above(stated.WAITING, 0, "hint, needed", "requests wait", "nobody waits"),
+    grew(
+        stated.TTFT,
+        4.0,
+        "hint",
+        "the first token waits many times longer under load",
+        "the first token hardly waits longer",
+    ),
+)
+GROWING = 0.01  # requests a second: a queue that gains one in 100 s drains by itself in quiet minutes
+MOSTLY = 0.6  # of the samples with a queue
+FULL = 0.9
+LONGER = 4.0  # times the first-token time at low load
+BUSY = 0.8  # GPU utilisation below which something else than the GPU sets the pace
+FEW_SAMPLES = 2.0  # a page, or one scraped twice
+SHORT_QUEUE = 3.0  # requests
+QUEUE_OF_RUNNING = 0.5  # waiting over running
+IN_QUEUE = 0.3  # of a request's life: more than a full batch makes the last of it wait
+ENOUGH_REQUESTS = 20.0  # so that the first burst is not all there was
+SHORT = 1.1  # offered over achieved: below this the generator's own ramp explains it
+
+
+@rule()
+def queue_saturated(evidence: Evidence) -> Finding | None:
+    """A queue that grows with nothing else in the way; in benchmarks alone, load that no longer raises the rate."""
+    if evidence.all(serving.SAMPLES) and (found := surest(evidence, _judge)):
+        return found
+    found = _benchmarked(evidence) or _outrun(evidence) or _counted(evidence) or _glimpsed(evidence)
+    return with_story(found, evidence) if found else None
+
+
+def _benchmarked(evidence: Evidence) -> Finding | None:
+    value = evidence.value
+    waits, load, rate = value(serving.TTFT_GROWTH), value(serving.LOAD_GROWTH), value(serving.RATE_GROWTH)
+    plateau = evidence.get(serving.PLATEAU_RATE)
+    if not waits >= LONGER or plateau is None or value(serving.PLATEAU_GPU_BUSY, 1.0) < BUSY:
+        return None
+    return Finding(
+        headline=f"Past {plateau.number:.3g} requests a second more load only makes users wait: TTFT grew {waits:.0f}x.",
+        confidence=0.7,
+        because=(
+            Reason.of(
+                f"{load:.1f}x the load gave {rate:.1f}x the rate",
+                *facts(evidence, serving.LOAD_GROWTH, serving.RATE_GROWTH),
+            ),
+            Reason.of(f"the first token came {waits:.0f}x later", *facts(evidence, serving.TTFT_GROWTH)),
+        ),
+        against=(Reason("a benchmark alone does not show whether memory, prefill or a cap set this pace"),),
+        fixes=(
+            Fix(
+                "Look inside under the same load: KV use, running and waiting tell what sets the pace",
+                worth="names the nearer cause",
+            ),
+            Fix("Bound the queue and refuse early", worth="TTFT of admitted requests back to its unloaded value"),
+            Fix("More replicas", worth="in proportion", cost="GPUs"),
+        ),
+        avoid="Longer client timeouts: past saturation no timeout is long enough.",
+        next=(SERVE_METRICS, SERVE_BENCH),
+    )
+
+
+def _outrun(evidence: Evidence) -> Finding | None:
+    """One load test: fewer requests were finished in a second than sent, and most of a request's life went by before its first token."""
+    value = evidence.value
+    offered, achieved = evidence.get(serving.OFFERED_RATE), evidence.get(serving.ACHIEVED_RATE)
+    if offered is None or achieved is None or not math.inf > offered.number > SHORT * achieved.number > 0:
+        return None
+    first, rest = value(serving.TTFT), value(serving.TPOT) * value(serving.OUTPUT_TOKENS)
+    if not (first == first and first >= IN_QUEUE * (first + rest)):
+        return None
+    share = first / (first + rest)
+    return Finding(
+        headline=f"{offered.number:.3g} requests a second come and {achieved.number:.3g} are finished: the queue grows.",
+        confidence=0.65,
+        because=(
+            Reason.of(f"{offered.number / achieved.number:.1f}x as many requests were sent as finished", offered, achieved),
+            Reason.of(f"{first:.3g} s of {first + rest:.3g} s, {share:.0%} of a request's life, pass before its first token",
+                      *facts(evidence, serving.TTFT, serving.TPOT, serving.OUTPUT_TOKENS)),
+        ),
+        against=(Reason("a benchmark alone does not show whether memory, prefill or a cap set this pace"),),
+        fixes=(
+            Fix("Look inside under the same load: KV use, running and waiting tell what sets the pace", worth="names the nearer cause"),
+            Fix(f"Hold the load at {achieved.number:.3g} requests a second", worth="TTFT back to prefill plus one iteration"),
+            Fix("More replicas", worth=f"{offered.number / achieved.number:.1f}x the capacity is asked for", cost="GPUs"),
+        ),
+        avoid="Longer client timeouts: past saturation no timeout is long enough.",
+        next=(SERVE_METRICS, SERVE_BENCH),
+    )  # fmt: skip
+
+
+def _counted(evidence: Evidence) -> Finding | None:
+    """Counters of a single page: where requests spent their lives since the engine started."""
+    value = evidence.value
+    queue, prefill, decode = (value(q) for q in (serving.QUEUE_TIME, serving.PREFILL_TIME, serving.DECODE_TIME))
+    whole = value(serving.REQUEST_TIME)
+    if whole != whole:
+        whole = queue + max(prefill, 0.0) + max(decode, 0.0) if prefill == prefill or decode == decode else whole
+    done = value(serving.REQUESTS_DONE, ENOUGH_REQUESTS)
+    if not (queue > 0 and whole > 0) or queue < IN_QUEUE * whole or done < ENOUGH_REQUESTS:
+        return None
+    if value(serving.QUEUE_DRAINED, 0.0) > 0:
+        return None  # it comes and goes: something holds requests up, and not their number
+    full = value(serving.KV_MAX, value(serving.KV_MEDIAN, 0.0)) >= FULL
+    parts = [f"queue {queue:.3g} s"] + [
+        f"{name} {x:.3g} s" for name, x in (("prefill", prefill), ("decode", decode)) if x == x
+    ]
+    return Finding(
+        headline=f"Requests spend {queue / whole:.0%} of their time in the queue: the service gets more than it takes in.",
+        confidence=0.5 if full else 0.65,
+        because=(
+            Reason.of(f"of {whole:.3g} s a request: " + ", ".join(parts),
+                      *facts(evidence, serving.QUEUE_TIME, serving.REQUEST_TIME, serving.PREFILL_TIME, serving.DECODE_TIME)),
+        ),
+        against=(Reason("counters since the start do not tell when: a storm that is over looks the same"),),
+        account=Account.QUEUE,
+        fixes=(
+            Fix("Scrape again under load: what runs, waits and fills the cache tells what holds requests back", worth="names the nearer cause"),
+            Fix("Bound the queue and refuse early (429 with retry-after)", worth="TTFT of admitted requests back to prefill plus one iteration"),
+        ),
+        avoid="Longer client timeouts: they lengthen the queue.",
+        next=(SERVE_METRICS, SERVE_BENCH),
+    )  # fmt: skip
+
+
+def _glimpsed(evidence: Evidence) -> Finding | None:
+    """A page or two: a queue as long as half of what runs is no breath of the scheduler, but once is not always."""
+    value = evidence.value
+    waiting, running = value(serving.WAITING, 0.0), value(serving.RUNNING, 0.0)
+    if evidence.get(serving.RUNNING) is None:
+        return None  # whoever waits may wait for anything
+    if value(serving.SAMPLES, 0.0) > FEW_SAMPLES or waiting < max(SHORT_QUEUE, QUEUE_OF_RUNNING * running):
+        return None
+    kv = evidence.get(serving.KV_QUEUED)
+    room = kv is not None and kv.number < FULL
+    return Finding(
+        headline=f"At the moment that was read {waiting:.0f} requests wait behind {running:.0f} running.",
+        confidence=0.55,
+        because=(
+            Reason.of(f"{waiting:.0f} wait, {running:.0f} run" + (f", KV use is {kv}" if kv else ""),
+                      *facts(evidence, serving.WAITING, serving.RUNNING, serving.KV_QUEUED)),
+            *((Reason("the cache has room: a cap on running requests or slow prefill holds them back"),) if room else ()),
+        ),
+        against=(Reason("one reading does not tell whether the queue drains"),),
+        account=Account.QUEUE,
+        fixes=(
+            Fix("Read the metrics again under the same load, a minute apart", worth="tells a burst from a state, and names what holds requests back"),
+            Fix("Raise the cap on running requests (max_num_seqs, slots, max batch) if the cache stays empty", worth="shorter queue", risk="time per token grows with the batch"),
+        ),
+        avoid="Longer client timeouts: they lengthen the queue.",
+        next=(SERVE_METRICS, SERVE_BENCH),
+    )  # fmt: skip
+
+
+def _judge(evidence: Evidence) -> Finding | None:
+    value = evidence.value
+    waiting, running, growth = value(serving.WAITING, 0.0), value(serving.RUNNING), value(serving.WAITING_GROWTH, 0.0)
+    offered, achieved = value(serving.OFFERED_RATE), value(serving.ACHIEVED_RATE)
+    behind = offered / achieved if achieved > 0 else float("nan")
+    queued = value(serving.WAITING_SHARE, 0.0)
+    if not (queued >= MOSTLY and (growth > GROWING or behind > SHORT) and waiting > 0):
+        return None
+    full = value(serving.KV_QUEUED, 0.0) >= FULL
+    busy = value(serving.LONE_PREFILL_SHARE, 0.0) >= 0.3
+    confidence = 0.4 if full or busy else 0.8 if behind > SHORT else 0.65
+    missing = (
+        f"{behind:.1f}x the load it can finish" if behind == behind else f"{growth:.2f} requests a second too many"
+    )
+    return Finding(
+        headline=f"The queue grows: the service gets {missing}.",
+        confidence=confidence,
+        because=(
+            Reason.of(f"{waiting:.0f} wait behind {running:.0f} running, growing by {growth:.2g} a second",
+                      *facts(evidence, serving.WAITING, serving.RUNNING, serving.WAITING_GROWTH)),
+            *((Reason.of(f"{offered:.3g} requests a second offered, {achieved:.3g} finished",
+                         *facts(evidence, serving.OFFERED_RATE, serving.ACHIEVED_RATE)),) if behind == behind else ()),
+        ),
+        against=(Reason("the KV cache is full: its size is the nearer cause"),) if full else (),
+        fixes=(
+            Fix("Bound the queue and refuse early (429 with retry-after): a timeout costs the same and helps nobody",
+                worth="TTFT of admitted requests back to prefill plus one iteration"),
+            Fix("Cheaper requests: prefix caching, FP8 weights and KV, speculative decoding at small batch",
+                worth="1.3 to 2x capacity each where it applies", risk="check accuracy"),
+            Fix("Chunked prefill, or separate prefill and decode workers, if time per token also suffers", worth="steadier tokens"),
+            Fix("More replicas", worth=f"{behind:.1f}x as many" if behind == behind else "in proportion", cost="GPUs"),
+        ),
+        not_here=(Reason("GPU utilisation near 100%: expected at saturation, and says nothing about efficiency"),),
+        avoid="Longer client timeouts: the queue grows without bound, so no timeout is long enough.",
+        next=(SERVE_BENCH, SERVE_METRICS),
+    )  # fmt: skip
