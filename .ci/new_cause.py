@@ -30,9 +30,9 @@ from __future__ import annotations
 
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import above
-from stallwise.findings.finding import Finding, Reason
-from stallwise.findings.rule import rule
+from stallwise.doctor.findings.clue import above
+from stallwise.doctor.findings.finding import Finding, Reason
+from stallwise.doctor.findings.rule import rule
 
 NOTICEABLE = 0.05  # TODO of what, and why from there on
 

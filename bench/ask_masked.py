@@ -48,6 +48,8 @@ from recorded_cases import listed  # type: ignore[import-not-found]
 
 from stallwise.doctor.ask import bank as banks
 from stallwise.doctor.examine import Consultation
+from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE
+from stallwise.doctor.findings.question import DONT_KNOW, NONE_OF_THESE, Question
 from stallwise.doctor.gather import gather
 from stallwise.doctor.prove import TRUSTED
 from stallwise.doctor.recognise import model as models
@@ -55,8 +57,6 @@ from stallwise.doctor.recognise.model import Model, probabilities, recalibrated
 from stallwise.doctor.words import words_in
 from stallwise.errors import StallwiseError
 from stallwise.evidence.words import Words
-from stallwise.findings.diagnosis import SOMETHING_ELSE
-from stallwise.findings.question import DONT_KNOW, NONE_OF_THESE, Question
 
 INCIDENTS = ("improve", "kept", "strangers", "strangers_kept", "wave5")
 GROUPS = 5  # of folds: one fit each

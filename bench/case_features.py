@@ -23,6 +23,7 @@ import recorded_cases  # type: ignore[import-not-found]
 from stallwise.causes import all_rules
 from stallwise.doctor.answer import complained
 from stallwise.doctor.gather import gather
+from stallwise.doctor.measures import measure_evidence
 from stallwise.doctor.prove import ANSWERS, prove
 from stallwise.doctor.recognise.features import clue_outcomes, parts_of, words_of
 from stallwise.doctor.recognise.ranking import clue_key, rule_odds
@@ -30,7 +31,6 @@ from stallwise.doctor.stating import state
 from stallwise.doctor.symptoms import complaints
 from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence
-from stallwise.measures import measure_evidence
 
 Case = tuple[str, dict[str, Any], str, str, list[str], tuple[str, ...]]
 

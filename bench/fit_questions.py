@@ -33,8 +33,8 @@ from fit_recognise import (  # type: ignore[import-not-found]
 
 from stallwise.causes import all_rules
 from stallwise.doctor.ask.bank import encoded, fixed_questions, seen_choices
+from stallwise.doctor.findings.symptom import Symptom
 from stallwise.evidence.bag import DENIED, stems_of
-from stallwise.findings.symptom import Symptom
 
 FOLDER = Path(__file__).parents[1] / "src" / "stallwise" / "doctor" / "ask"
 WHAT_IS_WRONG = next(f.text for f in fixed_questions() if f.complaint)

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.causes import all_rules, table_of
+from stallwise.doctor.findings.clue import SPEAK_AGAINST, WHEN_SEEN, Tells
+from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.prove import ANSWERS, TRUSTED
 from stallwise.doctor.recognise.model import AGAINST, level_of, recalibrated, set_costs
 from stallwise.doctor.recognise.ranking import SPOKE
 from stallwise.doctor.words import words_in
 from stallwise.evidence.bag import DENIED, MANNER
-from stallwise.findings.clue import SPEAK_AGAINST, WHEN_SEEN, Tells
-from stallwise.findings.rule import Rule
 
 FOLDS = 10
 RIDGE = 1.0  # of 0.5 to 4 the least out-of-fold log loss

@@ -37,11 +37,11 @@ from pathlib import Path
 from typing import Any
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.finding import Gain
+from stallwise.doctor.measures import _replay_range
 from stallwise.doctor.predictions import change_of
 from stallwise.evidence.catalog import step
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.finding import Gain
-from stallwise.measures import _replay_range
 from stallwise.physics.costs import gain_doubt
 
 HERE = Path(__file__).parent

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import stallwise
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.errors import BadRequest
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.planner.ask import ask_plan
 from tests.render.hostile import hostile
 

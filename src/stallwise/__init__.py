@@ -11,9 +11,9 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stallwise.findings.comparison import Comparison
-    from stallwise.findings.diagnosis import Diagnosis
-    from stallwise.findings.whatif import WhatIf
+    from stallwise.doctor.findings.comparison import Comparison
+    from stallwise.doctor.findings.diagnosis import Diagnosis
+    from stallwise.doctor.findings.whatif import WhatIf
     from stallwise.physics.probe.timing import Timing
     from stallwise.planner.search import Plan
     from stallwise.recorder import gauge, mark, recording, span, start, step, steps, stop

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from html import escape
 from typing import Any
 
+from stallwise.doctor.findings.comparison import Comparison
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.shown import way
-from stallwise.findings.comparison import Comparison
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.planner.search import Plan
 from stallwise.units import Unit, show
 

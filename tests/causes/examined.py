@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from stallwise.doctor.examine import examine
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.doctor.gather import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import Diagnosis, State
 
 
 def diagnosis_of(files: dict[str, str | bytes] | str) -> Diagnosis:

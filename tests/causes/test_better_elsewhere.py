@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 
 ON = "maximum relative error against fp64 (TF32 on): {}"
 OFF = "maximum relative error against fp64 (TF32 off): {}"

@@ -13,11 +13,11 @@ import pytest
 
 from stallwise.causes import all_rules
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.finding import Finding
+from stallwise.doctor.findings.rule import Rule
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Finding
-from stallwise.findings.rule import Rule
 from stallwise.render.json import to_dict
 from stallwise.render.text import to_text
 from stallwise.units import Unit

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 from tests.shared_data import SHARED, shared
 
 FAMILIES = ("hang-", "hw-", "slow-", "ckpt-")

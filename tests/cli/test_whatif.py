@@ -8,10 +8,10 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from stallwise.cli import main
+from stallwise.doctor.findings.finding import Gain
+from stallwise.doctor.findings.whatif import Tried, WhatIf
+from stallwise.doctor.measures._replay_range import won_range_s
 from stallwise.drill.artifacts.rank_traces import RankTrace
-from stallwise.findings.finding import Gain
-from stallwise.findings.whatif import Tried, WhatIf
-from stallwise.measures._replay_range import won_range_s
 from stallwise.render.whatif import as_text
 
 TRACE = str(Path(__file__).parents[2] / "examples" / "traces" / "loader_slow" / "trace.json.gz")

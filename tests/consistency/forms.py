@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
 from stallwise.render.markdown import to_markdown

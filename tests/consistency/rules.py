@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from stallwise.doctor.findings.diagnosis import State
+from stallwise.doctor.findings.finding import Finding, Gain
 from stallwise.evidence.step_time import STEPS
-from stallwise.findings.diagnosis import State
-from stallwise.findings.finding import Finding, Gain
 from stallwise.render.phrases import gain_range
 from stallwise.render.pictures._accounts import guilty
 from stallwise.render.verdict import leading_suspect, run_findings, verdict

@@ -11,9 +11,9 @@ from functools import cache
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.finding import Finding, Gain
 from stallwise.doctor.whatif import what_if
 from stallwise.errors import StallwiseError
-from stallwise.findings.finding import Finding, Gain
 from stallwise.render.whatif import as_text
 from stallwise.units import Unit, show
 from tests.consistency import rules

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import EVEN_ODDS, SAID_ALOUD, Finding
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.finding import EVEN_ODDS, SAID_ALOUD, Finding
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
 from stallwise.render.markdown import to_markdown

@@ -15,14 +15,14 @@ from stallwise.doctor.ask.bank import bank, decoded, encoded, seen_choices
 from stallwise.doctor.ask.choose import WHICH_SEEN, Asker
 from stallwise.doctor.ask.reply import choice_of
 from stallwise.doctor.examine import MOST_ASKED, Consultation, diagnose
+from stallwise.doctor.findings.diagnosis import State
+from stallwise.doctor.findings.question import DONT_KNOW, NONE_OF_THESE, Choice, Question
 from stallwise.doctor.gather import gather
 from stallwise.doctor.recognise.model import model, probabilities
 from stallwise.doctor.words import words_in
 from stallwise.errors import BadRequest
 from stallwise.evidence.vocabulary import resolve
 from stallwise.evidence.words import Words
-from stallwise.findings.diagnosis import State
-from stallwise.findings.question import DONT_KNOW, NONE_OF_THESE, Choice, Question
 
 VAGUE = "training is slow"
 FIRST = Question("Where?", (Choice("one rank", ("rank_local=yes",)), Choice("all alike"), Choice(DONT_KNOW)))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.evidence.catalog import fabric, hardware
-from stallwise.findings.diagnosis import State
 from stallwise.meaning.sayings import symptom_in
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from stallwise.causes import all_rules
 from stallwise.doctor.examine import diagnose, examine
+from stallwise.doctor.findings.diagnosis import Diagnosis, NextStep, State
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.fitting import fits, fitting, things, warnings
 from stallwise.doctor.presence import Presence, presence_in
 from stallwise.evidence import capture
@@ -21,8 +23,6 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.diagnosis import Diagnosis, NextStep, State
-from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.redact import shareable
 from stallwise.render.text import to_text
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.find import find
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.gather import READ_AS_WORDS, gather
 from stallwise.doctor.given import Kind, kind_of, meant_as_path
 from stallwise.doctor.stating import split_words
@@ -19,7 +20,6 @@ from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.evidence.fact import Source
 from stallwise.evidence.textual import is_textual
 from stallwise.evidence.words import LONGEST_LABEL, Words, is_label, label_of
-from stallwise.findings.diagnosis import State
 from stallwise.mcp.tools import Tools
 from stallwise.readers.shapes.lines import node_of_file, rank_of_file
 from stallwise.render.phrases import place

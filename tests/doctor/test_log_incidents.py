@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 
 Files = dict[str, str]
 _RANDOM = np.random.default_rng(1)

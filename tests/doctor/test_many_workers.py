@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.doctor.merged import merged_events
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
 from tests.shared_data import shared

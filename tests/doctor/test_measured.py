@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.doctor.predictions import change_of, predictions_of, ratios_of
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
 from stallwise.render.text import to_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.errors import BadRequest
-from stallwise.findings.diagnosis import State
 from stallwise.physics.specs.hardware import gpu
 from stallwise.physics.specs.model import find_model
 from stallwise.planner.serving import Question

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import examine
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.gather import gather
-from stallwise.findings.diagnosis import State
 from stallwise.render.verdict import leading_suspect, verdict
 
 VLLM = (

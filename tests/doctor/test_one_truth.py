@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.finding import Finding, Fix, Gain
 from stallwise.doctor.rank import rank
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.finding import Finding, Fix, Gain
 from stallwise.render.html import to_html
 from stallwise.render.phrases import account_ends, worth
 from stallwise.render.text import to_text

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallwise.doctor.findings.finding import Finding, Fix, Gain
 from stallwise.doctor.rank import rank
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.finding import Finding, Fix, Gain
 
 ACCOUNTS = (Account.COMPUTE, Account.LAUNCH_GAP, Account.HOST_WAIT)
 LEDGER = Ledger({Account.COMPUTE: 0.060, Account.LAUNCH_GAP: 0.030, Account.HOST_WAIT: 0.010}, Source("trace.json"))

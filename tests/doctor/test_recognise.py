@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from stallwise.causes import all_rules
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.clue import SPEAK_AGAINST, WHEN_SEEN
+from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE
+from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.gather import gather
+from stallwise.doctor.measures import measure_evidence
 from stallwise.doctor.recognise import Ranking, recognise
 from stallwise.doctor.recognise.model import model, probabilities, recalibrated, set_costs
 from stallwise.doctor.recognise.ranking import clue_key, in_domain, rule_odds
 from stallwise.doctor.stating import state
 from stallwise.doctor.words import bag_of
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import SPEAK_AGAINST, WHEN_SEEN
-from stallwise.findings.diagnosis import SOMETHING_ELSE
-from stallwise.findings.finding import Finding
-from stallwise.measures import measure_evidence
 
 WAITS = "The GPU is idle while the dataloader decodes JPEG images, more num_workers do not help and the CPU cores are at 100%"
 TEXTS = (

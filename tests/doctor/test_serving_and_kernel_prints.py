@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.ledger import Account
-from stallwise.findings.diagnosis import State
 from stallwise.readers.shapes.unwrap import plain
 
 MAIL = """From: a@example.org

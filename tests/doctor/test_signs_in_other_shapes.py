@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.evidence.catalog import run
-from stallwise.findings.diagnosis import State
 
 ENGINE = (
     "INFO 12-08 14:01:{}1 [loggers.py:248] Engine 000: Avg prompt throughput: 88.1 tokens/s, Avg generation throughput: 5120.4 "

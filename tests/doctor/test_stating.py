@@ -10,14 +10,14 @@ from click.testing import CliRunner
 
 from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
+from stallwise.doctor.findings.symptom import Symptom
 from stallwise.doctor.stating import state
 from stallwise.doctor.symptoms import complaints
 from stallwise.errors import BadRequest
 from stallwise.evidence.catalog import quantities, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.vocabulary import find, resolve, value_of
-from stallwise.findings.diagnosis import State
-from stallwise.findings.symptom import Symptom
 
 
 def stating(*words: str) -> Evidence:

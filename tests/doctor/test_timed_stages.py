@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 
 PARTS = [
     ("stage.batch_wait", "batch_wait_ms", 200, 545, "input-starved"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.meaning.name import name
 
 

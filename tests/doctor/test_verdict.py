@@ -13,9 +13,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.finding import Fix, Gain
 from stallwise.errors import StallwiseError
-from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import Fix, Gain
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
 from stallwise.render.markdown import to_markdown
@@ -169,10 +169,10 @@ def test_a_fall_against_the_earlier_run_forbids_an_all_clear() -> None:
 
 
 def test_no_advice_asks_a_card_for_what_it_lacks(tmp_path: Path) -> None:
+    from stallwise.doctor.findings.arithmetic import narrower_types
     from stallwise.evidence.catalog.card import MATRIX_TYPES
     from stallwise.evidence.evidence import Evidence
     from stallwise.evidence.fact import Fact, Source
-    from stallwise.findings.arithmetic import narrower_types
 
     for types, wanted, absent in (("fp16", "fp16", ("bf16 autocast", "TF32")), ("fp16 bf16 tf32", "bf16", ())):
         evidence = Evidence()

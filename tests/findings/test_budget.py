@@ -7,15 +7,15 @@ import tomllib
 import numpy as np
 import pytest
 
+from stallwise.doctor.findings.budget import judge, read_budgets
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.finding import Finding, Gain
+from stallwise.doctor.findings.threshold import threshold
 from stallwise.errors import BadRequest
 from stallwise.evidence.catalog import memory, run, serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Series, Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.budget import judge, read_budgets
-from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import Finding, Gain
-from stallwise.findings.threshold import threshold
 
 SOURCE = Source("trace.json")
 

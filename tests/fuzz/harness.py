@@ -23,10 +23,10 @@ from collections.abc import Hashable
 from pathlib import Path
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.errors import StallwiseError
 from stallwise.evidence import contained
 from stallwise.evidence.limits import Limits, OutOfTime, at_most, at_most_of_work
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.ci import findings_junit, findings_sarif
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict

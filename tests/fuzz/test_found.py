@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.errors import StallwiseError
-from stallwise.findings.diagnosis import State
 from stallwise.readers._cells import number_of, whole_of
 from stallwise.readers.shapes import document
 

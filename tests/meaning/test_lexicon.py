@@ -8,8 +8,8 @@ from importlib.resources import files
 
 import pytest
 
+from stallwise.doctor.findings.symptom import Symptom
 from stallwise.evidence.catalog import quantities
-from stallwise.findings.symptom import Symptom
 from stallwise.meaning.entries import entries
 from stallwise.meaning.loop import column_of, columns, printed
 from stallwise.meaning.name import name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stallwise import diagnose
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.meaning.telling import is_manual
 
 MANUAL = """# Troubleshooting

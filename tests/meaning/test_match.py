@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stallwise.doctor.measures import driver_errors
+from stallwise.doctor.measures.first_failure import from_evidence
 from stallwise.doctor.messages import messages_in
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hang
@@ -13,8 +15,6 @@ from stallwise.evidence.fact import Fact
 from stallwise.evidence.unread import Unread
 from stallwise.meaning.book import signatures_in
 from stallwise.meaning.match import KEPT_APART, matcher_of
-from stallwise.measures import driver_errors
-from stallwise.measures.first_failure import from_evidence
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB"
 

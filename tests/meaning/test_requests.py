@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog import run, serving
-from stallwise.findings.diagnosis import Diagnosis
 
 Request = dict[str, int]
 

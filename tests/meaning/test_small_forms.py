@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.gather import gather
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.reading import Reading
-from stallwise.findings.diagnosis import State
 from stallwise.meaning.understand import understand
 from stallwise.readers.shapes import shapes_in
 from stallwise.readers.shapes.unwrap import plain

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.evidence.catalog import stated
-from stallwise.findings.diagnosis import State
 from stallwise.meaning.telling import told_in
 from stallwise.readers.shapes.prose import sentences
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stallwise.doctor.measures._robust import best_shift, events, monotony, regularity, rolling_median, slope, spikes
+from stallwise.doctor.measures.change_points import from_evidence
 from stallwise.evidence.catalog import change, run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Series, Source
-from stallwise.measures._robust import best_shift, events, monotony, regularity, rolling_median, slope, spikes
-from stallwise.measures.change_points import from_evidence
 
 HERE = Source("test")
 

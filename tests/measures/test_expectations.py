@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
+from stallwise.doctor.measures import measure_evidence
 from stallwise.doctor.stating import state
 from stallwise.evidence.catalog import expected
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
-from stallwise.measures import measure_evidence
 
 
 @cache

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stallwise.doctor.measures import measure_timeline
+from stallwise.doctor.measures._step_book import book_of
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account
 from stallwise.evidence.timeline import NO_ID, Kind, Lane, Timeline
-from stallwise.measures import measure_timeline
-from stallwise.measures._step_book import book_of
 from tests.measures.scripted_run import ScriptedRun
 
 NAMES = [

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from stallwise.doctor.measures._changes import playable
+from stallwise.doctor.measures._device_changes import device_gains
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.timeline import Timeline
-from stallwise.measures._changes import playable
-from stallwise.measures._device_changes import device_gains
 from stallwise.readers.native import torch_trace
 
 PRODUCT = ("aten::mm", "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x64x32")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from stallwise.doctor.gather import gather
+from stallwise.doctor.measures import measure_evidence
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
-from stallwise.measures import measure_evidence
 from tests.readers.trace_files import document, event
 
 STAGES, MICROBATCHES, PASS_US, HAND_US = 4, 6, 300.0, 20.0

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from stallwise.doctor.measures._dependencies import blocked_calls, graph_of_view
+from stallwise.doctor.measures._replay_range import HOST_STAYS, won_range_s
+from stallwise.doctor.measures._trace_view import TraceView
 from stallwise.doctor.whatif import _timeline
-from stallwise.measures._dependencies import blocked_calls, graph_of_view
-from stallwise.measures._replay_range import HOST_STAYS, won_range_s
-from stallwise.measures._trace_view import TraceView
 
 
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.86, 0.97])

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.measures._spans import Spans
+from stallwise.doctor.measures._spans import Spans
 
 pairs = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=12)
 

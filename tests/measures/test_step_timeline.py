@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.measures._merged_events import shown_events
 from stallwise.evidence.fact import Table
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.measures._merged_events import shown_events
 
 REPO = Path(__file__).parents[2]
 

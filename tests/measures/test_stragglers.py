@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from stallwise.causes.distributed.straggler_rank import straggler_rank
+from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.gather import gather
+from stallwise.doctor.measures import measure_evidence
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Finding
-from stallwise.measures import measure_evidence
 from tests.measures.rank_copies import plain_training, write_copies
 from tests.shared_data import shared
 

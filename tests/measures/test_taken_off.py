@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from stallwise.doctor.measures._without_profiler import Cleaned, without_profiler
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.timeline import Timeline
-from stallwise.measures._without_profiler import Cleaned, without_profiler
 from stallwise.readers.native import torch_trace
 
 OPERATORS, STEPS = 400, 5

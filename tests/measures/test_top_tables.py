@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.measures import top_collectives
+from stallwise.doctor.measures._by_name import by_name
 from stallwise.evidence.catalog import step
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.top import WHAT
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.measures import top_collectives
-from stallwise.measures._by_name import by_name
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
 from stallwise.render.tables import table_rows

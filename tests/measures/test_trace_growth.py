@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from stallwise.doctor.measures import measure_timeline, replayed_together
 from stallwise.evidence import collector
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.timeline import Timeline
-from stallwise.measures import measure_timeline, replayed_together
 from stallwise.readers.native import torch_trace
 
 LAUNCHES = 40  # a step

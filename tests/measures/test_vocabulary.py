@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stallwise.measures._vocabulary import (
+from stallwise.doctor.measures._vocabulary import (
     Host,
     Work,
     few_rows,

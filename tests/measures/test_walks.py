@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as catalog
-from stallwise.findings.diagnosis import Diagnosis
 from tests.measures.scripted_run import ScriptedRun
 
 TENSORS = 150

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stallwise.causes import all_rules
+from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.symptom import Symptom
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Symptom
 
 ADVISED = [rule for rule in all_rules() if rule.advise is not None]
 

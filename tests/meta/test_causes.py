@@ -10,9 +10,9 @@ import pytest
 
 import stallwise.causes
 from stallwise.causes import all_rules
+from stallwise.doctor.findings.symptom import Often, Symptom
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.ledger import Account
-from stallwise.findings.symptom import Often, Symptom
 
 FOLDER = Path(stallwise.causes.__file__).parent
 PAIRS = sorted(p for p in FOLDER.glob("*/[a-z]*.py") if p.parent.name != "health")

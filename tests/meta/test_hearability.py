@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from stallwise.causes import all_rules
+from stallwise.doctor.findings.symptom import Symptom
 from stallwise.doctor.symptoms import _DETECTORS
 from stallwise.evidence import catalog
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.symptom import Symptom
 from stallwise.meaning.entries import entries
 from stallwise.meaning.words import book
 
 SOURCE = Path(catalog.__file__).parents[3]
 SPEAKERS = (
     "stallwise.readers",
-    "stallwise.measures",
+    "stallwise.doctor.measures",
     "stallwise.meaning",
     "stallwise.recorder",
     "stallwise.physics.probe",

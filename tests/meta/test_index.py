@@ -16,13 +16,13 @@ import pytest
 import stallwise
 from stallwise.causes import _index as rules
 from stallwise.causes import all_rules
+from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.gather import gather
+from stallwise.doctor.measures import _index as measures
+from stallwise.doctor.measures import measure_evidence
 from stallwise.evidence.compiled import NAME, is_fresh
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.inputs import Inputs
-from stallwise.findings.finding import Finding
-from stallwise.measures import _index as measures
-from stallwise.measures import measure_evidence
 
 ROOT = Path(__file__).parents[2]
 COMPILERS = pytest.mark.parametrize("compiler", [rules, measures], ids=["rules", "measures"])

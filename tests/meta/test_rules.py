@@ -7,10 +7,10 @@ from typing import get_args
 import pytest
 
 from stallwise.causes import all_rules
+from stallwise.doctor.findings.clue import Tells
+from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.symptom import Often
 from stallwise.evidence.catalog import quantities
-from stallwise.findings.clue import Tells
-from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Often
 
 SECTIONS = ("## What it means", "## Why it costs", "## What else looks so", "## Fix", "## How the gain is found")
 

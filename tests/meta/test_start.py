@@ -30,5 +30,5 @@ def test_a_sentence_loads_what_it_needs() -> None:
     loaded = json.loads(done.stderr.splitlines()[-1])
     assert len(loaded) <= MOST
     assert sum(name.startswith("stallwise.causes") for name in loaded) <= MOST_CAUSES
-    assert sum(name.startswith("stallwise.measures") for name in loaded) <= MOST_MEASURES
+    assert sum(name.startswith("stallwise.doctor.measures") for name in loaded) <= MOST_MEASURES
     assert not set(NEVER) & set(loaded)

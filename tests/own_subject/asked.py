@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.render.text import to_text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 from tests.own_subject.asked import asked, words
 
 MIB = 1 << 20

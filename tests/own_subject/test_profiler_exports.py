@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.errors import StallwiseError
-from stallwise.findings.diagnosis import State
 from tests.own_subject.asked import asked, words
 
 PLACE = ("start", "end", "deviceId", "contextId", "streamId", "correlationId")

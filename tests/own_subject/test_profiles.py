@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.errors import StallwiseError
-from stallwise.findings.diagnosis import State
 from tests.own_subject.asked import asked, words
 
 CPROFILE = """         117224936 function calls (113074936 primitive calls) in 133.969 seconds

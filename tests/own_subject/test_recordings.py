@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.errors import StallwiseError
-from stallwise.findings.diagnosis import State
 from tests.own_subject.asked import asked, words
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"

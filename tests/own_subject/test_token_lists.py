@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 from tests.own_subject.asked import asked, words
 
 

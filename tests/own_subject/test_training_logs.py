@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 from tests.own_subject.asked import asked, words
 
 DICE = random.Random(3)

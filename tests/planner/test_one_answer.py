@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from stallwise.doctor.measures import measure_evidence
 from stallwise.doctor.stating import state
 from stallwise.evidence.catalog import expected
 from stallwise.evidence.evidence import Evidence
-from stallwise.measures import measure_evidence
 from stallwise.physics.costs.formulas.ring_allreduce import evaluate as ring
 from stallwise.physics.specs.cluster import find_cluster
 from stallwise.physics.specs.layout import Layout

@@ -21,10 +21,10 @@ from click.testing import CliRunner
 
 from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.finding import Finding
 from stallwise.drill.explain import explained
 from stallwise.errors import StallwiseError
-from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import Finding
 from stallwise.render.text import to_text
 
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 
 FORUMS = Path(__file__).parent / "forums"
 LEAST = {

@@ -11,8 +11,8 @@ from tests.questions.recomputed import FORMULAS, SCENARIOS
 
 from stallwise.cli.plan import command
 from stallwise.doctor.gather import gather
+from stallwise.doctor.measures import expectations, expected_memory
 from stallwise.evidence.evidence import Evidence
-from stallwise.measures import expectations, expected_memory
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "scenarios"
 SAME = 1e-6

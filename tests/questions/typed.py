@@ -15,7 +15,7 @@ from tests.questions.asking import REPO, WIDE, lacking, questions
 
 from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.render.text import to_text
 
 ROWS = Path(__file__).parent / "rows" / "rows.toml"

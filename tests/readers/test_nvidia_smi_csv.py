@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallwise.doctor.measures.gpu_health import from_evidence
 from stallwise.doctor.reading import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Table
-from stallwise.measures.gpu_health import from_evidence
 from stallwise.readers import nvidia_smi_csv as reader
 
 WITH_UNITS = """timestamp, index, name, utilization.gpu [%], memory.used [MiB], power.draw [W], power.limit [W], clocks.current.sm [MHz], clocks_event_reasons.active

@@ -8,6 +8,7 @@ import pytest
 
 from stallwise.doctor.gather import read_artifact
 from stallwise.doctor.gauged import gauged
+from stallwise.doctor.measures import scaling
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import fabric, memory, run
 from stallwise.evidence.evidence import Evidence
@@ -15,7 +16,6 @@ from stallwise.evidence.fact import Fact, Note, Series
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Printed, Reading, Rows
 from stallwise.meaning.steps import understood_steps
-from stallwise.measures import scaling
 from stallwise.readers import failed_calls, readers_for
 
 

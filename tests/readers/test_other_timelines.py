@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.fact import Fact, Note
 from stallwise.evidence.timeline import Timeline
-from stallwise.findings.diagnosis import State
 from stallwise.readers import readers_for
 from stallwise.readers.native import chakra_trace, jax_trace, jax_xplane, rocprof_json, speedscope, torch_trace
 from tests.shared_data import shared

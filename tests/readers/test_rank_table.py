@@ -8,9 +8,9 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
+from stallwise.doctor.measures import measure_evidence
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import fabric
-from stallwise.measures import measure_evidence
 from stallwise.readers import named_columns
 
 STAGES = "stage,layers,forward_ms,backward_ms\n0,8,1.0,2.0\n1,8,1.0,2.0\n2,8,1.3,2.6\n"

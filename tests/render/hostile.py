@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from stallwise.doctor.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.proof import Limit, NotUnderstood, Proof, Unexplained
+from stallwise.doctor.findings.scene import Scene
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog import kernel, serving, step
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import Diagnosis, Hypothesis, NextStep, State
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
-from stallwise.findings.scene import Scene
 
 MARKUP = "</title></script><img src=x onerror=alert(1)><svg onload=alert(2)>\"'`|${7*7}{{7*7}}]]>&lt;"
 FILE = "<img src=x onerror=alert(1)>.json"

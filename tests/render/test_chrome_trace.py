@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from stallwise.doctor.annotate import annotate
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.annotation import Slice
 from stallwise.errors import BadRequest, UnreadableInput
-from stallwise.findings.annotation import Slice
 from stallwise.render.chrome_trace import PROCESS, blocks, write_annotated
 
 TRACE = Path(__file__).parents[2] / "examples" / "traces" / "loader_slow" / "trace.json.gz"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.finding import Finding
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope, Source, Table
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import Finding
 from stallwise.render.html import to_html
 from stallwise.render.pictures import figures
 from stallwise.render.svg import short, ticks

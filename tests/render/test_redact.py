@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.evidence.catalog import memory, run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
-from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
 from stallwise.render.markdown import to_markdown

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.drill.explain import explained
 from stallwise.errors import StallwiseError
-from stallwise.findings.diagnosis import State
 from tests.questions.asking import Question, diagnosed, lacking, questions, run_lacking
 
 TABLE = Path(__file__).parent / "items.tsv"

@@ -6,8 +6,8 @@ from itertools import product
 from pathlib import Path
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog import memory, run, stated
-from stallwise.findings.diagnosis import Diagnosis
 
 
 def answered(folder: Path, **files: str) -> Diagnosis:

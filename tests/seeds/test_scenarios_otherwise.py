@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.render.text import to_text
 
 CASES = {

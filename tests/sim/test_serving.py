@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.doctor.examine import examine
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.errors import BadRequest
-from stallwise.findings.diagnosis import State
 from stallwise.physics.costs.inference import Engine
 from stallwise.physics.costs.speculation import Speculation
 from stallwise.physics.sim.kv_pool import KvPool

@@ -17,13 +17,13 @@ import pytest
 from stallwise.causes.health import all_proofs
 from stallwise.doctor import examine, piped, verdict
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
+from stallwise.doctor.measures import hang
 from stallwise.errors import StallwiseError
 from stallwise.evidence import artifact as artifacts
 from stallwise.evidence import blocks as unpacking
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.limits import Limits, OutOfTime, at_most, at_most_of_work
-from stallwise.findings.diagnosis import State
-from stallwise.measures import hang
 from stallwise.readers import all_readers, train_log
 from stallwise.readers.native import nsys_sqlite
 from tests.trust.inputs import (
@@ -315,7 +315,7 @@ def test_a_view_is_never_run_and_a_long_query_is_stopped(tmp_path: Path) -> None
 
 
 def test_a_log_that_claims_any_number_of_ranks_costs_no_memory() -> None:
-    from stallwise.measures.hang import _missing
+    from stallwise.doctor.measures.hang import _missing
 
     assert list(_missing([], [], set(), 10**12)) == []
 

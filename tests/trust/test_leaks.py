@@ -209,6 +209,6 @@ def test_a_model_named_in_a_log_opens_no_file(tmp_path: Path) -> None:
     for name in (str(secret), str(secret / "config.json"), "x" * 5000, "a\0b", "../../secret"):
         with pytest.raises(StallwiseError):
             known_model(name)
-    from stallwise.measures import _serving_point, _stated_model
+    from stallwise.doctor.measures import _serving_point, _stated_model
 
     assert not hasattr(_serving_point, "find_model") and not hasattr(_stated_model, "find_model")

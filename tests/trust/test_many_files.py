@@ -12,11 +12,11 @@ import pytest
 from stallwise.doctor import engine_local
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.find import find
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.gather import SMALL_BYTES, _sizes
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.limits import Limits, within
-from stallwise.findings.diagnosis import State
 from tests.trust.inputs import GOOD_LOG, here
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.understanding import is_document
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
-from stallwise.findings.diagnosis import State
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 CHANGES = [

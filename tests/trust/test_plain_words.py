@@ -10,10 +10,10 @@ import stallwise.causes
 from stallwise.causes import all_rules
 from stallwise.doctor.advice import overturning
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.finding import Finding, Fix
 from stallwise.doctor.idioms import frameworks, in_its_words
 from stallwise.evidence.bag import stems_of
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Finding, Fix
 from stallwise.render.text import to_text
 from tests.trust.inputs import GOOD_LOG, here
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.render.html import to_html
 from stallwise.units import Unit, show
 from tests.web.browser import Watched

@@ -17,15 +17,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.owned import Owned
+from stallwise.doctor.findings.rival import Rival
+from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.symptom import Symptom
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.compiled import Rows, load
 from stallwise.evidence.inputs import Inputs
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
-from stallwise.findings.owned import Owned
-from stallwise.findings.rival import Rival
-from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Symptom
 from stallwise.tables import parsed
 
 FOLDER = Path(__file__).parent

@@ -9,11 +9,11 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
+from stallwise.doctor.findings.rule import Rule
 from stallwise.evidence.compiled import Rows
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.inputs import Inputs
 from stallwise.evidence.source_reads import reads
-from stallwise.findings.rule import Rule
 
 FOLDER = Path(__file__).parent
 PACKAGE = __name__.rpartition(".")[0]

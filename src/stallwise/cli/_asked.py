@@ -8,9 +8,9 @@ import click
 
 from stallwise.doctor.ask.reply import choice_of
 from stallwise.doctor.examine import Ask
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.question import Question
 from stallwise.errors import BadRequest
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.question import Question
 from stallwise.render.verdict import question_rows, verdict
 from stallwise.render.visible import visible
 

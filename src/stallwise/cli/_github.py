@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from stallwise.cli._files_to_write import writing
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.diagnosis import Diagnosis
 
 
 def announce_findings(diagnosis: Diagnosis, *, beside_json: bool = False) -> None:

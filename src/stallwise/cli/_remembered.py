@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from stallwise.findings.diagnosis import Diagnosis
+    from stallwise.doctor.findings.diagnosis import Diagnosis
 
 # A count or a date (run2, train_2026-03-20), never a number inside a name (llama7b).
 _COUNT = re.compile(r"\d+(?:[-_.:T]\d+)*(?![A-Za-z])")

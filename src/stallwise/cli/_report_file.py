@@ -11,7 +11,7 @@ from stallwise.errors import BadRequest
 from stallwise.render import strict_json as json
 
 if TYPE_CHECKING:
-    from stallwise.findings.diagnosis import Diagnosis
+    from stallwise.doctor.findings.diagnosis import Diagnosis
 
 KNOWN = (
     ".html, .md, .json, .txt, .sarif, .xml (JUnit), a name with 'trace' or 'annotated' ending in .json.gz, "

@@ -57,9 +57,9 @@ def command(
         return
     from stallwise.causes import all_rules
     from stallwise.doctor.examine import diagnose
+    from stallwise.doctor.findings.budget import judge, read_budgets
+    from stallwise.doctor.findings.threshold import threshold
     from stallwise.errors import BadRequest
-    from stallwise.findings.budget import judge, read_budgets
-    from stallwise.findings.threshold import threshold
 
     file, text, settings = read_settings(config)
     budgets = read_budgets(settings, text)

@@ -96,9 +96,9 @@ def command(
     from stallwise.causes import all_rules
     from stallwise.cli._asked import asker
     from stallwise.doctor.examine import diagnose
+    from stallwise.doctor.findings.threshold import threshold
     from stallwise.doctor.stating import split_words
     from stallwise.evidence.limits import FILE_S, MOST_FILES, Limits
-    from stallwise.findings.threshold import threshold
     from stallwise.units import Unit, parse
 
     places, words = split_words(paths, facts)

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from stallwise.doctor.findings.clue import WHEN_SEEN, Clue
+from stallwise.doctor.findings.diagnosis import Hypothesis
+from stallwise.doctor.findings.finding import PERHAPS, Finding, Fix
+from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.recognise.model import model
 from stallwise.doctor.symptoms import Complaint
 from stallwise.evidence.contained import failure_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
-from stallwise.findings.clue import WHEN_SEEN, Clue
-from stallwise.findings.diagnosis import Hypothesis
-from stallwise.findings.finding import PERHAPS, Finding, Fix
-from stallwise.findings.rule import Rule
 
 MOST_FIXES = 4
 AGAINST = 0.5  # of the odds are left: less would not change anybody's mind

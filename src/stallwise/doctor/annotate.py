@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stallwise.doctor.findings.annotation import Slice
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.gather import artifacts_of, read_artifact
+from stallwise.doctor.measures._step_book import StepBook, book_of
 from stallwise.errors import BadRequest, StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.timeline import Timeline
-from stallwise.findings.annotation import Slice
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.finding import Finding
-from stallwise.measures._step_book import StepBook, book_of
 from stallwise.units import Unit, show
 
 MOST_SLICES = 20_000  # a track: longest first; a viewer needs no more

@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 
 from stallwise.doctor.advice import advised
 from stallwise.doctor.asking import captures_of, completing, separating
+from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Hypothesis, NextStep, State
+from stallwise.doctor.findings.finding import EVEN_ODDS, Finding, Reason
+from stallwise.doctor.findings.program_end import ended_in, own_error, says_all
+from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.prove import Proved
 from stallwise.doctor.recognise import Ranking, recognise
 from stallwise.doctor.stating import INPUT
@@ -16,10 +20,6 @@ from stallwise.doctor.verdict import LOUD, Judgement, judge
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import SOMETHING_ELSE, Hypothesis, NextStep, State
-from stallwise.findings.finding import EVEN_ODDS, Finding, Reason
-from stallwise.findings.program_end import ended_in, own_error, says_all
-from stallwise.findings.rule import Rule
 
 WORTH_A_LOOK = 0.1  # causes below this are listed, not argued
 

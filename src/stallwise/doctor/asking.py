@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from stallwise.doctor.findings.diagnosis import Hypothesis, NextStep
+from stallwise.doctor.findings.finding import Finding, Unknown
+from stallwise.doctor.findings.proof import Proof
+from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.next_step import next_steps
 from stallwise.doctor.prove import CLEAR
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import Hypothesis, NextStep
-from stallwise.findings.finding import Finding, Unknown
-from stallwise.findings.proof import Proof
-from stallwise.findings.rule import Rule
 
 MOST_ASKED = 5
 FEWEST_ASKED = 2  # one artifact may be impossible to get

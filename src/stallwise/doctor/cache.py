@@ -27,7 +27,7 @@ MAX_ENTRY_BYTES = 16 << 20
 _STAGES = (  # what shapes a reading
     "stallwise.readers",
     "stallwise.meaning",
-    "stallwise.measures",
+    "stallwise.doctor.measures",
     "stallwise.physics.sim",
     "stallwise.physics.costs",
     "stallwise.physics.specs",

@@ -8,7 +8,7 @@ from typing import Any
 
 from stallwise.causes import all_rules
 from stallwise.causes import table_of as _table_of
-from stallwise.findings.rule import Rule
+from stallwise.doctor.findings.rule import Rule
 
 
 @cache

@@ -8,14 +8,14 @@ import numpy as np
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.find import Paths
+from stallwise.doctor.findings.comparison import Change, Comparison
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.doctor.speed import METRICS, RATES, any_step_s, typical
 from stallwise.doctor.table import HEALTHY
 from stallwise.evidence.catalog import change, quantities, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.comparison import Change, Comparison
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.physics.specs.hardware import find_gpu
 from stallwise.units import Unit, show
 

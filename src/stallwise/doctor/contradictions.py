@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from stallwise.doctor.findings.finding import Reason
 from stallwise.evidence.catalog import expected, kernel, memory, run, stated
 from stallwise.evidence.contained import kept
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Source
-from stallwise.findings.finding import Reason
 from stallwise.physics.specs.hardware import Gpu, find_gpu
 from stallwise.units import Unit, show
 

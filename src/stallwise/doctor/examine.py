@@ -13,9 +13,16 @@ from stallwise.doctor.ask.choose import best_question
 from stallwise.doctor.ask.reply import add_to, choice_of
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.find import Paths, listed
+from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Diagnosis, State
+from stallwise.doctor.findings.finding import SAID_ALOUD, Finding, Unknown
+from stallwise.doctor.findings.program_end import ended_in, own_error
+from stallwise.doctor.findings.question import Question
+from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.trial import trials_in
 from stallwise.doctor.fitting import fitting
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
 from stallwise.doctor.idioms import in_its_words
+from stallwise.doctor.measures import measure_evidence
 from stallwise.doctor.next_step import not_just_done, of_its_kind, telling_first
 from stallwise.doctor.presence import presence_in
 from stallwise.doctor.prove import prove
@@ -29,14 +36,7 @@ from stallwise.evidence.contained import tried
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.limits import EXAMINATION_S, STEP_S, Limits, OutOfTime, at_most_of_work, out_of_time
-from stallwise.findings.diagnosis import SOMETHING_ELSE, Diagnosis, State
-from stallwise.findings.finding import SAID_ALOUD, Finding, Unknown
-from stallwise.findings.program_end import ended_in, own_error
-from stallwise.findings.question import Question
-from stallwise.findings.rule import Rule
-from stallwise.findings.trial import trials_in
 from stallwise.late import unwarned
-from stallwise.measures import measure_evidence
 
 MOST_ASKED = 5  # questions of one consultation
 Ask = Callable[[Question, Diagnosis], str | None]

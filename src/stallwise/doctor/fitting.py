@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stallwise.doctor.findings.diagnosis import Diagnosis, NextStep, State
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.presence import Presence, presence_in
 from stallwise.evidence import capture
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import Diagnosis, NextStep, State
-from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.tables import table
 
 USUAL_COMMAND, USUAL_SCRIPT = "python train.py", "train.py"

@@ -21,12 +21,12 @@ from pathlib import Path
 
 import numpy as np
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.trend import Moved, RunPoint, Trend
 from stallwise.doctor.levels import last_against
 from stallwise.doctor.same_work import Work, same_work, work_of
 from stallwise.doctor.speed import speeds_of
 from stallwise.doctor.trend import judged
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.trend import Moved, RunPoint, Trend
 from stallwise.units import Unit
 
 MOST_OF_A_SERIES = 100

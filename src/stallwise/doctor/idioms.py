@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stallwise.doctor.findings.finding import Finding, Fix
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Finding, Fix
 from stallwise.tables import table
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.rank import SURE_ENOUGH, rank
 from stallwise.evidence.catalog.kernel import TIME, TOTAL_TIME
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import WHOLE, Fact
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.finding import Finding
 
 WORTH_A_HEADLINE = 0.05  # of all profiled time: less than this is offered, never the answer
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.trial import FASTER, NOTHING, SLOWER, Trial, Trials, trials_in
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.trial import FASTER, NOTHING, SLOWER, Trial, Trials, trials_in
 
 REFUTED = 0.05  # what is left of a finding whose whole cause was taken away without a difference
 PROVEN = 0.97  # taking the cause away made the steps faster by the measured gain

@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from stallwise.doctor.find import find
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.errors import BadRequest
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.blocks import Blocks
@@ -19,7 +20,6 @@ from stallwise.evidence.catalog.distributed import CLOCK_OFFSET
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Table
 from stallwise.evidence.operations import COMMUNICATION, KIND, Work
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.readers import readers_for
 from stallwise.readers.native import torch_trace
 from stallwise.readers.native._trace_split import Split

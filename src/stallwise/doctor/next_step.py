@@ -7,6 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from stallwise.doctor.findings.clue import WHEN_SEEN
+from stallwise.doctor.findings.diagnosis import Hypothesis, NextStep
+from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.symptom import Symptom
 from stallwise.doctor.recognise.model import model
 from stallwise.evidence.capture import (
     CLEAN_STEP,
@@ -27,10 +31,6 @@ from stallwise.evidence.capture import (
 )  # fmt: skip
 from stallwise.evidence.catalog import run, serving
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import WHEN_SEEN
-from stallwise.findings.diagnosis import Hypothesis, NextStep
-from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Symptom
 
 RULE_SEES = 0.85  # how often a rule fires when its cause is there and it has all it needs
 RULE_ERRS = 0.05  # and how often it fires when the cause is not there

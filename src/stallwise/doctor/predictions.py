@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.prediction import Prediction
+from stallwise.doctor.findings.trial import FASTER, NOTHING, SLOWER
 from stallwise.doctor.measured import tried_for
 from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import gains
-from stallwise.findings.prediction import Prediction
-from stallwise.findings.trial import FASTER, NOTHING, SLOWER
 from stallwise.physics.costs.gain_doubt import Ratio
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stallwise.doctor.findings.finding import Finding, Unknown
+from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.kernels import rank_kernels, speaking_for_run
 from stallwise.doctor.measured import join
 from stallwise.doctor.named_by_user import with_names_of_the_user
@@ -15,8 +17,6 @@ from stallwise.doctor.timed_stages import stage_owners
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.step_time import run_ledger
-from stallwise.findings.finding import Finding, Unknown
-from stallwise.findings.rule import Rule
 
 CLEAR = 0.8  # a prover this sure has seen its cause
 TRUSTED = 0.65  # of counted cases in which the prover spoke: below, what it saw is one feature among others

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from stallwise.doctor.findings.finding import Finding, Gain
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.finding import Finding, Gain
 
 SURE_ENOUGH = 0.5  # below even odds a finding is a hypothesis, not an answer
 UNPRICED_SHARE = 0.05  # how a finding without seconds competes with priced ones: like a loss just worth acting on

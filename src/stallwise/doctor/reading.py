@@ -10,6 +10,7 @@ from typing import Protocol
 
 from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_reading
 from stallwise.doctor.gauged import Gauged, gauged
+from stallwise.doctor.measures import measure_timeline
 from stallwise.doctor.messages import messages_in
 from stallwise.doctor.understanding import (
     ANY_TEXT,
@@ -40,7 +41,6 @@ from stallwise.evidence.timeline import Timeline
 from stallwise.evidence.unread import ErrorLine, Unread
 from stallwise.late import unwarned
 from stallwise.meaning.samples import KIND as GPU_SAMPLES
-from stallwise.measures import measure_timeline
 from stallwise.readers import Reader, readers_for
 from stallwise.readers.shapes._plainly import SAMPLE_ROWS, plainly, redrawn
 from stallwise.readers.shapes.pasted import parts_of

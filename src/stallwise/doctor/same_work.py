@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog import hardware, serving, stated, step
-from stallwise.findings.diagnosis import Diagnosis
 
 Work = dict[str, str | float]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from stallwise.doctor.findings.finding import Finding
+from stallwise.doctor.findings.scene import Scene
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Table
 from stallwise.evidence.ledger import Account
-from stallwise.findings.finding import Finding
-from stallwise.findings.scene import Scene
 from stallwise.late import np
 
 KIND = "timeline"

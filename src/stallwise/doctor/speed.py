@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog import change, quantities, run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.units import Unit
 
 # What a bundle is judged by, the first that all have: (name in the catalogue, words, larger is better).

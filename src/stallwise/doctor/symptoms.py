@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.symptom import Symptom
+from stallwise.doctor.measures.worse import more_work
 from stallwise.evidence.catalog import change, hang, hardware, memory, numerics, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED, Fact
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Reason
-from stallwise.findings.symptom import Symptom
 from stallwise.late import np
 from stallwise.meaning.entries import entries
 from stallwise.meaning.sayings import symptom_in
-from stallwise.measures.worse import more_work
 from stallwise.units import Unit, show
 
 LOW_MFU = 0.3  # 215 of 220 published BF16 training runs with an MFU lie above

@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Hypothesis
+from stallwise.doctor.findings.finding import SAID_ALOUD, Finding
 from stallwise.doctor.recognise import Ranking
-from stallwise.findings.diagnosis import SOMETHING_ELSE, Hypothesis
-from stallwise.findings.finding import SAID_ALOUD, Finding
 
 HEALTHY = "none"  # the cause of a run that nothing ails
 MOST_SURE = 0.97

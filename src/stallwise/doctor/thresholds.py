@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from stallwise.doctor.advice import advised
+from stallwise.doctor.findings.diagnosis import Hypothesis
+from stallwise.doctor.findings.finding import Finding, Reason
+from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.symptom import Kind
 from stallwise.doctor.symptoms import complaints
 from stallwise.evidence.catalog import change, quantities
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.diagnosis import Hypothesis
-from stallwise.findings.finding import Finding, Reason
-from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Kind
 from stallwise.units import Unit, show
 
 SURE = 0.82  # just clear: one number may be mistaken, and its reason may lie deeper

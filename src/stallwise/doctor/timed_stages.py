@@ -10,6 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from stallwise.doctor.advice import advised
+from stallwise.doctor.findings.diagnosis import Hypothesis
+from stallwise.doctor.findings.finding import Finding, Gain, Reason
+from stallwise.doctor.findings.owned import Owned
+from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.step_facts import ms, percent
 from stallwise.doctor.recognise.ranking import refuted
 from stallwise.doctor.verdict import UNEXPLAINED_SHARE
 from stallwise.evidence.catalog import change, run
@@ -17,11 +22,6 @@ from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Source
 from stallwise.evidence.ledger import Ledger
-from stallwise.findings.diagnosis import Hypothesis
-from stallwise.findings.finding import Finding, Gain, Reason
-from stallwise.findings.owned import Owned
-from stallwise.findings.rule import Rule
-from stallwise.findings.step_facts import ms, percent
 
 LARGEST, LARGEST_SURE = (
     0.4,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.diagnosis import OPEN
+from stallwise.doctor.findings.symptom import Symptom
 from stallwise.doctor.symptoms import Complaint
 from stallwise.evidence.catalog import change, distributed, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.diagnosis import OPEN
-from stallwise.findings.symptom import Symptom
 from stallwise.physics.costs.formulas import scaling_efficiency
 
 TRAINING = {

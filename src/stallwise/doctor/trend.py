@@ -12,10 +12,10 @@ import numpy as np
 
 from stallwise.doctor.compare import compared
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.trend import RunPoint, Shift, Trend
 from stallwise.doctor.levels import Level, level_changes, noise_share
 from stallwise.doctor.speed import speeds_of
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.trend import RunPoint, Shift, Trend
 from stallwise.progress import shown
 from stallwise.units import Unit
 

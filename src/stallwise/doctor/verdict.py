@@ -11,6 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stallwise.causes.health import all_proofs
+from stallwise.doctor.findings.diagnosis import State
+from stallwise.doctor.findings.finding import Finding, Reason
+from stallwise.doctor.findings.program_end import ended_in, open_tracebacks, own_error, stopped
+from stallwise.doctor.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 from stallwise.doctor.gather import NO_READER
 from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.doctor.stating import INPUT
@@ -21,10 +25,6 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.unread import not_understood as left_over
-from stallwise.findings.diagnosis import State
-from stallwise.findings.finding import Finding, Reason
-from stallwise.findings.program_end import ended_in, open_tracebacks, own_error, stopped
-from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 
 UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding explains forbids an all-clear
 LOUD = ("error", "fatal", "critical")  # levels that forbid an all-clear where nobody knows the message

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from stallwise.doctor.findings.finding import Gain
+from stallwise.doctor.findings.whatif import Tried, WhatIf
 from stallwise.doctor.gather import artifacts_of, gather
+from stallwise.doctor.measures import measure_evidence
+from stallwise.doctor.measures._carried_over import carried_over
+from stallwise.doctor.measures._changes import CHANGES, Replays
+from stallwise.doctor.measures._device_changes import DEVICE_CHANGES
+from stallwise.doctor.measures._replay_range import EMPTIES, won_range_s
+from stallwise.doctor.measures._step_book import book_of
+from stallwise.doctor.measures._trace_view import TraceView
+from stallwise.doctor.measures._without_profiler import has_peers, without_profiler
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.evidence.catalog import distributed
 from stallwise.evidence.catalog import step as catalog
@@ -15,16 +25,6 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.step_time import run_ledger
 from stallwise.evidence.timeline import Timeline
-from stallwise.findings.finding import Gain
-from stallwise.findings.whatif import Tried, WhatIf
-from stallwise.measures import measure_evidence
-from stallwise.measures._carried_over import carried_over
-from stallwise.measures._changes import CHANGES, Replays
-from stallwise.measures._device_changes import DEVICE_CHANGES
-from stallwise.measures._replay_range import EMPTIES, won_range_s
-from stallwise.measures._step_book import book_of
-from stallwise.measures._trace_view import TraceView
-from stallwise.measures._without_profiler import has_peers, without_profiler
 from stallwise.physics.sim.replay.change import Change, both
 from stallwise.readers import readers_for
 

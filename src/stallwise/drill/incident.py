@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from stallwise.doctor.examine import examine
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.reading import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.finding import Finding
 from stallwise.units import Unit, show
 
 READ_OFF = 1.10  # papers carry noise of a few percent and people round to two digits

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from stallwise.doctor.catalogue import families
+from stallwise.doctor.findings.finding import Fix
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import Incident, model_answer, planted_finding
 from stallwise.drill.suspects import suspects
-from stallwise.findings.finding import Fix
 
 CHOICES = 8  # suspects offered; knowing nothing is one in eight
 REAL_FIXES = 3  # at most, so that the list can be held in mind

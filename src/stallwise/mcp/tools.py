@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.errors import BadRequest
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.web import answers
 from stallwise.web.folder import Folder
 

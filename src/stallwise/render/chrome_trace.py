@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from stallwise.doctor.findings.annotation import Slice
 from stallwise.errors import UnreadableInput
-from stallwise.findings.annotation import Slice
 
 PROCESS = 2_000_000_077  # no real process id on Linux, macOS or Windows comes near it
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[')

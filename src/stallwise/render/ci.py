@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from stallwise.findings.budget import Verdict as BudgetVerdict
-from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import Finding
+from stallwise.doctor.findings.budget import Verdict as BudgetVerdict
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.finding import Finding
 from stallwise.render.verdict import run_findings, verdict, worth_text
 
 _CONTROL = re.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")  # not allowed in XML at all

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stallwise.findings.comparison import SCHEMA, Change, Comparison
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.comparison import SCHEMA, Change, Comparison
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.render.verdict import in_a_word
 from stallwise.render.visible import visible
 from stallwise.units import Unit, show

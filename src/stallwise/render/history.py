@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stallwise.findings.trend import Moved, Trend
+from stallwise.doctor.findings.trend import Moved, Trend
 from stallwise.render.answers import Block, Verdict, page
 from stallwise.render.answers.trend import blocks_of
 from stallwise.render.trend import trend_dict, trend_line, trend_text

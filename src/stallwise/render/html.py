@@ -6,10 +6,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Ledger
-from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.document import document
 from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place, rival_row
 from stallwise.render.pictures import figures

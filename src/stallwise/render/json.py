@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from stallwise.doctor.findings.diagnosis import SCHEMA, Diagnosis
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.proof import Limit, NotUnderstood, Proof, Unexplained
+from stallwise.doctor.findings.question import Question
+from stallwise.doctor.findings.trial import Trial, Trials
+from stallwise.doctor.findings.without_finding import without_finding
 from stallwise.evidence.catalog import step
-from stallwise.findings.diagnosis import SCHEMA, Diagnosis
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.proof import Limit, NotUnderstood, Proof, Unexplained
-from stallwise.findings.question import Question
-from stallwise.findings.trial import Trial, Trials
-from stallwise.findings.without_finding import without_finding
 from stallwise.render.tables import tables_dict
 
 JOB = "job.attribution"  # slowdown of a job of many workers and who explains it

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.finding import Finding
+from stallwise.doctor.findings.without_finding import WithoutFinding, without_finding
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.finding import Finding
-from stallwise.findings.without_finding import WithoutFinding, without_finding
 from stallwise.render.visible import visible
 from stallwise.units import Unit, show
 

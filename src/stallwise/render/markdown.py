@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import Finding, Reason
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.finding import Finding, Reason
 from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, places, rival_row
 from stallwise.render.verdict import (
     ACCOUNT_MEANING,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePath
 
+from stallwise.doctor.findings.finding import Fix, Gain
+from stallwise.doctor.findings.rival import Rival
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.words import is_label
-from stallwise.findings.finding import Fix, Gain
-from stallwise.findings.rival import Rival
 from stallwise.units import Unit, show
 
 RANGE_SHARE = 0.05  # of the step: smaller accounts are told without their range

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from stallwise.findings.prediction import Prediction
+from stallwise.doctor.findings.prediction import Prediction
 from stallwise.units import Unit, show
 
 if TYPE_CHECKING:

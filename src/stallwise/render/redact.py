@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog.job import COMMAND, SCRIPT
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Series, Source, Table
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.words import is_label
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.secrets import (
     CLASS,
     CODE_LINE,

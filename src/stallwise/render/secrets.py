@@ -47,8 +47,8 @@ _PAGES = (
     "stallwise.meaning",
     "stallwise.evidence",
     "stallwise.readers",
-    "stallwise.measures",
-    "stallwise.findings",
+    "stallwise.doctor.measures",
+    "stallwise.doctor.findings",
     "stallwise.render",
 )
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.document import Part
 from stallwise.render.phrases import an, place
 from stallwise.render.strict_json import dumps

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
 from stallwise.evidence.top import PREFIX, WHAT
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.document import Part
 from stallwise.render.phrases import place
 from stallwise.units import Unit, show

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import textwrap
 
+from stallwise.doctor.findings.diagnosis import Diagnosis, Hypothesis, State
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.evidence.ledger import Ledger
-from stallwise.findings.diagnosis import Diagnosis, Hypothesis, State
-from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place, places, rival_row, worth
 from stallwise.render.trials import tried_rows
 from stallwise.render.verdict import (

@@ -9,9 +9,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.scene import Scene
 from stallwise.evidence.fact import Table
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.scene import Scene
 from stallwise.render.document import Part
 from stallwise.render.phrases import place
 from stallwise.render.pictures._accounts import CLASS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stallwise.findings.comparison import Change
-from stallwise.findings.trend import SCHEMA, Shift, Trend
+from stallwise.doctor.findings.comparison import Change
+from stallwise.doctor.findings.trend import SCHEMA, Shift, Trend
 from stallwise.render.comparison import comparison_dict
 from stallwise.render.plot import sparkline
 from stallwise.units import Unit, show

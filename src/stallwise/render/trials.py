@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.trial import FASTER, LOSS, NOT_HERE, NOTHING, SLOWER, UNSURE, Trial, Trials
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.trial import FASTER, LOSS, NOT_HERE, NOTHING, SLOWER, UNSURE, Trial, Trials
 from stallwise.units import Unit, show
 
 if TYPE_CHECKING:

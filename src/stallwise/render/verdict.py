@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stallwise.doctor.findings.diagnosis import OPEN, SOMETHING_ELSE, Diagnosis, Hypothesis, State
+from stallwise.doctor.findings.finding import PERHAPS, Finding, Gain
+from stallwise.doctor.findings.question import Question
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.findings.diagnosis import OPEN, SOMETHING_ELSE, Diagnosis, Hypothesis, State
-from stallwise.findings.finding import PERHAPS, Finding, Gain
-from stallwise.findings.question import Question
 from stallwise.render.phrases import place, places, worth
 from stallwise.units import Unit, show
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from stallwise.findings.finding import Gain
-from stallwise.findings.whatif import Tried, WhatIf
+from stallwise.doctor.findings.finding import Gain
+from stallwise.doctor.findings.whatif import Tried, WhatIf
 from stallwise.render.phrases import ends, gain_range
 from stallwise.units import Unit, show
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 from tests.causes.examined import calm, diagnosis_of, ranked
 
 

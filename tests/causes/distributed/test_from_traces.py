@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from stallwise.causes import all_rules
+from stallwise.doctor.findings.finding import Finding
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Finding
 
 MS = 1e-3
 

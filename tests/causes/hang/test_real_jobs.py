@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.diagnosis import Diagnosis
 
 pytest.importorskip("torch", reason="real jobs need CPU PyTorch")
 pytestmark = [pytest.mark.torch, pytest.mark.slow]

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from stallwise.doctor.examine import examine
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.doctor.gather import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import Diagnosis, State
 
 HEADER = "index, name, utilization.gpu [%], temperature.gpu, power.draw [W], power.limit [W], power.default_limit [W], clocks.sm [MHz], clocks_event_reasons.active, pcie.link.gen.current, pcie.link.gen.max, pcie.link.width.current, pcie.link.width.max\n"
 

@@ -12,6 +12,8 @@ import pytest
 
 from stallwise.causes.health import all_proofs
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import State
+from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.catalog import (
     change,
     distributed,
@@ -35,8 +37,6 @@ from stallwise.evidence.ledger import Account, Ledger
 from stallwise.evidence.profile import Spent, profile_table
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.unread import Unread
-from stallwise.findings.diagnosis import State
-from stallwise.findings.proof import Proof
 
 HERE, TEXT = Source("measured"), Source("note.txt", "", True)
 X = np.arange(100.0)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.doctor.examine import examine
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.diagnosis import Diagnosis
 
 BASE: dict[Quantity, Any] = {
     k.TIME: 1e-3, k.TOTAL_TIME: 1e-3, k.SM_SHARE: 0.3, k.DRAM_SHARE: 0.2, k.L2_SHARE: 0.2, k.L1_SHARE: 0.2,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog.kernel import VENDOR_RULE
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.json import to_dict
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "kernels"

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallwise.doctor.examine import diagnose, examine
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Source
-from stallwise.findings.diagnosis import State
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "memory"
 HINT = " If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."

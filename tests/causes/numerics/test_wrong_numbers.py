@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.doctor.examine import diagnose, examine
+from stallwise.doctor.findings.diagnosis import State
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Series, Source
-from stallwise.findings.diagnosis import State
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "numerics"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.measures.scripted_run import ScriptedRun
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog import roof
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.text import to_text
 
 GEMM, ATTENTION = "nvjet_sm90_tst_64x8_64x16_4x1_v_bz_TNT", "pytorch_flash::flash_fwd_splitkv_kernel"

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import pytest
 
 from stallwise.doctor.examine import examine
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.doctor.gather import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import Diagnosis, State
 
 
 def lines(samples: Iterable[tuple[float, float, float, float, float]], hit: float = 0.0) -> str:

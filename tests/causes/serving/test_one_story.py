@@ -10,10 +10,10 @@ import pytest
 
 from stallwise.doctor.examine import examine
 from stallwise.doctor.gather import gather
+from stallwise.doctor.measures._serving_point import seen_of
+from stallwise.doctor.measures.serving_story import _closest
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.measures._serving_point import seen_of
-from stallwise.measures.serving_story import _closest
 from stallwise.physics.sim.what_if import outcome, trials
 from stallwise.planner.serving import Question, size_service
 

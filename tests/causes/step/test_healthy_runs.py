@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import State
+from stallwise.doctor.findings.diagnosis import State
 from tests.measures.scripted_run import ScriptedRun
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from tests.measures.scripted_run import ScriptedRun
 
 STEPS = 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stallwise.doctor.measures import spread
 from stallwise.doctor.reading import read_artifact
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import hardware, run
@@ -13,7 +14,6 @@ from stallwise.evidence.fact import Series, Table
 from stallwise.evidence.reading import Rows
 from stallwise.evidence.skeletons import skeletons_of
 from stallwise.meaning.understand import understand
-from stallwise.measures import spread
 from stallwise.readers.shapes import delimited, keyed, shapes_in
 from stallwise.readers.shapes.clock import clock_of, clocks_at
 from stallwise.readers.shapes.unwrap import plain

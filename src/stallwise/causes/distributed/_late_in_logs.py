@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.evidence.capture import FLIGHT_RECORDER, NVIDIA_SMI, STACKS
 from stallwise.evidence.catalog.hang import (
     BATCHES_UNEVEN,
@@ -22,7 +23,6 @@ from stallwise.evidence.catalog.hang import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.finding import Finding, Fix, Reason
 
 OTHER_ANSWERS = (
     HANG_MISMATCH,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Reason
 from stallwise.evidence.catalog import distributed as d
 from stallwise.evidence.catalog import workers as q
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Reason
 
 
 def of_the_job(evidence: Evidence) -> tuple[Reason, ...]:

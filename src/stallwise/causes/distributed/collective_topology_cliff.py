@@ -22,6 +22,9 @@ Time at the border against the trend of the sizes below it, fitted by latency pe
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, above, says_one_of, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_LOG, NCCL_TESTS, TOPOLOGY
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog.fabric import (
@@ -33,9 +36,6 @@ from stallwise.evidence.catalog.fabric import (
     SCALING_JUMP,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue, above, says_one_of, yes
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 from stallwise.units import Unit, show
 
 SURE_JUMP = 2.0  # times the trend: no run-to-run noise does that

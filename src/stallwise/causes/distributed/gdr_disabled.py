@@ -20,6 +20,9 @@ Bus bandwidth with and without, for the part of the step that waits for cross-no
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_TESTS, TOPOLOGY, Capture
 from stallwise.evidence.catalog.fabric import (
     CROSS_NODE_GDR_SHARE,
@@ -32,9 +35,6 @@ from stallwise.evidence.catalog.fabric import (
 )
 from stallwise.evidence.catalog.hang import ACS_ENABLED
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue, yes
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 FEW = 0.1  # of the RDMA connections with GPUDirect
 SEVERAL = 2  # connections: of one line that somebody quotes the end may be missing

@@ -21,15 +21,15 @@ The rate when alone against the rate now; for collectives the quick tenth agains
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES, TOPOLOGY
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog.fabric import ONE_NODE
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue, yes
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 
 FELL = 0.6  # of the earlier rate; repeated measurements of a quiet link agree within 10%
 TOGETHER = 0.8  # own and neighbour's rate over the link's earlier rate: the link is full

@@ -22,6 +22,9 @@ Bandwidth of the adapter over that of sockets, for the part of the step that wai
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_LOG, NCCL_TESTS
 from stallwise.evidence.catalog.fabric import (
     CROSS_NODE_VIA,
@@ -36,9 +39,6 @@ from stallwise.evidence.catalog.fabric import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import Clue, yes
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 SLOW_PROVIDERS = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
 RDMA_PORTS = ("ib", "hsn", "mlx", "roce", "rdma", "efa", "hfi")  # names of interfaces that stand on an RDMA adapter

@@ -22,6 +22,9 @@ The same training with fewer GPUs, or with peer-to-peer on, against this run.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_LOG, NCCL_TESTS, TOPOLOGY
 from stallwise.evidence.catalog.fabric import (
     GPU_PATHS,
@@ -35,9 +38,6 @@ from stallwise.evidence.catalog.fabric import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 FAR_BELOW = 0.4  # of the low end of what the card's links give: then it is another path
 HOST_ONLY = 0.4  # a fact about the machine that costs every collective; whether it hurts this job nothing tells

@@ -21,15 +21,15 @@ The formula of the schedule with twice the micro-batches, and with two chunks a 
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import over
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import RANK_TRACES, STEP_SHAPE
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import over
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 
 NOTICEABLE = 0.08  # of the step; pipelines are run with about so much
 SAME = 1.3  # measured over ideal: beyond that something else idles too

@@ -21,15 +21,15 @@ The bytes' own time a step; all of it if overlapped, half for fewer chunks.
 from __future__ import annotations
 
 from stallwise.causes.distributed._replayed_job import of_the_job
+from stallwise.doctor.findings.clue import above
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import above
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 
 NOTICEABLE = 0.05  # of the step
 SLOW_LINK = 0.02  # of the step, by replay

@@ -26,15 +26,15 @@ import math
 from dataclasses import replace
 
 from stallwise.causes.distributed._replayed_job import of_the_job
+from stallwise.doctor.findings.clue import above, over, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import RANK_TRACES, STEP_SHAPE, Capture
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import above, over, yes
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 
 UNEVEN = 1.05  # slowest over mean; layers come whole, so a few percent are unavoidable
 CLEAR = 1.15

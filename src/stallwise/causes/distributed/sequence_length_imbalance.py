@@ -24,12 +24,12 @@ The job replayed with every microbatch of a step as long as their mean, total wo
 from __future__ import annotations
 
 from stallwise.causes.distributed._replayed_job import of_the_job
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import RANK_TRACES
 from stallwise.evidence.catalog import distributed as d
 from stallwise.evidence.catalog import workers as q
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 
 NOTICEABLE = 0.02  # of a step; run-to-run noise of healthy jobs is 1 to 2%
 REACHED = 0.6  # of the gain: dealing whole sequences evens out so much where few microbatches make a step

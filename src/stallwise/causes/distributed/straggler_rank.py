@@ -26,15 +26,15 @@ from dataclasses import replace
 
 from stallwise.causes.distributed._late_in_logs import late_in_logs
 from stallwise.causes.distributed._replayed_job import of_the_job
+from stallwise.doctor.findings.clue import UNCHANGED, Clue, above, unchanged, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import DMESG, NCCL_TESTS, NVIDIA_SMI, PY_SPY, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, run, stated
 from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import UNCHANGED, Clue, above, unchanged, yes
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 from stallwise.units import Unit, show
 
 NOTICEABLE = 0.02  # of a step; run-to-run noise of healthy jobs is 1 to 2%

@@ -22,12 +22,12 @@ Bytes per layer over the network's bandwidth against NVLink's.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_LOG, STEP_SHAPE
 from stallwise.evidence.catalog.fabric import FABRIC_NODES, FABRIC_RANKS, GPUS_PER_NODE, NODES, ONE_NODE, TP_SIZE
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue, yes
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 USUAL_GPUS_PER_NODE = 8  # nearly all servers of the last years; GB200 racks have 72 in one domain and 4 per tray
 CLUES = (

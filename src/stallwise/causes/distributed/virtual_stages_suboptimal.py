@@ -21,13 +21,13 @@ from __future__ import annotations
 
 from math import sqrt
 
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import RANK_TRACES, STEP_SHAPE
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 
 WORTH_IT = 0.03  # of the step
 MOST_CHUNKS = 8

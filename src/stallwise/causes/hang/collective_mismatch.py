@@ -24,6 +24,9 @@ Not in seconds: the job runs on.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import FLIGHT_RECORDER, STACKS
 from stallwise.evidence.catalog.hang import (
     FIRST_FAILURE,
@@ -40,9 +43,6 @@ from stallwise.evidence.catalog.hang import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (
     Clue((HANG_MISMATCH,), lambda e: True, "decisive when seen", "ranks wait in different collectives"),

@@ -20,12 +20,12 @@ Not in seconds: the job starts.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog.hang import MEMLOCK_ERROR, MEMLOCK_LIMIT
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 SMALL_BYTES = 128e6  # NCCL registers tens of megabytes per connection; defaults are 64 KiB to 64 MiB
 CLUES = (

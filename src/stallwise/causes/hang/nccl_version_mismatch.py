@@ -22,6 +22,9 @@ Not in seconds: the job starts.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog.fabric import NCCL_VERSION, NCCL_WARNING
 from stallwise.evidence.catalog.hang import (
@@ -35,9 +38,6 @@ from stallwise.evidence.catalog.hang import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (
     Clue((NCCL_VERSIONS,), lambda e: bool(_trouble(e)), "strong when seen", "ranks print different NCCL versions"),

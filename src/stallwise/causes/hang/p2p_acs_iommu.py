@@ -21,6 +21,9 @@ Not in seconds: the job runs. Leaving peer-to-peer off costs the difference of P
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import TOPOLOGY, Capture
 from stallwise.evidence.catalog.fabric import NCCL_WRONG
 from stallwise.evidence.catalog.hang import (
@@ -32,9 +35,6 @@ from stallwise.evidence.catalog.hang import (
     P2P_OFF_WORKS,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (
     Clue((P2P_OFF_WORKS,), lambda e: True, "decisive when seen", "it works with peer-to-peer off"),

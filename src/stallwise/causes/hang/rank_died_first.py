@@ -21,6 +21,9 @@ Not in seconds of a step: the restart, and the wait until the timeout.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import DMESG, RANK_LOGS
 from stallwise.evidence.catalog import job
 from stallwise.evidence.catalog.fabric import FABRIC_RANKS
@@ -42,9 +45,6 @@ from stallwise.evidence.catalog.hang import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import WHOLE, Fact
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (
     Clue((PEER_LOST,), lambda e: True, "strong when seen", "ranks say that a peer went away"),

@@ -19,12 +19,12 @@ Not in seconds: the job starts.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_LOG
 from stallwise.evidence.catalog.hang import SHM_ERROR
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (Clue((SHM_ERROR,), lambda e: True, "decisive when seen", "shared memory could not be allocated"),)
 

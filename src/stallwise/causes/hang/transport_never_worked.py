@@ -22,6 +22,9 @@ Not in seconds: the job starts.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_LOG, TOPOLOGY
 from stallwise.evidence.catalog.hang import (
     HANG_MISMATCH,
@@ -33,9 +36,6 @@ from stallwise.evidence.catalog.hang import (
     INTERFACE_ERROR,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (
     Clue(

@@ -21,12 +21,12 @@ Not in seconds: the epoch ends.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import FLIGHT_RECORDER, RANK_LOGS
 from stallwise.evidence.catalog.hang import BATCHES_UNEVEN, HANG_MISMATCH, HANG_RANKS, HANG_TIMEOUT, STALLED_TENSORS
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (Clue((BATCHES_UNEVEN,), lambda e: True, "decisive when seen", "ranks have different numbers of batches"),)
 

@@ -20,6 +20,9 @@ Not in seconds: the job starts.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_LOG
 from stallwise.evidence.catalog.fabric import FABRIC_NODES, NCCL_ENV, NCCL_INTERFACE
 from stallwise.evidence.catalog.hang import (
@@ -30,9 +33,6 @@ from stallwise.evidence.catalog.hang import (
     UNREACHABLE_ADDRESS,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (
     Clue((INTERFACE_ERROR,), lambda e: True, "strong when seen", "an address could not be bound or reached"),

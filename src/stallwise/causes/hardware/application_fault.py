@@ -22,6 +22,9 @@ Not in seconds: the job runs again.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog import job
 from stallwise.evidence.catalog.hardware import (
@@ -39,9 +42,6 @@ from stallwise.evidence.catalog.hardware import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (
     Clue((XID_APPLICATION,), lambda e: True, "decisive when seen", "the driver logged a fault that programs cause"),

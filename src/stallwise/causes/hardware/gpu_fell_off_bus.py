@@ -21,6 +21,9 @@ Not in seconds: the rank is gone. The worth is the job.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import DMESG, LSPCI, NVIDIA_SMI_Q
 from stallwise.evidence.catalog.hardware import (
     GPU_LOST,
@@ -32,9 +35,6 @@ from stallwise.evidence.catalog.hardware import (
     XID_ORDER,
 )
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 COOL_C = 70.0  # well below any slowdown point
 CLUES = (

@@ -22,6 +22,9 @@ Not in seconds: the job dies, or will die. The worth is the restart that is avoi
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import AMD_RAS, DMESG, NVIDIA_SMI_Q
 from stallwise.evidence.catalog.hardware import (
     GPU_ECC_CORRECTED,
@@ -35,9 +38,6 @@ from stallwise.evidence.catalog.hardware import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 MOST_SHOWN = 8  # sentences of evidence
 MANY_CORRECTED = 10_000  # in one uptime: far above the handful a healthy card shows

@@ -22,6 +22,9 @@ Not in seconds: collectives on that node cannot be trusted until it is repaired.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import DMESG, Capture
 from stallwise.evidence.catalog.hardware import (
     FABRIC_FAULT,
@@ -34,9 +37,6 @@ from stallwise.evidence.catalog.hardware import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 MANY_ERRORS = 1000  # replays and CRC errors since boot; a few happen on healthy links
 CLUES = (Clue((XID_NVLINK,), lambda e: True, "decisive when seen", "the driver logged NVLink errors"),)

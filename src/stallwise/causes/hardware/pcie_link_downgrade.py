@@ -22,6 +22,9 @@ Copies speed up by the ratio of the two bandwidths; the step gains only what of 
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import DMESG, NVIDIA_SMI
 from stallwise.evidence.catalog.hardware import (
     GPU_PCIE_GEN,
@@ -34,9 +37,6 @@ from stallwise.evidence.catalog.hardware import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 MANY_ERRORS = 100  # corrected PCIe errors in one log; a few are normal
 MOST_GENERATIONS = 8  # between two that are spoken of in one file

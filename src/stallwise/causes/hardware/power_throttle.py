@@ -22,6 +22,9 @@ The clock of the neighbours or the card's own clock before, against the clock no
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, unchanged, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NVIDIA_SMI, NVIDIA_SMI_Q
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.catalog.hardware import (
@@ -41,9 +44,6 @@ from stallwise.evidence.catalog.hardware import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope
-from stallwise.findings.clue import Clue, unchanged, yes
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 LOWERED = 0.93  # of the default; small reductions are a common and cheap choice for efficiency
 FAR_LOWERED = 0.6  # of the published power: no card that shares its name with a weaker twin ships with less

@@ -24,6 +24,9 @@ ratio, memory-bound work little.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, unchanged, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NVIDIA_SMI, NVIDIA_SMI_Q
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.catalog.hardware import (
@@ -41,9 +44,6 @@ from stallwise.evidence.catalog.hardware import (
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.clue import Clue, unchanged, yes
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 from stallwise.units import Unit, show
 
 NOTICEABLE = 0.1  # of loaded samples; a touch of the limit now and then is how boost works

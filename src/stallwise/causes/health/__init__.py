@@ -11,9 +11,9 @@ from functools import cache
 from importlib import import_module
 
 from stallwise.causes import index
+from stallwise.doctor.findings.proof import Proof, Prover
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.inputs import Inputs
-from stallwise.findings.proof import Proof, Prover
 
 
 @cache

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Fix
+from stallwise.doctor.findings.proof import Limit
+from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.catalog import roof
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Fix
-from stallwise.findings.proof import Limit
-from stallwise.findings.step_facts import percent
 
 MATRIX_LED = 0.5  # of the busy time: from here matrix work and attention decide the pace
 WEIGHT_LEVERS = (

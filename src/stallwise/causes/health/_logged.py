@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stallwise.doctor.findings.step_facts import ms, percent
 from stallwise.evidence.catalog import change, distributed, numerics, run, serving, stages
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Series
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.step_facts import ms, percent
 
 PACE = (run.STEP_TIME, run.TOKENS_PER_S, run.SAMPLES_PER_S)
 LEARNS = (run.LOSS, run.REWARD)

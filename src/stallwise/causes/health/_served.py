@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.catalog import serving as v
 from stallwise.evidence.event import Event
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.step_facts import percent
 
 REFUSED = "request-refused"
 _LINE = re.compile(r"(\d+)\s*$")

@@ -7,13 +7,13 @@ what the links can give, which says that the links are not the ones that were lo
 from __future__ import annotations
 
 from stallwise.causes.health._second_number import lowest, of_now, two_values
+from stallwise.doctor.findings.finding import Fix
+from stallwise.doctor.findings.finding import Reason as Because
+from stallwise.doctor.findings.proof import Limit, Proof
+from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.capture import NCCL_LOG, TOPOLOGY
 from stallwise.evidence.catalog import fabric as f
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Fix
-from stallwise.findings.finding import Reason as Because
-from stallwise.findings.proof import Limit, Proof
-from stallwise.findings.step_facts import percent
 
 # Of what the links should give: reductions inside the switch send less than is counted (1.16 on 16 H100).
 POSSIBLE = 1.5

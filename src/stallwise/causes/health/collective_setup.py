@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 
 from stallwise.causes.health._second_number import highest, of_now
+from stallwise.doctor.findings.finding import Fix, Reason
+from stallwise.doctor.findings.proof import Limit, Proof
 from stallwise.evidence.capture import NCCL_LOG, NCCL_TESTS
 from stallwise.evidence.catalog import distributed, stated
 from stallwise.evidence.catalog import fabric as f
 from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Source
-from stallwise.findings.finding import Fix, Reason
-from stallwise.findings.proof import Limit, Proof
 
 SLOW_WAYS = ("SHM", "NET/Socket")  # through host memory, over TCP: other rules weigh them, none calls them well
 LOUD = ("error", "fatal", "critical")

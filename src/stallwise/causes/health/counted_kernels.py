@@ -5,14 +5,14 @@ Refuted by: it claims no health. Throughputs decide which ceiling binds (`profil
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
+from stallwise.doctor.findings.step_facts import percent
+from stallwise.doctor.findings.words import long_seconds, short_name
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
-from stallwise.findings.step_facts import percent
-from stallwise.findings.words import long_seconds, short_name
 
 COUNTERS = {
     k.SM_SHARE: "SM", k.DRAM_SHARE: "DRAM", k.TENSOR_SHARE: "tensor pipe", k.ACHIEVED_OCCUPANCY: "occupancy",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from stallwise.causes.health._ceiling import bytes_limit, read_at
 from stallwise.causes.health._device_time import busy_share
+from stallwise.doctor.findings.proof import Proof
+from stallwise.doctor.findings.step_facts import StepFacts, percent
 from stallwise.evidence.capture import TORCH_TRACE
 from stallwise.evidence.catalog import roof
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.proof import Proof
-from stallwise.findings.step_facts import StepFacts, percent
 
 BUSY = 0.95  # of the iteration; gaps of launch cost between kernels stay below the rest
 NEAR_MEMORY = 0.60  # of the memory's peak over the matrix time: good decode kernels reach 0.65 to 0.85

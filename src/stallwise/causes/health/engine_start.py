@@ -6,14 +6,14 @@ Never a proof of anything well. Refuted by: nothing, as it always lacks somethin
 from __future__ import annotations
 
 from stallwise.causes.health._served import line_of, refusals, short_time
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.capture import SERVE_LOG
 from stallwise.evidence.catalog import hang
 from stallwise.evidence.catalog import serving as v
 from stallwise.evidence.event import Event
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
 
 STARTING = (v.START_PHASE, v.READY_TIME, v.KV_TOKENS, v.MAX_LENGTH, v.MAX_SEQS, v.VERSION)
 SERVING = (v.SAMPLES, v.REQUESTS_DONE, v.RUNNING, v.TTFT, v.TPOT)

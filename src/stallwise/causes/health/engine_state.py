@@ -10,16 +10,16 @@ from __future__ import annotations
 from stallwise.causes.health._ceiling import WEIGHT_LEVERS
 from stallwise.causes.health._second_number import highest, of_now
 from stallwise.causes.health._served import described, line_of
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.program_end import before_shutdown
+from stallwise.doctor.findings.proof import Limit, Proof
+from stallwise.doctor.findings.step_facts import ms, percent
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import hang
 from stallwise.evidence.catalog import serving as v
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Reason
-from stallwise.findings.program_end import before_shutdown
-from stallwise.findings.proof import Limit, Proof
-from stallwise.findings.step_facts import ms, percent
 
 NEAR_FLOOR = 1.5  # times what one decode iteration should take: host time, mixed prefill and sampling lie below
 ROOM = 0.90  # of the KV cache: above it the next long request evicts another

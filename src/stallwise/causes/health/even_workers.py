@@ -5,12 +5,12 @@ Refuted by: a worker, stage, microbatch, link or pause that costs 2% of the step
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.capture import RANK_TRACES
 from stallwise.evidence.catalog import distributed as d
 from stallwise.evidence.catalog import workers as q
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
 
 NOTICEABLE = 0.02  # of a step; run-to-run noise of healthy jobs is 1 to 2%
 FAITHFUL = 0.02  # of the measured step

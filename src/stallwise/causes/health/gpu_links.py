@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.capture import NCCL_TESTS, Capture
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Table
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
 
 NEAR = ("PIX", "PXB", "PHB", "NODE", "SYS")  # from one bridge away to the other socket
 FEW_ERRORS = 1000  # replays and CRC errors since boot, as the rule about NVLink faults has it

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from stallwise.causes.health._cards import MIB, Card, cards_in, described, not_sampled
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.capture import NVIDIA_SMI, ROCM_SMI, TORCH_TRACE, TRAIN_LOG, Capture
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
 from stallwise.late import np
 
 FEWEST_SAMPLES = 30  # of a recording; fewer are moments

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.capture import LSPCI, NVIDIA_SMI_Q, Capture
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Table
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
 
 # Kinds of messages that say that something failed, and how they are counted.
 FAULTS = {

@@ -6,12 +6,12 @@ Refuted by: failed requests, a rate below the one that was offered, the slowest 
 from __future__ import annotations
 
 from stallwise.causes.health._served import short_time
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import serving as v
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
 
 REACHED = 0.95  # of the offered rate
 FAILED = 0.01  # of the requests

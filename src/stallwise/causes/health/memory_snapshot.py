@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from stallwise.causes.health._second_number import highest, of_now
 from stallwise.causes.step.allocator_churn import flushed
+from stallwise.doctor.findings.finding import Fix, Reason
+from stallwise.doctor.findings.proof import Limit, Proof
+from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.capture import MEMORY_SNAPSHOT
 from stallwise.evidence.catalog import change, run
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Fix, Reason
-from stallwise.findings.proof import Limit, Proof
-from stallwise.findings.step_facts import percent
 
 FEWEST_EVENTS = 40  # of the record; fewer do not show a pass
 RETURNS = 1.05  # floor after the last pass over that after the second: what stays beyond this is kept

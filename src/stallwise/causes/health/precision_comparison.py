@@ -6,10 +6,10 @@ Refuted by: another layer, shape or run that differs by more (the largest differ
 from __future__ import annotations
 
 from stallwise.causes.health._second_number import highest, of_now
+from stallwise.doctor.findings.finding import Fix, Reason
+from stallwise.doctor.findings.proof import Limit, Proof
 from stallwise.evidence.catalog import numerics
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Fix, Reason
-from stallwise.findings.proof import Limit, Proof
 
 TF32_UNIT = 2.0**-11  # half the last of ten mantissa bits: what rounding one input may change
 FP32_UNIT = 2.0**-24

@@ -6,14 +6,14 @@ device's. Only a list of kernels that move their bytes at one rate is in line by
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
+from stallwise.doctor.findings.step_facts import percent
+from stallwise.doctor.findings.words import long_seconds, short_name
 from stallwise.evidence.capture import NCU, TORCH_TRACE, Capture
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.profile import KIND
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
-from stallwise.findings.step_facts import percent
-from stallwise.findings.words import long_seconds, short_name
 from stallwise.units import Unit, show
 
 MOST_NAMED = 4

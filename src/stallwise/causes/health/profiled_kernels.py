@@ -8,13 +8,13 @@ accident, and anybody who does the same faster (a library beside it, a variant o
 from __future__ import annotations
 
 from stallwise.causes.health._second_number import highest, lowest, of_now
+from stallwise.doctor.findings.counters import AT_ROOF, Counters
+from stallwise.doctor.findings.finding import Fix, Reason
+from stallwise.doctor.findings.proof import Limit, Proof
+from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.counters import AT_ROOF, Counters
-from stallwise.findings.finding import Fix, Reason
-from stallwise.findings.proof import Limit, Proof
-from stallwise.findings.step_facts import percent
 
 MOST_TIME = 0.90  # of the profiled time must be in such kernels: the rest cannot be worth a headline
 SMALL_TAIL = 0.10  # of a kernel's time

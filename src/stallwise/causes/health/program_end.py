@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.program_end import ended_in, kind_of, open_tracebacks, own_error, stopped
+from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog import hang, job
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.finding import Reason
-from stallwise.findings.program_end import ended_in, kind_of, open_tracebacks, own_error, stopped
-from stallwise.findings.proof import Proof
 
 AROUND = 8  # lines of code on both sides
 MOST_BEFORE = 4

@@ -6,12 +6,12 @@ Refuted by: another test or port that is slower (the slowest counts).
 from __future__ import annotations
 
 from stallwise.causes.health._second_number import lowest, of_now
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
+from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog.fabric import RDMA_RATE
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
-from stallwise.findings.step_facts import percent
 
 PORTS_BIT_PER_S = (10e9, 25e9, 40e9, 50e9, 56e9, 100e9, 200e9, 400e9, 800e9)  # Ethernet, and InfiniBand FDR to XDR
 RDMA_BIT_PER_S = 100e9  # slower ports are rare where RDMA is used: such a rate is rather a part of a faster one's

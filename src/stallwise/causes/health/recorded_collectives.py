@@ -10,11 +10,11 @@ from collections import Counter
 import numpy as np
 
 from stallwise.causes.health._served import short_time
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.capture import FLIGHT_RECORDER
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Table
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
 
 TABLE = "collective.waits"
 DONE = "completed"

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from stallwise.causes.health._device_time import busy_share
 from stallwise.causes.health.training_trace import ALIKE, BUSY, SHAPES
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
+from stallwise.doctor.findings.step_facts import bytes_text, percent
+from stallwise.doctor.findings.words import long_seconds
 from stallwise.evidence.capture import NCU, Capture
 from stallwise.evidence.catalog import recording as r
 from stallwise.evidence.catalog import roof
@@ -15,10 +19,6 @@ from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
-from stallwise.findings.step_facts import bytes_text, percent
-from stallwise.findings.words import long_seconds
 
 SEEN = 0.03  # of the recording: what is shorter is not worth a word
 MATRIX_LED = 0.5  # of the kernel time in matrix work: then its precision decides

@@ -7,13 +7,13 @@ here, anything that is worse than in an earlier run, a machine that says it is i
 from __future__ import annotations
 
 from stallwise.causes.health._second_number import got_worse, lowest, of_now, two_values, unnamed_shares
+from stallwise.doctor.findings.finding import Fix, Reason
+from stallwise.doctor.findings.proof import Limit, Proof
+from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.capture import STEP_SHAPE, TORCH_TRACE
 from stallwise.evidence.catalog import run, stated
 from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Fix, Reason
-from stallwise.findings.proof import Limit, Proof
-from stallwise.findings.step_facts import percent
 
 USUAL = (0.35, 0.60)  # MFU of published dense 16-bit training: the middle nine tenths
 MOST = 0.75  # no published training run lies above; then the number itself is in doubt

@@ -11,13 +11,13 @@ import numpy as np
 from stallwise.causes.health._logged import Logged, described, evaluating, failed, logs, moved, shifted, spikes
 from stallwise.causes.health._second_number import lowest, of_now
 from stallwise.causes.health.stated_numbers import MOST
+from stallwise.doctor.findings.finding import Fix, Reason
+from stallwise.doctor.findings.proof import Limit, Proof
+from stallwise.doctor.findings.step_facts import ms, percent
 from stallwise.evidence.capture import STEP_SHAPE, TORCH_TRACE
 from stallwise.evidence.catalog import change, numerics, run, stages
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Series
-from stallwise.findings.finding import Fix, Reason
-from stallwise.findings.proof import Limit, Proof
-from stallwise.findings.step_facts import ms, percent
 
 FEWEST_STEPS = 20
 QUARTERS = 4

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from stallwise.causes.health._ceiling import ceiling
 from stallwise.causes.health._device_time import busy_share
+from stallwise.doctor.findings.proof import Proof
+from stallwise.doctor.findings.step_facts import StepFacts, percent
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog import roof
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.proof import Proof
-from stallwise.findings.step_facts import StepFacts, percent
 
 BUSY = 0.95  # of the clean step: what launches, borders and the optimizer's joints leave free in good runs is below 5%
 NEAR_ROOF = 0.80  # of the busy time; the rest is small kernels that no roof bounds

@@ -6,14 +6,14 @@ Refuted by: any quantity that both tell and that became worse, not only times an
 from __future__ import annotations
 
 from stallwise.causes.health._second_number import SAME, got_worse
+from stallwise.doctor.findings.finding import Reason
+from stallwise.doctor.findings.proof import Proof
+from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.capture import TORCH_TRACE
 from stallwise.evidence.catalog import change, run
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Reason
-from stallwise.findings.proof import Proof
-from stallwise.findings.step_facts import percent
 
 RATES = (run.MFU, run.TOKENS_PER_S, run.SAMPLES_PER_S, run.FLOP_RATE)
 

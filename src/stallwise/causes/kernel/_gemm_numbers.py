@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Reason
 from stallwise.evidence.catalog import expected, kernel, run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Reason
 
 AGAIN = 2.0  # times the least bytes: tiles and a cold L2 cost a tuned product less
 

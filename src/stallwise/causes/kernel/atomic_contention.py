@@ -20,12 +20,12 @@ Combining within a block removes nearly all updates: most of the time spent wait
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 NOTICEABLE = 0.005  # of all instructions are atomics; each costs as much as hundreds of others when they collide
 QUEUED_CYCLES = 2000.0  # waited an instruction; an access to idle DRAM takes 500 to 1000

@@ -20,15 +20,15 @@ The spread between configurations of that kernel, or the distance to the library
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import above, below
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCU, TORCH_TRACE, Capture
 from stallwise.evidence.catalog import autotune, expected, stated
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.clue import above, below
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 
 FEW = 8  # configurations
 NARROW = 3  # axes varied: tiles, stages and warps at least

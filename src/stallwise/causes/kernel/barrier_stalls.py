@@ -20,12 +20,12 @@ The barrier's part of the wait; a third to two thirds of it returns when barrier
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 DOMINANT = 0.30  # of the cycles between two instructions
 

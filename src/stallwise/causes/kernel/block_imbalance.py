@@ -19,12 +19,12 @@ The busiest SM's time against the mean: perfect balance would take the mean.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 UNEVEN = 0.12  # the mean SM stays this far under the busiest; equal blocks stay within a few per cent
 IDLE = 0.15

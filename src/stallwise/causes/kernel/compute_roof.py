@@ -19,12 +19,12 @@ The distance from the measured pipe share to full; a few per cent at most.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.counters import AT_ROOF, Counters
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCU
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.counters import AT_ROOF, Counters
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 PIPE_FULL = 0.75  # of a math pipe; dependent issue and epilogues keep real kernels below 0.95
 ISSUE_FULL = 0.88  # of the issue slots

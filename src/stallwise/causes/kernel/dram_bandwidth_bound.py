@@ -21,16 +21,16 @@ The distance from the measured share of DRAM to the 93% that the best streams re
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import StepFacts, ms, percent
 from stallwise.evidence.capture import NCU
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import StepFacts, ms, percent
 
 AT_BANDWIDTH = 0.70  # of DRAM's peak; large copies reach 0.80 to 0.93, reads mixed with writes less
 BEST = 0.93

@@ -19,15 +19,15 @@ The FP64 pipe's share of the time, less what the same work takes in FP32 on this
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import StepFacts, ms, percent
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import StepFacts, ms, percent
 
 ACTIVE = 0.08  # of the FP64 pipe: more than an address or a final scale
 USUAL_RATIO = 32.0  # FP32 over FP64 on chips that are not built for it

@@ -21,13 +21,13 @@ Best fused time against the library path; the most that fusing could save is the
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import above, below
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCU, TORCH_TRACE
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import above, below
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 from stallwise.units import Unit, show
 
 LOSES = 1.05  # times the library path: more than the noise of timing

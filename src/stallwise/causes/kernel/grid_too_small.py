@@ -20,12 +20,12 @@ Time falls in proportion to the SMs put to work, until a roof or one block an SM
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 FILLED = 0.9  # of the SMs have a block: the rest is rounding
 THIN = 0.2  # of the places that registers and shared memory leave for blocks: one small block an SM hides no latency

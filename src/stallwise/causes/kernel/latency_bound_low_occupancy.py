@@ -21,12 +21,12 @@ More warps lift throughput in proportion until a roof at 60 to 80% is met; the l
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 LOW = 0.35  # of the warps an SM can hold; most kernels hide latency well from about 0.4 on
 FAR = 0.60  # of a roof: under it neither bandwidth nor a pipe is the limit

@@ -18,15 +18,15 @@ TF32 products at the 16-bit rate: a third to a half of their time.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import StepFacts, ms, percent
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import StepFacts, ms, percent
 
 NOTICEABLE = 0.05  # of all kernel time
 

@@ -21,12 +21,12 @@ The part of the memory traffic that is local, over the time the memory system is
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 NOTICEABLE = 0.02  # of all instructions are spill loads and stores
 PER_WARP = 16.0  # requests a warp where instructions are not known: more than a prologue's worth

@@ -21,12 +21,12 @@ The share of excess wavefronts times the part of the time the shared-memory pipe
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 MANY = 0.25  # of the wavefronts are conflicts; good kernels stay under 0.1, library stores reach 0.2
 PRESSED = 0.45  # of L1 and shared-memory bandwidth

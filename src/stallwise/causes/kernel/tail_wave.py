@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from math import ceil, floor
 
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 NOTICEABLE = 0.08  # of the time is lost by rounding up
 IDLE = 0.04  # measured: a mean SM without work at least this long

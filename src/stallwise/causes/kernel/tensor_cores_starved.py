@@ -24,14 +24,14 @@ The tensor pipe's share against the 60 to 85% that tuned kernels of this kind re
 from __future__ import annotations
 
 from stallwise.causes.kernel._gemm_numbers import gemm_numbers
+from stallwise.doctor.findings.clue import Clue, above, over, yes
+from stallwise.doctor.findings.counters import AT_ROOF, NEAR_ROOF, Counters
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCU, Capture
 from stallwise.evidence.catalog import expected, kernel, run, stated
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue, above, over, yes
-from stallwise.findings.counters import AT_ROOF, NEAR_ROOF, Counters
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
 
 IN_USE = 0.02  # of the tensor pipe: above, tensor instructions do real work
 STARVED = 0.60  # fused attention at 60 to 75% is as good as it gets; under it time is lost

@@ -24,18 +24,18 @@ measured DRAM traffic needs; the rest of the kernel's time is the gain.
 from __future__ import annotations
 
 from stallwise.causes.kernel._gemm_numbers import gemm_numbers
+from stallwise.doctor.findings.arithmetic import narrower_types
+from stallwise.doctor.findings.clue import Clue, over, says_one_of, yes
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 from stallwise.evidence.catalog import expected, gains, run, stated
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.card import HAND_WRITTEN_SHARE
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.arithmetic import narrower_types
-from stallwise.findings.clue import Clue, over, says_one_of, yes
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 
 IDLE = 0.02  # of the tensor pipe: below, the few cycles are half-precision moves that share the pipe
 LIKELY_MATRIX = 0.7

@@ -22,12 +22,12 @@ The share of excess sectors, applied to the part of the time in which the memory
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 WASTE = 0.30  # of the sectors; a few misaligned rows reach 0.2 without costing time
 LIMITING = 0.50  # of the busiest memory unit: under it bandwidth is not what holds the kernel

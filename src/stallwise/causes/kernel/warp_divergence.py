@@ -20,12 +20,12 @@ Idle lanes over 32, times the part of the time in which issue or math is the lim
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.counters import Counters
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.counters import Counters
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 LANES = 32.0
 FEW = 22.0  # lanes at work; boundary handling alone rarely brings a kernel under 26

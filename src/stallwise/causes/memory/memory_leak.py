@@ -22,15 +22,15 @@ The slope a step, and from it the step at which the memory is full.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, above
+from stallwise.doctor.findings.failure import Failure
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import MEMORY_SNAPSHOT, PY_SPY, TRAIN_LOG
 from stallwise.evidence.catalog import change, run
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.clue import Clue, above
-from stallwise.findings.failure import Failure
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 from stallwise.units import Unit, show
 
 GROWN = 1.25  # times the start: caches and warm-up add less

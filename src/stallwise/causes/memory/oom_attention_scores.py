@@ -20,13 +20,13 @@ Micro-batch x heads x sequence squared x bytes, for each copy.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, above, yes
+from stallwise.doctor.findings.failure import Failure
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue, above, yes
-from stallwise.findings.failure import Failure
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 
 def _more_tp(evidence: Evidence) -> tuple[Fix, ...]:

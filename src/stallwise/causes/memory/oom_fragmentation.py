@@ -21,13 +21,13 @@ Bytes reserved but unused, against the bytes that were lacking.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.failure import Failure
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import MEMORY_SNAPSHOT
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.failure import Failure
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 CLUES = (
     Clue((m.REQUEST, m.UNUSED_RESERVED), lambda e: Failure(e).fragmented, "strong, needed",

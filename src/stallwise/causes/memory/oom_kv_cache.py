@@ -20,13 +20,13 @@ Bytes a token x maximum length, against the allowed part minus weights and peak.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.failure import Failure
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_LOG
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.failure import Failure
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 LOW_FRACTION = 0.5  # engines default to 0.88 to 0.9 of the GPU
 

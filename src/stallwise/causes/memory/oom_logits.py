@@ -21,13 +21,13 @@ Tokens x vocabulary x bytes, times the copies that are alive together.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.failure import Failure
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import MEMORY_SNAPSHOT
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.failure import Failure
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 DWARFS = 4.0  # times the next largest tensor: nothing else in a model stands out so
 LARGE = 0.2  # of the device

@@ -20,13 +20,13 @@ Bytes a parameter: 16 for fp32 Adam with gradients, 12 less with 8-bit states an
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.failure import Failure
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.failure import Failure
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
 
 CLUES = (
     Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "optimizer", "decisive", "it failed in the optimizer's first step"),

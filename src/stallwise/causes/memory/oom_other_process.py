@@ -19,13 +19,13 @@ Total minus free minus this process.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.failure import Failure
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NVIDIA_SMI_Q
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue
-from stallwise.findings.failure import Failure
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 MOST_NAMED = 5  # holders
 CLUES = (

@@ -21,16 +21,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stallwise.doctor.findings.clue import Clue, yes
+from stallwise.doctor.findings.failure import Failure
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY, STEP_SHAPE
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.clue import Clue, yes
-from stallwise.findings.failure import Failure
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 from stallwise.units import Unit, show
 
 STATED = 0.75  # of two layouts by statement: attention scores may be the larger part of the same peak

@@ -21,13 +21,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stallwise.doctor.findings.clue import Clue, above, below, over, says_one_of
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import LAYER_STATS, Capture
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue, above, below, over, says_one_of
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLIPPED = 0.001  # of the values; under it the error stays within rounding
 LONG_LOSS, SHORT_LOSS = 0.05, 0.015  # points of accuracy: far beyond and within the noise of eight-bit papers

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from stallwise.causes.serving._story import with_story
+from stallwise.doctor.findings.finding import Finding, Reason
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Finding, Reason
 
 
 def runs(evidence: Evidence) -> Iterator[Evidence]:

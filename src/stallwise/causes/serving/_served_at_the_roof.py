@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from stallwise.causes.serving._each_run import facts
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.evidence.capture import SERVE_BENCH
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
 
 MOSTLY_BYTES = 0.6  # of the iteration
 AS_EXPECTED = 1.5  # measured over expected: the model's own error is within this

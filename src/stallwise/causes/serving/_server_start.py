@@ -6,11 +6,11 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.evidence.capture import SERVE_LOG
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.findings.finding import Finding, Fix, Reason
 
 AVOIDABLE_S = 90.0  # compile, JIT and warm-up of a healthy start take up to a minute
 MANY_SAMPLES = 20  # of ten seconds each: enough that a compile's queue would have been seen

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.evidence.catalog import expected, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.finding import Finding, Fix, Reason
 from stallwise.units import Unit, show
 
 NOTHING = 0.03  # a change of both latencies below this is none

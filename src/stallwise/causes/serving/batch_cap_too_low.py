@@ -23,12 +23,12 @@ requests that the free cache would hold, never more than were waiting.
 from __future__ import annotations
 
 from stallwise.causes.serving._each_run import facts, surest
+from stallwise.doctor.findings.clue import Clue, above
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_LOG
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import Clue, above
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 ROOM = 0.6  # KV use below which memory cannot be why requests wait
 QUEUED = 0.3  # share of samples with a queue: not a passing burst

@@ -21,12 +21,12 @@ Decode is bound by memory at a batch of one, so the rate grows almost with the n
 from __future__ import annotations
 
 from stallwise.causes.serving._each_run import facts, surest
+from stallwise.doctor.findings.clue import above
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_BENCH
 from stallwise.evidence.catalog import hang, serving, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import above
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (
     above(stated.RUNNING, 1, "against", "several requests run", "one request runs at a time"),

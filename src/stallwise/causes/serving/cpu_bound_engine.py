@@ -23,13 +23,13 @@ GPU idle time at the plateau: with the host out of the way throughput can rise u
 from __future__ import annotations
 
 from stallwise.causes.serving._each_run import facts
+from stallwise.doctor.findings.clue import above
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NVIDIA_SMI, PY_SPY
 from stallwise.evidence.catalog import hardware, run, serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import above
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (above(run.HOST_HOT_SHARE, 0.3, "fair when seen", "one function takes much of the host's own time"),)
 QUOTA = 0.93  # of the limit: throttling by the kernel's quota begins before the mean reaches it

@@ -24,15 +24,15 @@ throughput pull apart.
 from __future__ import annotations
 
 from stallwise.causes.serving._served_at_the_roof import served_at_the_roof
+from stallwise.doctor.findings.clue import Clue
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import StepFacts, ms, percent
 from stallwise.evidence.capture import NVIDIA_SMI, SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import expected, roof, stated
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import StepFacts, ms, percent
 
 BUSY = 0.75  # of the iteration: with more idle time the host is the limit
 MOST = 0.4  # of the busy time in matrix kernels with few rows, or in attention

@@ -22,11 +22,11 @@ The share of samples in which the engine was held times the queue length: waits 
 from __future__ import annotations
 
 from stallwise.causes.serving._each_run import facts, surest
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_LOG, SERVE_METRICS
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = ()
 OFTEN = 0.3  # of the samples: longer than a passing prompt

@@ -26,12 +26,12 @@ of requests whose full length fits the tokens that the cache holds.
 from __future__ import annotations
 
 from stallwise.causes.serving._each_run import facts, fitting, surest
+from stallwise.doctor.findings.clue import above
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_LOG, SERVE_METRICS
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import above
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (
     above(

@@ -23,13 +23,13 @@ Requests that fit now against requests that fit after, both from tokens of KV ov
 from __future__ import annotations
 
 from stallwise.causes.serving._each_run import facts, fitting, surest
+from stallwise.doctor.findings.clue import above
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_LOG
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.catalog.memory import MEMORY_FRACTION
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import above
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (above(stated.KV_USE, 0.95, "fair", "the KV cache is full", "the KV cache has room"),)
 FULL = 0.9  # KV use beside a queue

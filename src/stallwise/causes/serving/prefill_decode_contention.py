@@ -26,14 +26,14 @@ from dataclasses import replace
 
 from stallwise.causes.serving._each_run import facts, fitting, surest
 from stallwise.causes.serving._story import with_story
+from stallwise.doctor.findings.clue import Clue, above, grew, over, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_LOG, SERVE_METRICS
 from stallwise.evidence.catalog import expected, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
 from stallwise.evidence.quantity import Quantity
-from stallwise.findings.clue import Clue, above, grew, over, yes
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 from stallwise.units import Unit, show
 
 OFTEN = 3  # samples; one may be the start of the run

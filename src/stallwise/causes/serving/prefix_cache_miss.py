@@ -23,11 +23,11 @@ Tokens of the shared prefix that fill whole blocks, over tokens of the prompt: t
 from __future__ import annotations
 
 from stallwise.causes.serving._each_run import facts
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_METRICS
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = ()
 WORTH = 0.1  # of a prompt: a shorter shared prefix saves too little to look for

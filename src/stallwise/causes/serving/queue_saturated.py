@@ -24,13 +24,13 @@ import math
 
 from stallwise.causes.serving._each_run import facts, surest
 from stallwise.causes.serving._story import with_story
+from stallwise.doctor.findings.clue import above, grew
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import above, grew
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
 
 CLUES = (
     above(serving.CONCURRENCY, 1, "required", "several requests are in flight", "one request at a time: nobody queues"),

@@ -21,16 +21,16 @@ Idle time inside allocation calls and after the waits they force.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import above
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY
 from stallwise.evidence.catalog import change, gains, memory, run
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import above
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 
 IN_THE_LOOP = 0.01  # taken and given back, times a launch: a warm caching allocator does so once in many thousands
 LARGE_PART = 1 / 3  # of the host's time in CUDA calls: less may pass while the device works off what was launched

@@ -25,16 +25,16 @@ asynchronous save, and a few steps say little about how often a save comes.
 from __future__ import annotations
 
 from stallwise.causes.step.input_bursty import SPARED
+from stallwise.doctor.findings.clue import Clue, above, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Gain
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
 from stallwise.evidence.capture import TRAIN_LOG
 from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue, above, yes
-from stallwise.findings.finding import Finding, Fix, Gain
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
 
 LONG_SAVE = 0.02  # of the wall time between saves: less is the price of having checkpoints
 

@@ -22,16 +22,16 @@ What the first steps take above the median of the others.
 from __future__ import annotations
 
 from stallwise.causes.serving._server_start import slow_server_start
+from stallwise.doctor.findings.clue import above
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.evidence.capture import COMPILE_LOG
 from stallwise.evidence.catalog import change
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import above
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 
 FIRST = 3  # steps that may be warm-up
 MOSTLY = 0.4  # of the window: what a long run does in the rest of it is not seen well enough to be judged

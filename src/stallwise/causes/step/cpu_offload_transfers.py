@@ -23,15 +23,15 @@ state may have to stay outside.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import says_one_of, yes
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms, percent
 from stallwise.evidence.capture import NVIDIA_SMI
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import says_one_of, yes
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms, percent
 
 BULK_BYTES = 16e6  # each way a step: inputs and results are smaller, states are not
 BALANCE = 0.25  # the smaller direction over the larger: what goes out comes back

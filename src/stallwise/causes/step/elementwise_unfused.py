@@ -24,13 +24,13 @@ neighbouring product. On the H200 the prediction for a healthy eager step was 5.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 
 # An ordinary eager transformer wins up to a fifth of its step by fusion and is not broken. Above a quarter, chains were added that
 # the architecture does not ask for.

@@ -22,14 +22,14 @@ low end takes 0.8 of it.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import above
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.evidence.catalog import change
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import above
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 
 
 @rule(s.EVALUATION_TIME, s.STEP_TIME)

@@ -21,16 +21,16 @@ Measured eager against compiled time where both are known; else the launching id
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import above, over
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.evidence.capture import COMPILE_LOG
 from stallwise.evidence.catalog import run
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import above, over
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 
 MANY_PIECES = (
     16  # entries a step: a model compiled whole has one forward and one backward, by layer a few dozen are deliberate

@@ -22,13 +22,13 @@ forces. The low end keeps a tenth for copies that a prefetch cannot hide.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms, percent
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms, percent
 
 ONE_WAY = 0.5  # copies to the host at most this part of those to the device; more means a shuttle
 KEPT = 0.1  # of the time stays: the first bytes of a batch cannot be hidden

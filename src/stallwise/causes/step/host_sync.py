@@ -24,15 +24,15 @@ since some of it returns as launch time.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, above, over
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
 from stallwise.evidence.capture import NSYS, PY_SPY
 from stallwise.evidence.catalog import gains, run
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue, above, over
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
 
 LONG_STANDSTILL = 0.1  # of the step; less may be the end of a recording
 FETCHED = 2.0  # times the bytes sent to the device: results, not a shuttle

@@ -21,15 +21,15 @@ The idle time during such silence; the low end is 0.8 of it, since what is moved
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, above
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.evidence.capture import GC_LOG, PY_SPY, TORCH_TRACE
 from stallwise.evidence.catalog import gains, hardware, run, stages
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue, above
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 
 UNRECORDED = 0.15  # of the step idle for no recorded reason
 HELD, IDLE = 0.6, 0.5  # of the looks at the main thread; of the time that a kernel runs

@@ -28,15 +28,15 @@ from __future__ import annotations
 from math import ceil
 
 from stallwise.causes.step.input_starved import rate_too_low
+from stallwise.doctor.findings.clue import Clue, above, yes
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.evidence.capture import DATA_PROBE, TRAIN_LOG
 from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue, above, yes
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 
 MANY = 10  # steps in which bursts that matter would show more than once
 SPARED = 0.5  # of the wait at least: how often rare events come, a few steps tell no better

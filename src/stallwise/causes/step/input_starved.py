@@ -29,16 +29,16 @@ from __future__ import annotations
 
 from math import ceil
 
+from stallwise.doctor.findings.clue import Clue, above, below, says_one_of, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 from stallwise.evidence.capture import DATA_PROBE, PY_SPY, TORCH_TRACE
 from stallwise.evidence.catalog import change, gains, run, stated
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue, above, below, says_one_of, yes
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 from stallwise.late import np
 
 MOST_STEPS = 0.6  # of the steps must wait for the mean rate to be the trouble

@@ -24,16 +24,16 @@ work. The low end keeps a good part of the gap for what graphs cannot cover.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import above, below, over
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
 from stallwise.evidence.capture import CLEAN_STEP as CLEAN_CAPTURE
 from stallwise.evidence.capture import NSYS
 from stallwise.evidence.catalog import gains, run
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import above, below, over
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
 
 # Of the step. With less, and no clean step to say so, the doubt in the profiler's cost is as large as the gap.
 BOUND_SHARE = 0.15

@@ -20,15 +20,15 @@ The time of kernels with narrow loads, at 2 to 4.5 times their rate.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
 from stallwise.evidence.capture import STEP_SHAPE
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
 
 AVOID = "Do not change the precision first: narrow loads slow every type."
 SHORT = 60  # characters of a kernel's name that a person reads

@@ -21,9 +21,9 @@ Optional gains are listed with their ranges; they are not added up into a promis
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Finding
+from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Finding
-from stallwise.findings.rule import rule
 
 
 @rule()

@@ -24,13 +24,13 @@ The low end takes only half of the idle time inside it.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Finding, Fix, Gain
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.finding import Finding, Fix, Gain
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 
 MANY = 100  # kernels a step: a fused optimizer needs a few dozen at most, whatever the model
 FUSED = 0.5  # of its time in multi-tensor kernels: then it is fused already

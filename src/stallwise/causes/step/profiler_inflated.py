@@ -21,11 +21,11 @@ step.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import StepFacts, ms
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import StepFacts, ms
 
 INFLATED = 1.15  # traced over clean: more than clocks and noise explain
 

@@ -24,6 +24,10 @@ collections that are scheduled instead.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, above, yes
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.evidence.capture import GC_LOG, PY_SPY
 from stallwise.evidence.catalog import change, run
 from stallwise.evidence.catalog import run as logged
@@ -33,10 +37,6 @@ from stallwise.evidence.catalog.distributed import JOB_STEP
 from stallwise.evidence.catalog.stated import PERIOD_STEPS
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue, above, yes
-from stallwise.findings.finding import Finding, Fix, Gain, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 
 SCHEDULED = 0.1  # of the pauses stay when collection runs every few hundred steps
 SELDOM = 0.5  # of workers and steps: pauses more frequent than this are no collections

@@ -23,16 +23,16 @@ The low end is 0.7 of it: some shapes have to be seen once.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import Clue, above, says_one_of
+from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.evidence.capture import COMPILE_LOG
 from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.clue import Clue, above, says_one_of
-from stallwise.findings.finding import Finding, Fix, Reason
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms
 
 SEEN_ONCE = 0.3  # of the cost stays: each shape is prepared at least once
 SOME_RECOMPILES = 3  # one or two are the normal way to a dynamic shape

@@ -22,15 +22,15 @@ them in the proportion of the forward pass.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.clue import says_one_of, yes
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 from stallwise.evidence.capture import NVIDIA_SMI
 from stallwise.evidence.catalog import gains, stated
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_USED
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.clue import says_one_of, yes
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import NOTICEABLE, StepFacts, ms, percent
 
 ROOM = 0.6  # of memory in use at most: dropping recompute may add as much again as the activations hold now
 TIGHT = 0.85  # of memory in use: recompute is doing its work

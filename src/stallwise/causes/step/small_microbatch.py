@@ -23,13 +23,13 @@ end removes all of it and the weight traffic of the extra passes.
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.finding import Finding, Fix
+from stallwise.doctor.findings.rule import rule
+from stallwise.doctor.findings.step_facts import StepFacts, ms, percent
 from stallwise.evidence.capture import NVIDIA_SMI
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Account
-from stallwise.findings.finding import Finding, Fix
-from stallwise.findings.rule import rule
-from stallwise.findings.step_facts import StepFacts, ms, percent
 
 PASSES = 2  # there must be something to merge
 IDLE_SHARE = 0.15  # of the step idle between launches

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from stallwise.causes import all_rules
-from stallwise.findings.question import Choice
+from stallwise.doctor.findings.question import Choice
 from stallwise.tables import table
 
 SEEN = "seen: "  # before a cause: the key of what is to be seen of it

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from operator import mul
 
 from stallwise.doctor.ask.bank import SEEN, Bank, bank
+from stallwise.doctor.findings.question import DONT_KNOW, NONE_OF_THESE, Choice, Question
 from stallwise.doctor.fitting import fits
 from stallwise.doctor.presence import Presence
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.question import DONT_KNOW, NONE_OF_THESE, Choice, Question
 
 MOST_CHOICES = 6  # sentences that a person reads at a glance
 CANDIDATES = 24  # causes whose sight may be offered

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.question import DONT_KNOW, Choice, Question
 from stallwise.doctor.stating import state
 from stallwise.errors import BadRequest
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.vocabulary import resolve
-from stallwise.findings.question import DONT_KNOW, Choice, Question
 
 NOT_KNOWN = ("", "?", "dont know", "do not know", "unknown", "no idea", "skip", DONT_KNOW)
 LONGEST_REPLY = 4000  # characters

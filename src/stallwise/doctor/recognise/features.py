@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from stallwise.doctor.findings.clue import SPEAK_AGAINST, Clue
+from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.symptom import Symptom
 from stallwise.evidence.bag import stem
 from stallwise.evidence.catalog import change, numerics, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope
-from stallwise.findings.clue import SPEAK_AGAINST, Clue
-from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Symptom
 
 # What the measures find in any log that has steps or a loss, well or not, and what is weighed by itself.
 ROUTINE = {

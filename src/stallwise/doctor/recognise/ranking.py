@@ -6,16 +6,16 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Hypothesis
+from stallwise.doctor.findings.finding import Finding, Reason
+from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.symptom import Kind, Symptom
 from stallwise.doctor.recognise.features import clue_outcomes, words_of
 from stallwise.doctor.recognise.model import Model, model, probabilities, recalibrated, set_costs
 from stallwise.doctor.words import words_in
 from stallwise.evidence.bag import MANNER, Passage
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.findings.diagnosis import SOMETHING_ELSE, Hypothesis
-from stallwise.findings.finding import Finding, Reason
-from stallwise.findings.rule import Rule
-from stallwise.findings.symptom import Kind, Symptom
 
 KEPT = 0.01  # hypotheses below this are not worth a line
 ALWAYS_NAMED = 3  # however weak: an answer that names nobody helps nobody

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stallwise.findings.comparison import Change, Comparison
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.comparison import Change, Comparison
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.render.answers import Block, Figure, Grid, Rows, Text, Verdict, page
 from stallwise.render.comparison import comparison_text, verdict_line
 from stallwise.render.pictures._accounts import CLASS

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.finding import Finding
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.finding import Finding
 from stallwise.render.answers import Block, Grid, Rows, Text, Verdict, page
 from stallwise.render.kernels import WORTH_A_LINE, Row, rows_of, short_name, to_text
 from stallwise.render.pictures import roofline

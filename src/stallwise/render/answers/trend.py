@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stallwise.findings.trend import Trend
+from stallwise.doctor.findings.trend import Trend
 from stallwise.render.answers import Block, Figure, Grid, Rows, Text, Verdict, page
 from stallwise.render.svg import WIDTH, dot, line, path, picture, short, text, ticks
 from stallwise.render.trend import reasons, shift_line, trend_line, trend_text

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.trial import FASTER, UNSURE, Trial, Trials
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.trial import FASTER, UNSURE, Trial, Trials
 from stallwise.render.answers import Block, Grid, Rows, Text, Verdict, page
 from stallwise.render.pictures import trials as drawn
 from stallwise.render.trials import gain, to_text, verdict, without_gain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stallwise.findings.whatif import Tried, WhatIf
+from stallwise.doctor.findings.whatif import Tried, WhatIf
 from stallwise.render.answers import Block, Figure, Grid, Rows, Text, Verdict, page
 from stallwise.render.pictures._bars import Bar, bars
 from stallwise.render.svg import picture

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from markupsafe import Markup
 
-from stallwise.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
+from stallwise.doctor.findings.finding import Finding
 from stallwise.evidence.ledger import Account
-from stallwise.findings.diagnosis import Diagnosis, State
-from stallwise.findings.finding import Finding
 
 CLASS = {account.value: f"a-{account.name.lower().replace('_', '-')}" for account in Account}
 

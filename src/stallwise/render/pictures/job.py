@@ -6,9 +6,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
 from stallwise.evidence.operations import COMMUNICATION, Work
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.svg import WIDTH, box, line, picture, text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog.memory import COURSE, LIVE_BYTES
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.pictures._areas import areas

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.svg import WIDTH, dot, line, picture, short, text

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Series
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.pictures._chart import PANEL, Curve, panel

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.fact import Table
-from stallwise.findings.diagnosis import Diagnosis
 from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.pictures._chart import PANEL, Curve, panel

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stallwise.findings.diagnosis import Diagnosis
-from stallwise.findings.trial import FASTER, SLOWER, Trial
+from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.trial import FASTER, SLOWER, Trial
 from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.svg import WIDTH, box, dot, line, picture, text, ticks

@@ -1,0 +1,171 @@
+"""The operating point that evidence shows: deployment, load and settings, with what had to be assumed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from stallwise.doctor.measures._stated_model import by_family, shape_of
+from stallwise.errors import StallwiseError
+from stallwise.evidence.catalog import hardware, run, serving, stated
+from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.quantity import Quantity
+from stallwise.physics.sim.service import Settings
+from stallwise.physics.sim.what_if import Point
+from stallwise.physics.specs.deployment import ENGINES, Deployment
+from stallwise.physics.specs.dtype import ALIASES, BYTES
+from stallwise.physics.specs.hardware import find_gpu
+from stallwise.physics.specs.model import Model
+from stallwise.physics.specs.models import known_model
+
+USUAL_CAP = {"vllm": 256, "sglang": 512, "trtllm": 2048}  # requests that engines run at most unless told
+WAITED_S = 1.0  # a first token later than this stood in a queue: no prompt of usual length takes so long
+USUAL_BUDGET = 8192  # tokens of an iteration on cards with 80 GB and more
+NODE = 8  # GPUs that tensor parallelism spans where nobody says
+
+
+@dataclass
+class Seen:
+    """What was observed; NaN where it was not."""
+
+    point: Point
+    ttft_s: float
+    tpot_s: float
+    chunked: bool | None
+    shared_share: float | None
+    lengths_known: bool
+    offered_known: bool  # the rate that was sent, not only what came back
+    assumed: list[str] = field(default_factory=list)
+
+
+def number(evidence: Evidence, *quantities: Quantity) -> float:
+    """The first that is known of what is judged now (of a sweep: its busiest run), not of a run before; else NaN."""
+    busiest = busiest_run(evidence)
+    for quantity in quantities:
+        known = [f for f in evidence.all(quantity) if f.scope.run != "before" and f.number == f.number]
+        mine = [f for f in known if f.scope.run == busiest] if busiest else []
+        if chosen := mine or [f for f in known if not busiest or f.scope.run is None]:
+            return chosen[0].number
+    return float("nan")
+
+
+def deployment_of(evidence: Evidence) -> Deployment | None:
+    """The served model on its cards; None where model or card is not known."""
+    name = evidence.text(serving.MODEL) or evidence.text(stated.MODEL)
+    card = find_gpu(evidence.text(hardware.GPU_NAME) or evidence.text(stated.GPU))
+    if card is None:
+        return None
+    try:
+        model = _model(evidence, name)
+        if model is None:
+            return None
+        tp = number(evidence, serving.TP, stated.TP)
+        if tp != tp:
+            gpus = number(evidence, stated.GPUS)
+            tp = min(gpus, NODE) if gpus == gpus else 1.0
+        engine = (evidence.text(serving.ENGINE) or evidence.text(stated.ENGINE) or "vllm").lower()
+        return Deployment(
+            model, card, tp=int(tp), weights=weights_of(evidence, name),
+            kv=kv_of(evidence), engine=engine if engine in ENGINES else "vllm",
+            engine_version=evidence.text(serving.VERSION),
+        )  # fmt: skip
+    except StallwiseError:
+        return None  # not in the catalogue, or not a layout: no expectation then
+
+
+def _model(evidence: Evidence, name: str) -> Model | None:
+    """By name; else what the statement describes ("Llama-70B", layers and heads)."""
+    try:
+        return known_model(name) if name else shape_of(evidence)
+    except StallwiseError:
+        return shape_of(evidence) or by_family(name)
+
+
+def busiest_run(evidence: Evidence) -> str | None:
+    """Of several runs of a sweep, the one with the most load: it is the one that hurts."""
+    for quantity in (serving.OFFERED_RATE, serving.CONCURRENCY, serving.ACHIEVED_RATE):
+        loads = [(f.number, f.scope.run) for f in evidence.all(quantity) if f.scope.run and math.isfinite(f.number)]
+        if others := [(load, run) for load, run in loads if run != "before"]:
+            return max(others)[1]
+    return None
+
+
+def kv_of(evidence: Evidence) -> str:
+    """Number format of the cache: engines keep 16 bit unless told, whatever the weights are."""
+    word = evidence.text(serving.KV_FORMAT).lower().split("_")[0]
+    return {**{b: b for b in BYTES}, **ALIASES}.get(word, "bf16")
+
+
+def weights_of(evidence: Evidence, name: str) -> str:
+    """Number format of the weights, from the engine, the statement or the model's name."""
+    words = [evidence.text(serving.WEIGHTS), evidence.text(run.PRECISION), evidence.text(stated.FORMAT)]
+    known = {**{b: b for b in BYTES}, **ALIASES}
+    parts = [p for w in (*words, name) for p in w.lower().replace("_", "-").split("-")]
+    return next((known[p] for p in parts if p in known), "bf16")
+
+
+def _arrivals(evidence: Evidence, ttft_s: float, tpot_s: float) -> float:
+    """Requests a second, where an engine says how many are inside and how long one stays; 0 where a client keeps them there."""
+    inside = number(evidence, serving.RUNNING) + max(0.0, number(evidence, serving.WAITING))
+    tokens = number(evidence, serving.OUTPUT_TOKENS, stated.OUTPUT_TOKENS)
+    known = inside > 0 and ttft_s > 0 and tpot_s > 0 and tokens > 0
+    client = number(evidence, serving.CONCURRENCY)
+    return inside / (ttft_s + tokens * tpot_s) if known and client != client else 0.0
+
+
+def seen_of(evidence: Evidence) -> Seen | None:
+    """The point, if model, card, load and one latency are known."""
+    deployment = deployment_of(evidence)
+    ttft, tpot = number(evidence, serving.TTFT, stated.TTFT), number(evidence, serving.TPOT, stated.TPOT)
+    if tpot != tpot:
+        rate = number(evidence, stated.USER_RATE, serving.PER_REQUEST_RATE)
+        tpot = 1 / rate if rate > 0 else tpot
+    if deployment is None or not (ttft > 0 or tpot > 0):
+        return None
+    offered = number(evidence, serving.OFFERED_RATE)
+    rate = offered if math.isfinite(offered) else number(evidence, serving.ACHIEVED_RATE)
+    users = number(evidence, serving.CONCURRENCY)
+    if users != users:
+        running = number(evidence, serving.RUNNING, stated.RUNNING)
+        users = running + max(0.0, number(evidence, serving.WAITING, stated.WAITING)) if running == running else users
+    if not (rate > 0 or users > 0):
+        return None
+    assumed: list[str] = []
+    by_little = not rate > 0 and _arrivals(evidence, ttft, tpot)
+    if by_little:
+        rate = by_little
+        assumed.append(f"{rate:.3g} requests a second arrive (Little's law: those inside over the time of one)")
+    cap = number(evidence, serving.MAX_SEQS, stated.MAX_SEQS)
+    told = next((f for f in evidence.all(stated.RUNNING) if f.stated and f.scope.run is None), None)
+    if not cap > 0 and told is not None and told.number < USUAL_CAP[deployment.engine] and ttft > WAITED_S:
+        cap = told.number
+        assumed.append(
+            f"at most {cap:.0f} run together: so many are stated to run while first tokens wait {ttft:.3g} s"
+        )
+    if not cap > 0:
+        cap = USUAL_CAP[deployment.engine]
+        assumed.append(f"at most {cap:.0f} run together ({deployment.engine}'s default)")
+    chunked = number(evidence, serving.CHUNKED_PREFILL, stated.CHUNKED_PREFILL)
+    budget = number(evidence, serving.MAX_BATCHED_TOKENS)
+    isl, osl = (
+        number(evidence, serving.PROMPT_TOKENS, stated.PROMPT_TOKENS),
+        number(evidence, serving.OUTPUT_TOKENS, stated.OUTPUT_TOKENS),
+    )
+    if chunked != chunked:
+        assumed.append("whole prompts run between decodes (chunked prefill not stated)")
+    if not evidence.text(serving.ENGINE) and not evidence.text(stated.ENGINE):
+        assumed.append("the engine is vLLM")
+    attention = (
+        "MLA" if deployment.model.mla else f"{deployment.model.kv_heads} KV heads for {deployment.model.heads} heads"
+    )
+    assumed.append(f"attention of {deployment.model.name}: {attention}, KV in {deployment.kv_dtype}")
+    shared, prompt = number(evidence, serving.SHARED_PREFIX), isl
+    point = Point(
+        deployment, isl, osl, rate if rate > 0 else 0.0, users if users > 0 else 0.0,
+        Settings("chunked" if chunked > 0 else "prefill-first", int(cap), int(budget) if budget > 0 else USUAL_BUDGET),
+    )  # fmt: skip
+    share = min(1.0, shared / prompt) if shared > 0 and prompt > 0 else None
+    return Seen(
+        point, ttft, tpot, None if chunked != chunked else chunked > 0, share, isl > 0 and osl > 0,
+        not rate > 0 or math.isfinite(offered) or bool(by_little), assumed,
+    )  # fmt: skip
