@@ -15,8 +15,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Source
 from stallwise.evidence.flags import EVENTS, NO, YES, flag_of, is_denied_event
 from stallwise.evidence.vocabulary import stated_items
-from stallwise.meaning.troubles import names_trouble
-from stallwise.meaning.value import flag_in
+from stallwise.readers.text.troubles import names_trouble
+from stallwise.readers.text.value import flag_in
 
 DENIED = ("false", "0", "no", "none", "disabled", "null", "never", "off")
 FORMS = {

@@ -8,7 +8,7 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import Diagnosis
-from stallwise.meaning.name import name
+from stallwise.readers.text.name import name
 
 
 def _of(folder: Path, file: str, text: str) -> Diagnosis:

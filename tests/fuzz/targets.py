@@ -13,11 +13,11 @@ from stallwise.doctor.messages import messages_in
 from stallwise.doctor.understanding import is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
-from stallwise.meaning.book import book
 from stallwise.readers import all_readers
 from stallwise.readers.shapes import all_shapes
 from stallwise.readers.shapes._plainly import plainly
 from stallwise.readers.shapes.unwrap import plain
+from stallwise.readers.text.book import book
 from tests.fuzz.tally import Told, place_of
 
 Target = Callable[[Path, Told], Hashable]

@@ -13,14 +13,14 @@ from stallwise.doctor.findings.symptom import Symptom
 from stallwise.doctor.symptoms import _DETECTORS
 from stallwise.evidence import catalog
 from stallwise.evidence.quantity import Quantity
-from stallwise.meaning.entries import entries
-from stallwise.meaning.words import book
+from stallwise.readers.text.entries import entries
+from stallwise.readers.text.words import book
 
 SOURCE = Path(catalog.__file__).parents[3]
 SPEAKERS = (
     "stallwise.readers",
     "stallwise.doctor.measures",
-    "stallwise.meaning",
+    "stallwise.readers.text",
     "stallwise.recorder",
     "stallwise.physics.probe",
 )

@@ -21,15 +21,15 @@ import pytest
 
 import stallwise
 from stallwise.evidence.skeletons import loosened
-from stallwise.meaning.book import book
-from stallwise.meaning.gauge_book import gauge_books
-from stallwise.meaning.match import loudness
-from stallwise.meaning.words import book as table
-from stallwise.meaning.words import turn
 from stallwise.readers import _gpu_samples, _traceback
 from stallwise.readers._patterns import document
 from stallwise.readers.native._ncu_names import sentences
 from stallwise.readers.shapes.lines import prefixes
+from stallwise.readers.text.book import book
+from stallwise.readers.text.gauge_book import gauge_books
+from stallwise.readers.text.match import loudness
+from stallwise.readers.text.words import book as table
+from stallwise.readers.text.words import turn
 
 UNASKED = ("__main__", "ncu_rep", "engine_ray", "nsys_sqlite")  # begins to work when imported; need an extra
 LENGTH = 20_000  # characters

@@ -15,8 +15,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Series
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Printed, Reading, Rows
-from stallwise.meaning.steps import understood_steps
 from stallwise.readers import failed_calls, readers_for
+from stallwise.readers.text.steps import understood_steps
 
 
 def facts(text: str | bytes, name: str = "run.log") -> dict[str, Fact]:

@@ -16,10 +16,10 @@ from stallwise.evidence.fact import Fact, Series
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Printed, Reading, Rows
 from stallwise.evidence.skeletons import skeletons_of
-from stallwise.meaning.loop import column_of
-from stallwise.meaning.steps import understood_steps
 from stallwise.readers import all_readers, readers_for
 from stallwise.readers.shapes.logged import line_in, records
+from stallwise.readers.text.loop import column_of
+from stallwise.readers.text.steps import understood_steps
 
 
 def items(text: str, name: str = "train.log") -> list[object]:

@@ -6,8 +6,8 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.evidence.catalog import stated
-from stallwise.meaning.nouns import named
 from stallwise.readers.shapes.prose import numbers_in
+from stallwise.readers.text.nouns import named
 
 Told = list[tuple[str, str, float]]
 

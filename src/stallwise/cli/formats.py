@@ -12,8 +12,8 @@ from stallwise.render import strict_json as json
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(words: tuple[str, ...], as_json: bool) -> None:
     """Every format with what it is and the command that captures it; WORDS filter. Files are known by content, never by name."""
-    from stallwise.meaning.gauge_book import gauge_books
     from stallwise.readers import all_readers
+    from stallwise.readers.text.gauge_book import gauge_books
 
     rows = [
         {

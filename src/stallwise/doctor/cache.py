@@ -26,7 +26,7 @@ WRITTEN_BY_NOW_S = 3600.0
 MAX_ENTRY_BYTES = 16 << 20
 _STAGES = (  # what shapes a reading
     "stallwise.readers",
-    "stallwise.meaning",
+    "stallwise.readers.text",
     "stallwise.doctor.measures",
     "stallwise.physics.sim",
     "stallwise.physics.costs",

@@ -8,11 +8,11 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.number_columns import Column
 from stallwise.evidence.reading import Cell, Rows
-from stallwise.meaning.samples import cards, engine_column, is_card_key, is_engine
-from stallwise.meaning.value import all_in_si
 from stallwise.readers._engine_samples import Samples, merged
 from stallwise.readers.shapes.clock import clocks_at
 from stallwise.readers.shapes.logged import records
+from stallwise.readers.text.samples import cards, engine_column, is_card_key, is_engine
+from stallwise.readers.text.value import all_in_si
 
 CARD_HINTS = (b"power", b"temp", b"clock")
 _HINTS = (b"throughput", b"running", b"Running", b"tok/s", b"tokens/s")

@@ -21,8 +21,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.evidence.limits import Limits, within
 from stallwise.evidence.textual import is_textual
-from stallwise.meaning.telling import is_content, is_settled
 from stallwise.progress import shown
+from stallwise.readers.text.telling import is_content, is_settled
 
 __all__ = ["artifacts_of", "gather", "read_artifact"]
 

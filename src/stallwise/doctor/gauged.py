@@ -5,13 +5,13 @@ from __future__ import annotations
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.skeletons import skeletons_of
-from stallwise.meaning.gauge_book import GaugeBook
-from stallwise.meaning.gauges import Place, read_gauges
 from stallwise.readers.shapes.clock import clock_of
 from stallwise.readers.shapes.lines import Peeler, node_of_file
 from stallwise.readers.shapes.logged import steps_at
 from stallwise.readers.shapes.tree import object_lines, tree_of
 from stallwise.readers.shapes.unwrap import is_text
+from stallwise.readers.text.gauge_book import GaugeBook
+from stallwise.readers.text.gauges import Place, read_gauges
 
 Gauged = list[tuple[GaugeBook, list[Item]]]
 MAX_BYTES = 8 << 20  # of a document that is read one object a line

@@ -10,9 +10,9 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.line import Line
 from stallwise.evidence.unread import ErrorLine, Unread
-from stallwise.meaning.match import facts_fed, matcher
 from stallwise.readers.shapes.lines import Peeler, line_of, node_of_file, rank_of_file
 from stallwise.readers.shapes.unwrap import is_text
+from stallwise.readers.text.match import facts_fed, matcher
 
 MOST_LINES = 20  # loud lines of one file worth showing
 TRACEBACK = "Traceback (most recent call last):"

@@ -40,11 +40,11 @@ from stallwise.evidence.reading import Reading as ReadValue
 from stallwise.evidence.timeline import Timeline
 from stallwise.evidence.unread import ErrorLine, Unread
 from stallwise.late import unwarned
-from stallwise.meaning.samples import KIND as GPU_SAMPLES
 from stallwise.readers import Reader, readers_for
 from stallwise.readers.shapes._plainly import SAMPLE_ROWS, plainly, redrawn
 from stallwise.readers.shapes.pasted import parts_of
 from stallwise.readers.shapes.unwrap import plain
+from stallwise.readers.text.samples import KIND as GPU_SAMPLES
 
 STATED_FORMAT = "stated facts"
 IN_WORDS = "words and numbers"
@@ -285,7 +285,7 @@ def _read(
             shaped, given = False, len(items)
             for item in reader.read(told):
                 if isinstance(item, Printed | Rows | ReadValue):
-                    from stallwise.meaning.steps import understood_steps
+                    from stallwise.readers.text.steps import understood_steps
 
                     shaped = True
                     known = any(isinstance(x, Table) and x.kind == GPU_SAMPLES for x in items)

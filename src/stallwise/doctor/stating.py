@@ -12,9 +12,9 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import STATED, Fact, Series
 from stallwise.evidence.reading import Reading
 from stallwise.evidence.vocabulary import resolve, stated_items, value_of
-from stallwise.meaning.mentions import mentions
-from stallwise.meaning.understand import understand
 from stallwise.readers.shapes import prose
+from stallwise.readers.text.mentions import mentions
+from stallwise.readers.text.understand import understand
 
 INPUT = "stated facts"
 DENIALS = (stated.NOT_SEEN.name, *stated.NOT_SEEN.aliases)  # they name a cause to say that it is not there

@@ -13,8 +13,8 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED, Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.late import np
-from stallwise.meaning.entries import entries
-from stallwise.meaning.sayings import symptom_in
+from stallwise.readers.text.entries import entries
+from stallwise.readers.text.sayings import symptom_in
 from stallwise.units import Unit, show
 
 LOW_MFU = 0.3  # 215 of 220 published BF16 training runs with an MFU lie above

@@ -11,17 +11,17 @@ from stallwise.evidence.catalog import fabric, stated
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
 from stallwise.evidence.reading import Printed, Reading, Rows, Shape
-from stallwise.meaning.mentions import mentions
-from stallwise.meaning.rows import named_columns
-from stallwise.meaning.sayings import order_of, symptom_in
-from stallwise.meaning.scopes import axis_of
-from stallwise.meaning.telling import is_manual, is_settled, told_in, unresolved
-from stallwise.meaning.troubles import undenied
-from stallwise.meaning.understand import excluded_in, understand
 from stallwise.readers import readers_for
 from stallwise.readers.shapes import delimited, prose, shapes_in
 from stallwise.readers.shapes._plainly import SAMPLE_ROWS, as_csv, retold
 from stallwise.readers.shapes.tree import tree_of
+from stallwise.readers.text.mentions import mentions
+from stallwise.readers.text.rows import named_columns
+from stallwise.readers.text.sayings import order_of, symptom_in
+from stallwise.readers.text.scopes import axis_of
+from stallwise.readers.text.telling import is_manual, is_settled, told_in, unresolved
+from stallwise.readers.text.troubles import undenied
+from stallwise.readers.text.understand import excluded_in, understand
 from stallwise.units import Unit
 
 MAX_BYTES = 1 << 18  # larger files are logs or dumps that have readers of their own
@@ -214,10 +214,10 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
     if any(isinstance(item, Series) or _is_of_a_format(item) for item in known):
         return  # the file itself was a table, or its log was read
     for rows in tables:
-        from stallwise.meaning.load_course import load_course
-        from stallwise.meaning.requests import request_facts
-        from stallwise.meaning.series import courses
-        from stallwise.meaning.steps import understood_steps
+        from stallwise.readers.text.load_course import load_course
+        from stallwise.readers.text.requests import request_facts
+        from stallwise.readers.text.series import courses
+        from stallwise.readers.text.steps import understood_steps
 
         if len(rows) < 2:
             continue
@@ -248,7 +248,7 @@ def _through_readers(artifact: Artifact, rows: Rows) -> Iterator[Item | Printed 
 def _titles(rows: Rows) -> Iterator[tuple[int, tuple[str, list[float | str | None]]]]:
     """Columns in SI, with their unit in the title, where they have a name."""
     by_label = {c.label: c for c in named_columns(rows)}
-    from stallwise.meaning.words import words_of
+    from stallwise.readers.text.words import words_of
 
     for at, title in enumerate(rows.columns):
         column = by_label.get(" ".join(words_of(title))) or by_label.get(title)

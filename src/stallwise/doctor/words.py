@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from stallwise.evidence.bag import DENIED, MANNER, Bag, Passage, joining_words, stems_of
 from stallwise.evidence.fact import Source
-from stallwise.meaning.assertion import Span, affirmed, denied, negated, spans_of, statuses
-from stallwise.meaning.troubles import undenied
+from stallwise.readers.text.assertion import Span, affirmed, denied, negated, spans_of, statuses
+from stallwise.readers.text.troubles import undenied
 
 MOST_PASSAGES = 200  # of one file
 LONGEST_PASSAGE = 240  # characters: what a person reads as one quote

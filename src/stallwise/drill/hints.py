@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from stallwise.drill.quantity import spelled
-from stallwise.meaning.words import classed, words_of
+from stallwise.readers.text.words import classed, words_of
 from stallwise.units import readings_of
 
 ENOUGH = 0.5  # of the words that carry an idea, in one clause

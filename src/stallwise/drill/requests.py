@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from stallwise.meaning.words import classed, words_of
+from stallwise.readers.text.words import classed, words_of
 
 _ASKING = frozenset(
     "can could may i me we you us see show give get have want need please look at let the a an of for some any is are there "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from stallwise.doctor.catalogue import families, table_of
-from stallwise.meaning.words import classed, words_of
+from stallwise.readers.text.words import classed, words_of
 
 LEAST_LEAD = 1.2  # the best match must weigh so much more than the next, or the words could mean either
 

@@ -44,7 +44,7 @@ _PUBLIC_ENDINGS = ("Error", "Exception", "Warning", "Interrupt")
 _WORD = re.compile(r"(?:[A-Z]{1,40}[a-z0-9]{1,40}){2,20}[A-Z]{0,40}\d{0,3}")
 _PAGES = (
     "stallwise.causes",
-    "stallwise.meaning",
+    "stallwise.readers.text",
     "stallwise.evidence",
     "stallwise.readers",
     "stallwise.doctor.measures",

@@ -13,10 +13,10 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Series, Table
 from stallwise.evidence.reading import Rows
 from stallwise.evidence.skeletons import skeletons_of
-from stallwise.meaning.understand import understand
 from stallwise.readers.shapes import delimited, keyed, shapes_in
 from stallwise.readers.shapes.clock import clock_of, clocks_at
 from stallwise.readers.shapes.unwrap import plain
+from stallwise.readers.text.understand import understand
 
 
 def test_markup_is_a_tree_with_units() -> None:

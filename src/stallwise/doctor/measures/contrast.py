@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from stallwise.evidence.catalog import change
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
-from stallwise.meaning.entries import entries
+from stallwise.readers.text.entries import entries
 
 BEFORE = "before"
 ORDER = 5

@@ -15,7 +15,7 @@ from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.event import Event
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.meaning.codes import Code, code_of
+from stallwise.readers.text.codes import Code, code_of
 
 ORDER = -10
 QUANTITY = {

@@ -10,7 +10,7 @@ from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.ledger import Account, Ledger
-from stallwise.meaning.entries import entries
+from stallwise.readers.text.entries import entries
 
 ORDER = -4  # after what a trace or a record tells, before what builds on the facts of a step
 SLACK = 1.05  # parts that add up to more than the whole by rounding

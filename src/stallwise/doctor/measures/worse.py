@@ -8,7 +8,7 @@ from stallwise.evidence.catalog import change, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.quantity import Quantity
-from stallwise.meaning.entries import entries
+from stallwise.readers.text.entries import entries
 from stallwise.units import Unit
 
 BEFORE = "before"

@@ -1,0 +1,127 @@
+"""A word and a shape are added by adding a file: no other file is edited."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from stallwise.evidence.line import Line
+from stallwise.readers import shapes
+from stallwise.readers.text import entries as lexicon
+from stallwise.readers.text import name as naming
+from stallwise.readers.text import tables
+
+WORD = '["run.save_time"]\nbetter = "lower"\nwords = ["snapshot flush"]\n'
+SHAPE = """
+from stallwise.evidence.reading import Reading
+
+def recognises(name, text):
+    return text.startswith("%%pairs")
+
+def read(text):
+    for line in text.splitlines()[1:]:
+        key, _, value = line.partition("~")
+        yield Reading((key,), float(value))
+"""
+
+
+def _forget() -> None:
+    for cached in (lexicon.entries, lexicon.weights, lexicon.by_word, naming.name, shapes.all_shapes):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The package's tables in a folder of the test."""
+    shutil.copytree(str(files("stallwise.readers.text") / "lexicon"), tmp_path / "lexicon")
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    _forget()
+    yield tmp_path
+    monkeypatch.undo()
+    _forget()
+
+
+def test_a_word_is_a_file(fresh: Path) -> None:
+    assert naming.name(("snapshot flush",), "s") is None
+    (fresh / "lexicon" / "zz_mine.toml").write_text(WORD, encoding="utf-8")
+    _forget()
+    found = naming.name(("snapshot flush",), "s")
+    assert found is not None and found.quantity.name == "run.save_time"
+
+
+def test_a_shape_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a_new_shape.py").write_text(SHAPE, encoding="utf-8")
+    monkeypatch.setattr(shapes, "__path__", [*shapes.__path__, str(tmp_path)])
+    _forget()
+    try:
+        found = list(shapes.shapes_in("x", "%%pairs\nstep time~0.5\n"))
+        assert [(r.path, r.value) for r in found] == [(("step time",), 0.5)]
+    finally:
+        sys.modules.pop("stallwise.readers.shapes.a_new_shape", None)
+        monkeypatch.undo()
+        _forget()
+
+
+SIGNATURE = """
+[[signature]]
+id = "mine.burst"
+event = "mine-burst"
+anchor = "flux capacitor overheated"
+match = 'flux capacitor overheated at (?P<heat>\\d+)'
+slots = { heat = "int" }
+role = "root"
+level = "error"
+source = "a test"
+"""
+GAUGE = """
+[book]
+format = "my trainer"
+reads = "Lines of my trainer"
+[[gauge]]
+anchor = "flush of"
+match = 'flush of \\d+ shards lasted (?P<took>[\\d.]+ ?\\w+)'
+slots = { took = "time" }
+facts = { "run.save_time" = "took" }
+"""
+
+
+def test_a_signature_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stallwise.readers.text import book as judged
+    from stallwise.readers.text import match
+
+    shutil.copytree(str(files("stallwise.readers.text") / "signatures"), tmp_path / "signatures")
+    (tmp_path / "signatures" / "zz_mine.toml").write_text(SIGNATURE, encoding="utf-8")
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    judged.book.cache_clear()
+    try:
+        heard = match.matcher_of(judged.book()).hear(
+            ["ERROR flux capacitor overheated at 88"], lambda i: Line(i + 1, "flux capacitor overheated at 88", "x")
+        )
+        assert [(e.kind, e.slots["heat"]) for e in heard.events] == [("mine-burst", 88.0)]
+    finally:
+        monkeypatch.undo()
+        judged.book.cache_clear()
+
+
+def test_a_format_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stallwise.doctor.gauged import gauged
+    from stallwise.evidence.artifact import Artifact
+    from stallwise.readers.text import gauge_book, gauges
+
+    shutil.copytree(str(files("stallwise.readers.text") / "gauges"), tmp_path / "gauges")
+    (tmp_path / "gauges" / "zz_mine.toml").write_text(GAUGE, encoding="utf-8")
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    gauge_book.gauge_books.cache_clear()
+    gauges._anchors.cache_clear()
+    try:
+        ((book, (fact,)),) = gauged(Artifact("x.log", content=b"10:00:01 flush of 12 shards lasted 3.5 s\n"))
+        assert book.format == "my trainer" and fact.value == 3.5
+    finally:
+        monkeypatch.undo()
+        gauge_book.gauge_books.cache_clear()
+        gauges._anchors.cache_clear()
