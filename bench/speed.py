@@ -34,7 +34,7 @@ from trace_speed import measured, python_with  # noqa: E402
 from stallwise.doctor.examine import diagnose  # noqa: E402
 
 PAGE = HERE.parent / "docs" / "benchmarks.md"
-DEMO = HERE.parent / "src/stallwise/cli/_demo/loader_slow/trace.json.gz"
+DEMO = HERE.parent / "src/stallwise/surfaces/cli/_demo/loader_slow/trace.json.gz"
 OTHERS = {"hta": "HTA", "TraceLens": "TraceLens"}  # module: name; measured where `make others` has installed them
 LINEAR = "1 is in proportion; 2 would be four times the time for twice the size"
 

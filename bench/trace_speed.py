@@ -56,7 +56,7 @@ PROGRAMS = {
         "t.get_df_gpu_timeline(); t.get_kernel_launchers()"
     ),
     "bare click": "import click; click.command()(lambda: None).main(['--help'], standalone_mode=False)",
-    "--help": "from stallwise.cli import main; main.main(['--help'], standalone_mode=False)",
+    "--help": "from stallwise.surfaces.cli import main; main.main(['--help'], standalone_mode=False)",
 }
 OTHERS = Path(
     os.environ.get("OTHERS") or HERE.parent / ".venv-others/bin/python"

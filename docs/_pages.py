@@ -89,7 +89,7 @@ def _formats() -> str:
 
 
 def _commands() -> str:
-    from stallwise.cli import main
+    from stallwise.surfaces.cli import main
 
     lines = [
         "# Commands",

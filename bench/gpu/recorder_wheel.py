@@ -51,7 +51,7 @@ def make(home: Path, wheel: Path, packages: Path) -> None:
     if subprocess.run([*install, str(wheel)], capture_output=True).returncode:  # no pip there
         zipfile.ZipFile(wheel).extractall(site)
         script = home / "bin" / "stallwise"
-        script.write_text(f"#!{python}\nfrom stallwise.cli import run\nrun()\n")
+        script.write_text(f"#!{python}\nfrom stallwise.surfaces.cli import run\nrun()\n")
         script.chmod(0o755)
 
 

@@ -1,6 +1,6 @@
 """python -m stallwise"""
 
-from stallwise.cli import run
+from stallwise.surfaces.cli import run
 
 if __name__ == "__main__":
     run()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
 from stallwise.errors import BadRequest
 from stallwise.render.answers import Grid, Rows, Text, Verdict, page
 from stallwise.render.answers.trials import to_html
+from stallwise.surfaces.cli import main
 from tests.docs.blocks import REPO
 
 FIXTURES = REPO / "tests" / "fixtures"

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from stallwise.causes import all_rules
-from stallwise.cli import main
 from stallwise.errors import BadRequest
+from stallwise.surfaces.cli import main
 from tests.measures.scripted_run import ScriptedRun
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "traces" / "loader_slow"

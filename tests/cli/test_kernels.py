@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from stallwise.cli.kernels import command
+from stallwise.surfaces.cli.kernels import command
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "kernels"
 

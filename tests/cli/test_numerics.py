@@ -46,8 +46,8 @@ def model_file(tmp_path: Path) -> str:
 
 
 def test_the_layer_that_outgrows_its_calibration_is_first(model_file: str, tmp_path: Path) -> None:
-    from stallwise.cli.numerics import command
     from stallwise.doctor.examine import diagnose
+    from stallwise.surfaces.cli.numerics import command
 
     done = CliRunner().invoke(command, [model_file, "--short", "32", "--long", "256", "--long", "1024", "--json"])
     assert done.exit_code == 0, done.output
@@ -65,8 +65,8 @@ def test_the_layer_that_outgrows_its_calibration_is_first(model_file: str, tmp_p
 
 
 def test_a_file_without_a_model_is_refused_with_a_hint(tmp_path: Path) -> None:
-    from stallwise.cli.numerics import command
     from stallwise.errors import BadRequest
+    from stallwise.surfaces.cli.numerics import command
 
     path = tmp_path / "empty.py"
     path.write_text("x = 1\n")

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from stallwise.cli import main
 from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.surfaces.cli import main
 
 
 def call(*args: str) -> Result:

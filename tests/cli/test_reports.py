@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from stallwise.cli import main
 from stallwise.errors import StallwiseError
+from stallwise.surfaces.cli import main
 
 REPO = Path(__file__).parents[2]
 CASE = REPO / "examples" / "scenarios" / "02_mfu_collapse" / "case.toml"

@@ -76,7 +76,7 @@ def in_order(said: str) -> bool:
 
 
 def test_every_verb_is_walked() -> None:
-    verbs = {p.stem for p in (ROOT / "src/stallwise/cli").glob("*.py") if not p.stem.startswith("_")}
+    verbs = {p.stem for p in (ROOT / "src/stallwise/surfaces/cli").glob("*.py") if not p.stem.startswith("_")}
     assert verbs == {v for v in CALLS if not v.startswith("-")} | NO_ANSWER
 
 
@@ -179,9 +179,9 @@ def test_a_wrong_request_is_refused_before_anything_is_read(
 ) -> None:
     from click.testing import CliRunner
 
-    from stallwise.cli import main
     from stallwise.doctor import gather
     from stallwise.errors import BadRequest
+    from stallwise.surfaces.cli import main
 
     (tmp_path / "stallwise.toml").write_text('[check]\nfail_on = "nosuch"\n')
     (tmp_path / "big.json").write_text("{}")

@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
 
-from stallwise.cli import console, main
-from stallwise.cli._everywhere import examples_of, words_of
-from stallwise.cli._fitted import fitted
 from stallwise.progress import Progress
+from stallwise.surfaces.cli import console, main
+from stallwise.surfaces.cli._everywhere import examples_of, words_of
+from stallwise.surfaces.cli._fitted import fitted
 from tests.docs.blocks import REPO
 
 WIDTH = 80

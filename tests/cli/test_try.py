@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.errors import BadRequest
+from stallwise.surfaces.cli import main
 from tests.recorder.faithful.ways import Scripts, Started
 
 REPO = Path(__file__).parents[2]

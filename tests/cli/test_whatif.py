@@ -7,12 +7,12 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from stallwise.cli import main
 from stallwise.doctor.findings.finding import Gain
 from stallwise.doctor.findings.whatif import Tried, WhatIf
 from stallwise.doctor.measures._replay_range import won_range_s
 from stallwise.drill.artifacts.rank_traces import RankTrace
 from stallwise.render.whatif import as_text
+from stallwise.surfaces.cli import main
 
 TRACE = str(Path(__file__).parents[2] / "examples" / "traces" / "loader_slow" / "trace.json.gz")
 

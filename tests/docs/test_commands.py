@@ -12,8 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.errors import StallwiseError
+from stallwise.surfaces.cli import main
 from tests.docs.blocks import FILES, REPO, Step, blocks, inline, matches, mentioned, rewritten, steps
 
 UPDATE = bool(os.environ.get("STALLWISE_UPDATE_DOCS"))
@@ -80,7 +80,7 @@ def test_a_command_that_is_not_run_still_exists(file: Path, line: int, body: str
 
 @pytest.mark.parametrize(("file", "call"), inline(), ids=lambda v: v.name if isinstance(v, Path) else v[:50])
 def test_a_command_in_running_text_exists(file: Path, call: str) -> None:
-    if call.startswith("stallwise drill") and not (REPO / "src/stallwise/cli/drill.py").exists():
+    if call.startswith("stallwise drill") and not (REPO / "src/stallwise/surfaces/cli/drill.py").exists():
         pytest.skip("the drill is not part of this checkout")
     for words in mentioned(call):
         _parsed(main, words, file.name)

@@ -38,7 +38,7 @@ def test_every_cause_and_formula_has_a_page(generated: ModuleType) -> None:
 
 def test_every_command_is_in_the_manual(generated: ModuleType) -> None:
     text = generated.pages()["cli.md"]
-    for name in (p.stem for p in (REPO / "src/stallwise/cli").glob("*.py") if not p.stem.startswith("_")):
+    for name in (p.stem for p in (REPO / "src/stallwise/surfaces/cli").glob("*.py") if not p.stem.startswith("_")):
         assert f"## {name.replace('_', '-')}\n" in text
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
+from stallwise.surfaces.cli import main
 from tests.docs.blocks import REPO, blocks
 
 pytest.importorskip("torch", reason="needs CPU PyTorch: pip install torch")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.doctor.compare import compare
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Account, Ledger
+from stallwise.surfaces.cli import main
 
 
 def log(path: Path, step_s: float, data_s: float = 0.001, workers: int = 8) -> str:

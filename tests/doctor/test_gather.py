@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.doctor import cache, engine_local
 from stallwise.doctor.gather import artifacts_of, gather
 from stallwise.doctor.reading import ReadingPlan
 from stallwise.errors import BadRequest, MissingExtra, StallwiseError
 from stallwise.evidence import limits
 from stallwise.evidence.timeline import Timeline
+from stallwise.surfaces.cli import main
 from tests.readers.trace_files import document, step, write_trace
 
 

@@ -20,11 +20,11 @@ from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.evidence.fact import Source
 from stallwise.evidence.textual import is_textual
 from stallwise.evidence.words import LONGEST_LABEL, Words, is_label, label_of
-from stallwise.mcp.tools import Tools
 from stallwise.readers.shapes.lines import node_of_file, rank_of_file
 from stallwise.render.phrases import place
 from stallwise.render.redact import shareable
 from stallwise.render.text import to_text
+from stallwise.surfaces.mcp.tools import Tools
 
 LONG = (
     "We train a 70B model on 512 H100s and the step went from 2.1 s to 4.7 s since Monday; the loss/accuracy curves look "

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
-from stallwise.cli._remembered import family, remembered
 from stallwise.doctor import history
 from stallwise.doctor.examine import diagnose
+from stallwise.surfaces.cli import main
+from stallwise.surfaces.cli._remembered import family, remembered
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "traces" / "loader_slow" / "trace.json.gz"

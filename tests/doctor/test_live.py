@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli.watch import command
 from stallwise.doctor.live import load, look
 from stallwise.errors import UnreadableInput
 from stallwise.readers.native._record_file import RankRecord
 from stallwise.render.live import as_lines, as_prometheus
+from stallwise.surfaces.cli.watch import command
 
 
 def record(rank: int = 0, world: int = 1, steps: int = 200, **stages: float) -> RankRecord:

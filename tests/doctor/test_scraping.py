@@ -11,8 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
-from stallwise.cli._watch_url import watch_url
 from stallwise.doctor.examine import examine
 from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.gather import gather, read_artifact
@@ -20,6 +18,8 @@ from stallwise.doctor.scraping import fetch_page, scrape_for
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
+from stallwise.surfaces.cli import main
+from stallwise.surfaces.cli._watch_url import watch_url
 
 
 def page(running: float = 60, waiting: float = 30, kv: float = 0.99, preempted: float = 0, tokens: float = 0) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.findings.symptom import Symptom
@@ -18,6 +17,7 @@ from stallwise.errors import BadRequest
 from stallwise.evidence.catalog import quantities, run, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.vocabulary import find, resolve, value_of
+from stallwise.surfaces.cli import main
 
 
 def stating(*words: str) -> Evidence:

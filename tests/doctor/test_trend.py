@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from stallwise.cli import main
 from stallwise.doctor import history
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.levels import last_against, level_changes
 from stallwise.doctor.run_folders import runs_of
 from stallwise.doctor.trend import trend
 from stallwise.errors import StallwiseError
+from stallwise.surfaces.cli import main
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "traces" / "loader_slow"
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli.drill import command
 from stallwise.drill.anki import to_anki
 from stallwise.drill.check import KINDS, Check
 from stallwise.drill.deck import LEVELS, Card, all_cards
 from stallwise.drill.progress import Progress
 from stallwise.drill.sitting import Sitting
 from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.surfaces.cli.drill import command
 from tests.shared_data import shared
 
 # What the other two question seeds ask, by the key their cards carry.

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from stallwise.causes import all_rules
-from stallwise.cli.explain import command
 from stallwise.drill.deck import all_cards
 from stallwise.drill.explain import concepts, explained, find_concept
 from stallwise.errors import BadRequest
+from stallwise.surfaces.cli.explain import command
 from stallwise.units import Unit
 
 CAUSES, CARDS = {r.cause for r in all_rules()}, {c.id for c in all_cards()}

@@ -149,7 +149,7 @@ def test_a_card_is_answered_and_scheduled(tmp_path: Path, terminals: list[Termin
 def test_the_plan_and_an_incident_can_be_had_as_json() -> None:
     from click.testing import CliRunner
 
-    from stallwise.cli.drill import command
+    from stallwise.surfaces.cli.drill import command
 
     plan = json.loads(CliRunner().invoke(command, ["mock", "--json"]).output)
     assert [len(titles) for titles in plan.values()] == [4, 4]

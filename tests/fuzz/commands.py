@@ -14,9 +14,9 @@ from pathlib import Path
 
 import click
 
-from stallwise.cli import BUG, main
-from stallwise.cli import console as run
-from stallwise.cli._complete import FILES, Completed
+from stallwise.surfaces.cli import BUG, main
+from stallwise.surfaces.cli import console as run
+from stallwise.surfaces.cli._complete import FILES, Completed
 from tests.fuzz.tally import Told
 from tests.fuzz.targets import skeleton
 

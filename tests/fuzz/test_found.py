@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import State
 from stallwise.errors import StallwiseError
 from stallwise.readers._cells import number_of, whole_of
 from stallwise.readers.shapes import document
+from stallwise.surfaces.cli import main
 
 FOUND = sorted(p for p in (Path(__file__).parent / "seeds").rglob("*") if p.is_file())
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 import pytest
 
-from stallwise.cli import causes
 from stallwise.doctor import reading
 from stallwise.evidence import contained
 from stallwise.readers import engine_iterations
+from stallwise.surfaces.cli import causes
 from tests.fuzz import commands, harness, many
 from tests.fuzz.guide import Guide
 from tests.fuzz.harness import run, seeds

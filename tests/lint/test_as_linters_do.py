@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli.lint import command
 from stallwise.lint import lint, mend
+from stallwise.surfaces.cli.lint import command
 
 SLOW = """import torch
 from torch.utils.data import DataLoader

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from stallwise.causes import all_rules
-from stallwise.cli.lint import command
 from stallwise.errors import UnreadableInput
 from stallwise.lint import all_checks, lint
+from stallwise.surfaces.cli.lint import command
 
 LOOPS = sorted((Path(__file__).parents[2] / "examples" / "loops").glob("*.py"))
 BAD = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stallwise.errors import BadRequest
-from stallwise.mcp.tools import Tools
+from stallwise.surfaces.mcp.tools import Tools
 
 
 def test_a_round_is_played_and_its_transcript_handed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ pytest.importorskip("mcp.server.mcpserver", reason="the extra [mcp] is not insta
 
 from mcp import Client, StdioServerParameters
 
-from stallwise.mcp.server import build_server
+from stallwise.surfaces.mcp.server import build_server
 
 REPO = Path(__file__).parents[2]
 SCENARIO = REPO / "examples" / "scenarios" / "02_mfu_collapse" / "case.toml"

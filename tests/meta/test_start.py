@@ -10,7 +10,7 @@ SENTENCE = "my training is slow and GPU util is low, what is wrong here??"
 COUNT = """
 import json, sys
 sys.argv = ["stallwise", "diagnose", sys.argv[1]]
-from stallwise.cli import run
+from stallwise.surfaces.cli import run
 try:
     run()
 except SystemExit:

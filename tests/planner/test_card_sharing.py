@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.errors import BadRequest
 from stallwise.physics.specs.deployment import Deployment
 from stallwise.physics.specs.hardware import all_gpus, gpu
@@ -16,6 +15,7 @@ from stallwise.physics.specs.mig import profiles
 from stallwise.physics.specs.model import find_model
 from stallwise.planner.card_sharing import MIG, MPS, WHOLE, cards_for, ways
 from stallwise.planner.serving import Question
+from stallwise.surfaces.cli import main
 
 CARD = gpu("h100-sxm")
 ASKED = Question(find_model("llama-3.1-8b"), (CARD,), 1000, 300, 4.0, 1.0, 0.05)

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 import stallwise
-from stallwise.cli._plan.memory import command as memory_command
-from stallwise.cli._plan.train import command as train_command
 from stallwise.planner.standing import KNOWN, UNKNOWN
 from stallwise.planner.validation import kind_named
-from stallwise.web.answers import layout as on_the_page
+from stallwise.surfaces.cli._plan.memory import command as memory_command
+from stallwise.surfaces.cli._plan.train import command as train_command
+from stallwise.surfaces.web.answers import layout as on_the_page
 
 MODELS = (
     ("llama-3-8b", "h100-sxm", 64, 256), ("llama-3-70b", "h100-sxm", 512, 512), ("llama-2-7b", "a100-80gb-sxm", 32, 128),

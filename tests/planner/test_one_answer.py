@@ -16,7 +16,7 @@ from stallwise.physics.specs.workload import Workload
 from stallwise.planner.ask import ask_plan
 from stallwise.planner.collective import answer_collective
 from stallwise.planner.memory_answer import memory_answer
-from stallwise.web.answers import layout as on_the_page
+from stallwise.surfaces.web.answers import layout as on_the_page
 
 AXES = {"tp": 8, "pp": 4, "zero": 1, "micro_batch": 1}
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.errors import BadRequest, StallwiseError
 from stallwise.physics.specs.cluster import find_cluster
 from stallwise.physics.specs.model import find_model
@@ -20,6 +19,7 @@ from stallwise.planner.explain import explain
 from stallwise.planner.ranking import EQUAL_SHARE
 from stallwise.planner.search import evaluate, search
 from stallwise.planner.space import Fixed, divisors, enumerate_layouts
+from stallwise.surfaces.cli import main
 
 SEVENTY = find_model("llama-3-70b")
 CLUSTER = find_cluster("h100x512")

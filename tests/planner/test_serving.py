@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallwise.cli import main
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.physics.specs.deployment import Deployment
 from stallwise.physics.specs.hardware import gpu
@@ -23,6 +22,7 @@ from stallwise.planner.serving import Curve, Question, layouts, size_service
 from stallwise.planner.serving_check import check
 from stallwise.planner.traffic_file import recorded
 from stallwise.render.plot import scatter, sparkline
+from stallwise.surfaces.cli import main
 
 QUESTION = Question(find_model("llama-3.1-70b"), (gpu("h100-sxm"),), 2000, 300, 16.0, 0.5, 0.04)
 

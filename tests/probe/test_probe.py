@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli.measure import command
 from stallwise.errors import UnreadableInput
 from stallwise.physics.probe import device
 from stallwise.physics.probe.host import loader_rate, write_rate
@@ -21,6 +20,7 @@ from stallwise.physics.probe.reading import Reading
 from stallwise.physics.probe.steadiness import doubts
 from stallwise.physics.probe.timing import Timing, bench
 from stallwise.physics.specs.hardware import find_gpu, gpu
+from stallwise.surfaces.cli.measure import command
 from stallwise.units import Unit
 
 H200 = gpu("h200")
@@ -111,7 +111,7 @@ def quiet_host(monkeypatch: pytest.MonkeyPatch, spread: float, load: float, core
     """A host whose readings are given, under a load that is given."""
     found = [Reading("host memory copy", 2e10, Unit.BYTE_PER_S, "test", spread)]
     monkeypatch.setattr("stallwise.physics.probe.host.probe_host", lambda folder: iter(found))
-    monkeypatch.setattr("stallwise.cli.measure._torch", lambda: None)
+    monkeypatch.setattr("stallwise.surfaces.cli.measure._torch", lambda: None)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
 

@@ -19,13 +19,13 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.doctor.findings.finding import Finding
 from stallwise.drill.explain import explained
 from stallwise.errors import StallwiseError
 from stallwise.render.text import to_text
+from stallwise.surfaces.cli import main
 
 HERE = Path(__file__).parent
 REPO = HERE.parents[1]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
+from stallwise.surfaces.cli import main
 
 LEVERS = tomllib.loads((Path(__file__).parent / "rows" / "levers.toml").read_text(encoding="utf-8"))["lever"]
 

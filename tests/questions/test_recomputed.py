@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 from tests.questions.recomputed import FORMULAS, SCENARIOS
 
-from stallwise.cli.plan import command
 from stallwise.doctor.gather import gather
 from stallwise.doctor.measures import expectations, expected_memory
 from stallwise.evidence.evidence import Evidence
+from stallwise.surfaces.cli.plan import command
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "scenarios"
 SAME = 1e-6

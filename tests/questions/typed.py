@@ -13,10 +13,10 @@ from pathlib import Path
 from click.testing import CliRunner
 from tests.questions.asking import REPO, WIDE, lacking, questions
 
-from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import State
 from stallwise.render.text import to_text
+from stallwise.surfaces.cli import main
 
 ROWS = Path(__file__).parent / "rows" / "rows.toml"
 

@@ -155,7 +155,7 @@ def test_a_pytorch_job_is_recorded_watched_and_diagnosed(installed: Path, tmp_pa
 WALK = """
 import contextlib, io, json, sys
 import stallwise
-from stallwise.cli import console
+from stallwise.surfaces.cli import console
 
 told = {"from": stallwise.__file__}
 for words in json.load(sys.stdin):
@@ -190,7 +190,7 @@ def test_every_verb_answers_from_a_wheel_in_an_empty_home(installed: Path, tmp_p
     (tmp_path / "loss-is-nan.txt").write_text("Our loss is nan after step 900 since we moved to fp16.\n")
     (tmp_path / "slow.py").write_text(TRAINS)
     (tmp_path / "home").mkdir()
-    trace = next((installed.parent / "lib").glob("python*/site-packages/stallwise/cli/_demo/*/trace.json.gz"))
+    trace = next((installed.parent / "lib").glob("python*/site-packages/stallwise/surfaces/cli/_demo/*/trace.json.gz"))
     asked = [verb.replace("TRACE", str(trace)).split() for verb, _ in VERBS]
     env = {**clean(installed), "HOME": str(tmp_path / "home"), "COLUMNS": "120"}
     done = subprocess.run(

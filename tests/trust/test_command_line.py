@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from stallwise.causes.hardware.nvlink_fault import nvlink_fault
-from stallwise.cli._fitted import colored, fitted
 from stallwise.doctor.examine import diagnose
 from stallwise.evidence.catalog.hardware import XID_NVLINK
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Source
+from stallwise.surfaces.cli._fitted import colored, fitted
 from tests.trust.inputs import here
 
 REPO = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ def completions(*words: str) -> list[str]:
     }  # fmt: skip
     from click.testing import CliRunner
 
-    from stallwise.cli import main
+    from stallwise.surfaces.cli import main
 
     return CliRunner(env=environment).invoke(main, [], prog_name="stallwise").output.split()
 
@@ -71,7 +71,7 @@ def test_a_clock_is_never_worth_itself() -> None:
 def test_help_shows_only_options_that_exist() -> None:
     import click
 
-    from stallwise.cli import main
+    from stallwise.surfaces.cli import main
 
     def commands(group: click.Group, name: str):
         context = click.Context(group)
@@ -129,7 +129,7 @@ def test_the_version_needs_no_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
     from stallwise import __version__
-    from stallwise.cli import main
+    from stallwise.surfaces.cli import main
 
     def missing(name: str) -> str:
         raise metadata.PackageNotFoundError(name)

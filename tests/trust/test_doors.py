@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from stallwise.errors import StallwiseError
-from stallwise.web import server
-from stallwise.web.apart import Apart
-from stallwise.web.folder import Folder
+from stallwise.surfaces.web import server
+from stallwise.surfaces.web.apart import Apart
+from stallwise.surfaces.web.folder import Folder
 from tests.trust.inputs import GOOD_LOG
 from tests.web.pages import ask, local_page
 
@@ -133,7 +133,7 @@ def test_a_loop_of_links_in_the_folder_is_passed_by(tmp_path: Path) -> None:
 
 def test_a_cancelled_call_ends_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mcp.server.mcpserver", reason="the extra [mcp] is not installed")
-    from stallwise.mcp import server as mcp_server
+    from stallwise.surfaces.mcp import server as mcp_server
 
     started: list[Apart] = []
 
@@ -157,8 +157,8 @@ def test_a_cancelled_call_ends_its_work(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_answers_of_tools_are_json_by_the_book(tmp_path: Path) -> None:
-    from stallwise.mcp.tools import answer
     from stallwise.render import strict_json
+    from stallwise.surfaces.mcp.tools import answer
 
     found = answer(str(tmp_path), "plan", "formula", {"name": "pipeline-bubble"})
     assert strict_json.loads(strict_json.dumps({**found, "x": float("inf")}))["x"] is None

@@ -30,7 +30,7 @@ from pathlib import Path
 import pytest
 
 import stallwise
-import stallwise.cli as command_line
+import stallwise.surfaces.cli as command_line
 
 RUN = getattr(command_line, "console", None) or command_line.run  # the entry point, whatever it is called
 PATIENCE_S = 25  # of the processor's time for a small file, however busy the machine is

@@ -50,7 +50,7 @@ def test_results_say_themselves_in_one_line(logs: tuple[Path, Path]) -> None:
 def test_planning_simulating_and_replaying_are_verbs() -> None:
     assert stallwise.plan("llama-3-8b", "8xh100", seq=4096, global_batch=64).best
     assert stallwise.simulate(4, 16)["bubble_step_share"] > 0
-    assert stallwise.whatif(REPO / "src/stallwise/cli/_demo/loader_slow/trace.json.gz").alone
+    assert stallwise.whatif(REPO / "src/stallwise/surfaces/cli/_demo/loader_slow/trace.json.gz").alone
 
 
 def test_the_package_is_typed_and_has_a_demo_for_anywhere(tmp_path: Path) -> None:

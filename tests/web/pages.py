@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from stallwise.web.server import LocalPage
+from stallwise.surfaces.web.server import LocalPage
 
 
 @contextmanager

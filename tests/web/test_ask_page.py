@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stallwise.web.server import MOST_ANSWERS, LocalPage
+from stallwise.surfaces.web.server import MOST_ANSWERS, LocalPage
 from tests.web.pages import ask, local_page
 
 WORDS = {"words": "training is slow"}

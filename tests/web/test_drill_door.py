@@ -6,7 +6,7 @@ import pytest
 
 from stallwise.drill.deck import all_cards
 from stallwise.errors import BadRequest
-from stallwise.web.drill_door import drill
+from stallwise.surfaces.web.drill_door import drill
 
 
 def test_every_topic_can_be_drilled_to_its_end() -> None:

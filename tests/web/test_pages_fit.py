@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli import main
 from stallwise.doctor.examine import diagnose
 from stallwise.render.answers.trials import to_html as trials_html
 from stallwise.render.html import to_html
+from stallwise.surfaces.cli import main
 from tests.web.browser import OVERFLOW, ROWS_ALIKE, Watched
 from tests.web.test_browser import ENGINE_LOG
 

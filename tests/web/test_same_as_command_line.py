@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from stallwise.cli._plan.serve import command as serve
-from stallwise.cli._plan.train import command as train
-from stallwise.web import answers
+from stallwise.surfaces.cli._plan.serve import command as serve
+from stallwise.surfaces.cli._plan.train import command as train
+from stallwise.surfaces.web import answers
 
 SERVED = (
     {"model": "llama-3.1-70b", "isl": 2000, "osl": 300, "rate": 16, "ttft": "500ms", "tpot": "40ms"},

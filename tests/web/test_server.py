@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallwise.errors import BadRequest
-from stallwise.web.folder import Folder
-from stallwise.web.server import LocalPage
-from stallwise.web.uploads import Uploads, safe_name
+from stallwise.surfaces.web.folder import Folder
+from stallwise.surfaces.web.server import LocalPage
+from stallwise.surfaces.web.uploads import Uploads, safe_name
 from tests.web.pages import ask, local_page
 
 IMAGE = "<img src=x onerror=alert(1)>.json"

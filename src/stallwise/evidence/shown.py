@@ -1,6 +1,6 @@
 """Results that notebooks show by themselves and that become rows of a table.
 
-The ways of showing live in `stallwise.notebook`, on top of everything; a result only knows that somebody up there may
+The ways of showing live in `stallwise.surfaces.notebook`, on top of everything; a result only knows that somebody up there may
 know how. So results stay plain data, and nothing heavy loads until a notebook asks.
 """
 
@@ -32,7 +32,9 @@ class Shown:
     __slots__ = ()
 
     def _as(self, kind: str, *args: Any) -> Any:
-        import_module("stallwise.notebook")  # registers the ways; found by name, since it stands above all layers
+        import_module(
+            "stallwise.surfaces.notebook"
+        )  # registers the ways; found by name, since it stands above all layers
         return WAYS[kind, type(self).__name__](self, *args)
 
     def _line(self) -> str:

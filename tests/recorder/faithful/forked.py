@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from stallwise.cli import run as console_script  # before the command of that name is imported over it
+from stallwise.surfaces.cli import run as console_script  # before the command of that name is imported over it
 
 TIMEOUT_S = 60.0
 # What PyTorch imports at first use, seconds of it: once here instead of in every child.
@@ -37,7 +37,7 @@ LAZY = (
     "torch.ao.quantization", "torch.optim.swa_utils", "torch.utils.checkpoint", "torch.nn.utils.prune",
     "torch.nn.utils.parametrizations", "stallwise.recorder.autostart", "stallwise.recorder.profile_window",
     "stallwise.recorder.sampler", "stallwise.recorder.watchdog", "stallwise.recorder.time_window",
-    "stallwise.cli.run", "stallwise.doctor.examine", "stallwise.render.text", "stallwise.recorder.launch",
+    "stallwise.surfaces.cli.run", "stallwise.doctor.examine", "stallwise.render.text", "stallwise.recorder.launch",
 )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def _script(command: list[str]) -> None:
 def processes() -> None:
     """Programs for real; `stallwise` before its own imports and its first diagnosis is all that is saved."""
     for module in (
-        "stallwise.cli.run",
+        "stallwise.surfaces.cli.run",
         "stallwise.recorder.launch",
         "stallwise.doctor.examine",
         "stallwise.render.text",

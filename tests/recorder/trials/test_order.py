@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from stallwise.cli._first_verdict import verdict_of
 from stallwise.experiment.budget import NAMED, OTHER, PROOF, Budget
 from stallwise.experiment.first_steps import ONCE_S, ordered
 from stallwise.experiment.trials import all_changes
 from stallwise.experiment.verdict import ANSWERED, ASKED, Verdict, answer, ask, asked, forget
+from stallwise.surfaces.cli._first_verdict import verdict_of
 
 SCENE: Any = SimpleNamespace(shares={"batch_wait": 0.1}, device="cuda")
 

@@ -1,0 +1,80 @@
+"""Writes a diagnosis into a file; the extension picks the format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stallwise.errors import BadRequest
+from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._files_to_write import FileToWrite, writing
+
+if TYPE_CHECKING:
+    from stallwise.doctor.findings.diagnosis import Diagnosis
+
+KNOWN = (
+    ".html, .md, .json, .txt, .sarif, .xml (JUnit), a name with 'trace' or 'annotated' ending in .json.gz, "
+    "or one with 'merged': all ranks in one trace"
+)
+
+ENDINGS = (".html", ".htm", ".md", ".markdown", ".json", ".txt", ".log", ".sarif", ".xml", ".json.gz")
+REPORT_FILE = FileToWrite(ENDINGS, KNOWN)
+
+
+def write_report(diagnosis: Diagnosis, output: str, paths: Sequence[str], *, share: bool) -> None:
+    """Raises BadRequest for an ending nobody knows."""
+    path = Path(output)
+    with writing(output):
+        if "merged" in path.stem and path.name.endswith((".json", ".json.gz")):
+            _merged(diagnosis, path, paths, share=share)
+        elif path.name.endswith(".json.gz") or (path.suffix == ".json" and "annotated" in path.stem):
+            _annotated(diagnosis, path, paths, share=share)
+        else:
+            path.write_text(rendered(diagnosis, path.suffix.lower()), encoding="utf-8")
+
+
+def rendered(diagnosis: Diagnosis, suffix: str) -> str:
+    """The report in the form of this ending."""
+    if suffix in (".html", ".htm"):
+        from stallwise.render.html import to_html
+
+        return to_html(diagnosis)
+    if suffix in (".md", ".markdown"):
+        from stallwise.render.markdown import to_markdown
+
+        return to_markdown(diagnosis)
+    if suffix == ".json":
+        from stallwise.render.json import to_dict
+
+        return json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False) + "\n"
+    if suffix in (".txt", ".log", ""):
+        from stallwise.render.text import to_text
+
+        return to_text(diagnosis) + "\n"
+    if suffix in (".sarif", ".xml"):
+        from stallwise.render.ci import findings_junit, findings_sarif
+
+        return findings_junit(diagnosis) if suffix == ".xml" else json.dumps(findings_sarif(diagnosis), indent=2)
+    raise BadRequest(f"no report ends in '{suffix}'", hint=f"one of: {KNOWN}")
+
+
+def _merged(diagnosis: Diagnosis, path: Path, paths: Sequence[str], *, share: bool) -> None:
+    from stallwise.doctor.merged import merged_events
+    from stallwise.render.chrome_trace import write_merged
+
+    if share:
+        raise BadRequest("a merged trace holds all names of the job", hint="share -o report.html instead")
+    write_merged(path, merged_events(diagnosis, paths))
+
+
+def _annotated(diagnosis: Diagnosis, path: Path, paths: Sequence[str], *, share: bool) -> None:
+    from stallwise.doctor.annotate import annotate
+    from stallwise.render.chrome_trace import write_annotated
+
+    artifact, slices = annotate(diagnosis, paths)
+    if share:  # the user's own events are full of names; only ours go out
+        write_annotated(path, slices, None)
+        return
+    with artifact.open() as original:
+        write_annotated(path, slices, original)

@@ -1,0 +1,161 @@
+"""Practise: question cards, numbers to work out, and progress that remembers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._drill_round import mock_sitting, past_rounds, play_round
+from stallwise.surfaces.cli._files_to_write import FileToWrite, write_file
+
+ENOUGH_KNOWN = {"cards": 40}  # forty answered cold: the line at which the material is said to be yours
+
+
+@click.group(
+    epilog="Examples: stallwise drill cards --topic memory; stallwise drill numbers --seed 7; stallwise drill progress"
+)
+def command() -> None:
+    """Practise diagnosis until the method is yours. Progress stays in one local file."""
+
+
+@command.command("cards", epilog="Examples: stallwise drill cards; stallwise drill cards --topic memory --count 3")
+@click.option("--topic", help="Only this topic (see `stallwise drill progress`).")
+@click.option("--level", type=click.Choice(["easy", "medium", "hard", "scenario"]), help="Only this level.")
+@click.option("--count", default=5, show_default=True, help="How many cards.")
+@click.option("--json", "as_json", is_flag=True, help="List the cards that would be asked, with answers, and leave.")
+def cards(topic: str | None, level: str | None, count: int, as_json: bool) -> None:
+    """Ask cards that are due: say it, answer the exact check, tick what you said; the next time is scheduled."""
+    from dataclasses import asdict
+
+    from stallwise.drill.deck import all_cards, topics
+    from stallwise.drill.progress import Progress
+    from stallwise.drill.sitting import Sitting
+    from stallwise.errors import BadRequest
+
+    if topic is not None and topic not in topics():
+        raise BadRequest(f"there is no topic '{topic}'", hint="one of " + ", ".join(topics()))
+    wanted = {c.id: c for c in all_cards() if topic in (None, c.topic) and level in (None, c.level)}
+    with Progress() as progress:
+        chosen = [wanted[i] for i in progress.due(wanted)[:count]]
+        if as_json:
+            rows = [asdict(c) | {"check": asdict(c.check) | {"unit": c.check.unit.value}} for c in chosen]
+            click.echo(json.dumps(rows, indent=2))
+            return
+        for number, card in enumerate(chosen, start=1):
+            click.echo(f"\n{number}/{len(chosen)}  [{card.topic}, {card.level}]")
+            sitting = Sitting(card, seed=progress.times(card.id))
+            while sitting.stage != "over":
+                click.echo(sitting.asks())
+                said = click.prompt("you", default="", show_default=False)
+                try:
+                    taken = sitting.answer(said)
+                except BadRequest as problem:
+                    taken = f"{problem.problem}; {problem.hint}"
+                click.echo(taken)
+            if card.corrects:
+                click.echo(f"Often told otherwise: {card.corrects}")
+            due = progress.review(card.id, card.topic, sitting.verdict, sitting.share)
+            click.echo(f"{sitting.verdict}; next time: {due:%Y-%m-%d}")
+    if not chosen:
+        click.echo("Nothing is due. Try `stallwise drill numbers`.")
+
+
+@command.command("numbers", epilog="Examples: stallwise drill numbers; stallwise drill numbers --seed 7 --count 3")
+@click.option("--topic", help="Only this topic.")
+@click.option("--count", default=5, show_default=True, help="How many questions.")
+@click.option("--seed", default=None, type=int, help="The same seed gives a friend the same questions.")
+@click.option("--json", "as_json", is_flag=True, help="Print questions with their answers and leave.")
+def numbers(topic: str | None, count: int, seed: int | None, as_json: bool) -> None:
+    """Work out numbers; ten percent either way is right. Units are understood: 1.12TB, 350ms, 22%."""
+    import random
+
+    from stallwise.drill.numbers import KINDS, series
+    from stallwise.drill.progress import Progress
+    from stallwise.errors import BadRequest
+
+    known = sorted({k.topic for k in KINDS})
+    if topic is not None and topic not in known:
+        raise BadRequest(f"there are no numeric questions on '{topic}'", hint="one of " + ", ".join(known))
+    seed = random.randrange(1 << 31) if seed is None else seed
+    questions = series(seed, count, topic)
+    if as_json:
+        rows = [
+            {"ask": q.ask, "answer": q.answer, "unit": q.unit.value, "worked": q.worked(), "topic": q.topic}
+            for q in questions
+        ]
+        click.echo(json.dumps({"seed": seed, "questions": rows}, indent=2))
+        return
+    right = 0
+    with Progress() as progress:
+        for number, question in enumerate(questions, start=1):
+            click.echo(f"\n{number}/{count}  [{question.topic}]  {question.ask}")
+            said = click.prompt("answer", default="", show_default=False)
+            try:
+                ok = bool(said) and question.accepts(said)
+            except BadRequest as error:
+                ok = False
+                click.echo(f"  {error.problem}; {error.hint}")
+            right += ok
+            click.echo(f"  {'right' if ok else 'no'}: {question.worked()}")
+            progress.review(f"number:{question.formula}", question.topic, "pass" if ok else "again", float(ok))
+    click.echo(f"\n{right} of {len(questions)} right (seed {seed})")
+
+
+@command.command("progress", epilog="Examples: stallwise drill progress; stallwise drill progress --json")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def progress(as_json: bool) -> None:
+    """What you know by topic, and how far it is to ready."""
+    from stallwise.drill.deck import all_cards, topics
+    from stallwise.drill.progress import Progress
+
+    with Progress() as store:
+        rows, known = store.by_topic(), store.known()
+    if as_json:
+        click.echo(json.dumps({"known": known, "of": len(all_cards()), "topics": rows}, indent=2))
+        return
+    for topic in topics():
+        row = rows.get(topic, {"items": 0.0, "known_share": 0.0})
+        size = sum(c.topic == topic for c in all_cards())
+        bar = "█" * round(30 * row["items"] * row["known_share"] / size)
+        click.echo(f"{topic:10} {row['items'] * row['known_share']:3.0f} of {size:3d}  {bar}")
+    enough = ENOUGH_KNOWN["cards"]
+    click.echo(f"{known} known; {'ready' if known >= enough else f'{enough - known} more to the line of {enough}'}")
+
+
+@command.command(
+    "export", epilog="Examples: stallwise drill export -o progress.json; stallwise drill export --anki -o deck.txt"
+)
+@click.option("--anki", is_flag=True, help="The deck as a file for Anki, instead of your progress.")
+@click.option("-o", "--output", type=FileToWrite(), help="File to write (default: standard output).")
+def export(anki: bool, output: str | None) -> None:
+    """Your progress as JSON, or the deck for Anki."""
+    from stallwise.drill.anki import to_anki
+    from stallwise.drill.deck import all_cards
+    from stallwise.drill.progress import Progress
+
+    if anki:
+        text = to_anki(all_cards())
+    else:
+        with Progress() as store:
+            text = json.dumps(store.export(), indent=1)
+    if output:
+        write_file(output, text)
+    else:
+        click.echo(text, nl=False)
+
+
+@command.command("import", epilog="Example: stallwise drill import progress.json")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+def take_in(file: str) -> None:
+    """Adds the reviews of an export made elsewhere."""
+    from stallwise.drill.progress import Progress, load_export
+
+    with Progress() as store:
+        click.echo(f"{store.take_in(load_export(Path(file)))} reviews added")
+
+
+command.add_command(play_round)
+command.add_command(mock_sitting)
+command.add_command(past_rounds)
