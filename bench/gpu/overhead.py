@@ -124,7 +124,7 @@ def agreement(step: Any, folder: str) -> dict[str, Any]:
     import torch
 
     import stallwise
-    from stallwise.readers.native._record_file import parse
+    from stallwise.readers.records.rank_record import parse
 
     recorder = stallwise.recording()
     assert recorder is not None

@@ -28,7 +28,7 @@ def child(way: str) -> None:
     sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
     from recorder_overhead import loop
 
-    from stallwise.readers.native._record_file import parse
+    from stallwise.readers.records.rank_record import parse
     from stallwise.recorder import verbs
     from stallwise.recorder.profile_window import ProfileWindow
 

@@ -69,7 +69,7 @@ def step_ms(lines: list[Line], clock: str, steps: int) -> float | None:
 
 def recorded(bundle: Path) -> dict[str, Any]:
     """Medians of the record's own step times by window, and what the windows cost."""
-    from stallwise.readers.native._record_file import parse
+    from stallwise.readers.records.rank_record import parse
 
     found: dict[str, Any] = {}
     for file in sorted(bundle.glob("*.jsonl")):

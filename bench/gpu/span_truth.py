@@ -126,7 +126,7 @@ class Job:
 def recorded(job: Job, count: int, warm: int = 8) -> dict[str, Any]:
     """Milliseconds a step by the recorder, medians over `count` steps; the device's where there is one."""
     import stallwise
-    from stallwise.readers.native._record_file import parse
+    from stallwise.readers.records.rank_record import parse
 
     folder = tempfile.mkdtemp()
     stallwise.start(folder)
@@ -233,7 +233,7 @@ def agreement(job: Job, count: int, traced: int) -> dict[str, Any]:
     job.step()
     job.drain()
     stallwise.stop()
-    from stallwise.readers.native._record_file import parse
+    from stallwise.readers.records.rank_record import parse
 
     record = parse(next(Path(folder).glob("rank-*.jsonl")).read_bytes().splitlines())
     ours = [record.device_s[n] for n in sorted(record.device_s)][3:] or record.host_s[3:-1]

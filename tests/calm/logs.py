@@ -29,10 +29,10 @@ def calm_logs() -> dict[str, Files]:
 
 def calm_of_rules() -> dict[str, Files]:
     """And those that tests of single rules hold up to them, each with something that tempts."""
+    from tests.causes.distributed.test_fabric import HEALTHY as FABRIC
+    from tests.causes.hang.test_hangs import HEALTHY as HANGS
+    from tests.causes.serving.test_from_logs import HEALTHY as SERVICES
     from tests.doctor.test_log_incidents import CALM
-    from tests.rules.distributed.test_fabric import HEALTHY as FABRIC
-    from tests.rules.hang.test_hangs import HEALTHY as HANGS
-    from tests.rules.serving.test_from_logs import HEALTHY as SERVICES
 
     tempting = {**FABRIC, **HANGS, **SERVICES}
     found = {name: {"run.log": text} if isinstance(text, str) else dict(text) for name, text in tempting.items()}

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from stallwise.findings.diagnosis import State
-from stallwise.measures.loss_trend import rises
+from stallwise.doctor.findings.diagnosis import State
+from stallwise.doctor.measures.loss_trend import rises
 from tests.calm.logs import calm_logs
-from tests.rules.examined import diagnosis_of
+from tests.causes.examined import diagnosis_of
 
 LOGS = calm_logs()
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.doctor.rank import SURE_ENOUGH
-from stallwise.findings.diagnosis import Diagnosis
 
 HERE = Path(__file__).parent
 CASES = sorted(path.parent for path in HERE.rglob("expect.toml"))

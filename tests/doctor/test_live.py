@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from stallwise.doctor.live import load, look
 from stallwise.errors import UnreadableInput
-from stallwise.readers.native._record_file import RankRecord
+from stallwise.readers.records.rank_record import RankRecord
 from stallwise.render.live import as_lines, as_prometheus
 from stallwise.surfaces.cli.watch import command
 

@@ -14,8 +14,8 @@ from stallwise.doctor.understanding import is_written, understood
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.readers import all_readers
+from stallwise.readers.records.plain_rows import plainly
 from stallwise.readers.shapes import all_shapes
-from stallwise.readers.shapes._plainly import plainly
 from stallwise.readers.shapes.unwrap import plain
 from stallwise.readers.text.book import book
 from tests.fuzz.tally import Told, place_of

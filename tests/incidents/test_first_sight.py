@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from stallwise.doctor.examine import diagnose
+from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.errors import StallwiseError
-from stallwise.findings.diagnosis import Diagnosis, State
 
 HERE = Path(__file__).parent
 EVERY = 3  # of the older sets

@@ -15,7 +15,7 @@ import pytest
 from tests.recorder.faithful.ways import Scripts, Started
 
 from stallwise.doctor.live import load, look
-from stallwise.readers.native._record_file import RankRecord, parse
+from stallwise.readers.records.rank_record import RankRecord, parse
 
 pytest.importorskip("torch", reason="needs CPU PyTorch: pip install torch")
 pytestmark = [pytest.mark.torch, pytest.mark.slow]

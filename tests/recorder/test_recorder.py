@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import stallwise
-from stallwise.readers.native._record_file import parse
+from stallwise.readers.records.rank_record import parse
 from stallwise.recorder.device_clock import KEEP_STEPS, DeviceClock
 from stallwise.recorder.recorder import Recorder
 from stallwise.recorder.sampler import EVERY_S, HAND_OVER_S, MOST_SHARE, Sampler

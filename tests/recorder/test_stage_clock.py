@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.recorder.test_recorder import FakeClock, FakeDevice, FakeEvent, recorder_at
 
-from stallwise.readers.native._record_file import RankRecord, parse
+from stallwise.readers.records.rank_record import RankRecord, parse
 from stallwise.recorder import borders, schema
 from stallwise.recorder.recorder import Recorder
 from stallwise.recorder.stage_names import NAMES, STAGE_OF, stage_of

@@ -113,7 +113,7 @@ def test_a_measure_that_fails_or_never_ends_is_a_note(tmp_path: Path, monkeypatc
             pass
         yield
 
-    from stallwise import measures
+    from stallwise.doctor import measures
 
     (tmp_path / "run.log").write_text(GOOD_LOG)
     monkeypatch.setattr(measures, "STEP_S", 0.2)

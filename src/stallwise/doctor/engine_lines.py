@@ -8,7 +8,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.number_columns import Column
 from stallwise.evidence.reading import Cell, Rows
-from stallwise.readers._engine_samples import Samples, merged
+from stallwise.readers.records.engine_samples import Samples, merged
 from stallwise.readers.shapes.clock import clocks_at
 from stallwise.readers.shapes.logged import records
 from stallwise.readers.text.samples import cards, engine_column, is_card_key, is_engine

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from stallwise.errors import UnreadableInput
-from stallwise.readers.native._record_file import STAGES, RankRecord, parse
+from stallwise.readers.records.rank_record import STAGES, RankRecord, parse
 
 RECENT_STEPS = 50
 LATE_SHARE = 0.05  # of a step: a smaller lead is within what ranks differ by on a healthy cluster

@@ -22,7 +22,7 @@ from stallwise.evidence.fact import Table
 from stallwise.evidence.operations import COMMUNICATION, KIND, Work
 from stallwise.readers import readers_for
 from stallwise.readers.native import torch_trace
-from stallwise.readers.native._trace_split import Split
+from stallwise.readers.records.trace_split import Split
 
 RANK_STRIDE = 1_000  # processes of one rank; viewers hold numbers of processes in 32 bits
 IDEAL_PROCESS = 2_000_000_077

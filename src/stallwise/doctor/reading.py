@@ -41,7 +41,7 @@ from stallwise.evidence.timeline import Timeline
 from stallwise.evidence.unread import ErrorLine, Unread
 from stallwise.late import unwarned
 from stallwise.readers import Reader, readers_for
-from stallwise.readers.shapes._plainly import SAMPLE_ROWS, plainly, redrawn
+from stallwise.readers.records.plain_rows import SAMPLE_ROWS, plainly, redrawn
 from stallwise.readers.shapes.pasted import parts_of
 from stallwise.readers.shapes.unwrap import plain
 from stallwise.readers.text.samples import KIND as GPU_SAMPLES

@@ -12,8 +12,8 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
 from stallwise.evidence.reading import Printed, Reading, Rows, Shape
 from stallwise.readers import readers_for
+from stallwise.readers.records.plain_rows import SAMPLE_ROWS, as_csv, retold
 from stallwise.readers.shapes import delimited, prose, shapes_in
-from stallwise.readers.shapes._plainly import SAMPLE_ROWS, as_csv, retold
 from stallwise.readers.shapes.tree import tree_of
 from stallwise.readers.text.mentions import mentions
 from stallwise.readers.text.rows import named_columns

@@ -12,7 +12,7 @@ from stallwise.evidence.reading import Cell, Rows
 from stallwise.late import np
 from stallwise.readers._cells import seconds_in
 from stallwise.readers._operation_names import rank_in_file, roles, work_of
-from stallwise.readers.shapes._plainly import plain_words
+from stallwise.readers.records.plain_rows import plain_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,9 +12,9 @@ from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
 from stallwise.evidence.load_phases import calm_phase, worst_phase
 from stallwise.late import np
 from stallwise.readers._cells import as_columns, count_of
-from stallwise.readers._engine_samples import Samples, merged
 from stallwise.readers._patterns import document
 from stallwise.readers._scrape import Histogram, Scrape
+from stallwise.readers.records.engine_samples import Samples, merged
 
 BEFORE = "before"
 TAIL = 0.99

@@ -15,8 +15,8 @@ from stallwise.evidence.fact import Fact
 from stallwise.evidence.number_columns import Column
 from stallwise.evidence.skeletons import Skeletons, skeletons_of
 from stallwise.late import np
-from stallwise.readers._engine_samples import Samples, merged
 from stallwise.readers._patterns import document
+from stallwise.readers.records.engine_samples import Samples, merged
 from stallwise.readers.shapes.clock import clocks_at
 from stallwise.readers.shapes.logged import Key, records
 from stallwise.readers.shapes.tree import tree_of

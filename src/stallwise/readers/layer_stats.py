@@ -17,8 +17,8 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Source, Table
 from stallwise.late import np
 from stallwise.readers._patterns import document, patterns
+from stallwise.readers.records.plain_rows import plain_words
 from stallwise.readers.shapes import tree
-from stallwise.readers.shapes._plainly import plain_words
 from stallwise.readers.shapes.delimited import whole_rows
 
 FORMAT = "layer statistics"

@@ -19,7 +19,7 @@ from stallwise.evidence.load_phases import BAND, LASTING, phases
 from stallwise.late import np
 from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import document, patterns
-from stallwise.readers.shapes._plainly import plain_words
+from stallwise.readers.records.plain_rows import plain_words
 from stallwise.readers.shapes.tree import tree_of
 
 FORMAT = "load test"

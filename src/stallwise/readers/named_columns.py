@@ -17,7 +17,7 @@ from stallwise.evidence.reading import Cell, Rows
 from stallwise.late import np
 from stallwise.readers._cells import seconds_in, whole_of
 from stallwise.readers._patterns import document
-from stallwise.readers.shapes._plainly import plain_words
+from stallwise.readers.records.plain_rows import plain_words
 from stallwise.readers.shapes.delimited import table_in
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from stallwise.evidence.reading import Cell, Rows
 from stallwise.readers._cells import count_of, number_of, seconds_in
 from stallwise.readers._patterns import patterns
 from stallwise.readers._profile_kinds import seconds_by_kind
-from stallwise.readers.shapes._plainly import plain_words
+from stallwise.readers.records.plain_rows import plain_words
 from stallwise.readers.shapes.aligned import spaced
 from stallwise.readers.shapes.delimited import table_in
 

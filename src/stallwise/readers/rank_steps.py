@@ -13,7 +13,7 @@ from stallwise.late import np
 from stallwise.readers._cells import seconds_in
 from stallwise.readers._operation_columns import of_step_parts
 from stallwise.readers._operation_names import rank_in_file, roles, work_of
-from stallwise.readers.shapes._plainly import plain_words
+from stallwise.readers.records.plain_rows import plain_words
 from stallwise.readers.shapes.lines import Speakers
 from stallwise.readers.shapes.logged import Records, line_in, records, steps_at
 

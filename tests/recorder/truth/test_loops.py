@@ -14,7 +14,7 @@ from tests.recorder.truth.loops import LOOPS, HandClock, pair, train
 import stallwise
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.live import load, look
-from stallwise.readers.native._record_file import STAGES, RankRecord, parse
+from stallwise.readers.records.rank_record import STAGES, RankRecord, parse
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stallwise.evidence.fact import Scope, Source, Table
-from stallwise.readers.native._record_file import RankRecord
+from stallwise.readers.records.rank_record import RankRecord
 
 KIND = "sampled stacks"
 MOST_SAMPLES = 50_000

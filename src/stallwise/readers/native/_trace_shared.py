@@ -12,7 +12,7 @@ from pathlib import Path
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.blocks import Blocks
 from stallwise.readers.native._trace_columns import Columns
-from stallwise.readers.native._trace_split import Share, Sorted, Split, Unshared
+from stallwise.readers.records.trace_split import Share, Sorted, Split, Unshared
 
 WORTH_SHARING_BYTES = 100 << 20  # unpacked: some 400,000 events, over a second of decoding
 USUAL_PACKING = 15.0  # of gzip on traces

@@ -19,8 +19,8 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source, Table
 from stallwise.evidence.operations import KIND, UNKNOWN, Work
 from stallwise.readers._operation_names import places_in, roles, work_of
-from stallwise.readers.native._trace_split import Split
 from stallwise.readers.native.torch_trace import is_chrome_trace, is_of_xla
+from stallwise.readers.records.trace_split import Split
 
 FORMAT = "timeline of operations"
 EXCLUSIVE = True

@@ -15,8 +15,8 @@ from stallwise.evidence.catalog.distributed import WORLD_SIZE
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source
 from stallwise.readers._stack_lines import lines_table
-from stallwise.readers.native._record_file import COLLECTION, PARTS, STAGES, RankRecord, parse
 from stallwise.readers.native._sampled_stacks import sampled_stacks
+from stallwise.readers.records.rank_record import COLLECTION, PARTS, STAGES, RankRecord, parse
 
 FORMAT = "stallwise record"
 CAPTURE = "stallwise record --light -- python train.py"

@@ -18,7 +18,7 @@ from stallwise.readers._patterns import patterns
 from stallwise.readers.native._trace_columns import Columns
 from stallwise.readers.native._trace_cut import trusted_part
 from stallwise.readers.native._trace_shared import columns_of, columns_together
-from stallwise.readers.native._trace_split import Split
+from stallwise.readers.records.trace_split import Split
 
 FORMAT = "PyTorch trace"
 CAPTURE = "stallwise record -- python train.py"

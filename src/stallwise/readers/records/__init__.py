@@ -1,0 +1,1 @@
+"""What several readers yield and the doctor merges: engine samples, rank records, trace splits, plain rows."""
