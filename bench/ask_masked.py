@@ -1,6 +1,6 @@
 """How often the first answer is right after 0, 1, 3 and 5 questions: `make ask`.
 
-    python bench/ask_masked.py FEATURES.jsonl [--sets improve,kept] [--index FOLDER/index.jsonl --half test] [--show N] [--settled]
+    python bench/ask_masked.py FEATURES.jsonl [--sets public_dev] [--index FOLDER/index.jsonl --half test] [--show N] [--settled]
 
 Every incident is masked to its first sentence; its full record answers the questions. The one who answers sees what the readers and a
 classifier see in the full record and nothing else: not the truth, and (with --settled) the sentence that tells how the thread was
@@ -58,7 +58,7 @@ from stallwise.doctor.words import words_in
 from stallwise.errors import StallwiseError
 from stallwise.evidence.words import Words
 
-INCIDENTS = ("improve", "kept", "strangers", "strangers_kept", "wave5")
+INCIDENTS = ("public_dev", "public_test", "external_dev", "external_test", "wave5")
 GROUPS = 5  # of folds: one fit each
 AFTER = (0, 1, 3, 5)
 SURE_SIGHT = 0.2  # of probability by the full record: from here on somebody says "this is what I see"

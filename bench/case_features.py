@@ -1,6 +1,6 @@
 """What the readers and provers make of every case on record, one JSON line each: the input of the classifier's fit.
 
-python bench/case_features.py OUT.jsonl [--workers N] [--sets improve,kept]
+python bench/case_features.py OUT.jsonl [--workers N] [--sets public_dev]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Freezes what the product makes of every case on record, so that a change of the code shows what it changes.
 
-    python bench/freeze.py OUT.jsonl [--every 5] [--workers 2] [--sets improve,kept] [--shared FOLDER] [--against OLD.jsonl]
+    python bench/freeze.py OUT.jsonl [--every 5] [--workers 2] [--sets public_dev] [--shared FOLDER] [--against OLD.jsonl]
     python bench/freeze.py NEW.jsonl --against OLD.jsonl --compare-only
 
 One line a case: facts as read (before measures), events, ranked causes, state, probability of the first hypothesis. `--against`

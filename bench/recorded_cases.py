@@ -15,9 +15,10 @@ QUESTIONS = ROOT / "tests" / "questions"
 SHARED = ROOT.parent / "shared"
 KNOWN = (("cases", "expect_cases", "composed"), ("real", "expect_real", "capture"), ("h200", "expect", "capture"))
 COMPOSED = (
-    "improve", "kept", "strangers", "strangers_kept", "wave5", "wave5_test", "pairs", "pairs_test", "controls", "controls_test"
+    "public_dev", "public_test", "external_dev", "external_test",
+    "wave5", "wave5_test", "pairs", "pairs_test", "controls", "controls_test"
 )  # fmt: skip
-COMPLAINTS = ("complaints", "complaints_kept")
+COMPLAINTS = ("complaints", "complaints_test")
 NOT_A_CAUSE = ("none", "unclear")
 
 
@@ -30,7 +31,7 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
     for row in _rows(INCIDENTS / "wordings.jsonl"):
         words = {**row, "id": str(row["text"])}
         yield "wordings", words, "/".join(str(row["url"]).split("/")[3:5]), "wording", [], (f"symptom={row['text']}",)
-    for file in sorted((QUESTIONS / "forums").glob("*improve.toml")):
+    for file in sorted((QUESTIONS / "forums").glob("*dev.toml")):
         for row in _tables(file, "wording"):
             words = {"id": row["words"], "accept": row["causes"]}
             project = str(row["seen"]).partition("#")[0]

@@ -41,7 +41,7 @@ from tests.fuzz.tally import Tally, Told, place_of
 from tests.fuzz.targets import each_reader, each_shape, messages_and_words, sample_messages, skeleton
 
 REPO = Path(__file__).parents[2]
-OWN_SEEDS = ("tests/fixtures", "tests/incidents/improve", "examples", "tests/cases", "tests/fuzz/seeds")
+OWN_SEEDS = ("tests/fixtures", "tests/incidents/public_dev", "examples", "tests/cases", "tests/fuzz/seeds")
 LARGEST_SEED_BYTES = 60_000
 LIMIT_S = 20.0  # of the processor's time for one damaged file, however busy the machine is
 PAGES_S = 30.0  # of it for all its pages

@@ -31,7 +31,7 @@ INPUTS = [
     "one rank is 40% slower than the others",
     "loss became NaN at step 900, fp16",
 ]
-EXAMPLES = sorted(str(p) for p in (ROOT / "tests" / "incidents" / "improve").iterdir() if p.is_dir())[::12]
+EXAMPLES = sorted(str(p) for p in (ROOT / "tests" / "incidents" / "public_dev").iterdir() if p.is_dir())[::12]
 
 
 @COMPILERS

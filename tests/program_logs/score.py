@@ -3,7 +3,7 @@
 python -m tests.program_logs.score [-v]
 
 Each file holds what a run of that program would have printed, composed in the program's own format, with the cause and the
-numbers that a person reads off it. `improve` was looked at while the reading layer was built, `kept` is only scored. `strange` are
+numbers that a person reads off it. `dev` was looked at while the reading layer was built, `test` is only scored. `external` are
 formats and words that nobody had shown (other engines' pages, YAML reports, drawn boxes, chats, exports of dashboards), in two
 halves of the same kind; at first sight 9 of 20 were right and 9 of 24 numbers were kept.
 """
@@ -67,5 +67,5 @@ def score(half: str, verbose: bool = False) -> Counter[str]:
 
 
 if __name__ == "__main__":
-    for one in ("improve", "kept"):
-        print(one, dict(score(one, "-v" in sys.argv and one == "improve")))
+    for one in ("dev", "test"):
+        print(one, dict(score(one, "-v" in sys.argv and one == "dev")))

@@ -17,7 +17,7 @@ from stallwise.doctor.findings.diagnosis import State
 
 FORUMS = Path(__file__).parent / "forums"
 LEAST = {
-    "improve": 46, "kept": 43, "second_improve": 26, "second_kept": 26, "third_improve": 25, "third_kept": 20,
+    "dev": 46, "test": 43, "second_dev": 26, "second_test": 26, "third_dev": 25, "third_test": 20,
 }  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def main() -> None:
     tally: Counter[str] = Counter()
     by_form: Counter[str] = Counter()
     for scenario, book in books(
-        HERE / "kept" if "--kept" in sys.argv else HERE / "later" if "--later" in sys.argv else HERE
+        HERE / "test" if "--test" in sys.argv else HERE / "later" if "--later" in sys.argv else HERE
     ):
         for form, text in book["forms"].items():
             first, state, evidence = asked(form, text)
